@@ -1,0 +1,95 @@
+"""The one error tree.
+
+ToolwireError
+├── BadInput            a body, schema or name from outside that cannot be read
+├── UnknownName         a dialect, provider, tool … that does not exist; says the nearest
+├── MalformedStream     a stream said something that is not in its wire format
+├── IncompleteStream    a stream stopped before its own end mark
+└── ProviderError       the vendor answered with an error; `kind` says how to treat it
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from enum import StrEnum
+
+
+class ErrorKind(StrEnum):
+    """How a vendor's error is to be treated."""
+
+    AUTH = "auth"
+    PERMISSION = "permission"
+    QUOTA = "quota"
+    RATE_LIMIT = "rate_limit"
+    CONTEXT_TOO_LONG = "context_too_long"
+    CONTENT_FILTER = "content_filter"
+    OVERLOADED = "overloaded"
+    MALFORMED_CALL = "malformed_call"
+    BAD_REQUEST = "bad_request"
+    NOT_FOUND = "not_found"
+    TIMEOUT = "timeout"
+    SERVER = "server"
+
+
+class ToolwireError(Exception):
+    """Everything we raise on purpose."""
+
+    kind: str = "error"
+
+
+class BadInput(ToolwireError):
+    """A body from outside that cannot be read as what it claims to be."""
+
+    kind = "bad_input"
+
+
+class UnknownName(ToolwireError):
+    """No thing of that kind has that name."""
+
+    kind = "unknown_name"
+
+    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        known = tuple(known)
+        near = get_close_matches(name, known, 1, 0.5)
+        hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
+        super().__init__(f'unknown {what} "{name}"; {hint}')
+
+
+class MalformedStream(ToolwireError):
+    """A stream said something that is not in its wire format."""
+
+    kind = "malformed_stream"
+
+    def __init__(self, message: str, *, body: str = "") -> None:
+        super().__init__(message)
+        self.body = body
+
+
+class IncompleteStream(ToolwireError):
+    """A stream stopped before its own end mark: what came before it is a part, never the whole."""
+
+    kind = "incomplete_stream"
+
+
+class ProviderError(ToolwireError):
+    """The vendor's own error, its words kept."""
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        param: str = "",
+        retry_after: float | None = None,
+        body: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.status = status
+        self.code = code
+        """The vendor's own error word."""
+        self.param = param
+        """The request member the vendor complains about."""
+        self.retry_after = retry_after
+        self.body = body

@@ -1,0 +1,241 @@
+"""What is said: messages and their parts, the only language spoken inside."""
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+import msgspec
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """Who made a piece of opaque state: the wire format, the vendor and the model."""
+
+    dialect: str
+    provider: str = ""
+    model: str = ""
+
+    def reads(self, maker: "Origin") -> bool:
+        """Whether state made by `maker` may be sent here; an unnamed provider or model fits."""
+        return (
+            self.dialect == maker.dialect
+            and _agree(self.provider, maker.provider)
+            and _agree(self.model, maker.model)
+        )
+
+
+def _agree(one: str, other: str) -> bool:
+    return not one or not other or one == other
+
+
+class Seal(msgspec.Struct, frozen=True, kw_only=True):
+    """Opaque provider state, kept byte for byte and returned only to the family that made it."""
+
+    origin: Origin
+    data: str
+    """JSON object text: the wire members (`signature`, `thoughtSignature`, …) as they came."""
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a wire format said beyond our values: returned to that format, a loss to any other."""
+
+    dialect: str
+    fields: str = "{}"
+    """JSON object text: the wire members that no value of ours carries."""
+    form: str = ""
+    """How the format wrote it where it has two ways to say one thing; a private word of the
+    dialect, and no loss.
+    """
+
+
+class CacheMark(msgspec.Struct, frozen=True):
+    """The prompt up to here may be cached; `ttl` in the vendor's words, empty for its default."""
+
+    ttl: str = ""
+
+
+class Citation(msgspec.Struct, frozen=True, kw_only=True):
+    """A source of a text: neutral members for people, and the vendor's own object whole."""
+
+    dialect: str
+    data: str
+    url: str = ""
+    title: str = ""
+    start: int | None = None
+    end: int | None = None
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """Plain text."""
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    cache: CacheMark | None = None
+    seal: Seal | None = None
+    kept: Kept | None = None
+
+
+class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
+    """Reasoning. The text may be empty while the seal still has to be returned."""
+
+    text: str = ""
+    seal: Seal | None = None
+    kept: Kept | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
+    """The model's words for declining."""
+
+    text: str
+    seal: Seal | None = None
+    kept: Kept | None = None
+
+
+class MediaKind(StrEnum):
+    """What a person would call the thing."""
+
+    IMAGE = "image"
+    AUDIO = "audio"
+    VIDEO = "video"
+    DOCUMENT = "document"
+
+
+class Media(msgspec.Struct, frozen=True, kw_only=True, tag="media"):
+    """An image, sound, film or document: its bytes, an address, or a name in the vendor's file
+    store.
+    """
+
+    kind: MediaKind
+    mime: str = ""
+    base64: str = ""
+    url: str = ""
+    file_id: str = ""
+    """Known only to the vendor that stores it."""
+    name: str = ""
+    cache: CacheMark | None = None
+    seal: Seal | None = None
+    kept: Kept | None = None
+
+    @property
+    def data(self) -> bytes:
+        """The bytes carried inline; empty for an address."""
+        return b64decode(self.base64)
+
+    @classmethod
+    def of_bytes(cls, kind: MediaKind, mime: str, data: bytes, name: str = "") -> "Media":
+        """Inline media from bytes."""
+        return cls(kind=kind, mime=mime, base64=b64encode(data).decode("ascii"), name=name)
+
+
+class CallKind(StrEnum):
+    """What the arguments of a call are."""
+
+    JSON = "json"
+    FREEFORM = "freeform"
+
+
+class ToolCall(msgspec.Struct, frozen=True, kw_only=True, tag="tool_call"):
+    """A call that the model asks for."""
+
+    id: str
+    name: str
+    arguments: str = ""
+    """Raw text as the model wrote it: JSON, or free text for a freeform tool; empty JSON means
+    `{}`.
+    """
+    kind: CallKind = CallKind.JSON
+    namespace: str = ""
+    complete: bool = True
+    """False when a length stop or a broken stream cut it; such a call never runs."""
+    made_id: bool = False
+    """The vendor gave no id; this one is ours and stays inside where the vendor takes none."""
+    cache: CacheMark | None = None
+    seal: Seal | None = None
+    kept: Kept | None = None
+
+
+class Outcome(StrEnum):
+    """How a call ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    DENIED = "denied"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+    """Started, then lost: nobody knows whether it took effect."""
+    NOT_RUN = "not_run"
+
+
+ResultPart: TypeAlias = "Text | Media | ServerBlock"
+
+
+class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag="tool_result"):
+    """The answer to one call, paired by `call_id`; the name is repeated for formats that pair by
+    name.
+    """
+
+    call_id: str
+    name: str = ""
+    parts: "tuple[ResultPart, ...]" = ()
+    is_error: bool = False
+    outcome: Outcome = Outcome.DONE
+    kind: CallKind = CallKind.JSON
+    cache: CacheMark | None = None
+    kept: Kept | None = None
+
+    @property
+    def text(self) -> str:
+        """All text parts, one after the other."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+class ServerBlock(msgspec.Struct, frozen=True, kw_only=True, tag="server_block"):
+    """Something the vendor's own servers did or need back (search, code run, compaction), whole."""
+
+    origin: Origin
+    kind: str
+    """The vendor's type word."""
+    data: str
+    """The vendor's JSON object, byte for byte."""
+
+
+Part: TypeAlias = Text | Thinking | Refusal | Media | ToolCall | ToolResult | ServerBlock
+Role: TypeAlias = Literal["system", "user", "assistant"]
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn's words of one speaker. Results travel in user messages."""
+
+    role: Role
+    parts: tuple[Part, ...]
+    kept: Kept | None = None
+
+    @property
+    def text(self) -> str:
+        """All text parts, one after the other."""
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def thinking(self) -> str:
+        """All reasoning, one after the other."""
+        return "".join(part.text for part in self.parts if isinstance(part, Thinking))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls, in the order the model made them."""
+        return tuple(part for part in self.parts if isinstance(part, ToolCall))
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The answers to calls, in order."""
+        return tuple(part for part in self.parts if isinstance(part, ToolResult))
+
+
+def calls_without_result(messages: Iterable[Message]) -> Iterator[ToolCall]:
+    """Calls that no later message answers."""
+    messages = tuple(messages)
+    answered = {result.call_id for message in messages for result in message.results}
+    for message in messages:
+        for call in message.calls:
+            if call.id not in answered:
+                yield call
