@@ -1,0 +1,394 @@
+"""One tracker for every wire format: from fragments, however they are keyed, to whole calls in
+order.
+"""
+
+import re
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+
+from toolwire.events import (
+    ModelEvent,
+    Notice,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+from toolwire.messages import CallKind, Kept, Seal
+from toolwire.wire.json_stream import JsonSplitter
+from toolwire.wire.names import ToolNames
+
+_GLUE = re.compile(r"\}\s*\{")
+_NO_NAMES = ToolNames()
+
+
+class _Call(msgspec.Struct, gc=False, eq=False):
+    handle: Hashable
+    vendor_id: str
+    name: str
+    kind: CallKind
+    namespace: str = ""
+    id: str = ""
+    parts: list[str] = []
+    kept: Kept | None = None
+    seal: Seal | None = None
+    started: bool = False
+    live: bool = False
+    """Whether more argument text is told as it comes."""
+    ended: bool = False
+    wrapped: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+
+class ToolCallTracker:
+    """One per answer. Vendor handles (index, id, item) in; canonical calls out, in order of
+    appearance.
+
+    `fragment` is for formats whose pieces say little; `start`, `append` and `end` for those with
+    marks.
+    """
+
+    def __init__(self, new_id: Callable[[], str], names: ToolNames | None = None) -> None:
+        self._new_id = new_id
+        self._names = names or _NO_NAMES
+        self._calls: list[_Call] = []
+        self._by_handle: dict[Hashable, _Call] = {}
+        self._ids: set[str] = set()
+        self._last: _Call | None = None
+        self._waiting: list[_Call] = []
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a call has come whose start is not told yet: its id or name may still grow."""
+        return bool(self._waiting)
+
+    def __contains__(self, handle: Hashable) -> bool:
+        return handle in self._by_handle
+
+    def fragment(
+        self,
+        index: int | None,
+        vendor_id: str | None,
+        name: str | None,
+        arguments: "str | dict[str, Any] | list[Any] | None",
+        kind: CallKind = CallKind.JSON,
+    ) -> list[ModelEvent]:
+        """A piece of a call keyed by index, by id, or by neither. Its start is told once id and
+        name are whole.
+        """
+        if not vendor_id and not name and type(arguments) is str and arguments:
+            call = self._last if index is None else self._by_handle.get(index)
+            if call is not None and call.live:
+                call.parts.append(arguments)
+                return [ToolCallDelta(call.id, arguments)]
+        if arguments is not None and not isinstance(arguments, str):
+            arguments = msgspec.json.encode(arguments).decode()
+        call = self._find(index, vendor_id or "", name or "")
+        if call is not None and (vendor_id or name) and self._starts_anew(call, arguments):
+            if vendor_id and vendor_id == call.vendor_id and arguments == call.text:
+                return [Notice("duplicate_call", f'call "{vendor_id}" was sent twice')]
+            call = None
+        events: list[ModelEvent] = []
+        if call is None:
+            self._flush(events)
+            handle = index if index is not None else vendor_id or len(self._calls)
+            call = self._open(handle, vendor_id or "", name or "", kind)
+            self._waiting.append(call)
+            self._identify(call, vendor_id)
+        elif not call.started:
+            if not call.vendor_id:
+                self._identify(call, vendor_id)
+            if name and name != call.name and not (call.name and call.parts):
+                call.name += name
+        if arguments:
+            self._add(call, arguments, events)
+        return events
+
+    def start(
+        self,
+        handle: Hashable,
+        name: str,
+        vendor_id: str | None,
+        *,
+        kind: CallKind = CallKind.JSON,
+        namespace: str = "",
+        kept: Kept | None = None,
+    ) -> list[ModelEvent]:
+        """A call begins and its name is whole."""
+        events: list[ModelEvent] = []
+        if self._waiting:
+            self._flush(events)
+        call = self._open(handle, vendor_id or "", name, kind)
+        call.namespace = namespace
+        call.kept = kept
+        self._begin(call, events)
+        return events
+
+    def append(self, handle: Hashable, arguments: str) -> list[ModelEvent]:
+        """More argument text."""
+        call = self._by_handle[handle]
+        if call.live and arguments:
+            call.parts.append(arguments)
+            return [ToolCallDelta(call.id, arguments)]
+        events: list[ModelEvent] = []
+        if arguments:
+            self._add(call, arguments, events)
+        return events
+
+    def whole(
+        self,
+        handle: Hashable,
+        name: str,
+        vendor_id: str | None,
+        arguments: str,
+        *,
+        seal: Seal | None = None,
+        kept: Kept | None = None,
+    ) -> list[ModelEvent]:
+        """A call that came in one piece, its arguments one JSON value: start, text and end."""
+        tool = self._names.original(name)
+        if self._waiting or tool.wrapped or not arguments or vendor_id in self._ids:
+            return [
+                *self.start(handle, name, vendor_id),
+                *self.append(handle, arguments),
+                *self.end(handle, seal=seal, kept=kept),
+            ]
+        call = self._open(handle, vendor_id or "", name, CallKind.JSON)
+        call.id = call_id = vendor_id or self._new_id()
+        call.started = call.ended = True
+        self._ids.add(call_id)
+        return [
+            ToolCallStarted(call_id, tool.name, CallKind.JSON, tool.namespace, not vendor_id),
+            ToolCallDelta(call_id, arguments),
+            ToolCallEnded(call_id, None, True, seal, kept),
+        ]
+
+    def flush(self) -> list[ModelEvent]:
+        """The start of every call that waits; nothing more of its id or name is taken."""
+        events: list[ModelEvent] = []
+        self._flush(events)
+        return events
+
+    def attach(self, handle: Hashable, seal: Seal) -> None:
+        """Vendor state that a call's end shall carry, where it comes before the end."""
+        self._by_handle[handle].seal = seal
+
+    def end(
+        self,
+        handle: Hashable,
+        *,
+        arguments: str | None = None,
+        complete: bool = True,
+        seal: Seal | None = None,
+        kept: Kept | None = None,
+    ) -> list[ModelEvent]:
+        """A call's end; `arguments` is the vendor's last word on its text."""
+        events: list[ModelEvent] = []
+        self._end(self._by_handle[handle], events, arguments, complete, seal, kept)
+        return events
+
+    def end_all(self, *, cut: bool = False, complete: bool = True) -> list[ModelEvent]:
+        """Ends every open call.
+
+        `cut`: a length stop. The call opened last is incomplete, an earlier one if its JSON is not
+        whole.
+        """
+        events: list[ModelEvent] = []
+        self._flush(events)
+        for call in list(self._calls):
+            if not call.ended:
+                whole = not cut or (call is not self._last and _is_whole(call))
+                self._end(call, events, None, complete and whole, None, None)
+        return events
+
+    def _find(self, index: int | None, vendor_id: str, name: str) -> _Call | None:
+        if index is None and vendor_id:
+            return self._by_handle.get(vendor_id)
+        call = self._last if index is None else self._by_handle.get(index)
+        if call is not None and vendor_id and call.vendor_id and vendor_id != call.vendor_id:
+            # Index 0 for all: the id tells the calls apart.
+            return self._by_handle.get((index, vendor_id))
+        if call is not None and name and not vendor_id and call.parts:
+            return call if call.name in ("", name) else None
+        return call
+
+    def _identify(self, call: _Call, vendor_id: str | None) -> None:
+        if vendor_id:
+            call.vendor_id = vendor_id
+            self._by_handle[call.handle, vendor_id] = call
+            self._by_handle.setdefault(vendor_id, call)
+
+    @staticmethod
+    def _starts_anew(call: _Call, arguments: str | None) -> bool:
+        # A server that repeats id or name on each piece continues; one whose text was whole begins
+        # again.
+        return (
+            arguments is not None
+            and arguments[:1] == "{"
+            and bool(call.parts)
+            and call.parts[-1].rstrip()[-1:] == "}"
+            and _is_object(call.text)
+        )
+
+    def _open(self, handle: Hashable, vendor_id: str, name: str, kind: CallKind) -> _Call:
+        call = _Call(handle, vendor_id, name, kind)
+        self._calls.append(call)
+        self._by_handle[handle] = call
+        self._last = call
+        return call
+
+    def _flush(self, events: list[ModelEvent]) -> None:
+        # A call whose id or name may still grow keeps its place: it begins before the next one
+        # does.
+        for call in self._waiting:
+            self._begin(call, events)
+        self._waiting.clear()
+
+    def _begin(self, call: _Call, events: list[ModelEvent]) -> None:
+        if call.started:
+            return
+        call.started = True
+        call.id = call.vendor_id
+        if call.id in self._ids:
+            call.id = self._new_id()
+            events.append(
+                Notice(
+                    "duplicate_id",
+                    f'two calls have the id "{call.vendor_id}"; one is now "{call.id}"',
+                )
+            )
+        elif not call.id:
+            call.id = self._new_id()
+        self._ids.add(call.id)
+        tool = self._names.original(call.name)
+        call.wrapped = tool.wrapped and call.kind is CallKind.JSON
+        call.live = not call.wrapped
+        events.append(
+            ToolCallStarted(
+                call.id,
+                tool.name,
+                CallKind.FREEFORM if call.wrapped else call.kind,
+                call.namespace or tool.namespace,
+                call.id != call.vendor_id,
+                call.kept,
+            )
+        )
+        if call.parts and not call.wrapped:
+            events.append(ToolCallDelta(call.id, call.text))
+
+    def _add(self, call: _Call, arguments: str, events: list[ModelEvent]) -> None:
+        if call.ended:
+            events.append(
+                Notice("late_arguments", f'call "{call.id}" got more arguments after its end')
+            )
+            return
+        if not call.started and call.vendor_id and call.name:
+            self._begin(call, events)
+        call.parts.append(arguments)
+        if call.live:
+            events.append(ToolCallDelta(call.id, arguments))
+
+    def _end(
+        self,
+        call: _Call,
+        events: list[ModelEvent],
+        arguments: str | None,
+        complete: bool,
+        seal: Seal | None,
+        kept: Kept | None,
+    ) -> None:
+        if call.ended:
+            return
+        if not call.started:
+            self._begin(call, events)
+        call.ended = True
+        call.live = False
+        seal = seal or call.seal
+        text = call.text
+        last_word = arguments if arguments is not None and arguments != text else None
+        text = text if last_word is None else last_word
+        if call.wrapped:
+            inner = _unwrap(text)
+            complete = complete and inner is not None
+            last_word = text if inner is None else inner
+        elif call.kind is CallKind.JSON and _may_be_glued(text):
+            objects = _split_objects(text)
+            if objects:
+                self._split(call, objects, events, complete, seal, kept)
+                return
+        events.append(ToolCallEnded(call.id, last_word, complete, seal, kept))
+
+    def _split(
+        self,
+        call: _Call,
+        objects: list[str],
+        events: list[ModelEvent],
+        complete: bool,
+        seal: Seal | None,
+        kept: Kept | None,
+    ) -> None:
+        events.append(
+            Notice("glued_arguments", f'{len(objects)} calls of "{call.name}" came glued together')
+        )
+        events.append(ToolCallEnded(call.id, objects[0], complete, seal, kept))
+        for text in objects[1:]:
+            extra = self._open((call.handle, len(self._calls)), "", call.name, call.kind)
+            extra.parts.append(text)
+            extra.namespace = call.namespace
+            self._begin(extra, events)
+            extra.ended = True
+            extra.live = False
+            events.append(ToolCallEnded(extra.id, None, complete))
+
+
+def _may_be_glued(text: str) -> bool:
+    # Most texts have no "{" after their first "}", and finding that out is cheap.
+    end = text.find("}")
+    return end >= 0 and text.find("{", end) >= 0 and _GLUE.search(text, end) is not None
+
+
+def _is_whole(call: _Call) -> bool:
+    return call.kind is CallKind.FREEFORM or _is_object(call.text)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(text), dict)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return False
+
+
+def _split_objects(text: str) -> list[str]:
+    """The objects of `{…}{…}`; empty when the text is one value, or anything else."""
+    raw = text.encode("utf-8", "surrogatepass")
+    objects = [piece.decode("utf-8", "surrogatepass") for piece in JsonSplitter().feed(raw)]
+    at = 0
+    for piece in objects:
+        start = text.index(piece, at)
+        if text[at:start].strip():
+            return []
+        at = start + len(piece)
+    if len(objects) < 2 or text[at:].strip():
+        return []
+    return objects if all(map(_is_object, objects)) else []
+
+
+class _Wrapped(msgspec.Struct):
+    input: str
+
+
+_wrapped = msgspec.json.Decoder(_Wrapped)
+
+
+def _unwrap(text: str) -> str | None:
+    try:
+        return _wrapped.decode(text).input
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return None

@@ -1,0 +1,118 @@
+"""Tool names a wire format accepts, and the way back to the names they stand for."""
+
+import hashlib
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from toolwire.messages import CallKind
+from toolwire.request import AnyTool, FreeformTool, ServerTool, ToolSpec
+
+
+class NameRule(msgspec.Struct, frozen=True):
+    """Which names a wire format takes."""
+
+    limit: int = 64
+    allowed: str = "a-zA-Z0-9_-"
+    """Characters, as inside a regular expression's brackets."""
+    first: str = "a-zA-Z0-9_-"
+    """Characters a name may begin with."""
+
+    def accepts(self, name: str) -> bool:
+        """Whether the name may be sent as it is."""
+        return (
+            0 < len(name) <= self.limit
+            and re.fullmatch(f"[{self.first}][{self.allowed}]*", name) is not None
+        )
+
+
+class WireTool(msgspec.Struct, frozen=True):
+    """What a name on the wire stands for."""
+
+    name: str
+    namespace: str = ""
+    wrapped: bool = False
+    """A freeform tool offered as a function of one string, since the format has no freeform tools.
+    """
+
+
+class ToolNames:
+    """Names both ways for one request. An alias depends on the name alone, so it lasts."""
+
+    def __init__(
+        self,
+        tools: Iterable[AnyTool] = (),
+        rule: NameRule | None = None,
+        *,
+        wrap_freeform: bool = False,
+        keep_namespaces: bool = False,
+    ) -> None:
+        self._rule = rule or NameRule()
+        self._keep_namespaces = keep_namespaces
+        self._tools: dict[str, WireTool] = {}
+        self._wire: dict[tuple[str, str], str] = {}
+        offered = [tool for tool in tools if not isinstance(tool, ServerTool)]
+        # Names that fit stay as they are, whatever the order; only then are the others fitted in.
+        offered.sort(key=lambda tool: (not self._fits(tool), _namespace(tool) != ""))
+        for tool in offered:
+            wrapped = wrap_freeform and isinstance(tool, FreeformTool)
+            self._add(WireTool(tool.name, _namespace(tool), wrapped))
+
+    @property
+    def plain(self) -> bool:
+        """Whether every name stands for itself."""
+        return all(
+            wire == tool.name and not tool.namespace and not tool.wrapped
+            for wire, tool in self._tools.items()
+        )
+
+    def wire_name(self, name: str, namespace: str = "") -> str:
+        """The name to send."""
+        return self._wire.get((namespace, name)) or self._add(WireTool(name, namespace))
+
+    def original(self, wire_name: str) -> WireTool:
+        """What a received name stands for; an unknown one stands for itself."""
+        return self._tools.get(wire_name) or WireTool(wire_name)
+
+    def kind(self, name: str, namespace: str = "") -> CallKind | None:
+        """Freeform when the tool is offered wrapped; None when nothing is known."""
+        tool = self._tools.get(self._wire.get((namespace, name), ""))
+        return CallKind.FREEFORM if tool is not None and tool.wrapped else None
+
+    def _fits(self, tool: ToolSpec | FreeformTool) -> bool:
+        return self._rule.accepts(self._full(tool.name, _namespace(tool)))
+
+    def _full(self, name: str, namespace: str) -> str:
+        return f"{namespace}__{name}" if namespace and not self._keep_namespaces else name
+
+    def _add(self, tool: WireTool) -> str:
+        known = self._wire.get((tool.namespace, tool.name))
+        if known is not None:
+            return known
+        full = self._full(tool.name, tool.namespace)
+        taken = self._tools.get(full)
+        # The same name may stand in several namespaces where the format keeps those apart.
+        same = taken is not None and self._keep_namespaces and taken.name == tool.name
+        wire = full if self._rule.accepts(full) and (taken is None or same) else self._alias(tool)
+        self._tools.setdefault(wire, tool)
+        self._wire[tool.namespace, tool.name] = wire
+        return wire
+
+    def _alias(self, tool: WireTool) -> str:
+        rule = self._rule
+        # Only name and namespace together tell tools apart that read alike once joined.
+        whole = f"{tool.namespace}\0{tool.name}" if tool.namespace else tool.name
+        digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
+        body = re.sub(f"[^{rule.allowed}]", "_", self._full(tool.name, tool.namespace))
+        if not body or re.match(f"[{rule.first}]", body) is None:
+            body = f"t_{body}"
+        for length in range(8, len(digest)):
+            alias = f"{body[: rule.limit - length - 1]}_{digest[:length]}"
+            if alias not in self._tools:
+                return alias
+        raise AssertionError("sha-256 collision")
+
+
+def _namespace(tool: AnyTool) -> str:
+    return getattr(tool, "namespace", "")

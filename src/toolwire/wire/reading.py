@@ -1,0 +1,113 @@
+"""Reading JSON from outside: typed access that names the place when something else stands there."""
+
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+from toolwire.errors import BadInput
+from toolwire.wire.surrogates import without_halves
+
+JsonObject: TypeAlias = dict[str, Any]
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def parse(body: bytes | str, what: str) -> Any:
+    """The JSON value of a body, or an error that says what was expected."""
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise BadInput(f"{what} is not JSON: {error}") from error
+    except RecursionError as error:
+        raise BadInput(f"{what} is nested too deeply") from error
+
+
+def parse_object(body: bytes | str, what: str) -> JsonObject:
+    """The JSON object of a body."""
+    return obj(parse(body, what), what)
+
+
+def encode(value: Any) -> bytes:
+    """Compact JSON; half surrogate pairs, which JSON on the wire cannot hold, become U+FFFD."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return _encode(without_halves(value))
+
+
+def dump(value: Any) -> str:
+    """Compact JSON text."""
+    return encode(value).decode()
+
+
+def obj(value: Any, path: str) -> JsonObject:
+    """The value as an object."""
+    if not isinstance(value, dict):
+        raise BadInput(f"{path}: expected an object, got {_name(value)}")
+    return cast(JsonObject, value)
+
+
+def seq(value: Any, path: str) -> list[Any]:
+    """The value as a list; null counts as an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise BadInput(f"{path}: expected a list, got {_name(value)}")
+    return cast(list[Any], value)
+
+
+def text(value: Any, path: str) -> str:
+    """The value as a string; null counts as the empty one."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise BadInput(f"{path}: expected a string, got {_name(value)}")
+    return value
+
+
+def is_object(value: Any) -> bool:
+    """Whether the value is a JSON object."""
+    return isinstance(value, dict)
+
+
+def number(value: Any, path: str) -> float | int | None:
+    """The value as a number, or None."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadInput(f"{path}: expected a number, got {_name(value)}")
+    return value
+
+
+def integer(value: Any, path: str) -> int | None:
+    """The value as a whole number, or None."""
+    found = number(value, path)
+    if isinstance(found, float):
+        if not found.is_integer():
+            raise BadInput(f"{path}: expected a whole number, got {found}")
+        return int(found)
+    return found
+
+
+def flag(value: Any, path: str) -> bool | None:
+    """The value as true or false, or None."""
+    if value is not None and not isinstance(value, bool):
+        raise BadInput(f"{path}: expected true or false, got {_name(value)}")
+    return value
+
+
+def _name(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a boolean"
+        case str():
+            return "a string"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+        case _:
+            return "a number"

@@ -1,0 +1,46 @@
+"""JSON Schema for each vendor: what it takes, with a report of everything said weaker."""
+
+from typing import Any
+
+from toolwire.request import JsonObject, Loss
+from toolwire.wire.schema.absent import drop_absent
+from toolwire.wire.schema.normal import normalise
+from toolwire.wire.schema.openapi import to_openapi
+from toolwire.wire.schema.profile import Converted, Normal, Profile, Report, profile_for
+from toolwire.wire.schema.root import shape_root
+from toolwire.wire.schema.strict import to_strict
+
+__all__ = ["Converted", "Loss", "Profile", "convert", "drop_absent", "profile_for"]
+
+
+def convert(schema: Any, profile: Profile | str, path: str = "$") -> Converted:
+    """A tool's schema in the form its reader takes.
+
+    Every call the schema allows is allowed by the result, or a loss names the place; nothing is
+    fetched, and the input is left as it is. Paths of losses begin with `path`.
+    """
+    profile = Profile(profile)
+    report = Report()
+    shaped = shape_root(normalise(schema, path, report), profile, path, report)
+    if profile is Profile.GEMINI_OPENAPI:
+        return Converted(to_openapi(shaped, path, report), tuple(report.losses))
+    if profile is not Profile.OPENAI_STRICT:
+        return Converted(_whole(shaped), tuple(report.losses))
+    strict = None
+    if report.losses:
+        report.add(path, "strict", "strict was not used: the schema could not be kept whole")
+    else:
+        strict = to_strict(_reachable(shaped), path, report)
+    return Converted(_whole(strict or shaped), tuple(report.losses), strict is not None)
+
+
+def _whole(shaped: Normal) -> JsonObject:
+    shaped = _reachable(shaped)
+    return {**shaped.root, "$defs": shaped.defs} if shaped.defs else shaped.root
+
+
+def _reachable(shaped: Normal) -> Normal:
+    # Shaping may have dropped the last use of a definition.
+    if not shaped.defs:
+        return shaped
+    return normalise({**shaped.root, "$defs": shaped.defs}, "", Report())

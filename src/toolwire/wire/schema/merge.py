@@ -1,0 +1,187 @@
+"""One schema that says what two say together, and `$ref` and `allOf` folded into it."""
+
+from typing import Any
+
+from toolwire.request import JsonObject
+from toolwire.wire.schema.profile import Normal
+from toolwire.wire.schema.type_names import TYPES, overlap, same
+
+NEVER: JsonObject = {"not": {}}
+"""Takes nothing."""
+
+_LARGER = frozenset(
+    {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"}
+)
+_SMALLER = frozenset(
+    {"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains"}
+)
+_FIRST_WINS = frozenset({"title", "default", "examples", "example"})
+# `contains` and `if` read their neighbours: two of a kind cannot share one schema.
+_TOGETHER = (
+    ("contains", "minContains", "maxContains"),
+    ("if", "then", "else"),
+    ("prefixItems", "items", "unevaluatedItems"),
+    ("properties", "additionalProperties", "patternProperties", "unevaluatedProperties"),
+)
+_MEMBERS = _TOGETHER[3]
+_FOLDED = frozenset({"$ref", "allOf", "unevaluatedProperties"})
+_LOOKED_THROUGH = frozenset(
+    {"anyOf", "oneOf", "allOf", "if", "dependentSchemas", "patternProperties"}
+)
+
+
+def is_never(node: JsonObject) -> bool:
+    """Whether the schema plainly takes nothing."""
+    return node.get("not") == {}
+
+
+def both(one: JsonObject, other: JsonObject) -> JsonObject:
+    """What both take. Parts that cannot be joined stay in `allOf`."""
+    if is_never(one) or is_never(other):
+        return NEVER
+    left = dict(other)
+    out = dict(one)
+    apart: JsonObject = {}
+    for group in _TOGETHER:
+        mine = [key for key in group if key in out]
+        theirs = {key: left.pop(key) for key in group if key in left}
+        if not mine:
+            out.update(theirs)
+        elif (
+            theirs
+            and any(out.get(key) != theirs.get(key) for key in {*mine, *theirs})
+            and not (group is _MEMBERS and _join_members(out, theirs))
+        ):
+            apart.update(theirs)
+    for key, value in left.items():
+        if key not in out:
+            out[key] = value
+        elif out[key] != value or type(out[key]) is not type(value):
+            if not _join(out, key, value):
+                apart[key] = value
+            elif key in ("type", "enum") and not out[key]:
+                return NEVER
+    if apart:
+        out["allOf"] = [*out.get("allOf", ()), apart]
+    return out
+
+
+def _join(out: JsonObject, key: str, value: Any) -> bool:
+    mine = out[key]
+    if key == "type":
+        out[key] = _one_or_many(overlap(_types(mine), _types(value)))
+    elif key == "enum":
+        theirs = {same(item) for item in value}
+        out[key] = [item for item in mine if same(item) in theirs]
+    elif key == "required":
+        out[key] = list(dict.fromkeys([*mine, *value]))
+    elif key == "allOf":
+        out[key] = [*mine, *value]
+    elif key == "description":
+        out[key] = mine if value in mine else f"{mine}\n{value}"
+    elif key in _LARGER:
+        out[key] = max(mine, value)
+    elif key in _SMALLER:
+        out[key] = min(mine, value)
+    else:
+        return key in _FIRST_WINS
+    return True
+
+
+def _join_members(out: JsonObject, theirs: JsonObject) -> bool:
+    if any(key in out or key in theirs for key in ("patternProperties", "unevaluatedProperties")):
+        return False
+    mine: JsonObject = out.get("properties", {})
+    others: JsonObject = theirs.get("properties", {})
+    my_rest: Any = out.get("additionalProperties", True)
+    their_rest: Any = theirs.get("additionalProperties", True)
+    joined: JsonObject = {}
+    for name, node in mine.items():
+        joined[name] = _all(node, others.get(name, their_rest))
+    for name, node in others.items():
+        if name not in mine:
+            joined[name] = _all(node, my_rest)
+    if joined:
+        out["properties"] = joined
+    closed = my_rest is False or their_rest is False
+    rest = False if closed else _all(my_rest, their_rest)
+    if rest is not True:
+        out["additionalProperties"] = rest
+    return True
+
+
+def _all(one: Any, other: Any) -> Any:
+    if one is True or one == other:
+        return other
+    if other is True:
+        return one
+    if one is False or other is False:
+        return dict(NEVER)
+    return {"allOf": [one, other]}
+
+
+def _types(value: Any) -> frozenset[str]:
+    return frozenset({value}) if isinstance(value, str) else frozenset(value)
+
+
+def _one_or_many(types: frozenset[str]) -> "str | list[str]":
+    names = sorted(types)
+    return names[0] if len(names) == 1 else names
+
+
+def folded(
+    node: JsonObject, normal: Normal, inside: frozenset[str] = frozenset()
+) -> tuple[JsonObject, frozenset[str], str]:
+    """The node with its own `$ref` and `allOf` joined in, the references it is now inside of, and
+    the one that was cut because it led back to where it stands ("" if none).
+    """
+    if _FOLDED.isdisjoint(node):
+        return node, inside, ""
+    rest = node.get("unevaluatedProperties")
+    parts = [node if rest is None else _without(node, "unevaluatedProperties")]
+    out: JsonObject = {}
+    here: set[str] = set()
+    cut = ""
+    while parts:
+        part = parts.pop()
+        if "$ref" in part or "allOf" in part:
+            part = dict(part)
+            parts.extend(reversed(part.pop("allOf", ())))
+            reference = part.pop("$ref", None)
+            if reference is None or reference in here:
+                pass
+            elif reference in inside:
+                cut = reference
+                part = both(part, outline(normal, reference))
+            else:
+                here.add(reference)
+                parts.append(normal.target(reference))
+        out = both(out, part) if out else part
+    if rest is not None and "additionalProperties" not in out:
+        seen = _LOOKED_THROUGH.isdisjoint(out)
+        out = {**out, "additionalProperties" if seen else "unevaluatedProperties": rest}
+    return out, inside | here, cut
+
+
+def _without(node: JsonObject, name: str) -> JsonObject:
+    return {key: value for key, value in node.items() if key != name}
+
+
+def outline(normal: Normal, reference: str) -> JsonObject:
+    """Only the type of what is referred to."""
+    kind = normal.target(reference).get("type")
+    name = reference.rpartition("/")[2]
+    about = f"Same form as {name} above." if name != "#" else "Same form as the whole."
+    return {"description": about} if kind is None else {"type": kind, "description": about}
+
+
+def never_or(node: Any) -> JsonObject:
+    """A schema for what may be just true or false."""
+    if isinstance(node, bool):
+        return {} if node else NEVER
+    return node
+
+
+def all_types(node: JsonObject) -> frozenset[str]:
+    """The types named by `type`; all when there is none."""
+    return _types(node["type"]) if "type" in node else TYPES

@@ -1,0 +1,281 @@
+"""Gemini's OpenAPI 3 subset: no references, one type each, `nullable`, text enums only."""
+
+from collections.abc import Callable
+from math import ceil, floor
+from typing import Any, cast
+
+from toolwire.request import JsonObject
+from toolwire.wire.schema.choices import Choice, Choices, is_constraint, speaks_of
+from toolwire.wire.schema.merge import is_never, never_or
+from toolwire.wire.schema.normal import DEEPEST
+from toolwire.wire.schema.profile import Normal, Report, below, said, tell
+from toolwire.wire.schema.type_names import same
+
+MOST_NODES = 4000
+"""Schemas written before the rest is left open: references to references can multiply."""
+
+_FORMATS = {
+    "string": frozenset({"date-time", "enum"}),
+    "integer": frozenset({"int32", "int64"}),
+    "number": frozenset({"float", "double"}),
+}
+_CARRIED = {
+    "string": ("minLength", "maxLength", "pattern"),
+    "array": ("minItems", "maxItems"),
+    "object": ("minProperties", "maxProperties"),
+}
+_ABOUT = ("title", "description", "default", "example")
+_ANNOTATED = frozenset(_ABOUT)
+_KEPT = _ANNOTATED | {"type", "enum", "format"}
+
+
+def to_openapi(normal: Normal, path: str, report: Report) -> JsonObject:
+    """The whole schema in the subset."""
+    return _Writer(normal, report).schema(Choice(normal.root, path), 0) or {"type": "object"}
+
+
+class _Writer:
+    def __init__(self, normal: Normal, report: Report) -> None:
+        self._report = report
+        self._choices = Choices(normal, report)
+        self._left = MOST_NODES
+
+    def schema(self, choice: Choice, depth: int) -> JsonObject | None:
+        """One schema; None if it takes nothing."""
+        self._left -= 1
+        if depth > DEEPEST or self._left < 0:
+            self._report.add(choice.path, "schema", "too deep or too large; left open")
+            return self._any({}, choice.path)
+        words: list[str] = []
+        choices = self._choices.of(choice, words)
+        null = False
+        plain: list[Choice] = []
+        for one in choices:
+            if one.node.get("type") == "null":
+                null = True
+                words += self._leave_out(one.node, "null", one.path, _KEPT)
+            else:
+                plain.append(one)
+        if not plain:
+            out: JsonObject = {"type": "null", **_about(choice.node)}
+            tell(out, words)
+            return out if null else None
+        anything = [one for one in plain if "type" not in one.node]
+        written: list[JsonObject] = []
+        for one in anything[:1] or plain:
+            out = self._plain(one, depth)
+            if out not in written:
+                written.append(out)
+        first, *others = written
+        inner = first["anyOf"][0] if "anyOf" in first else first
+        tell(inner, words)
+        others = [one for one in others if one != first]
+        if null:
+            inner["nullable"] = True
+        # `anyOf` must stand alone, so what is said beside it moved into the first alternative.
+        return {"anyOf": [first, *others]} if others else first
+
+    def _plain(self, choice: Choice, depth: int) -> JsonObject:
+        node = choice.node
+        kind = node.get("type")
+        if kind is None:
+            return self._any(node, choice.path)
+        out: JsonObject = {"type": kind, **_about(node)}
+        words: list[str] = []
+        done = _WRITE[kind](self, node, out, choice, words, depth)
+        if len(node.get("examples", ())) == 1:
+            done |= {"examples"}
+        self._write_format(node, out, choice.path, words)
+        for key in _CARRIED.get(kind, ()):
+            if key in node:
+                out.setdefault(key, node[key])
+        if node.keys() - _KEPT - done:
+            words += self._leave_out(node, kind, choice.path, _KEPT | done)
+        tell(out, words)
+        return out
+
+    def _any(self, node: JsonObject, path: str) -> JsonObject:
+        self._report.add(path, "any value", "written as types; no arrays in arrays")
+        words = self._leave_out(node, "", path, _ANNOTATED - {"default"})
+        about = {key: node[key] for key in ("title", "description") if key in node}
+        tell(about, words)
+        array: JsonObject = {"type": "array", "items": {"anyOf": _any_item()}}
+        out: JsonObject = {"anyOf": [*_any_item(), array]}
+        out["anyOf"][0] |= about
+        return out
+
+    def _leave_out(self, node: JsonObject, kind: str, path: str, kept: frozenset[str]) -> list[str]:
+        words: list[str] = []
+        for key, value in node.items():
+            if key in kept or (kind and not speaks_of(key, kind)):
+                continue
+            if key in ("then", "else") and "if" not in node:
+                continue
+            text = said(key, value)
+            if is_constraint(key) or key in ("default", "example", "examples", "format"):
+                words.append(text)
+                self._report.add(path, text, "cannot be said here; told in the description")
+            else:
+                self._report.add(path, text, "not a keyword Gemini takes; left out")
+        return words
+
+    def _write_format(self, node: JsonObject, out: JsonObject, path: str, words: list[str]) -> None:
+        name = node.get("format")
+        if name is None:
+            return
+        if name in _FORMATS.get(out["type"], ()):
+            out["format"] = name
+        else:
+            words.append(said("format", name))
+            self._report.add(path, words[-1], "not a format Gemini takes; told in words")
+
+    def _lose_enum(self, node: JsonObject, path: str, words: list[str], why: str) -> None:
+        words.append(said("enum", node["enum"]))
+        self._report.add(path, words[-1], why)
+
+    def write_string(
+        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+    ) -> frozenset[str]:
+        """Text: the one type with an enum."""
+        if "enum" in node:
+            if "" in node["enum"]:
+                self._lose_enum(node, choice.path, words, "Gemini takes no empty text in an enum")
+            else:
+                out["enum"] = node["enum"]
+        return frozenset({"minLength", "maxLength", "pattern"})
+
+    def write_number(
+        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+    ) -> frozenset[str]:
+        """Numbers: inclusive bounds; an enum becomes bounds."""
+        whole = out["type"] == "integer"
+        low, high = node.get("minimum"), node.get("maximum")
+        above, under = node.get("exclusiveMinimum"), node.get("exclusiveMaximum")
+        if above is not None:
+            bound = floor(above) + 1 if whole else above
+            low = bound if low is None else max(low, bound)
+        if under is not None:
+            bound = ceil(under) - 1 if whole else under
+            high = bound if high is None else min(high, bound)
+        values: list[Any] | None = node.get("enum")
+        if values:
+            low = min(values) if low is None else max(low, min(values))
+            high = max(values) if high is None else min(high, max(values))
+            gapless = whole and max(values) - min(values) + 1 == len({same(v) for v in values})
+            if not gapless and len(values) > 1:
+                self._lose_enum(node, choice.path, words, "only text may be listed; sent as bounds")
+        if low is not None:
+            out["minimum"] = low
+        if high is not None:
+            out["maximum"] = high
+        handled = {"minimum", "maximum"}
+        if whole:
+            handled |= {"exclusiveMinimum", "exclusiveMaximum"}
+        return frozenset(handled)
+
+    def write_boolean(
+        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+    ) -> frozenset[str]:
+        """True or false: nothing but the type can be said."""
+        if "enum" in node and len(node["enum"]) < 2:
+            self._lose_enum(node, choice.path, words, "only text may be listed")
+        return frozenset()
+
+    def write_array(
+        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+    ) -> frozenset[str]:
+        """Arrays: one schema for all items."""
+        if "enum" in node:
+            self._lose_enum(node, choice.path, words, "only text may be listed")
+        first: list[JsonObject] = node.get("prefixItems", [])
+        rest = never_or(node.get("items", True))
+        item = rest
+        handled = {"items", "minItems", "maxItems"}
+        if is_never(rest):
+            out["maxItems"] = min(node.get("maxItems", len(first)), len(first))
+        if first:
+            variants = [one for at, one in enumerate(first) if one not in first[:at]]
+            fixed = is_never(rest) or node.get("maxItems", len(first) + 1) <= len(first)
+            if not fixed and rest not in variants:
+                variants.append(rest)
+            if len(variants) == 1:
+                handled.add("prefixItems")
+            item = variants[0] if len(variants) == 1 else {"anyOf": variants}
+        place = f"{choice.path}.prefixItems" if first else f"{choice.path}.items"
+        written = self.schema(Choice(item, place, choice.inside), depth + 1)
+        if written is None:
+            out["maxItems"] = 0
+            self._report.add(place, "false", "no item is allowed; told as maxItems")
+        out["items"] = written or {"type": "string"}
+        return frozenset(handled)
+
+    def write_object(
+        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+    ) -> frozenset[str]:
+        """Objects: named members only."""
+        if "enum" in node:
+            self._lose_enum(node, choice.path, words, "only text may be listed")
+        members: JsonObject = {}
+        for name, node_below in node.get("properties", {}).items():
+            place = below(f"{choice.path}.properties", name)
+            written = self.schema(Choice(node_below, place, choice.inside), depth + 1)
+            if written is None:
+                self._report.add(place, "false", "no value is allowed; the member is left out")
+            else:
+                members[name] = written
+        if members:
+            out["properties"] = members
+        self._write_required(node, out, members, choice.path, words)
+        handled = {"properties", "required", "minProperties", "maxProperties"}
+        rest = node.get("additionalProperties", True)
+        if rest is False:
+            self._report.add(choice.path, "additionalProperties: false", "cannot be said here")
+        if isinstance(rest, bool) or rest == {}:
+            handled.add("additionalProperties")
+        order = node.get("propertyOrdering")
+        if isinstance(order, list):
+            handled.add("propertyOrdering")
+            known = [name for name in cast(list[Any], order) if name in members]
+            if known:
+                out["propertyOrdering"] = known
+        return frozenset(handled)
+
+    def _write_required(
+        self, node: JsonObject, out: JsonObject, members: JsonObject, path: str, words: list[str]
+    ) -> None:
+        required: list[str] = node.get("required", [])
+        known = [name for name in required if name in members]
+        if known:
+            out["required"] = known
+        if len(known) < len(required):
+            unknown = [name for name in required if name not in members]
+            words.append(said("required", unknown))
+            self._report.add(path, words[-1], "no such property is described; told in words")
+
+
+def _any_item() -> list[JsonObject]:
+    return [
+        {"type": "string", "nullable": True},
+        {"type": "number"},
+        {"type": "boolean"},
+        {"type": "object"},
+    ]
+
+
+def _about(node: JsonObject) -> JsonObject:
+    about = {key: node[key] for key in _ABOUT if key in node}
+    examples = node.get("examples")
+    if isinstance(examples, list) and examples and "example" not in about:
+        about["example"] = examples[0]
+    return about
+
+
+Write = Callable[[_Writer, JsonObject, JsonObject, Choice, list[str], int], frozenset[str]]
+_WRITE: dict[str, Write] = {
+    "string": _Writer.write_string,
+    "number": _Writer.write_number,
+    "integer": _Writer.write_number,
+    "boolean": _Writer.write_boolean,
+    "array": _Writer.write_array,
+    "object": _Writer.write_object,
+}

@@ -1,0 +1,44 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwire.wire.reading import dump
+from toolwire.wire.surrogates import PairMender, without_halves
+
+
+def mended(*frames: bytes) -> list[str]:
+    mender = PairMender()
+    return [json.loads(mender.mend(frame)) for frame in frames]
+
+
+def test_two_halves_in_two_frames_are_one_character() -> None:
+    assert mended(rb'"a\ud83d"', rb'"\ude00b"') == ["a", "😀b"]
+
+
+def test_a_whole_pair_stays() -> None:
+    assert mended(rb'"\ud83d\ude00"') == ["😀"]
+
+
+def test_a_half_without_its_other_is_unknown() -> None:
+    assert mended(rb'"a\ud83d"', rb'"b"', rb'"\ude00"') == ["a", "b", "\ufffd"]
+    assert mended(rb'"\ud83dx"') == ["\ufffdx"]
+
+
+def test_an_escaped_backslash_before_u_is_text() -> None:
+    assert mended(rb'"\\ud83d"') == ["\\ud83d"]
+
+
+@given(st.text(st.sampled_from('a\\"u😀é\ud83d\ude00'), max_size=12))
+def test_mended_text_is_always_whole(text: str) -> None:
+    frame = json.dumps(text).encode()
+    mender = PairMender()
+    found = json.loads(mender.mend(frame))
+    found.encode()
+
+
+@pytest.mark.parametrize("value", ["\ud83d", ["x\ude00"], {"k\ud83d": "v"}])
+def test_values_with_halves_can_be_written(value: object) -> None:
+    assert "\ufffd" in dump(value)
+    assert without_halves(value) == json.loads(dump(value))
