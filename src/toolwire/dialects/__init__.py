@@ -1,0 +1,153 @@
+"""Wire formats, each in both directions: pure functions and small state machines."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Protocol
+
+import msgspec
+
+from toolwire.dialects.quirks import DEFAULT, Quirks
+from toolwire.errors import ProviderError, ToolwireError, UnknownName
+from toolwire.events import Finished, ModelEvent
+from toolwire.history import HistoryRules
+from toolwire.messages import Message, Origin
+from toolwire.request import HttpRequest, Loss, ModelRequest
+from toolwire.wire.names import ToolNames
+from toolwire.wire.sse import Frame, SseDecoder
+
+_PACKAGES = {
+    "openai-chat": "openai_chat",
+    "openai-responses": "openai_responses",
+    "anthropic-messages": "anthropic",
+    "gemini": "gemini",
+    "code-assist": "code_assist",
+}
+NAMES = tuple(_PACKAGES)
+
+
+class Encoded(msgspec.Struct, frozen=True, kw_only=True):
+    """A request on its way out, with everything needed to read the answer."""
+
+    http: HttpRequest
+    losses: tuple[Loss, ...] = ()
+    names: ToolNames
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """How to read one answer."""
+
+    new_id: Callable[[], str]
+    origin: Origin
+    quirks: Quirks = DEFAULT
+    names: ToolNames | None = None
+
+
+class Decoder(Protocol):
+    """One per response: frames in, events out. Holds only what later frames need."""
+
+    def feed(self, frame: Frame) -> Sequence[ModelEvent]:
+        """The events of one frame; raises the vendor's error if that is what it says."""
+        ...
+
+    def close(self) -> Sequence[ModelEvent]:
+        """The last events; raises IncompleteStream if the answer's own end was not seen."""
+        ...
+
+    def held_back(self) -> Sequence[ModelEvent]:
+        """After a break: what came but was not told yet, such as a call that was only named."""
+        ...
+
+
+class Encoder(Protocol):
+    """One per response: events in, frames out, as the vendor's server would write them."""
+
+    def feed(self, event: ModelEvent) -> Sequence[Frame]:
+        """The frames of one event."""
+        ...
+
+    def close(self) -> Sequence[Frame]:
+        """The last frames."""
+        ...
+
+    def fail(self, error: ProviderError) -> Sequence[Frame]:
+        """The frames that tell of an error in the middle of a stream."""
+        ...
+
+
+class Dialect(Protocol):
+    """One wire format."""
+
+    @property
+    def name(self) -> str:
+        """The name commands and settings use."""
+        ...
+
+    @property
+    def family(self) -> str:
+        """The name its seals and kept members bear; Code Assist shares Gemini's."""
+        ...
+
+    @property
+    def history(self) -> HistoryRules:
+        """What the format demands of a conversation."""
+        ...
+
+    def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
+        """The request as it goes over the wire, and what it could not carry."""
+        ...
+
+    def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
+        """A client's request; `model` where the format keeps it outside the body."""
+        ...
+
+    def decoder(self, reading: Reading) -> Decoder:
+        """A reader of one streamed answer."""
+        ...
+
+    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+        """A writer of one streamed answer."""
+        ...
+
+    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+        """The events of an answer that was not streamed."""
+        ...
+
+    def encode_whole(
+        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+    ) -> bytes:
+        """An answer that is not streamed."""
+        ...
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """The typed error of a failed response."""
+        ...
+
+    def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
+        """Status and body with which the vendor would tell of this error."""
+        ...
+
+
+def get(name: str) -> Dialect:
+    """The dialect of that name."""
+    package = _PACKAGES.get(name)
+    if package is None:
+        raise UnknownName("dialect", name, NAMES)
+    return import_module(f"toolwire.dialects.{package}").DIALECT
+
+
+def decode_stream(
+    dialect: Dialect, chunks: Iterable[bytes], reading: Reading
+) -> Iterator[ModelEvent]:
+    """Every event of a streamed body; raises where it breaks."""
+    sse = SseDecoder()
+    decoder = dialect.decoder(reading)
+    try:
+        for chunk in chunks:
+            for frame in sse.feed(chunk):
+                yield from decoder.feed(frame)
+        for frame in sse.close():
+            yield from decoder.feed(frame)
+        yield from decoder.close()
+    except ToolwireError:
+        yield from decoder.held_back()
+        raise

@@ -1,0 +1,64 @@
+"""Call arguments on their way out: text or object, always valid, whatever the model once wrote."""
+
+import msgspec
+
+from toolwire.dialects.keeping import Losses
+from toolwire.messages import CallKind, ToolCall
+from toolwire.request import FreeformTool, JsonObject, ToolSpec
+from toolwire.wire.reading import dump
+
+FREEFORM_MEMBER = "input"
+"""The one member of a freeform tool that is offered as a function."""
+INVALID_MEMBER = "_invalid_arguments"
+"""Holds the raw text of arguments that are no JSON object, so that the model still sees them."""
+
+_object = msgspec.json.Decoder(dict[str, object])
+
+
+def parsed(call: ToolCall) -> JsonObject | None:
+    """The arguments as an object; None if the text is no JSON object. Empty text means none."""
+    if call.kind is CallKind.FREEFORM:
+        return {FREEFORM_MEMBER: call.arguments}
+    if not call.arguments.strip():
+        return {}
+    try:
+        return _object.decode(call.arguments)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+
+
+def as_object(call: ToolCall, path: str, losses: Losses) -> JsonObject:
+    """For formats that carry arguments as an object."""
+    found = parsed(call)
+    if found is None:
+        losses.add(
+            f"{path}.arguments", "raw text", "it is no JSON object; sent as a string inside one"
+        )
+        return {INVALID_MEMBER: call.arguments}
+    return found
+
+
+def as_text(call: ToolCall, path: str, losses: Losses) -> str:
+    """For formats that carry arguments as JSON text; valid text goes out as it came."""
+    if call.kind is CallKind.JSON and call.arguments.strip() and parsed(call) is not None:
+        return call.arguments
+    return dump(as_object(call, path, losses))
+
+
+def as_function(tool: FreeformTool, path: str, losses: Losses) -> ToolSpec:
+    """A freeform tool for formats without them: a function of one string."""
+    losses.add(path, "freeform tool", "offered as a function of one string")
+    about = "The whole input as plain text."
+    if tool.grammar:
+        losses.add(f"{path}.grammar", f"{tool.syntax} grammar", "told in words, not enforced")
+        about = f"{about} It must match this {tool.syntax} grammar:\n{tool.grammar}"
+    return ToolSpec(
+        name=tool.name,
+        description=tool.description,
+        parameters={
+            "type": "object",
+            "properties": {FREEFORM_MEMBER: {"type": "string", "description": about}},
+            "required": [FREEFORM_MEMBER],
+            "additionalProperties": False,
+        },
+    )

@@ -1,0 +1,108 @@
+"""From a vendor's status, code and words to the one typed error."""
+
+import re
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+
+from toolwire.errors import ErrorKind
+
+_BY_STATUS = {
+    400: ErrorKind.BAD_REQUEST,
+    401: ErrorKind.AUTH,
+    402: ErrorKind.QUOTA,
+    403: ErrorKind.PERMISSION,
+    404: ErrorKind.NOT_FOUND,
+    408: ErrorKind.TIMEOUT,
+    413: ErrorKind.CONTEXT_TOO_LONG,
+    422: ErrorKind.BAD_REQUEST,
+    429: ErrorKind.RATE_LIMIT,
+    499: ErrorKind.RATE_LIMIT,
+    503: ErrorKind.OVERLOADED,
+    504: ErrorKind.TIMEOUT,
+    529: ErrorKind.OVERLOADED,
+}
+_STATUS = {kind: status for status, kind in reversed(_BY_STATUS.items())} | {
+    ErrorKind.BAD_REQUEST: 400,
+    ErrorKind.CONTEXT_TOO_LONG: 400,
+    ErrorKind.CONTENT_FILTER: 400,
+    ErrorKind.MALFORMED_CALL: 400,
+    ErrorKind.RATE_LIMIT: 429,
+    ErrorKind.QUOTA: 429,
+    ErrorKind.SERVER: 500,
+}
+
+# The vendors' words, most telling first: a context overflow is a 400 to all of them.
+_BY_WORDS = (
+    (
+        ErrorKind.CONTEXT_TOO_LONG,
+        r"context_length_exceeded|context (length|window)|maximum context|prompt is too long"
+        r"|input token count|too many tokens|input is too long|exceeds the maximum",
+    ),
+    (
+        ErrorKind.MALFORMED_CALL,
+        r"tool_use_failed|failed to call a function|malformed_function_call",
+    ),
+    (
+        ErrorKind.CONTENT_FILTER,
+        r"content_filter|content management policy|content_policy|safety_?block",
+    ),
+    (
+        ErrorKind.QUOTA,
+        r"insufficient_quota|exceeded your current quota|quota_exhausted|billing|credit balance"
+        r"|insufficient (balance|credits)|perday",
+    ),
+    (
+        ErrorKind.RATE_LIMIT,
+        r"rate[_ ]?limit|too many requests|resource[_ ]exhausted|tokens per min",
+    ),
+    (ErrorKind.OVERLOADED, r"overloaded|unavailable|at capacity"),
+    (
+        ErrorKind.AUTH,
+        r"invalid[_ ]api[_ ]key|incorrect api key|authentication|unauthenticated|unauthorized",
+    ),
+)
+_WORDS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _BY_WORDS)
+
+
+def kind_of(status: int | None, code: str = "", message: str = "") -> ErrorKind:
+    """How an error is to be treated."""
+    by_status = _BY_STATUS.get(status or 0)
+    if by_status not in (ErrorKind.AUTH, ErrorKind.NOT_FOUND, ErrorKind.PERMISSION):
+        words = f"{code} {message}"
+        for kind, pattern in _WORDS:
+            if pattern.search(words):
+                return kind
+    if by_status is not None:
+        return by_status
+    return ErrorKind.BAD_REQUEST if status is not None and 400 <= status < 500 else ErrorKind.SERVER
+
+
+def status_of(kind: str, status: int | None) -> int:
+    """The HTTP status to answer with: the vendor's own, or the usual one for the kind."""
+    return status or _STATUS.get(ErrorKind(kind), 500)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds the server asks to wait, in any of the forms it may say so."""
+    lower = {key.lower(): value for key, value in headers.items()}
+    milliseconds = _seconds(lower.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = lower.get("retry-after")
+    seconds = _seconds(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        # Without a clock of our own, the server's tells how far off its date is.
+        until = parsedate_to_datetime(value)
+        now = parsedate_to_datetime(lower["date"])
+    except (KeyError, ValueError):
+        return None
+    return max(0.0, (until - now).total_seconds())
+
+
+def _seconds(value: str | None) -> float | None:
+    try:
+        return max(0.0, float(value)) if value else None
+    except ValueError:
+        return None

@@ -1,0 +1,137 @@
+"""Keeping what our values do not carry, giving it back to its own format, reporting it to any
+other.
+"""
+
+from collections.abc import Iterator
+
+from toolwire.errors import IncompleteStream, MalformedStream
+from toolwire.messages import Kept, Message, Part, Seal, ServerBlock, ToolResult
+from toolwire.request import JsonObject, Loss, ModelRequest, ServerTool
+from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.sse import Frame
+
+
+def keep(dialect: str, source: JsonObject, known: frozenset[str], form: str = "") -> Kept | None:
+    """The members of `source` that are not `known`, or None if there are none and the form is
+    plain.
+    """
+    rest = {key: value for key, value in source.items() if key not in known}
+    if not rest and not form:
+        return None
+    return Kept(dialect=dialect, fields=dump(rest), form=form)
+
+
+def restore(target: JsonObject, kept: Kept | None, dialect: str) -> JsonObject:
+    """`target` with the kept members of its own dialect put back; ours win."""
+    if kept is None or kept.dialect != dialect or kept.fields == "{}":
+        return target
+    return {**parse_object(kept.fields, "kept members"), **target}
+
+
+def kept_member(kept: Kept | None, dialect: str, key: str) -> object:
+    """One kept member of its own dialect, or None."""
+    if kept is None or kept.dialect != dialect or kept.fields == "{}":
+        return None
+    return parse_object(kept.fields, "kept members").get(key)
+
+
+def form(kept: Kept | None, dialect: str) -> str:
+    """How this dialect wrote it; empty for a value made elsewhere."""
+    return kept.form if kept is not None and kept.dialect == dialect else ""
+
+
+def own_seal(seal: Seal | None, dialect: str) -> JsonObject:
+    """The wire members of a seal that this dialect made; empty for none or a foreign one."""
+    if seal is None or seal.origin.dialect != dialect:
+        return {}
+    return parse_object(seal.data, "seal")
+
+
+class Losses:
+    """Collects what a conversion could not carry."""
+
+    def __init__(self) -> None:
+        self._losses: list[Loss] = []
+
+    def add(self, path: str, what: str, why: str) -> None:
+        """One thing that was left out or weakened."""
+        self._losses.append(Loss(path, what, why))
+
+    def extend(self, losses: "tuple[Loss, ...] | list[Loss]") -> None:
+        """Losses found elsewhere."""
+        self._losses.extend(losses)
+
+    def foreign(self, request: ModelRequest, dialect: str) -> None:
+        """Everything in the request that only another format can carry. Encoders then just leave it
+        out.
+        """
+        for path, value in _walk(request):
+            if isinstance(value, Kept):
+                self._foreign_kept(path, value, dialect)
+            elif isinstance(value, Seal):
+                if value.origin.dialect != dialect:
+                    names = ", ".join(sorted(parse_object(value.data, "seal")))
+                    self.add(path, f"seal ({names})", f"made by {value.origin.dialect}")
+            elif isinstance(value, ServerBlock):
+                if value.origin.dialect != dialect:
+                    self.add(path, value.kind, f"a server-side step of {value.origin.dialect}")
+            elif value.dialect != dialect:
+                self.add(path, value.kind, f"a server-side tool of {value.dialect}")
+
+    def done(self) -> tuple[Loss, ...]:
+        """All of them, in the order found."""
+        return tuple(self._losses)
+
+    def _foreign_kept(self, path: str, kept: Kept, dialect: str) -> None:
+        if kept.dialect == dialect or kept.fields == "{}":
+            return
+        for key, value in parse_object(kept.fields, "kept members").items():
+            if value is not None:
+                self.add(f"{path}.{key}" if path else key, key, f"only {kept.dialect} has it")
+
+
+def _walk(request: ModelRequest) -> Iterator[tuple[str, Kept | Seal | ServerBlock | ServerTool]]:
+    if request.kept:
+        yield "", request.kept
+    for number, part in enumerate(request.system):
+        yield from _walk_part(f"system[{number}]", part)
+    for number, message in enumerate(request.messages):
+        yield from _walk_message(f"messages[{number}]", message)
+    for number, tool in enumerate(request.tools):
+        path = f"tools[{number}]"
+        if isinstance(tool, ServerTool):
+            yield path, tool
+        elif tool.kept:
+            yield path, tool.kept
+    for path in ("tool_choice", "reasoning", "output"):
+        value = getattr(request, path)
+        if value is not None and value.kept is not None:
+            yield path, value.kept
+
+
+def _walk_message(path: str, message: Message) -> Iterator[tuple[str, Kept | Seal | ServerBlock]]:
+    if message.kept:
+        yield path, message.kept
+    for number, part in enumerate(message.parts):
+        yield from _walk_part(f"{path}.parts[{number}]", part)
+
+
+def _walk_part(path: str, part: Part) -> Iterator[tuple[str, Kept | Seal | ServerBlock]]:
+    if isinstance(part, ServerBlock):
+        yield path, part
+        return
+    if part.kept:
+        yield path, part.kept
+    if isinstance(part, ToolResult):
+        for number, inner in enumerate(part.parts):
+            yield from _walk_part(f"{path}.parts[{number}]", inner)
+    elif part.seal:
+        yield path, part.seal
+
+
+def unreadable(frame: Frame, error: Exception, what: str) -> IncompleteStream | MalformedStream:
+    """The error for a frame that is not JSON of the expected shape: cut, or malformed."""
+    if frame.cut:
+        return IncompleteStream(f"the stream was cut inside {what}")
+    body = frame.data.decode("utf-8", "replace")
+    return MalformedStream(f"unreadable {what}: {error}", body=body[:2000])

@@ -1,0 +1,62 @@
+"""OpenAI Chat Completions and everything compatible with it."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from toolwire.dialects import Encoded, Reading
+from toolwire.dialects.openai_chat.decode_request import decode_request
+from toolwire.dialects.openai_chat.encode_request import encode_request
+from toolwire.dialects.openai_chat.encoder import ChatEncoder
+from toolwire.dialects.openai_chat.failure import read_failure, write_failure
+from toolwire.dialects.openai_chat.stream import ChatDecoder
+from toolwire.dialects.openai_chat.whole import decode_whole, encode_whole
+from toolwire.dialects.openai_chat.wire import NAME
+from toolwire.dialects.quirks import DEFAULT, Quirks
+from toolwire.errors import ProviderError
+from toolwire.events import Finished, ModelEvent
+from toolwire.history import HistoryRules
+from toolwire.messages import Message
+from toolwire.request import ModelRequest
+
+
+class ChatDialect:
+    """`POST {base}/chat/completions`."""
+
+    name = family = NAME
+    history = HistoryRules(id_limit=64)
+
+    def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
+        """The request as it goes over the wire, and what it could not carry."""
+        return encode_request(request, quirks)
+
+    def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
+        """A client's request."""
+        return decode_request(body, model)
+
+    def decoder(self, reading: Reading) -> ChatDecoder:
+        """A reader of one streamed answer."""
+        return ChatDecoder(reading)
+
+    def encoder(self, model: str, new_id: Callable[[], str]) -> ChatEncoder:
+        """A writer of one streamed answer."""
+        return ChatEncoder(model, new_id)
+
+    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+        """The events of an answer that was not streamed."""
+        return decode_whole(body, reading)
+
+    def encode_whole(
+        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+    ) -> bytes:
+        """An answer that is not streamed."""
+        return encode_whole(message, finished, model, new_id)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """The typed error of a failed response."""
+        return read_failure(status, headers, body)
+
+    def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
+        """Status and body with which OpenAI would tell of this error."""
+        return write_failure(error)
+
+
+DIALECT = ChatDialect()

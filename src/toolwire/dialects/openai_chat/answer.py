@@ -1,0 +1,231 @@
+"""From the members of a chat message, streamed or whole, to events."""
+
+from typing import Any
+
+from msgspec import Raw
+
+from toolwire.dialects import Reading
+from toolwire.dialects.openai_chat import thoughts
+from toolwire.dialects.openai_chat.citations import read_citation
+from toolwire.dialects.openai_chat.media import SpokenAudio, read_image
+from toolwire.dialects.openai_chat.think_tags import TagSplitter
+from toolwire.dialects.openai_chat.wire import UNREADABLE, Delta, Fragment, Function, read_part
+from toolwire.events import (
+    CitationAdded,
+    MediaAdded,
+    ModelEvent,
+    RefusalDelta,
+    ServerBlockAdded,
+    TextDelta,
+    TextEnded,
+    ThinkingDelta,
+)
+from toolwire.messages import CallKind, Seal, ServerBlock
+from toolwire.wire.calls import ToolCallTracker
+from toolwire.wire.reading import dump
+
+# A handle that no index of the `tool_calls` list can be.
+_LEGACY_CALL = -1
+
+
+class Answer:
+    """One per answer. What one choice says, in order."""
+
+    def __init__(self, reading: Reading, *, whole: bool = False) -> None:
+        self._origin = reading.origin
+        self._calls = ToolCallTracker(reading.new_id, reading.names)
+        self._thoughts = thoughts.Thoughts(reading.origin, whole=whole)
+        tag = reading.quirks.think_tag
+        self._tags = TagSplitter(tag) if tag else None
+        self._audio = SpokenAudio()
+        self._extra: dict[str, Any] | None = None
+        self.refused = False
+        self._said = False
+
+    @property
+    def said(self) -> bool:
+        """Whether anything at all has come."""
+        return self._said or self.has_calls or self._thoughts.open
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the model called a tool."""
+        return len(self._calls) > 0
+
+    def add(self, delta: Delta, events: list[ModelEvent]) -> None:
+        """The events of one delta, or of a whole message."""
+        if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
+            self._thoughts.add(delta, events)
+        content = delta.content
+        if content:
+            if isinstance(content, str):
+                self._text(content, events)
+            elif isinstance(content, list):
+                self._parts(content, events)
+            else:
+                # Cloudflare gives structured output as an object, not as its text.
+                self._text(dump(content), events)
+        if delta.refusal:
+            self._thoughts.end(events)
+            self.refused = True
+            events.append(RefusalDelta(delta.refusal))
+        if delta.annotations:
+            self._citations(delta.annotations, events)
+        if delta.images:
+            self._images(delta.images, events)
+        if delta.extra_content:
+            self._extra = (self._extra or {}) | delta.extra_content
+        if delta.tool_calls:
+            self._flush(events)
+            for fragment in delta.tool_calls:
+                self._fragment(fragment, events)
+        if delta.function_call:
+            self._legacy_call(delta.function_call, events)
+        if delta.audio:
+            self._audio.add(delta.audio)
+        if events:
+            self._said = True
+
+    def end(self, events: list[ModelEvent], *, cut: bool) -> None:
+        """The choice is over: what was held back comes out, and the calls end."""
+        self._flush(events)
+        spoken = self._audio.take()
+        if spoken is not None:
+            events.append(MediaAdded(spoken))
+        events.extend(self._calls.end_all(cut=cut))
+        if events:
+            self._said = True
+
+    def tell_held(self, events: list[ModelEvent]) -> None:
+        """What was held back because more could have come."""
+        self._flush(events)
+        events.extend(self._calls.flush())
+
+    def _text(self, text: str, events: list[ModelEvent]) -> None:
+        if self._thoughts.open:
+            self._thoughts.end(events)
+        if self._calls.waiting:
+            events.extend(self._calls.flush())
+        if self._tags is None:
+            events.append(TextDelta(text))
+        else:
+            _tell(self._tags.feed(text), events)
+
+    def _flush(self, events: list[ModelEvent]) -> None:
+        self._thoughts.end(events)
+        if self._tags is not None:
+            _tell(self._tags.flush(), events)
+        if self._extra is not None:
+            seal = Seal(origin=self._origin, data=dump({"extra_content": self._extra}))
+            events.append(TextEnded(seal))
+            self._extra = None
+
+    def _parts(self, parts: list[Raw], events: list[ModelEvent]) -> None:
+        for raw in parts:
+            try:
+                part = read_part(raw)
+            except UNREADABLE:
+                self._unknown_part("part", raw, events)
+                continue
+            if part.type == "text" and part.text is not None:
+                if part.text:
+                    self._text(part.text, events)
+            elif part.type == "thinking" and part.thinking is not None:
+                self._thoughts.add_part(thoughts.part_text(part.thinking), events)
+            elif part.type == "refusal" and part.refusal:
+                self._thoughts.end(events)
+                self.refused = True
+                events.append(RefusalDelta(part.refusal))
+            elif part.type == "image_url" and part.image_url:
+                self._thoughts.end(events)
+                events.append(MediaAdded(read_image({"image_url": part.image_url})))
+            else:
+                self._unknown_part(part.type or "part", raw, events)
+
+    def _unknown_part(self, kind: str, raw: Raw, events: list[ModelEvent]) -> None:
+        self._thoughts.end(events)
+        data = bytes(raw).decode()
+        events.append(ServerBlockAdded(ServerBlock(origin=self._origin, kind=kind, data=data)))
+
+    def _citations(self, annotations: list[Raw], events: list[ModelEvent]) -> None:
+        self._thoughts.end(events)
+        for raw in annotations:
+            citation = read_citation(raw)
+            if citation is not None:
+                events.append(CitationAdded(citation))
+
+    def _images(self, images: list[dict[str, Any]], events: list[ModelEvent]) -> None:
+        self._thoughts.end(events)
+        events.extend(MediaAdded(read_image(image)) for image in images)
+
+    def more(self, delta: Delta) -> list[ModelEvent] | None:
+        """The fast way for a delta that only goes on with the text or with one call; else None."""
+        fragments = delta.tool_calls
+        content = delta.content
+        if (
+            delta.reasoning_content
+            or delta.reasoning
+            or delta.reasoning_details
+            or delta.refusal
+            or delta.annotations
+            or delta.audio
+            or delta.images
+            or delta.extra_content
+            or delta.function_call
+            or self._thoughts.open
+        ):
+            return None
+        if content:
+            if fragments or self._tags is not None or type(content) is not str:
+                return None
+            self._said = True
+            return [TextDelta(content)]
+        if not fragments or len(fragments) > 1:
+            return None if fragments else []
+        fragment = fragments[0]
+        function = fragment.function
+        if (
+            function is None
+            or function.name
+            or type(function.arguments) is not str
+            or fragment.id
+            or fragment.custom
+            or fragment.extra_content
+            or fragment.index not in self._calls
+        ):
+            return None
+        return self._calls.append(fragment.index, function.arguments)
+
+    def _fragment(self, fragment: Fragment, events: list[ModelEvent]) -> None:
+        function, custom = fragment.function, fragment.custom
+        kind = CallKind.JSON
+        name = arguments = None
+        if function is not None:
+            name, arguments = function.name, function.arguments
+        if custom is not None and not name and (fragment.type != "function" or function is None):
+            # Snowflake sends an empty `custom` beside every function, and the other way round.
+            name, arguments, kind = custom.name, custom.input or arguments, CallKind.FREEFORM
+        index = fragment.index
+        if not (name or arguments or fragment.id) and (index is None or index not in self._calls):
+            return
+        events.extend(self._calls.fragment(index, fragment.id, name, arguments, kind))
+        if fragment.extra_content:
+            self._seal_call(fragment, fragment.extra_content)
+
+    def _seal_call(self, fragment: Fragment, extra: dict[str, Any]) -> None:
+        seal = Seal(origin=self._origin, data=dump({"extra_content": extra}))
+        index, vendor_id = fragment.index, fragment.id
+        for handle in ((index, vendor_id), index, vendor_id, len(self._calls) - 1):
+            if handle in self._calls:
+                self._calls.attach(handle, seal)
+                return
+
+    def _legacy_call(self, call: Function, events: list[ModelEvent]) -> None:
+        if call.name or call.arguments:
+            self._flush(events)
+            events.extend(self._calls.fragment(_LEGACY_CALL, None, call.name, call.arguments))
+
+
+def _tell(pieces: list[tuple[bool, str]], events: list[ModelEvent]) -> None:
+    for thinking, text in pieces:
+        events.append(ThinkingDelta(text) if thinking else TextDelta(text))

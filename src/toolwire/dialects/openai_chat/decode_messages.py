@@ -1,0 +1,306 @@
+"""A client's chat messages, read."""
+
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.dialects.openai_chat.citations import citation_of
+from toolwire.dialects.openai_chat.leftovers import gather, take_cache
+from toolwire.dialects.openai_chat.media import read_image
+from toolwire.dialects.openai_chat.read_parts import ORIGIN, read_content
+from toolwire.dialects.openai_chat.thoughts import details_text
+from toolwire.dialects.openai_chat.wire import REASONING
+from toolwire.errors import BadInput
+from toolwire.messages import (
+    CallKind,
+    Media,
+    MediaKind,
+    Message,
+    Part,
+    Refusal,
+    Role,
+    Seal,
+    ServerBlock,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from toolwire.request import JsonObject
+from toolwire.wire.reading import dump, obj, seq
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+
+def decode_messages(value: Any) -> tuple[Message, ...]:
+    """The conversation; neighbouring tool messages become one message of results."""
+    raw = [obj(item, f"messages[{number}]") for number, item in enumerate(seq(value, "messages"))]
+    calls = _Calls(raw)
+    messages: list[Message] = []
+    results: list[ToolResult] = []
+    for number, item in enumerate(raw):
+        role = item.get("role")
+        if role in ("tool", "function"):
+            results.append(_result(item, calls))
+            continue
+        if results:
+            messages.append(Message(role="user", parts=tuple(results)))
+            results = []
+        if not isinstance(role, str):
+            raise BadInput(f"messages[{number}].role: expected a string")
+        messages.append(_message(item, role, calls))
+    if results:
+        messages.append(Message(role="user", parts=tuple(results)))
+    return tuple(messages)
+
+
+class _Calls:
+    """The calls so far: results find theirs, and calls without an id get one."""
+
+    def __init__(self, messages: list[JsonObject]) -> None:
+        self._taken = {
+            call.get("id")
+            for message in messages
+            for call in _objects(message.get("tool_calls"))
+            if isinstance(call.get("id"), str)
+        }
+        self._number = 0
+        self._by_id: dict[str, ToolCall] = {}
+        self._open: list[ToolCall] = []
+
+    def new_id(self) -> str:
+        """A positional id that no other call has."""
+        while True:
+            self._number += 1
+            name = f"call_{self._number}"
+            if name not in self._taken:
+                return name
+
+    def add(self, call: ToolCall) -> None:
+        """A call that waits for its result."""
+        self._by_id[call.id] = call
+        self._open.append(call)
+
+    def answered(self, call_id: str, name: str) -> ToolCall | None:
+        """The call a result belongs to: by id, else by name, else the next in line."""
+        found = self._by_id.get(call_id) if call_id else None
+        if found is None and not call_id:
+            named = (call for call in self._open if not name or call.name == name)
+            found = next(named, None)
+        if found in self._open:
+            self._open.remove(found)
+        return found
+
+
+def _message(item: JsonObject, role: str, calls: _Calls) -> Message:
+    rest = {key: value for key, value in item.items() if key != "role"}
+    words: list[str] = []
+    parts: list[Part] = list(read_content(rest, words))
+    if role == "assistant":
+        parts = _assistant(rest, parts, calls)
+    canonical = _ROLES.get(role)
+    if canonical is None:
+        canonical = "user"
+        rest["role"] = role
+    elif role == "developer":
+        words.append(role)
+    return Message(role=canonical, parts=tuple(parts), kept=gather(rest, words=words))
+
+
+def _assistant(rest: JsonObject, content: list[Part], calls: _Calls) -> list[Part]:
+    parts = [*_thinking(rest), *_sourced(rest, content)]
+    refusal = rest.get("refusal")
+    if isinstance(refusal, str) and refusal:
+        del rest["refusal"]
+        parts.append(Refusal(refusal))
+    parts.extend(_made_media(rest))
+    parts.extend(_calls(rest, calls))
+    return parts
+
+
+def _thinking(rest: JsonObject) -> list[Part]:
+    sealed: JsonObject = {}
+    for name in REASONING:
+        value = rest.get(name)
+        if value and isinstance(value, list if name == "reasoning_details" else str):
+            sealed[name] = rest.pop(name)
+    if not sealed:
+        return []
+    details = _objects(sealed.get("reasoning_details"))
+    text = sealed.get("reasoning_content") or sealed.get("reasoning") or details_text(details)
+    return [Thinking(text, Seal(origin=ORIGIN, data=dump(sealed)))]
+
+
+def _sourced(rest: JsonObject, content: list[Part]) -> list[Part]:
+    """The content with what stands beside it about its text: sources and a signature."""
+    place = next((n for n, part in reversed([*enumerate(content)]) if isinstance(part, Text)), None)
+    if place is None:
+        return content
+    text = cast(Text, content[place])
+    annotations = _all_objects(rest.get("annotations"))
+    if annotations:
+        del rest["annotations"]
+        citations = tuple(citation_of(item, dump(item)) for item in annotations)
+        text = msgspec.structs.replace(text, citations=citations)
+    if isinstance(rest.get("extra_content"), dict):
+        data = dump({"extra_content": rest.pop("extra_content")})
+        text = msgspec.structs.replace(text, seal=Seal(origin=ORIGIN, data=data))
+    return [*content[:place], text, *content[place + 1 :]]
+
+
+def _made_media(rest: JsonObject) -> list[Part]:
+    parts: list[Part] = []
+    audio = rest.get("audio")
+    if isinstance(audio, dict):
+        inner = dict(cast(JsonObject, audio))
+        name = inner.pop("id", None)
+        if isinstance(name, str) and name:
+            del rest["audio"]
+            kept = gather({}, inner, ["audio"])
+            parts.append(Media(kind=MediaKind.AUDIO, file_id=name, kept=kept))
+    images = _all_objects(rest.get("images"))
+    if images and all(map(_plain_image, images)):
+        del rest["images"]
+        parts.extend(map(read_image, images))
+    return parts
+
+
+def _plain_image(image: JsonObject) -> bool:
+    match image:
+        case {"type": "image_url", "image_url": {"url": str(url), **inner}, **outer}:
+            return bool(url) and not inner and not outer
+        case _:
+            return False
+
+
+def _calls(rest: JsonObject, calls: _Calls) -> list[Part]:
+    parts: list[Part] = []
+    entries = rest.get("tool_calls")
+    if entries and isinstance(entries, list):
+        del rest["tool_calls"]
+        for number, entry in enumerate(cast(list[Any], entries)):
+            call = _call(entry, number, calls)
+            if call is None:
+                data = dump(entry)
+                parts.append(ServerBlock(origin=ORIGIN, kind="tool_call", data=data))
+            else:
+                parts.append(call)
+    legacy = rest.get("function_call")
+    if isinstance(legacy, dict) and legacy:
+        del rest["function_call"]
+        parts.append(_wrapped({"function": legacy}, "function", {}, ["function_call"], calls))
+    return parts
+
+
+def _call(value: Any, number: int, calls: _Calls) -> ToolCall | None:
+    if not isinstance(value, dict):
+        return None
+    entry = cast(JsonObject, value)
+    member = "custom" if entry.get("type") == "custom" else "function"
+    if not isinstance(entry.get(member), dict):
+        return None
+    rest = {key: value for key, value in entry.items() if key != member}
+    words: list[str] = []
+    if rest.get("type") == member:
+        del rest["type"]
+    else:
+        words.append("typeless")
+    if rest.get("index") == number and not isinstance(rest.get("index"), bool):
+        del rest["index"]
+        words.append("index")
+    return _wrapped(entry, member, rest, words, calls)
+
+
+def _wrapped(
+    entry: JsonObject, member: str, rest: JsonObject, words: list[str], calls: _Calls
+) -> ToolCall:
+    inner = dict(cast(JsonObject, entry[member]))
+    call_id = rest.get("id")
+    made = not (isinstance(call_id, str) and call_id)
+    if made:
+        words.append("no_id")
+    else:
+        del rest["id"]
+    name = inner.get("name")
+    if isinstance(name, str):
+        del inner["name"]
+    else:
+        words.append("no_name")
+    seal = None
+    if isinstance(rest.get("extra_content"), dict):
+        seal = Seal(origin=ORIGIN, data=dump({"extra_content": rest.pop("extra_content")}))
+    cache = take_cache(rest)
+    arguments = _arguments(inner, "input" if member == "custom" else "arguments", words)
+    call = ToolCall(
+        id=calls.new_id() if made else cast(str, call_id),
+        name=name if isinstance(name, str) else "",
+        arguments=arguments,
+        kind=CallKind.FREEFORM if member == "custom" else CallKind.JSON,
+        made_id=made,
+        cache=cache,
+        seal=seal,
+        kept=gather(rest, inner, words),
+    )
+    calls.add(call)
+    return call
+
+
+def _arguments(inner: JsonObject, member: str, words: list[str]) -> str:
+    value = inner.get(member)
+    if isinstance(value, str):
+        return cast(str, inner.pop(member))
+    if isinstance(value, dict | list):
+        words.append("object")
+        return dump(inner.pop(member))
+    words.append("no_arguments")
+    return ""
+
+
+def _result(item: JsonObject, calls: _Calls) -> ToolResult:
+    rest = {key: value for key, value in item.items() if key != "role"}
+    words: list[str] = []
+    if item["role"] == "function":
+        words.append("function")
+    name = rest.get("name")
+    if isinstance(name, str) and name:
+        del rest["name"]
+        words.append("named")
+    else:
+        name = ""
+    call_id = rest.get("tool_call_id")
+    if isinstance(call_id, str) and call_id:
+        del rest["tool_call_id"]
+    else:
+        words.append("no_id")
+        call_id = ""
+    call = calls.answered(call_id, name)
+    parts = tuple(
+        part
+        if isinstance(part, Text | Media | ServerBlock)
+        else ServerBlock(origin=ORIGIN, kind="part", data=dump(item["content"][number]))
+        for number, part in enumerate(read_content(rest, words))
+    )
+    return ToolResult(
+        call_id=call_id or (call.id if call else ""),
+        name=name or (call.name if call else ""),
+        parts=parts,
+        kind=call.kind if call else CallKind.JSON,
+        kept=gather(rest, words=words),
+    )
+
+
+def _all_objects(value: Any) -> list[JsonObject]:
+    """The list if it holds nothing but objects, else an empty one."""
+    found = _objects(value)
+    return found if isinstance(value, list) and len(found) == len(cast(list[Any], value)) else []
+
+
+def _objects(value: Any) -> list[JsonObject]:
+    if not isinstance(value, list):
+        return []
+    return [item for item in cast(list[Any], value) if isinstance(item, dict)]

@@ -1,0 +1,166 @@
+"""Streamed chat answers: events to frames, as OpenAI's server would write them."""
+
+from collections.abc import Callable, Sequence
+
+from toolwire.dialects.keeping import own_seal
+from toolwire.dialects.openai_chat.citations import write_citation
+from toolwire.dialects.openai_chat.ending import write_reason, write_usage
+from toolwire.dialects.openai_chat.failure import error_body
+from toolwire.dialects.openai_chat.media import write_image
+from toolwire.dialects.openai_chat.whole import answer_id, write_audio
+from toolwire.dialects.openai_chat.wire import NAME
+from toolwire.errors import ProviderError
+from toolwire.events import (
+    CitationAdded,
+    Finished,
+    MediaAdded,
+    ModelEvent,
+    RefusalDelta,
+    TextDelta,
+    TextEnded,
+    ThinkingDelta,
+    ThinkingEnded,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+from toolwire.messages import CallKind, Media, MediaKind
+from toolwire.request import JsonObject
+from toolwire.wire.reading import encode
+from toolwire.wire.sse import Frame
+
+_NO_FRAMES: tuple[Frame, ...] = ()
+_TAIL = b',"logprobs":null,"finish_reason":null}]}'
+
+
+class _Call:
+    __slots__ = ("freeform", "index", "sent")
+
+    def __init__(self, index: int, freeform: bool) -> None:
+        self.index = index
+        self.freeform = freeform
+        self.sent: list[str] = []
+
+
+class ChatEncoder:
+    """One per response. The first event brings the role with it, the finish its usage."""
+
+    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+        head = {
+            "id": answer_id(new_id),
+            "object": "chat.completion.chunk",
+            "created": 0,
+            "model": model,
+        }
+        self._head = encode(head)[:-1]
+        self._start = self._head + b',"choices":[{"index":0,"delta":'
+        self._calls: dict[str, _Call] = {}
+        self._begun = False
+        self._refused = False
+        self._finished = False
+
+    def feed(self, event: ModelEvent) -> Sequence[Frame]:
+        """The frames of one event."""
+        match event:
+            case TextDelta():
+                delta = {"content": event.text}
+            case ToolCallDelta():
+                delta = self._more(event.id, event.arguments)
+            case ThinkingDelta():
+                delta = {"reasoning_content": event.text}
+            case RefusalDelta():
+                self._refused = True
+                delta = {"refusal": event.text}
+            case ToolCallStarted():
+                delta = self._call(event)
+            case ToolCallEnded():
+                delta = self._call_end(event)
+            case CitationAdded():
+                delta = {"annotations": [write_citation(event.citation)]}
+            case ThinkingEnded():
+                # The words went out as they came; only what else the maker wants back is left.
+                details = own_seal(event.seal, NAME).get("reasoning_details")
+                delta = {"reasoning_details": details} if details else None
+            case TextEnded():
+                delta = own_seal(event.seal, NAME)
+            case MediaAdded():
+                delta = _media(event.media)
+            case Finished():
+                return self._finish(event)
+            case _:
+                return _NO_FRAMES
+        return self._frames(delta) if delta else _NO_FRAMES
+
+    def close(self) -> Sequence[Frame]:
+        """The end mark; an answer that did not finish gets none."""
+        return (Frame(b"[DONE]"),) if self._finished else _NO_FRAMES
+
+    def fail(self, error: ProviderError) -> Sequence[Frame]:
+        """The frame that tells of an error in the middle of a stream."""
+        return (Frame(encode(error_body(error))),)
+
+    def _frames(self, delta: JsonObject) -> Sequence[Frame]:
+        frame = Frame(b"%b%b%b" % (self._start, encode(delta), _TAIL))
+        if self._begun:
+            return (frame,)
+        return self._begin(frame)
+
+    def _begin(self, *frames: Frame) -> Sequence[Frame]:
+        if self._begun:
+            return frames
+        self._begun = True
+        role = encode({"role": "assistant", "content": "", "refusal": None})
+        return (Frame(b"%b%b%b" % (self._start, role, _TAIL)), *frames)
+
+    def _call(self, event: ToolCallStarted) -> JsonObject:
+        call = _Call(len(self._calls), event.kind is CallKind.FREEFORM)
+        self._calls[event.id] = call
+        name = f"{event.namespace}__{event.name}" if event.namespace else event.name
+        entry: JsonObject = {"index": call.index, "id": event.id}
+        if call.freeform:
+            entry |= {"type": "custom", "custom": {"name": name, "input": ""}}
+        else:
+            entry |= {"type": "function", "function": {"name": name, "arguments": ""}}
+        return {"tool_calls": [entry]}
+
+    def _more(self, call_id: str, text: str) -> JsonObject | None:
+        call = self._calls.get(call_id)
+        if call is None or not text:
+            return None
+        call.sent.append(text)
+        if call.freeform:
+            return {"tool_calls": [{"index": call.index, "custom": {"input": text}}]}
+        return {"tool_calls": [{"index": call.index, "function": {"arguments": text}}]}
+
+    def _call_end(self, event: ToolCallEnded) -> JsonObject | None:
+        call = self._calls.get(event.id)
+        if call is None:
+            return None
+        delta: JsonObject | None = None
+        if event.arguments is not None:
+            # What was sent cannot be taken back; what is missing can follow.
+            sent = "".join(call.sent)
+            if event.arguments.startswith(sent):
+                delta = self._more(event.id, event.arguments[len(sent) :])
+        extra = own_seal(event.seal, NAME)
+        if extra:
+            delta = delta or {"tool_calls": [{"index": call.index}]}
+            delta["tool_calls"][0].update(extra)
+        return delta
+
+    def _finish(self, event: Finished) -> Sequence[Frame]:
+        self._finished = True
+        word = encode(write_reason(event.reason, refused=self._refused))
+        frames = [Frame(b'%b{},"logprobs":null,"finish_reason":%b}]}' % (self._start, word))]
+        usage = write_usage(event.usage)
+        if usage is not None:
+            frames.append(Frame(b'%b,"choices":[],"usage":%b}' % (self._head, encode(usage))))
+        return self._begin(*frames)
+
+
+def _media(media: Media) -> JsonObject | None:
+    if media.kind is MediaKind.IMAGE and (media.base64 or media.url):
+        return {"images": [write_image(media)]}
+    if media.kind is MediaKind.AUDIO and media.base64:
+        return {"audio": write_audio(media)}
+    return None

@@ -1,0 +1,175 @@
+"""Streamed chat answers: frames to events."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from toolwire.dialects import Reading
+from toolwire.dialects.keeping import unreadable
+from toolwire.dialects.openai_chat.answer import Answer
+from toolwire.dialects.openai_chat.ending import is_cut, read_reason, read_usage
+from toolwire.dialects.openai_chat.failure import failure, find_error
+from toolwire.dialects.openai_chat.wire import UNREADABLE, Choice, Chunk, read_chunk, read_delta
+from toolwire.errors import IncompleteStream, ProviderError
+from toolwire.events import Finished, ModelEvent, Notice
+from toolwire.request import JsonObject
+from toolwire.wire.sse import Frame
+from toolwire.wire.surrogates import PairMender
+
+_any = msgspec.json.Decoder().decode
+_NO_EVENTS: tuple[ModelEvent, ...] = ()
+
+
+class ChatDecoder:
+    """One per response. Reads choice 0; its calls end with the finish reason, all else with the
+    end mark.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._answer = Answer(reading)
+        self._more = self._answer.more
+        self._pairs = PairMender()
+        self._stop = ""
+        self._usage: JsonObject | None = None
+        self._id = ""
+        self._model = ""
+        self._others_told = False
+        self._done = False
+        self._finished = False
+
+    def feed(self, frame: Frame) -> Sequence[ModelEvent]:
+        """The events of one frame; raises the vendor's error if that is what it says."""
+        data = frame.data
+        if data[:6] == b"[DONE]":
+            self._done = True
+            return self._finish() if self._answer.said or self._stop else _NO_EVENTS
+        if self._finished:
+            return _NO_EVENTS
+        try:
+            chunk = read_chunk(data)
+        except UNREADABLE as error:
+            chunk = self._mended(frame, error)
+        choices = chunk.choices
+        if chunk.error or choices is None or frame.event == "error":
+            self._check(chunk, frame)
+        if not self._model:
+            self._id = self._id or chunk.id or ""
+            self._model = chunk.model or ""
+        if chunk.usage is not None:
+            self._usage = chunk.usage
+        if chunk.x_groq is not None:
+            self._groq(chunk, frame)
+        if choices is not None and len(choices) == 1:
+            choice = choices[0]
+            delta = choice.delta
+            if delta is not None and not choice.finish_reason and not choice.index:
+                quick = self._more(delta)
+                if quick is not None:
+                    return quick
+        events: list[ModelEvent] = []
+        try:
+            for choice in choices or ():
+                self._choice(choice, events)
+        except UNREADABLE as error:
+            # Parts and objects that are kept as they came are read only now.
+            raise unreadable(frame, error, "chunk") from error
+        return events
+
+    def close(self) -> Sequence[ModelEvent]:
+        """The last events; a finish reason is the answer's end, with or without `[DONE]`."""
+        if self._finished:
+            return _NO_EVENTS
+        if not self._stop and not (self._done and self._answer.said):
+            raise IncompleteStream("the stream ended without a finish_reason")
+        return self._finish()
+
+    def held_back(self) -> Sequence[ModelEvent]:
+        """Text that could have been a tag, thinking that is still open, calls only named so far."""
+        events: list[ModelEvent] = []
+        self._answer.tell_held(events)
+        return events
+
+    def _finish(self) -> list[ModelEvent]:
+        if self._finished:
+            return []
+        self._finished = True
+        events: list[ModelEvent] = []
+        answer = self._answer
+        answer.end(events, cut=is_cut(self._stop))
+        if not self._stop:
+            events.append(no_finish_reason())
+        reason, detail = read_reason(
+            self._stop or "stop", calls=answer.has_calls, refused=answer.refused
+        )
+        events.append(
+            Finished(
+                reason=reason,
+                usage=read_usage(self._usage),
+                detail=detail,
+                response_id=self._id,
+                model=self._model,
+            )
+        )
+        return events
+
+    def _mended(self, frame: Frame, error: Exception) -> Chunk:
+        if frame.event == "error":
+            raise _error(frame) from error
+        if rb"\u" in frame.data:
+            # A server that counts in UTF-16 may have cut a character in two.
+            try:
+                return read_chunk(self._pairs.mend(frame.data))
+            except UNREADABLE:
+                pass
+        raise unreadable(frame, error, "chunk") from error
+
+    def _choice(self, choice: Choice, events: list[ModelEvent]) -> None:
+        if choice.index:
+            if not self._others_told:
+                self._others_told = True
+                events.append(other_choices())
+            return
+        if choice.delta is not None:
+            self._answer.add(choice.delta, events)
+        elif choice.message:
+            # A server that does not stream answers with the whole message in one body.
+            self._answer.add(read_delta(choice.message), events)
+        if choice.finish_reason:
+            self._stop = choice.finish_reason
+            self._answer.end(events, cut=is_cut(self._stop))
+
+    def _groq(self, chunk: Chunk, frame: Frame) -> None:
+        groq = chunk.x_groq
+        if groq is None:
+            return
+        if groq.error:
+            raise failure(groq.error, body=frame.data.decode("utf-8", "replace"))
+        if groq.usage is not None and chunk.usage is None:
+            self._usage = groq.usage
+
+    def _check(self, chunk: Chunk, frame: Frame) -> None:
+        if chunk.error or frame.event == "error" or find_error(_value(frame)):
+            raise _error(frame)
+
+
+def no_finish_reason() -> Notice:
+    """The server gave no finish reason."""
+    return Notice("no_finish_reason", "the answer ended without a finish_reason")
+
+
+def other_choices() -> Notice:
+    """Only the first choice is read."""
+    return Notice("other_choices", "the answer has several choices; only the first is read")
+
+
+def _error(frame: Frame) -> ProviderError:
+    value = _value(frame)
+    return failure(find_error(value) or value, body=frame.data.decode("utf-8", "replace"))
+
+
+def _value(frame: Frame) -> Any:
+    try:
+        return _any(frame.data)
+    except UNREADABLE:
+        return frame.data.decode("utf-8", "replace")
