@@ -1,0 +1,71 @@
+"""OpenAI's Responses format: calls and results are items of one flat list."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import msgspec
+
+from toolwire.dialects import Decoder, Encoded, Encoder, Reading
+from toolwire.dialects.openai_responses import answers, request
+from toolwire.dialects.openai_responses.stream_reading import StreamReader
+from toolwire.dialects.openai_responses.stream_writing import StreamWriter
+from toolwire.dialects.openai_responses.whole_writing import whole_answer
+from toolwire.dialects.openai_responses.wire import NAME
+from toolwire.dialects.quirks import DEFAULT, Quirks
+from toolwire.errors import BadInput, ProviderError
+from toolwire.events import Finished, ModelEvent
+from toolwire.history import HistoryRules
+from toolwire.messages import Message
+from toolwire.request import ModelRequest
+from toolwire.wire.reading import parse_object
+
+
+class OpenAIResponses:
+    """The wire format of `POST /responses`."""
+
+    name = family = NAME
+    history = HistoryRules(id_limit=64, thinking_leads=True)
+
+    def encode_request(self, request_: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
+        """The request as it goes over the wire, and what it could not carry."""
+        return request.encode_request(request_, quirks)
+
+    def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
+        """A client's request."""
+        return request.decode_request(body, model)
+
+    def decoder(self, reading: Reading) -> Decoder:
+        """A reader of one streamed answer."""
+        return StreamReader(reading)
+
+    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+        """A writer of one streamed answer."""
+        return StreamWriter(model, new_id)
+
+    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+        """The events of an answer that was not streamed."""
+        source = parse_object(body, "response")
+        if source.get("error") or ("output" not in source and "status" not in source):
+            raise answers.provider_error(source, body)
+        if source.get("status") == "failed":
+            raise answers.provider_error(source, body)
+        try:
+            yield from StreamReader(reading).whole(answers.read_response(body))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadInput(f"response: {error}") from error
+
+    def encode_whole(
+        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+    ) -> bytes:
+        """An answer that is not streamed."""
+        return whole_answer(message, finished, model, new_id)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """The typed error of a failed response."""
+        return answers.read_error(status, headers, body)
+
+    def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
+        """Status and body with which this server tells of an error."""
+        return answers.encode_error(error)
+
+
+DIALECT = OpenAIResponses()

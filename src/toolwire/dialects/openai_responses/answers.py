@@ -1,0 +1,241 @@
+"""The frame around an answer: its end, its counts, its errors, both ways."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.dialects.failures import kind_of, retry_after, status_of
+from toolwire.dialects.openai_responses.wire import WireResponse, WireUsage
+from toolwire.errors import ErrorKind, ProviderError
+from toolwire.events import Finished, StopReason, Usage
+from toolwire.wire.reading import JsonObject, dump, parse_object
+
+_CUT = {
+    "max_output_tokens": StopReason.LENGTH,
+    "content_filter": StopReason.CONTENT_FILTER,
+}
+_WAITING = frozenset({"queued", "in_progress"})
+_TYPES = {
+    ErrorKind.AUTH: "authentication_error",
+    ErrorKind.PERMISSION: "permission_error",
+    ErrorKind.QUOTA: "insufficient_quota",
+    ErrorKind.RATE_LIMIT: "rate_limit_error",
+    ErrorKind.OVERLOADED: "server_error",
+    ErrorKind.TIMEOUT: "server_error",
+    ErrorKind.SERVER: "server_error",
+}
+_plain = msgspec.json.Decoder()
+_response = msgspec.json.Decoder(WireResponse)
+_counts = msgspec.json.Decoder(WireUsage)
+
+
+def member(source: object, key: str) -> str:
+    """A text member of an object from outside; empty for anything else."""
+    found = cast(JsonObject, source).get(key) if isinstance(source, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def read_response(body: bytes) -> WireResponse:
+    """A response object; members of an odd shape are left out."""
+    try:
+        return _response.decode(body)
+    except msgspec.ValidationError:
+        source = parse_object(body, "response")
+    output = cast(Any, source.get("output"))
+    tidy: JsonObject = {
+        "id": member(source, "id"),
+        "model": member(source, "model"),
+        "status": member(source, "status") or None,
+        "incomplete_details": {"reason": member(source.get("incomplete_details"), "reason")},
+        "output": output if isinstance(output, list) else None,
+    }
+    response = _response.decode(msgspec.json.encode(tidy))
+    try:
+        response.usage = _counts.decode(msgspec.json.encode(source.get("usage") or {}))
+    except msgspec.ValidationError:
+        response.usage = None
+    return response
+
+
+def finished(response: WireResponse, *, calls: bool, refused: bool) -> Finished:
+    """The end that a response object tells of."""
+    reason, detail = StopReason.END, ""
+    details = response.incomplete_details
+    if response.status == "incomplete":
+        detail = (details.reason if details else None) or "incomplete"
+        reason = _CUT.get(detail, StopReason.PAUSE)
+    elif response.status in _WAITING:
+        reason, detail = StopReason.PAUSE, response.status or ""
+    elif response.status == "cancelled":
+        reason, detail = StopReason.ERROR, "cancelled"
+    elif calls:
+        reason = StopReason.TOOL_CALLS
+    elif refused:
+        reason = StopReason.REFUSAL
+    return Finished(
+        reason=reason,
+        usage=_usage(response.usage),
+        detail=detail,
+        response_id=response.id or "",
+        model=response.model or "",
+    )
+
+
+def _usage(usage: WireUsage | None) -> Usage:
+    if usage is None:
+        return Usage()
+    read, made = usage.input_tokens_details, usage.output_tokens_details
+    return Usage(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cached=read.cached_tokens if read else None,
+        cache_write=read.cache_write_tokens if read else None,
+        reasoning=made.reasoning_tokens if made else None,
+        cost=usage.cost,
+    )
+
+
+def usage_body(usage: Usage) -> JsonObject | None:
+    """Token counts as this format has them: cached in input, reasoning in output."""
+    if usage == Usage():
+        return None
+    total_in, total_out = usage.total_input, usage.total_output
+    body: JsonObject = {
+        "input_tokens": total_in,
+        "input_tokens_details": {
+            "cached_tokens": usage.cached or 0,
+            "cache_write_tokens": usage.cache_write or 0,
+        },
+        "output_tokens": total_out,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning or 0},
+        "total_tokens": total_in + total_out,
+    }
+    return body if usage.cost is None else {**body, "cost": usage.cost}
+
+
+def response_body(
+    response_id: str, model: str, output: Sequence[object], end: Finished | None, *, refused: bool
+) -> JsonObject:
+    """A response object as the server sends it; without an end it is in progress."""
+    status, details, failure = _status(end, refused)
+    return {
+        "id": response_id,
+        "object": "response",
+        "created_at": 0,
+        "status": status,
+        "background": False,
+        "error": failure,
+        "incomplete_details": details,
+        "instructions": None,
+        "max_output_tokens": None,
+        "metadata": {},
+        "model": model,
+        "output": list(output),
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": False,
+        "temperature": None,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": None,
+        "truncation": "disabled",
+        "usage": usage_body(end.usage) if end is not None else None,
+        "user": None,
+    }
+
+
+def _status(
+    end: Finished | None, refused: bool
+) -> tuple[str, JsonObject | None, JsonObject | None]:
+    if end is None:
+        return "in_progress", None, None
+    match end.reason:
+        case StopReason.LENGTH:
+            return "incomplete", {"reason": "max_output_tokens"}, None
+        case StopReason.CONTENT_FILTER:
+            return "incomplete", {"reason": "content_filter"}, None
+        case StopReason.REFUSAL if not refused:
+            return "incomplete", {"reason": "content_filter"}, None
+        case StopReason.PAUSE if end.detail in ("max_messages", "steered"):
+            return "incomplete", {"reason": end.detail}, None
+        case StopReason.PAUSE if end.detail in _WAITING or end.detail == "incomplete":
+            return end.detail, None, None
+        case StopReason.ERROR if end.detail == "cancelled":
+            return "cancelled", None, None
+        case StopReason.ERROR:
+            words = end.detail or "the answer broke off"
+            return "failed", None, {"code": "server_error", "message": words}
+        case _:
+            return "completed", None, None
+
+
+def provider_error(
+    value: object, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None
+) -> ProviderError:
+    """The error that an error object tells of, nested or flat, or a body that is no object."""
+    raw = body.decode("utf-8", "replace")
+    source: JsonObject = cast(JsonObject, value) if isinstance(value, dict) else {}
+    inner = source.get("error")
+    if isinstance(inner, dict):
+        source = cast(JsonObject, inner)
+    elif isinstance(inner, str):
+        source = {"message": inner}
+    words = source.get("message") or source.get("detail")
+    message = words if isinstance(words, str) else dump(words) if words else raw[:2000]
+    code, kind = str(source.get("code") or ""), member(source, "type")
+    return ProviderError(
+        kind_of(status, f"{code} {kind}", message),
+        message or f"the server answered with status {status}",
+        status=status,
+        code=code or ("" if kind == "error" else kind),
+        param=member(source, "param"),
+        retry_after=retry_after(headers or {}),
+        body=raw,
+    )
+
+
+def read_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+    """The typed error of a failed response."""
+    try:
+        value = _plain.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = None
+    return provider_error(value, body, status, headers)
+
+
+def error_body(error: ProviderError) -> JsonObject:
+    """The error object of this format."""
+    kind = ErrorKind(error.kind)
+    return {
+        "message": str(error),
+        "type": _TYPES.get(kind, "invalid_request_error"),
+        "param": error.param or None,
+        "code": error.code or _code(kind),
+    }
+
+
+def _code(kind: ErrorKind) -> str:
+    match kind:
+        case ErrorKind.CONTEXT_TOO_LONG:
+            return "context_length_exceeded"
+        case ErrorKind.RATE_LIMIT:
+            return "rate_limit_exceeded"
+        case ErrorKind.QUOTA:
+            return "insufficient_quota"
+        case ErrorKind.AUTH:
+            return "invalid_api_key"
+        case ErrorKind.CONTENT_FILTER:
+            return "content_policy_violation"
+        case ErrorKind.SERVER | ErrorKind.OVERLOADED | ErrorKind.TIMEOUT:
+            return "server_error"
+        case _:
+            return kind.value
+
+
+def encode_error(error: ProviderError) -> tuple[int, bytes]:
+    """Status and body with which this server tells of an error."""
+    body = msgspec.json.encode({"error": error_body(error)})
+    return status_of(error.kind, error.status), body

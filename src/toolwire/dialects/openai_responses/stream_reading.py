@@ -1,0 +1,357 @@
+"""Frames of a streamed answer → events; whole answers take the same way, item by item."""
+
+from collections.abc import Callable, Hashable, Sequence
+
+import msgspec
+
+from toolwire.dialects import Reading
+from toolwire.dialects.keeping import unreadable
+from toolwire.dialects.openai_responses.answers import (
+    finished,
+    member,
+    provider_error,
+    read_response,
+)
+from toolwire.dialects.openai_responses.items import CALLS, citation, decode_item, message_part
+from toolwire.dialects.openai_responses.open_words import OpenThoughts, OpenWords
+from toolwire.dialects.openai_responses.wire import NULL, StreamEvent, WireResponse, stream_event
+from toolwire.errors import BadInput, IncompleteStream
+from toolwire.events import (
+    CitationAdded,
+    MediaAdded,
+    ModelEvent,
+    RefusalDelta,
+    ServerBlockAdded,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnded,
+)
+from toolwire.messages import CallKind, Media, ServerBlock, Thinking, ToolCall
+from toolwire.wire.calls import ToolCallTracker
+from toolwire.wire.reading import JsonObject, parse, parse_object
+from toolwire.wire.sse import Frame
+from toolwire.wire.surrogates import PairMender
+
+_read = stream_event.decode
+_NOTHING: tuple[ModelEvent, ...] = ()
+_DELTAS = ("_text.delta", "refusal.delta", "call_arguments.delta", "call_input.delta")
+
+
+class StreamReader:
+    """One per answer. Items are told apart by their place: their ids may change on the way."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._origin = reading.origin
+        self._calls = ToolCallTracker(reading.new_id, reading.names)
+        self._words = OpenWords()
+        self._thoughts = OpenThoughts()
+        self._last_words: dict[Hashable, str] = {}
+        self._done: set[Hashable] = set()
+        self._finished = False
+        self._mender = PairMender()
+        self._rare: dict[str, Callable[[StreamEvent, Frame], Sequence[ModelEvent]]] = {
+            "response.refusal.delta": self._refused,
+            "response.output_item.added": self._item_added,
+            "response.output_item.done": self._item_done,
+            "response.content_part.done": self._part_done,
+            "response.function_call_arguments.done": self._arguments_done,
+            "response.custom_tool_call_input.done": self._arguments_done,
+            "response.output_text.annotation.added": self._annotated,
+            "response.output_text_annotation.added": self._annotated,
+            "response.completed": self._ended,
+            "response.incomplete": self._ended,
+            "response.cancelled": self._ended,
+            "response.failed": self._failed,
+            "error": self._error,
+        }
+
+    def feed(self, frame: Frame) -> Sequence[ModelEvent]:
+        """The events of one frame."""
+        try:
+            event = _read(frame.data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return self._odd(frame, error)
+        kind = event.type
+        delta = event.delta
+        if kind == "response.output_text.delta":
+            words = self._words
+            if not delta or event.output_index != words.item or event.content_index != words.part:
+                return self._say(event, TextDelta)
+            words.seen += len(delta)
+            return (TextDelta(delta),)
+        if kind == "response.function_call_arguments.delta" or (
+            kind == "response.custom_tool_call_input.delta"
+        ):
+            place = event.output_index
+            if place is None or place in self._done:
+                return self._argue(event)
+            try:
+                return self._calls.append(place, delta or "")
+            except KeyError:
+                # The item's beginning was lost; its end has the whole call.
+                return _NOTHING
+        if kind == "response.reasoning_summary_text.delta" or (
+            kind == "response.reasoning_text.delta"
+        ):
+            thoughts = self._thoughts
+            if not delta or not thoughts.streamed or event.output_index != thoughts.item:
+                return self._think(event)
+            thoughts.streamed.append(delta)
+            return (ThinkingDelta(delta),)
+        return self._other(event, frame)
+
+    def close(self) -> Sequence[ModelEvent]:
+        """Nothing more; raises if the answer's own end was not seen."""
+        if not self._finished:
+            raise IncompleteStream("the stream ended before response.completed")
+        return _NOTHING
+
+    def held_back(self) -> Sequence[ModelEvent]:
+        """Nothing: every part is told as it comes."""
+        return _NOTHING
+
+    def whole(self, response: WireResponse) -> list[ModelEvent]:
+        """Everything in a response object that was not streamed, and its end."""
+        events: list[ModelEvent] = []
+        streamed = frozenset(self._done)
+        for place, raw in enumerate(response.output or ()):
+            item = parse_object(bytes(raw), "item")
+            if place not in streamed and _names(item).isdisjoint(streamed):
+                events += self._whole_item(place, bytes(raw), item)
+        if self._words.item is not None:
+            self._words.leave(events)
+        if self._thoughts.streamed:
+            events.append(ThinkingEnded())
+        for place, last in self._last_words.items():
+            if place in self._calls:
+                events += self._calls.end(place, arguments=last)
+        events += self._calls.end_all(cut=response.status == "incomplete")
+        calls = len(self._calls) > 0
+        events.append(finished(response, calls=calls, refused=self._words.refused))
+        self._finish()
+        return events
+
+    def _finish(self) -> None:
+        self._finished = True
+        self._words = OpenWords()
+        self._thoughts = OpenThoughts()
+        self._calls = ToolCallTracker(str)
+
+    # Frames that are not words
+
+    def _other(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        if self._finished:
+            return _NOTHING
+        try:
+            if event.type is None:
+                return self._untyped(frame, is_response=event.object == "response")
+            rare = self._rare.get(event.type)
+            return _NOTHING if rare is None else rare(event, frame)
+        except (BadInput, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise unreadable(frame, error, "event") from error
+
+    def _untyped(self, frame: Frame, *, is_response: bool) -> Sequence[ModelEvent]:
+        """A body that is no stream: an error object, or the answer in one piece."""
+        value = parse(frame.data, "body")
+        if is_response and not value.get("error"):
+            return self.whole(read_response(frame.data))
+        match value:
+            case {"error": {} | str()} | {"message": str()} | {"detail": _}:
+                raise provider_error(value, frame.data)
+            case _:
+                return _NOTHING
+
+    def _odd(self, frame: Frame, error: Exception) -> Sequence[ModelEvent]:
+        """A frame that does not fit: the end mark, an event of another shape, or broken."""
+        if frame.data.strip() == b"[DONE]" or self._finished:
+            return _NOTHING
+        mended = self._mender.mend(frame.data)
+        if mended != frame.data:
+            return self.feed(Frame(mended, frame.event, frame.cut))
+        try:
+            value = parse(frame.data, "event")
+        except BadInput:
+            raise unreadable(frame, error, "event") from error
+        match value:
+            case {"type": "error"} | {"error": {}}:
+                raise provider_error(value, frame.data) from error
+            case {"type": str(kind)} if kind not in self._rare and not kind.endswith(_DELTAS):
+                return _NOTHING
+            case _:
+                raise unreadable(frame, error, "event") from error
+
+    def _error(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        raise provider_error(parse(frame.data, "error"), frame.data)
+
+    def _failed(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        raise provider_error(parse(bytes(event.response), "response"), frame.data)
+
+    def _ended(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        response = WireResponse()
+        if event.response != NULL:
+            response = read_response(bytes(event.response))
+        if response.status is None:
+            response.status = (event.type or "").removeprefix("response.")
+        return self.whole(response)
+
+    # Words
+
+    def _say(
+        self, event: StreamEvent, kind: type[TextDelta | RefusalDelta]
+    ) -> Sequence[ModelEvent]:
+        """Words of a part that may not be the open one."""
+        item, part, delta = event.output_index or 0, event.content_index or 0, event.delta
+        if self._finished or item in self._done:
+            return _NOTHING
+        words = self._words
+        events: list[ModelEvent] = []
+        self._thoughts.leave()
+        if item != words.item or part != words.part:
+            words.open(item, part, events)
+        if delta:
+            words.refused = words.refused or kind is RefusalDelta
+            words.seen += len(delta)
+            events.append(kind(delta))
+        return events
+
+    def _refused(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        return self._say(event, RefusalDelta)
+
+    def _part_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        source = parse(bytes(event.part), "part")
+        if message_part(source) is None or event.output_index in self._done:
+            return _NOTHING
+        # It may be a part that had no deltas, so this can be its beginning.
+        event.delta = None
+        events = self._say(event, TextDelta)
+        self._words.last_word = source
+        return events
+
+    def _annotated(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        found = citation(parse(bytes(event.annotation), "annotation"))
+        if found is None or event.output_index in self._done:
+            return _NOTHING
+        event.delta = None
+        events = self._say(event, TextDelta)
+        self._words.cited += 1
+        return [*events, CitationAdded(found)]
+
+    def _think(self, event: StreamEvent) -> Sequence[ModelEvent]:
+        place = _place(event)
+        if self._finished or not event.delta or place in self._done:
+            return _NOTHING
+        events: list[ModelEvent] = []
+        self._words.leave(events)
+        self._thoughts.open(place, events)
+        self._thoughts.streamed.append(event.delta)
+        events.append(ThinkingDelta(event.delta))
+        return events
+
+    # Items
+
+    def _argue(self, event: StreamEvent) -> Sequence[ModelEvent]:
+        place = _place(event)
+        if self._finished or place in self._done or place not in self._calls:
+            return _NOTHING
+        return self._calls.append(place, event.delta or "")
+
+    def _arguments_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        last = event.arguments if event.arguments is not None else event.input
+        if last is not None:
+            self._last_words[_place(event)] = last
+        return _NOTHING
+
+    def _item_added(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        item = parse(bytes(event.item), "item")
+        place = _item_place(event, item)
+        again = self._begins_again(place, item)
+        if again:
+            self._done.discard(place)
+        kind = CALLS.get(member(item, "type"))
+        if kind is None or (place in self._calls and not again) or not member(item, "name"):
+            return _NOTHING
+        return self._start(place, item, kind)
+
+    def _begins_again(self, place: Hashable, item: object) -> bool:
+        # A server may give one place to all items; then only their ids tell them apart.
+        names = _names(item)
+        return place in self._done and bool(names) and names.isdisjoint(self._done)
+
+    def _start(self, place: Hashable, item: JsonObject, kind: CallKind) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        self._words.leave(events)
+        self._thoughts.leave()
+        events += self._calls.start(
+            place,
+            member(item, "name"),
+            member(item, "call_id"),
+            kind=kind,
+            namespace=member(item, "namespace"),
+        )
+        return events
+
+    def _item_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        if event.item == NULL:
+            return _NOTHING
+        item = parse_object(bytes(event.item), "item")
+        place = _item_place(event, item)
+        if place in self._done:
+            if not self._begins_again(place, item):
+                return _NOTHING
+            place = (place, len(self._done))
+        return self._whole_item(place, bytes(event.item), item)
+
+    def _whole_item(self, place: Hashable, raw: bytes, item: JsonObject) -> list[ModelEvent]:
+        """The last word on an item: what was not streamed of it, and its end."""
+        self._done.add(place)
+        self._done |= _names(item)
+        parts = decode_item(item, raw.decode(), self._origin)
+        events: list[ModelEvent] = []
+        if self._words.item is not None and self._words.item != place:
+            self._words.leave(events)
+        match parts[0]:
+            case Thinking():
+                self._thoughts.end(place, item, self._origin, events)
+                return events
+            case ToolCall() as call:
+                return self._end_call(place, item, call, events)
+            case _:
+                self._thoughts.leave()
+        match parts[0]:
+            case ServerBlock() if self._words.item == place:
+                # Words of it are out already: they stay, what is unknown beside them is not.
+                self._words.leave(events)
+            case ServerBlock() as block:
+                events.append(ServerBlockAdded(block))
+            case Media() as media:
+                events.append(MediaAdded(media))
+            case _:
+                self._words.end(place, parts, events)
+        return events
+
+    def _end_call(
+        self, place: Hashable, item: JsonObject, call: ToolCall, events: list[ModelEvent]
+    ) -> list[ModelEvent]:
+        if place not in self._calls:
+            events += self._start(place, item, call.kind)
+            events += self._calls.append(place, call.arguments)
+        last = call.arguments or self._last_words.pop(place, None)
+        events += self._calls.end(
+            place, arguments=last, complete=call.complete, seal=call.seal, kept=call.kept
+        )
+        return events
+
+
+def _place(event: StreamEvent) -> Hashable:
+    return event.output_index if event.output_index is not None else event.item_id or 0
+
+
+def _item_place(event: StreamEvent, item: object) -> Hashable:
+    if event.output_index is not None:
+        return event.output_index
+    return event.item_id or member(item, "id") or member(item, "call_id") or 0
+
+
+def _names(item: object) -> set[Hashable]:
+    kind = member(item, "type")
+    return {(kind, member(item, key)) for key in ("id", "call_id") if member(item, key)}
