@@ -1,0 +1,62 @@
+"""Anthropic's Messages format, both ways."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from toolwire.dialects import Encoded, Reading
+from toolwire.dialects.anthropic import failing
+from toolwire.dialects.anthropic.decode_request import decode_request
+from toolwire.dialects.anthropic.decode_stream import Decoder, decode_whole
+from toolwire.dialects.anthropic.encode_request import encode_request
+from toolwire.dialects.anthropic.encode_stream import Encoder
+from toolwire.dialects.anthropic.whole import encode_whole
+from toolwire.dialects.anthropic.wire import NAME
+from toolwire.dialects.quirks import DEFAULT, Quirks
+from toolwire.errors import ProviderError
+from toolwire.events import Finished, ModelEvent
+from toolwire.history import HistoryRules
+from toolwire.messages import Message
+from toolwire.request import ModelRequest
+
+
+class AnthropicMessages:
+    """The wire format of `POST /v1/messages`."""
+
+    name = family = NAME
+    history = HistoryRules(id_characters="a-zA-Z0-9_-", user_first=True, thinking_leads=True)
+
+    def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
+        """The request as it goes over the wire, and what it could not carry."""
+        return encode_request(request, quirks)
+
+    def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
+        """A client's request; `model` where it stands outside the body (Bedrock, Vertex)."""
+        return decode_request(body, model)
+
+    def decoder(self, reading: Reading) -> Decoder:
+        """A reader of one streamed answer."""
+        return Decoder(reading)
+
+    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+        """A writer of one streamed answer."""
+        return Encoder(model, new_id)
+
+    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+        """The events of an answer that was not streamed."""
+        return decode_whole(body, reading)
+
+    def encode_whole(
+        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+    ) -> bytes:
+        """An answer that is not streamed."""
+        return encode_whole(message, finished, model, new_id)
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """The typed error of a failed response."""
+        return failing.of_response(status, headers, body)
+
+    def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
+        """Status and body with which the vendor would tell of this error."""
+        return failing.status_and_body(error)
+
+
+DIALECT = AnthropicMessages()

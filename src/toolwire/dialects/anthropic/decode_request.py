@@ -1,0 +1,267 @@
+"""From a request body to a ModelRequest; what our values do not carry is kept beside them."""
+
+from typing import Literal, cast
+
+from toolwire.dialects.anthropic.decode_blocks import (
+    ABSENT,
+    LIST,
+    STRING,
+    BlockReader,
+    cache_mark,
+    known,
+    text_part,
+)
+from toolwire.dialects.anthropic.wire import NAME, parse_body, raw_items, raw_members
+from toolwire.dialects.keeping import keep
+from toolwire.errors import BadInput
+from toolwire.messages import Kept, Message, Part, Text
+from toolwire.request import (
+    AnyTool,
+    Effort,
+    JsonObject,
+    ModelRequest,
+    OutputFormat,
+    Reasoning,
+    ServerTool,
+    ToolChoice,
+    ToolSpec,
+)
+from toolwire.wire.reading import (
+    dump,
+    flag,
+    integer,
+    is_object,
+    number,
+    obj,
+    seq,
+    text,
+)
+
+SYSTEM_STRING = "system_string"
+NO_MODEL = "no_model"
+"""Words of a request's form: `system` was a plain string; the model stood outside the body."""
+OUTPUT_FORMAT = "output_format"
+"""Form of an output format that stood in the older member of that name."""
+EFFORTS = {effort.value: effort for effort in Effort if effort not in (Effort.NONE, Effort.MINIMAL)}
+CUSTOM = "custom"
+"""Form of a tool that names its type, which it need not."""
+_CHOICES: dict[object, Literal["auto", "required", "none"]] = {
+    "auto": "auto",
+    "any": "required",
+    "tool": "required",
+    "none": "none",
+}
+_DISPLAYS = {"summarized": True, "omitted": False}
+
+
+def decode_request(body: bytes, model: str = "") -> ModelRequest:
+    """A client's request; `model` where it stands outside the body (Bedrock, Vertex)."""
+    source, body = parse_body(body, "request")
+    reader = _RequestReader(source)
+    messages = _messages(body, source)
+    return reader.request(messages, model)
+
+
+class _RequestReader:
+    """Takes members out of the body; what is left at the end is kept."""
+
+    def __init__(self, source: JsonObject) -> None:
+        self._left = dict(source)
+        self._forms: list[str] = []
+
+    def request(self, messages: tuple[Message, ...], model: str) -> ModelRequest:
+        self._left.pop("messages", None)
+        named = text(self._left.get("model"), "model")
+        if named:
+            del self._left["model"]
+        else:
+            self._forms.append(NO_MODEL)
+        choice, parallel = self._choice()
+        config = self._output_config()
+        return ModelRequest(
+            model=named or model,
+            messages=messages,
+            system=self._system(),
+            tools=self._tools(),
+            tool_choice=choice,
+            parallel_calls=parallel,
+            max_output_tokens=integer(self._take("max_tokens"), "max_tokens"),
+            temperature=number(self._take("temperature"), "temperature"),
+            top_p=number(self._take("top_p"), "top_p"),
+            top_k=number(self._take("top_k"), "top_k"),
+            stop=self._stop(),
+            reasoning=self._reasoning(config),
+            output=self._output(config),
+            stream=flag(self._take("stream"), "stream"),
+            kept=self._kept(config),
+        )
+
+    def _take(self, member: str) -> object:
+        """The member's value; a null stays behind, to be kept."""
+        value = self._left.get(member)
+        if value is not None:
+            del self._left[member]
+        return value
+
+    def _system(self) -> tuple[Text, ...]:
+        given = self._left.get("system")
+        if not given:
+            return ()
+        if isinstance(given, str):
+            self._forms.append(SYSTEM_STRING)
+            parts: tuple[Text, ...] = (Text(given),)
+        else:
+            blocks = [obj(block, "system") for block in seq(given, "system")]
+            if any(block.get("type") != "text" for block in blocks):
+                raise BadInput("system: expected text blocks")
+            parts = tuple(text_part(block) for block in blocks)
+        del self._left["system"]
+        return parts
+
+    def _stop(self) -> tuple[str, ...]:
+        given = seq(self._left.get("stop_sequences"), "stop_sequences")
+        if given:
+            del self._left["stop_sequences"]
+        return tuple(text(word, "stop_sequences") for word in given)
+
+    def _tools(self) -> tuple[AnyTool, ...]:
+        given = seq(self._left.get("tools"), "tools")
+        if given:
+            del self._left["tools"]
+        return tuple(_tool(obj(tool, f"tools[{at}]")) for at, tool in enumerate(given))
+
+    def _choice(self) -> tuple[ToolChoice | None, bool | None]:
+        """The choice, and whether several calls at once are allowed, which stands inside it."""
+        given = self._left.get("tool_choice")
+        if given is None:
+            return None, None
+        choice = obj(given, "tool_choice")
+        kind, name = choice.get("type"), choice.get("name")
+        if kind not in _CHOICES or (kind == "tool" and not isinstance(name, str)):
+            return None, None
+        del self._left["tool_choice"]
+        said = {"type"}
+        disabled = choice.get("disable_parallel_tool_use")
+        parallel = not disabled if isinstance(disabled, bool) else None
+        if parallel is not None:
+            said.add("disable_parallel_tool_use")
+        names: tuple[str, ...] = ()
+        if kind == "tool":
+            said.add("name")
+            names = (cast(str, name),)
+        kept = keep(NAME, choice, frozenset(said))
+        return ToolChoice(mode=_CHOICES[kind], names=names, kept=kept), parallel
+
+    def _output_config(self) -> JsonObject:
+        given = self._left.get("output_config")
+        return dict(cast(JsonObject, given)) if is_object(given) else {}
+
+    def _reasoning(self, config: JsonObject) -> Reasoning | None:
+        effort = EFFORTS.get(cast(str, config.get("effort"))) if config.get("effort") else None
+        if effort is not None:
+            del config["effort"]
+        given = self._left.get("thinking")
+        if given is None:
+            return Reasoning(effort=effort) if effort is not None else None
+        thinking = obj(given, "thinking")
+        if not isinstance(thinking.get("type"), str):
+            return Reasoning(effort=effort) if effort is not None else None
+        del self._left["thinking"]
+        return _thinking(thinking, effort)
+
+    def _output(self, config: JsonObject) -> OutputFormat | None:
+        for holder, member, form in (
+            (config, "format", ""),
+            (self._left, "output_format", OUTPUT_FORMAT),
+        ):
+            given = holder.get(member)
+            if not is_object(given):
+                continue
+            shape = cast(JsonObject, given)
+            if shape.get("type") == "json_schema" and is_object(shape.get("schema")):
+                del holder[member]
+                kept = keep(NAME, shape, frozenset({"type", "schema"}), form)
+                return OutputFormat(kind="json_schema", schema=shape["schema"], kept=kept)
+        return None
+
+    def _kept(self, config: JsonObject) -> Kept:
+        given = self._left.get("output_config")
+        if is_object(given) and given:
+            if config:
+                self._left["output_config"] = config
+            else:
+                del self._left["output_config"]
+        return Kept(dialect=NAME, fields=dump(self._left), form=" ".join(self._forms))
+
+
+def _thinking(thinking: JsonObject, effort: Effort | None) -> Reasoning:
+    kind, budget, display = (thinking.get(key) for key in ("type", "budget_tokens", "display"))
+    said = {"type"}
+    visible = _DISPLAYS.get(display) if isinstance(display, str) else None
+    if visible is not None:
+        said.add("display")
+    tokens: int | None = None
+    if kind == "enabled" and type(budget) is int:
+        tokens = budget
+        said.add("budget_tokens")
+    elif kind == "adaptive":
+        tokens = -1
+    elif kind not in ("enabled", "disabled"):
+        said.discard("type")
+    return Reasoning(
+        enabled=kind != "disabled",
+        effort=effort,
+        budget=tokens,
+        visible=visible,
+        kept=keep(NAME, thinking, frozenset(said)),
+    )
+
+
+def _tool(tool: JsonObject) -> AnyTool:
+    kind, name = tool.get("type"), tool.get("name")
+    schema = tool.get("input_schema")
+    if kind not in (None, "custom") or not isinstance(name, str) or not is_object(schema):
+        word = kind if isinstance(kind, str) else ""
+        return ServerTool(dialect=NAME, kind=word, data=dump(tool))
+    about, strict = tool.get("description"), tool.get("strict")
+    described = isinstance(about, str) and about != ""
+    bound = isinstance(strict, bool)
+    said = ("name", "input_schema", *(("description",) if described else ()))
+    members = known(tool, *said, *(("strict",) if bound else ()))
+    return ToolSpec(
+        name=name,
+        description=cast(str, about) if described else "",
+        parameters=cast(JsonObject, schema),
+        strict=strict if bound else None,
+        cache=cache_mark(tool),
+        kept=keep(NAME, tool, members, CUSTOM if kind else ""),
+    )
+
+
+def _messages(body: bytes, source: JsonObject) -> tuple[Message, ...]:
+    given = seq(source.get("messages"), "messages")
+    if not given:
+        return ()
+    reader = BlockReader()
+    raw = raw_items(bytes(raw_members(body)["messages"]))
+    return tuple(
+        _message(reader, obj(message, f"messages[{at}]"), raw[at], f"messages[{at}]")
+        for at, message in enumerate(given)
+    )
+
+
+def _message(reader: BlockReader, message: JsonObject, raw: bytes, path: str) -> Message:
+    role = message.get("role")
+    if role not in ("user", "assistant", "system"):
+        raise BadInput(f"{path}.role: expected user, assistant or system")
+    content = message.get("content")
+    form, parts = LIST, cast("tuple[Part, ...]", ())
+    if isinstance(content, str):
+        form, parts = STRING, (Text(content),)
+    elif content is None:
+        form = ABSENT
+    else:
+        seq(content, f"{path}.content")
+        parts = reader.parts(bytes(raw_members(raw)["content"]), f"{path}.content")
+    members = frozenset({"role"} if content is None else {"role", "content"})
+    return Message(role=role, parts=parts, kept=keep(NAME, message, members, form))

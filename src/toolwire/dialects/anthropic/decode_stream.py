@@ -1,0 +1,390 @@
+"""From frames, or a whole body, to events."""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import msgspec
+
+from toolwire.dialects import Reading
+from toolwire.dialects.anthropic import failing
+from toolwire.dialects.anthropic.citing import citation_of
+from toolwire.dialects.anthropic.finish import CUT, Ending
+from toolwire.dialects.anthropic.wire import (
+    NAME,
+    BlockDelta,
+    BlockStart,
+    BlockStop,
+    CitationPiece,
+    InputPiece,
+    SignaturePiece,
+    TextPiece,
+    ThinkingPiece,
+    decode_event,
+    parse_body,
+    raw_input,
+    raw_items,
+    raw_members,
+)
+from toolwire.dialects.keeping import keep, unreadable
+from toolwire.errors import BadInput, IncompleteStream
+from toolwire.events import (
+    CitationAdded,
+    ModelEvent,
+    ServerBlockAdded,
+    TextDelta,
+    TextEnded,
+    ThinkingDelta,
+    ThinkingEnded,
+)
+from toolwire.messages import Kept, Seal, ServerBlock
+from toolwire.request import JsonObject
+from toolwire.wire.calls import ToolCallTracker
+from toolwire.wire.reading import dump, parse, parse_object
+from toolwire.wire.sse import Frame
+from toolwire.wire.surrogates import PairMender
+
+_TEXT_MEMBERS = frozenset({"type", "text", "citations"})
+_THINKING_MEMBERS = frozenset({"type", "thinking", "signature"})
+_CALL_MEMBERS = frozenset({"type", "id", "name", "input"})
+
+
+class _Block:
+    """A block that has begun and not ended."""
+
+    __slots__ = ("input", "kept", "kind", "pieces", "raw", "signature")
+
+    def __init__(self, kind: str, raw: bytes) -> None:
+        self.kind = kind
+        self.raw = raw
+        self.kept: Kept | None = None
+        self.signature = ""
+        self.input = ""
+        """Input that came whole with the start; input deltas replace it."""
+        self.pieces: list[str] = []
+
+
+class Decoder:
+    """One per response. A call's end is told when the next block or the end of the answer shows
+    that no length stop cut it.
+    """
+
+    def __init__(self, reading: Reading) -> None:
+        self._origin = reading.origin
+        self._calls = ToolCallTracker(reading.new_id, reading.names)
+        self._append = self._calls.append
+        self._ending = Ending()
+        self._blocks: dict[int, _Block] = {}
+        self._call: int | None = None
+        self._stopped_calls: list[int] = []
+        self._last_index = -1
+        self._in_text = False
+        self._new_text = False
+        self._finished = False
+        self._halves = PairMender()
+
+    def feed(self, frame: Frame) -> Sequence[ModelEvent]:
+        """The events of one frame; raises the vendor's error if that is what it says."""
+        if self._finished:
+            return ()
+        try:
+            event = decode_event(frame.data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            return self._feed_other(frame)
+        if type(event) is BlockDelta:
+            delta = event.delta
+            if type(delta) is TextPiece:
+                text = delta.text
+                if self._new_text or not text:
+                    return self._add_text(text)
+                self._in_text = True
+                return (TextDelta(text),)
+            if type(delta) is InputPiece:
+                if event.index == self._call:
+                    return self._append(event.index, delta.partial_json)
+                return self._add_input(event.index, delta.partial_json)
+            return self._add_rare(event.index, delta)
+        if type(event) is BlockStop:
+            return self._stop(event.index)
+        if type(event) is BlockStart:
+            try:
+                return self._start(event.index, bytes(event.content_block))
+            except (BadInput, UnicodeDecodeError) as error:
+                raise unreadable(frame, error, "content block") from error
+        return ()
+
+    def close(self) -> Sequence[ModelEvent]:
+        """The last events; raises IncompleteStream if neither end mark was seen."""
+        if self._finished:
+            return ()
+        if not self._ending.word:
+            raise IncompleteStream("the stream ended without message_stop")
+        return self.finish()
+
+    def held_back(self) -> Sequence[ModelEvent]:
+        """Nothing: every part is told as it comes."""
+        return ()
+
+    def read_message(self, body: bytes | str, message: JsonObject) -> list[ModelEvent]:
+        """The events of a message that came whole."""
+        self._ending.message(message)
+        events: list[ModelEvent] = []
+        if isinstance(message.get("content"), list):
+            for index, block in enumerate(raw_items(bytes(raw_members(body)["content"]))):
+                events += self._start(index, block)
+                events += self._stop(index)
+        return events
+
+    def _add_text(self, text: str) -> Sequence[ModelEvent]:
+        if not text:
+            return ()
+        if self._new_text:
+            self._new_text = False
+            return (TextEnded(), TextDelta(text))
+        self._in_text = True
+        return (TextDelta(text),)
+
+    def _add_input(self, index: int, text: str) -> Sequence[ModelEvent]:
+        block = self._blocks.get(index)
+        if block is None or not text:
+            return ()
+        if block.kind != "tool_use":
+            block.pieces.append(text)
+            return ()
+        block.input = ""
+        return self._append(index, text)
+
+    def _add_rare(self, index: int, delta: object) -> Sequence[ModelEvent]:
+        if isinstance(delta, ThinkingPiece):
+            return (ThinkingDelta(delta.thinking),) if delta.thinking else ()
+        if isinstance(delta, SignaturePiece):
+            block = self._blocks.get(index)
+            if block is not None:
+                block.signature = delta.signature
+        elif isinstance(delta, CitationPiece):
+            return self._add_citation(bytes(delta.citation))
+        return ()
+
+    def _add_citation(self, raw: bytes) -> Sequence[ModelEvent]:
+        try:
+            citation = citation_of(raw)
+        except (BadInput, UnicodeDecodeError):
+            return ()
+        opened: tuple[ModelEvent, ...] = (TextEnded(),) if self._new_text else ()
+        self._new_text = False
+        self._in_text = True
+        return (*opened, CitationAdded(citation))
+
+    def _start(self, index: int, raw: bytes) -> list[ModelEvent]:
+        block = parse_object(raw, "content block")
+        # The same index again: an answer was spliced in, and the block before it was cut.
+        events = self._stop(index, cut=True) if index in self._blocks else []
+        events += self._release()
+        kind = block.get("type")
+        opened = self._blocks[index] = _Block(kind if isinstance(kind, str) else "", raw)
+        self._last_index = index
+        if kind == "text":
+            self._new_text = self._in_text
+            events += self._start_text(opened, block)
+            return events
+        self._in_text = self._new_text = False
+        if kind == "thinking":
+            opened.kept = keep(NAME, block, _THINKING_MEMBERS)
+            opened.signature = _text(block.get("signature"))
+            if _text(block.get("thinking")):
+                events.append(ThinkingDelta(_text(block["thinking"])))
+        elif kind == "tool_use":
+            events += self._start_call(index, opened, block)
+        elif kind == "fallback":
+            to = block.get("to")
+            if isinstance(to, dict):
+                model = _text(cast(JsonObject, to).get("model"))
+                self._ending.model = model or self._ending.model
+        return events
+
+    def _start_text(self, opened: _Block, block: JsonObject) -> list[ModelEvent]:
+        opened.kept = keep(NAME, block, _TEXT_MEMBERS)
+        events = list(self._add_text(_text(block.get("text"))))
+        if isinstance(block.get("citations"), list) and block["citations"]:
+            for citation in raw_items(bytes(raw_members(opened.raw)["citations"])):
+                events += self._add_citation(citation)
+        return events
+
+    def _start_call(self, index: int, opened: _Block, block: JsonObject) -> list[ModelEvent]:
+        given = block.get("input")
+        if given:
+            opened.input = given if isinstance(given, str) else raw_input(opened.raw)
+        else:
+            self._call = index
+        return self._calls.start(
+            index,
+            _text(block.get("name")),
+            _text(block.get("id")),
+            kept=keep(NAME, block, _CALL_MEMBERS),
+        )
+
+    def _stop(self, index: int, *, cut: bool = False) -> list[ModelEvent]:
+        block = self._blocks.pop(index, None)
+        if block is None:
+            return []
+        match block.kind:
+            case "text":
+                if block.kept is None or not self._in_text:
+                    return []
+                self._in_text = self._new_text = False
+                return [TextEnded(kept=block.kept)]
+            case "thinking":
+                signed = dump({"signature": block.signature}) if block.signature else ""
+                return [ThinkingEnded(self._seal(signed) if signed else None, block.kept)]
+            case "redacted_thinking":
+                return [ThinkingEnded(self._seal(block.raw.decode()))]
+            case "tool_use":
+                return self._stop_call(index, block, cut)
+            case kind:
+                server_block = ServerBlock(origin=self._origin, kind=kind, data=_merged(block))
+                return [ServerBlockAdded(server_block)]
+
+    def _stop_call(self, index: int, block: _Block, cut: bool) -> list[ModelEvent]:
+        if index == self._call:
+            self._call = None
+        events = self._append(index, block.input) if block.input else []
+        if cut:
+            events += self._calls.end(index, complete=False)
+        else:
+            self._stopped_calls.append(index)
+        return events
+
+    def _release(self) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        for index in self._stopped_calls:
+            events += self._calls.end(index)
+        self._stopped_calls.clear()
+        return events
+
+    def finish(self) -> list[ModelEvent]:
+        """The last events of an answer whose end was seen."""
+        self._finished = True
+        events: list[ModelEvent] = []
+        for index in list(self._blocks):
+            events += self._stop(index)
+        reason = self._ending.reason(len(self._calls) > 0)
+        events += self._calls.end_all(cut=reason in CUT)
+        events.append(self._ending.finished(len(self._calls) > 0))
+        return events
+
+    def _seal(self, data: str) -> Seal:
+        return Seal(origin=self._origin, data=data)
+
+    def _feed_other(self, frame: Frame) -> Sequence[ModelEvent]:
+        data = frame.data.strip()
+        if not data or data.startswith(b"[DONE]"):
+            return ()
+        try:
+            event = parse_object(data, "event")
+            return self._read_event(frame, event)
+        except (BadInput, UnicodeDecodeError) as error:
+            mended = self._halves.mend(frame.data)
+            if mended != frame.data:
+                return self.feed(Frame(mended, frame.event, frame.cut))
+            raise unreadable(frame, error, "event") from error
+
+    def _read_event(self, frame: Frame, event: JsonObject) -> Sequence[ModelEvent]:
+        kind = event.get("type") or frame.event
+        if kind == "error" or event.get("error"):
+            raise failing.of_body(None, event, frame.data.decode())
+        match kind:
+            case "message_start":
+                return self._message_start(frame, event)
+            case "message_delta":
+                self._ending.delta(event)
+            case "message_stop":
+                return self.finish()
+            case "message":
+                # A server that answers a streaming request with a whole body.
+                return [*self.read_message(frame.data, event), *self.finish()]
+            case "content_block_start" | "content_block_delta" | "content_block_stop":
+                return self._read_block_event(str(kind), event)
+            case _:
+                pass
+        return ()
+
+    def _message_start(self, frame: Frame, event: JsonObject) -> Sequence[ModelEvent]:
+        if not isinstance(event.get("message"), dict):
+            return ()
+        message = cast(JsonObject, event["message"])
+        if self._last_index >= 0:
+            # Sent twice, or an answer spliced into another: its blocks were already read.
+            message["content"] = None
+        return self.read_message(bytes(raw_members(frame.data)["message"]), message)
+
+    def _read_block_event(self, kind: str, event: JsonObject) -> Sequence[ModelEvent]:
+        """An event of a known kind whose members are not what the documents say."""
+        given = event.get("index")
+        index = given if type(given) is int else None
+        if kind == "content_block_start":
+            block = event.get("content_block")
+            if not isinstance(block, dict):
+                return ()
+            at = self._last_index + 1 if index is None else index
+            return self._start(at, dump(block).encode())
+        at = self._last_index if index is None else index
+        if kind == "content_block_stop":
+            return self._stop(at)
+        delta = event.get("delta")
+        if not isinstance(delta, dict):
+            return ()
+        return self._read_delta(at, cast(JsonObject, delta))
+
+    def _read_delta(self, index: int, delta: JsonObject) -> Sequence[ModelEvent]:
+        match delta.get("type"):
+            case "text_delta":
+                return self._add_text(_text(delta.get("text")))
+            case "thinking_delta":
+                return self._add_rare(index, ThinkingPiece(_text(delta.get("thinking"))))
+            case "input_json_delta":
+                return self._add_input(index, _text(delta.get("partial_json")))
+            case "citations_delta":
+                return self._add_citation(dump(delta.get("citation")).encode())
+            case "signature_delta":
+                return ()
+            case _:
+                return self._add_unknown(index, delta)
+
+    def _add_unknown(self, index: int, delta: JsonObject) -> Sequence[ModelEvent]:
+        """`compaction_delta` and what is to come: its members replace those of the block."""
+        block = self._blocks.get(index)
+        if block is not None and block.kind not in ("text", "thinking", "tool_use"):
+            members = {key: value for key, value in delta.items() if key != "type"}
+            block.raw = dump({**raw_members(block.raw), **members}).encode()
+        return ()
+
+
+def decode_whole(body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+    """The events of an answer that was not streamed."""
+    answer, body = parse_body(body, "answer")
+    if answer.get("type") == "error" or answer.get("error") or "content" not in answer:
+        raise failing.of_body(None, answer, body.decode("utf-8", "replace"))
+    decoder = Decoder(reading)
+    try:
+        yield from decoder.read_message(body, answer)
+    except UnicodeDecodeError as error:
+        raise BadInput(f"answer is not UTF-8: {error}") from error
+    yield from decoder.finish()
+
+
+def _merged(block: _Block) -> str:
+    """A server-side block with the input that was streamed after its start."""
+    if not block.pieces:
+        return block.raw.decode()
+    text = "".join(block.pieces)
+    members = raw_members(block.raw)
+    try:
+        parse(text, "input")
+        members["input"] = msgspec.Raw(text.encode())
+    except BadInput:
+        # Cut by a length stop: what is no JSON can only be carried as a string.
+        members["input"] = msgspec.Raw(dump(text).encode())
+    return dump(members)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,271 @@
+"""From events to the frames this vendor's server would send."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from toolwire.dialects.anthropic import failing
+from toolwire.dialects.anthropic.finish import kept_members, stop_members, usage_members
+from toolwire.dialects.anthropic.wire import NAME, raw_members
+from toolwire.dialects.arguments import FREEFORM_MEMBER
+from toolwire.dialects.keeping import own_seal, restore
+from toolwire.errors import ProviderError
+from toolwire.events import (
+    CitationAdded,
+    Finished,
+    MediaAdded,
+    ModelEvent,
+    Notice,
+    RefusalDelta,
+    ServerBlockAdded,
+    TextDelta,
+    TextEnded,
+    ThinkingDelta,
+    ThinkingEnded,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+from toolwire.messages import CallKind, Media, ServerBlock
+from toolwire.request import JsonObject
+from toolwire.wire.reading import dump, encode
+from toolwire.wire.sse import Frame
+
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_STREAMED = ("server_tool_use", "mcp_tool_use")
+"""Server-side blocks whose input comes in deltas."""
+_INSIDE_DELTA = ("container", "stop_details")
+
+
+class _Call:
+    __slots__ = ("index", "kind", "pieces")
+
+    def __init__(self, index: int, kind: CallKind) -> None:
+        self.index = index
+        self.kind = kind
+        self.pieces: list[str] = []
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing can be added to the arguments any more."""
+        try:
+            _object.decode("".join(self.pieces))
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return False
+        return self.kind is CallKind.JSON
+
+
+class Encoder:
+    """One per response. Blocks follow one another; only calls that are really interleaved stay open
+    side by side, told apart by their index.
+    """
+
+    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+        self._model = model
+        self._new_id = new_id
+        self._frames: list[Frame] = []
+        self._started = False
+        self._next = 0
+        self._open = ""
+        self._index = 0
+        self._calls: dict[str, _Call] = {}
+
+    def feed(self, event: ModelEvent) -> Sequence[Frame]:
+        """The frames of one event."""
+        if type(event) is TextDelta and event.text and self._open == "text":
+            return (_delta(self._index, "text_delta", "text", event.text),)
+        self._frames = []
+        if not self._started:
+            self._start()
+        match event:
+            case TextDelta() | RefusalDelta():
+                self._text(event.text)
+            case ThinkingDelta():
+                self._thinking(event.text)
+            case ToolCallDelta():
+                self._more_arguments(event)
+            case ToolCallStarted():
+                self._start_call(event)
+            case ToolCallEnded():
+                self._end_call(event)
+            case TextEnded():
+                self._close("text")
+            case ThinkingEnded():
+                self._end_thinking(event)
+            case CitationAdded():
+                self._cite(event)
+            case ServerBlockAdded():
+                self._server_block(event.block)
+            case MediaAdded():
+                self._text(placeholder(event.media))
+            case Finished():
+                self._finish(event)
+            case Notice():
+                pass
+        return self._frames
+
+    def close(self) -> Sequence[Frame]:
+        """Nothing: the end is told by `Finished`, and a stream without it stays unfinished."""
+        return ()
+
+    def fail(self, error: ProviderError) -> Sequence[Frame]:
+        """The frame that tells of an error in the middle of a stream."""
+        return (Frame(encode(failing.error_object(error)), "error"),)
+
+    def _put(self, event: JsonObject) -> None:
+        self._frames.append(Frame(encode(event), event["type"]))
+
+    def _start(self) -> None:
+        self._started = True
+        message: JsonObject = {
+            "id": message_id(self._new_id),
+            "type": "message",
+            "role": "assistant",
+            "model": self._model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 0, "output_tokens": 0},
+        }
+        self._put({"type": "message_start", "message": message})
+
+    def _open_block(self, block: JsonObject | dict[str, msgspec.Raw]) -> int:
+        self._close()
+        for call_id, call in list(self._calls.items()):
+            if call.whole:
+                self._stop(self._calls.pop(call_id).index)
+        index = self._next
+        self._next += 1
+        self._put({"type": "content_block_start", "index": index, "content_block": block})
+        return index
+
+    def _stop(self, index: int) -> None:
+        self._put({"type": "content_block_stop", "index": index})
+
+    def _close(self, kind: str = "") -> None:
+        if self._open and kind in ("", self._open):
+            self._open = ""
+            self._stop(self._index)
+
+    def _text(self, text: str) -> None:
+        if not text:
+            return
+        self._open_text()
+        self._frames.append(_delta(self._index, "text_delta", "text", text))
+
+    def _open_text(self) -> None:
+        if self._open != "text":
+            self._index = self._open_block({"type": "text", "text": ""})
+            self._open = "text"
+
+    def _cite(self, event: CitationAdded) -> None:
+        if event.citation.dialect != NAME:
+            return
+        self._open_text()
+        source = msgspec.Raw(event.citation.data.encode())
+        self._put_delta(self._index, {"type": "citations_delta", "citation": source})
+
+    def _put_delta(self, index: int, delta: JsonObject) -> None:
+        self._put({"type": "content_block_delta", "index": index, "delta": delta})
+
+    def _open_thinking(self) -> None:
+        if self._open != "thinking":
+            block = {"type": "thinking", "thinking": "", "signature": ""}
+            self._index = self._open_block(block)
+            self._open = "thinking"
+
+    def _thinking(self, text: str) -> None:
+        if text:
+            self._open_thinking()
+            self._frames.append(_delta(self._index, "thinking_delta", "thinking", text))
+
+    def _end_thinking(self, event: ThinkingEnded) -> None:
+        seal = own_seal(event.seal, NAME)
+        if seal.get("type") == "redacted_thinking":
+            self._stop(self._open_block(seal))
+            return
+        if "signature" in seal:
+            self._open_thinking()
+            self._put_delta(self._index, {"type": "signature_delta", **seal})
+        self._close("thinking")
+
+    def _start_call(self, event: ToolCallStarted) -> None:
+        block: JsonObject = {
+            "type": "tool_use",
+            "id": event.id,
+            "name": f"{event.namespace}__{event.name}" if event.namespace else event.name,
+            "input": {},
+        }
+        index = self._open_block(restore(block, event.kept, NAME))
+        self._calls[event.id] = _Call(index, event.kind)
+
+    def _more_arguments(self, event: ToolCallDelta) -> None:
+        call = self._calls.get(event.id)
+        if call is None or not event.arguments:
+            return
+        call.pieces.append(event.arguments)
+        if call.kind is CallKind.JSON:
+            self._frames.append(_input(call.index, event.arguments))
+
+    def _end_call(self, event: ToolCallEnded) -> None:
+        call = self._calls.pop(event.id, None)
+        if call is None:
+            return
+        said = "".join(call.pieces)
+        text = said if event.arguments is None else event.arguments
+        if call.kind is CallKind.FREEFORM:
+            self._frames.append(_input(call.index, dump({FREEFORM_MEMBER: text})))
+        elif text != said and text.startswith(said):
+            self._frames.append(_input(call.index, text[len(said) :]))
+        self._stop(call.index)
+
+    def _server_block(self, block: ServerBlock) -> None:
+        if block.origin.dialect != NAME:
+            return
+        members = raw_members(block.data)
+        rest: JsonObject = {}
+        if block.kind in _STREAMED and bytes(members.get("input", b"{}")) != b"{}":
+            streamed = bytes(members["input"]).decode()
+            rest = {"type": "input_json_delta", "partial_json": streamed}
+            members["input"] = msgspec.Raw(b"{}")
+        elif block.kind == "compaction":
+            rest = {key: value for key, value in members.items() if key != "type"}
+            members = {"type": members["type"], "content": msgspec.Raw(b"null")}
+            rest = {"type": "compaction_delta", **rest}
+        index = self._open_block(members)
+        if rest:
+            self._put_delta(index, rest)
+        self._stop(index)
+
+    def _finish(self, event: Finished) -> None:
+        self._close()
+        for call in self._calls.values():
+            self._stop(call.index)
+        self._calls.clear()
+        kept = kept_members(event)
+        usage = {**kept.pop("usage", {}), **usage_members(event)}
+        delta = stop_members(event)
+        delta |= {key: kept.pop(key) for key in _INSIDE_DELTA if key in kept}
+        self._put({**kept, "type": "message_delta", "delta": delta, "usage": usage})
+        self._put({"type": "message_stop"})
+
+
+def message_id(new_id: Callable[[], str]) -> str:
+    """A new id in this vendor's manner."""
+    return f"msg_{new_id().rpartition('_')[2]}"
+
+
+def placeholder(media: Media) -> str:
+    """What stands for media that cannot be sent."""
+    about = " ".join(word for word in (media.kind, media.mime, media.name) if word)
+    return f"[{about}{': ' + media.url if media.url else ''}]"
+
+
+def _delta(index: int, kind: str, member: str, text: str) -> Frame:
+    delta = {"type": kind, member: text}
+    event = {"type": "content_block_delta", "index": index, "delta": delta}
+    return Frame(encode(event), "content_block_delta")
+
+
+def _input(index: int, text: str) -> Frame:
+    return _delta(index, "input_json_delta", "partial_json", text)

@@ -1,0 +1,187 @@
+"""How an answer ends: stop reasons and token counts, both ways."""
+
+from typing import cast
+
+from toolwire.dialects.anthropic.wire import NAME
+from toolwire.events import Finished, StopReason, Usage
+from toolwire.messages import Kept
+from toolwire.request import JsonObject
+from toolwire.wire.reading import dump, parse_object
+
+_REASONS = {
+    "end_turn": StopReason.END,
+    "stop_sequence": StopReason.END,
+    "tool_use": StopReason.TOOL_CALLS,
+    "max_tokens": StopReason.LENGTH,
+    "model_context_window_exceeded": StopReason.LENGTH,
+    "pause_turn": StopReason.PAUSE,
+    "compaction": StopReason.PAUSE,
+    "refusal": StopReason.REFUSAL,
+}
+_WORDS = {
+    StopReason.END: "end_turn",
+    StopReason.TOOL_CALLS: "tool_use",
+    StopReason.LENGTH: "max_tokens",
+    StopReason.PAUSE: "pause_turn",
+    StopReason.REFUSAL: "refusal",
+    StopReason.CONTENT_FILTER: "refusal",
+}
+_SEQUENCE = "stop_sequence: "
+_COUNTED = frozenset(
+    {
+        "input_tokens",
+        "output_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "output_tokens_details",
+    }
+)
+CUT = frozenset({StopReason.LENGTH, StopReason.REFUSAL})
+"""Ends that may fall inside a call."""
+
+
+class Ending:
+    """Gathers what the server says about the end of one answer."""
+
+    def __init__(self) -> None:
+        self.response_id = ""
+        self.model = ""
+        self.word = ""
+        self._sequence = ""
+        self._usage: JsonObject = {}
+        self._rest: JsonObject = {}
+
+    def message(self, message: JsonObject) -> None:
+        """Take the members of `message_start.message`, or of a whole answer."""
+        members = dict(message)
+        for key in ("type", "role", "content"):
+            members.pop(key, None)
+        self.response_id = _text(members.pop("id", None)) or self.response_id
+        self.model = _text(members.pop("model", None)) or self.model
+        self._take(members)
+
+    def delta(self, event: JsonObject) -> None:
+        """Take a `message_delta`; its counts are totals and replace those of the start."""
+        members = dict(event)
+        members.pop("type", None)
+        delta = members.pop("delta", None)
+        self._take(members)
+        if isinstance(delta, dict):
+            self._take(dict(cast(JsonObject, delta)))
+
+    def finished(self, has_calls: bool) -> Finished:
+        """The end in our words."""
+        reason = self.reason(has_calls)
+        detail = ""
+        if self.word == "stop_sequence" and self._sequence:
+            detail = _SEQUENCE + self._sequence
+        elif reason is StopReason.REFUSAL:
+            detail = self._refusal()
+        elif self.word and self.word != _WORDS[reason]:
+            detail = self.word
+        return Finished(
+            reason=reason,
+            usage=_usage(self._usage),
+            detail=detail,
+            response_id=self.response_id,
+            model=self.model,
+            kept=self._kept(),
+        )
+
+    def reason(self, has_calls: bool) -> StopReason:
+        """Why the answer ended; calls outrank an ordinary end."""
+        reason = _REASONS.get(self.word, StopReason.END)
+        if has_calls and reason in (StopReason.END, StopReason.PAUSE):
+            return StopReason.TOOL_CALLS
+        return reason
+
+    def _take(self, members: JsonObject) -> None:
+        self.word = _text(members.pop("stop_reason", None)) or self.word
+        self._sequence = _text(members.pop("stop_sequence", None)) or self._sequence
+        usage = members.pop("usage", None)
+        if isinstance(usage, dict):
+            self._usage |= _present(cast(JsonObject, usage))
+        self._rest |= _present(members)
+
+    def _refusal(self) -> str:
+        details = self._rest.get("stop_details")
+        if not isinstance(details, dict):
+            return ""
+        members = cast(JsonObject, details)
+        detail = _text(members.get("explanation")) or _text(members.get("category"))
+        if details == _refusal_details(detail):
+            del self._rest["stop_details"]
+        return detail
+
+    def _kept(self) -> Kept | None:
+        rest = dict(self._rest)
+        uncounted = {key: value for key, value in self._usage.items() if key not in _COUNTED}
+        if uncounted:
+            rest["usage"] = uncounted
+        return Kept(dialect=NAME, fields=dump(rest)) if rest else None
+
+
+def stop_members(finished: Finished) -> JsonObject:
+    """`stop_reason`, `stop_sequence` and, for a refusal, `stop_details`."""
+    word = _WORDS.get(finished.reason, "end_turn")
+    sequence: str | None = None
+    if finished.reason is StopReason.END and finished.detail.startswith(_SEQUENCE):
+        word, sequence = "stop_sequence", finished.detail.removeprefix(_SEQUENCE)
+    elif _REASONS.get(finished.detail) is finished.reason:
+        word = finished.detail
+    members: JsonObject = {"stop_reason": word, "stop_sequence": sequence}
+    if word == "refusal" and finished.detail:
+        members["stop_details"] = _refusal_details(finished.detail)
+    return members
+
+
+def usage_members(finished: Finished) -> JsonObject:
+    """The counts as this vendor counts: cached tokens apart, thinking inside the output."""
+    usage = finished.usage
+    fresh = usage.input or 0
+    if usage.cache_in_input:
+        fresh = max(0, fresh - (usage.cached or 0) - (usage.cache_write or 0))
+    members: JsonObject = {"input_tokens": fresh, "output_tokens": usage.total_output}
+    if usage.cached is not None:
+        members["cache_read_input_tokens"] = usage.cached
+    if usage.cache_write is not None:
+        members["cache_creation_input_tokens"] = usage.cache_write
+    if usage.reasoning is not None:
+        members["output_tokens_details"] = {"thinking_tokens": usage.reasoning}
+    return members
+
+
+def kept_members(finished: Finished) -> JsonObject:
+    """What this vendor said of the end beyond our values."""
+    if finished.kept is None or finished.kept.dialect != NAME:
+        return {}
+    return parse_object(finished.kept.fields, "kept members")
+
+
+def _refusal_details(detail: str) -> JsonObject:
+    return {"type": "refusal", "category": None, "explanation": detail}
+
+
+def _usage(counts: JsonObject) -> Usage:
+    details = counts.get("output_tokens_details")
+    thinking = cast(JsonObject, details).get("thinking_tokens") if type(details) is dict else None
+    return Usage(
+        input=_count(counts.get("input_tokens")),
+        output=_count(counts.get("output_tokens")),
+        cached=_count(counts.get("cache_read_input_tokens")),
+        cache_write=_count(counts.get("cache_creation_input_tokens")),
+        reasoning=_count(thinking),
+        cache_in_input=False,
+    )
+
+
+def _present(members: JsonObject) -> JsonObject:
+    return {key: value for key, value in members.items() if value is not None}
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,105 @@
+"""The events of an Anthropic stream as typed structs: only what is read while it flows."""
+
+import msgspec
+
+from toolwire.errors import BadInput
+from toolwire.request import JsonObject
+from toolwire.wire.reading import parse_object
+from toolwire.wire.surrogates import PairMender
+
+NAME = "anthropic-messages"
+
+
+class TextPiece(msgspec.Struct, gc=False, tag="text_delta"):
+    """More text of a text block."""
+
+    text: str
+
+
+class InputPiece(msgspec.Struct, gc=False, tag="input_json_delta"):
+    """More raw JSON of a call's input."""
+
+    partial_json: str
+
+
+class ThinkingPiece(msgspec.Struct, gc=False, tag="thinking_delta"):
+    """More text of a thinking block."""
+
+    thinking: str
+
+
+class SignaturePiece(msgspec.Struct, gc=False, tag="signature_delta"):
+    """The signature of a thinking block; a later one replaces it."""
+
+    signature: str
+
+
+class CitationPiece(msgspec.Struct, gc=False, tag="citations_delta"):
+    """One more source of a text block."""
+
+    citation: msgspec.Raw
+
+
+class BlockDelta(msgspec.Struct, gc=False, tag="content_block_delta"):
+    """More of one block."""
+
+    index: int
+    delta: TextPiece | InputPiece | ThinkingPiece | SignaturePiece | CitationPiece
+
+
+class BlockStart(msgspec.Struct, gc=False, tag="content_block_start"):
+    """A block begins; kept raw, since its kinds are many and only some are read."""
+
+    index: int
+    content_block: msgspec.Raw
+
+
+class BlockStop(msgspec.Struct, gc=False, tag="content_block_stop"):
+    """A block ends."""
+
+    index: int
+
+
+class Ping(msgspec.Struct, gc=False, tag="ping"):
+    """Nothing but a sign of life."""
+
+
+StreamEvent = BlockDelta | BlockStart | BlockStop | Ping
+"""What is frequent. Everything else takes the generic path."""
+
+decode_event = msgspec.json.Decoder(StreamEvent).decode
+
+
+class _Input(msgspec.Struct):
+    input: msgspec.Raw = msgspec.Raw(b"")
+
+
+def parse_body(body: bytes, what: str) -> tuple[JsonObject, bytes]:
+    """The object of a body, and the bytes it was read from: half surrogate pairs are mended."""
+    try:
+        return parse_object(body, what), body
+    except BadInput:
+        mended = PairMender().mend(body)
+        if mended == body:
+            raise
+        return parse_object(mended, what), mended
+
+
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+_input = msgspec.json.Decoder(_Input)
+
+
+def raw_members(text: bytes | str) -> dict[str, msgspec.Raw]:
+    """The members of an object, each as it was written. The text is known to be an object."""
+    return _members.decode(text)
+
+
+def raw_items(text: bytes | str) -> list[bytes]:
+    """The items of a list, each as it was written. The text is known to be a list."""
+    return [bytes(item) for item in _items.decode(text)]
+
+
+def raw_input(block: bytes | str) -> str:
+    """A call's `input` as it was written; empty if there is none. The text is an object."""
+    return bytes(_input.decode(block).input).decode()
