@@ -1,0 +1,75 @@
+"""Code Assist: Gemini's format in an envelope, as gemini-cli speaks it after a login."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from toolwire.dialects import Decoder, Encoded, Encoder, Reading
+from toolwire.dialects.code_assist.envelope import open_envelope, seal_envelope
+from toolwire.dialects.gemini import HISTORY, read_body
+from toolwire.dialects.gemini.decoder import GeminiDecoder
+from toolwire.dialects.gemini.encoder import GeminiEncoder, write_whole
+from toolwire.dialects.gemini.spelling import NAME as FAMILY
+from toolwire.dialects.gemini.vendor_errors import read_error, write_error
+from toolwire.dialects.quirks import DEFAULT, Quirks
+from toolwire.errors import ProviderError
+from toolwire.events import Finished, ModelEvent
+from toolwire.messages import Message
+from toolwire.request import HttpRequest, ModelRequest
+from toolwire.wire.reading import dump
+from toolwire.wire.sse import Frame
+
+NAME = "code-assist"
+
+
+class CodeAssist:
+    """The dialect. It holds no state; seals and kept members are the gemini family's."""
+
+    name = NAME
+    family = FAMILY
+    history = HISTORY
+
+    def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
+        """The request as it goes over the wire, and what it could not carry."""
+        body, written = seal_envelope(request, quirks)
+        verb = "streamGenerateContent" if request.stream else "generateContent"
+        http = HttpRequest(
+            path=f"/v1internal:{verb}",
+            body=dump(body).encode(),
+            query=(("alt", "sse"),) if request.stream else (),
+        )
+        return Encoded(http=http, losses=written.losses.done(), names=written.names)
+
+    def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
+        """A client's request."""
+        return read_body(body, lambda given: open_envelope(given, model))
+
+    def decoder(self, reading: Reading) -> Decoder:
+        """A reader of one streamed answer."""
+        return GeminiDecoder(reading, enveloped=True)
+
+    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+        """A writer of one streamed answer."""
+        return GeminiEncoder(model, enveloped=True)
+
+    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+        """The events of an answer that was not streamed."""
+        decoder = GeminiDecoder(reading, enveloped=True, whole=True)
+        yield from decoder.feed(Frame(body))
+        yield from decoder.close()
+
+    def encode_whole(
+        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+    ) -> bytes:
+        """An answer that is not streamed."""
+        return dump({"response": write_whole(message, finished, model)}).encode()
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """The typed error of a failed response."""
+        return read_error(status, headers, body)
+
+    def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
+        """Status and body with which the vendor would tell of this error."""
+        status, body = write_error(error)
+        return status, dump(body).encode()
+
+
+DIALECT = CodeAssist()

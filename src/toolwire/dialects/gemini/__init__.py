@@ -1,0 +1,91 @@
+"""Gemini's `generateContent`, as AI Studio and Vertex speak it."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from toolwire.dialects import Decoder, Encoded, Encoder, Reading
+from toolwire.dialects.gemini.decoder import GeminiDecoder
+from toolwire.dialects.gemini.encoder import GeminiEncoder, write_whole
+from toolwire.dialects.gemini.request_in import read_request
+from toolwire.dialects.gemini.request_out import ENVELOPE, is_own, path_of, write_request
+from toolwire.dialects.gemini.spelling import NAME
+from toolwire.dialects.gemini.vendor_errors import read_error, write_error
+from toolwire.dialects.quirks import DEFAULT, Quirks
+from toolwire.errors import BadInput, ProviderError
+from toolwire.events import Finished, ModelEvent
+from toolwire.history import HistoryRules
+from toolwire.messages import Message
+from toolwire.request import HttpRequest, JsonObject, ModelRequest
+from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.sse import Frame
+
+HISTORY = HistoryRules(alternate=True, user_first=True)
+
+
+class Gemini:
+    """The dialect. It holds no state."""
+
+    name = family = NAME
+    history = HISTORY
+
+    def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
+        """The request as it goes over the wire, and what it could not carry."""
+        written = write_request(request, quirks, exact=is_own(request) and not enveloped(request))
+        for key in written.envelope.fields:
+            name = key.removeprefix(ENVELOPE)
+            written.losses.add(name, name, "only code-assist has it")
+        verb = "streamGenerateContent" if request.stream else "generateContent"
+        http = HttpRequest(
+            path=path_of(request.model, verb),
+            body=dump(written.body).encode(),
+            query=(("alt", "sse"),) if request.stream else (),
+        )
+        return Encoded(http=http, losses=written.losses.done(), names=written.names)
+
+    def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
+        """A client's request; the model stands in its address."""
+        return read_body(body, lambda given: read_request(given, model))
+
+    def decoder(self, reading: Reading) -> Decoder:
+        """A reader of one streamed answer."""
+        return GeminiDecoder(reading)
+
+    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+        """A writer of one streamed answer."""
+        return GeminiEncoder(model)
+
+    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+        """The events of an answer that was not streamed."""
+        decoder = GeminiDecoder(reading, whole=True)
+        yield from decoder.feed(Frame(body))
+        yield from decoder.close()
+
+    def encode_whole(
+        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+    ) -> bytes:
+        """An answer that is not streamed."""
+        return dump(write_whole(message, finished, model)).encode()
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+        """The typed error of a failed response."""
+        return read_error(status, headers, body)
+
+    def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
+        """Status and body with which the vendor would tell of this error."""
+        status, body = write_error(error)
+        return status, dump(body).encode()
+
+
+def read_body(body: bytes, read: Callable[[JsonObject], ModelRequest]) -> ModelRequest:
+    """The request of a body, or an error that says what is wrong with it."""
+    try:
+        return read(parse_object(body, "request"))
+    except RecursionError as error:
+        raise BadInput("request is nested too deeply") from error
+
+
+def enveloped(request: ModelRequest) -> bool:
+    """Whether the request came in Code Assist's envelope."""
+    return request.kept is not None and '"envelope":' in request.kept.form
+
+
+DIALECT = Gemini()

@@ -1,0 +1,334 @@
+"""Streamed answers, read into events."""
+
+import msgspec
+
+from toolwire.dialects import Reading
+from toolwire.dialects.gemini.answer_end import AnswerEnd
+from toolwire.dialects.gemini.chunks import (
+    UNREADABLE,
+    RawMembers,
+    items,
+    members_or_none,
+    response_objects,
+    text_of,
+    value,
+    words,
+)
+from toolwire.dialects.gemini.json_kinds import is_object
+from toolwire.dialects.gemini.media import FILE, INLINE, read_media
+from toolwire.dialects.gemini.partial_args import PartialArgs
+from toolwire.dialects.gemini.spelling import NAME, Notes
+from toolwire.dialects.gemini.vendor_errors import error_object, typed_error
+from toolwire.dialects.gemini.wire import Chunk, Enveloped, Part
+from toolwire.dialects.keeping import unreadable
+from toolwire.events import (
+    MediaAdded,
+    ModelEvent,
+    Notice,
+    ServerBlockAdded,
+    TextDelta,
+    TextEnded,
+    ThinkingDelta,
+    ThinkingEnded,
+)
+from toolwire.messages import Kept, Origin, Seal, ServerBlock
+from toolwire.wire.calls import ToolCallTracker
+from toolwire.wire.reading import dump
+from toolwire.wire.sse import Frame
+from toolwire.wire.surrogates import PairMender
+
+_chunk = msgspec.json.Decoder(Chunk).decode
+_enveloped = msgspec.json.Decoder(Enveloped).decode
+_FROM_HERE = Kept(dialect=NAME)
+"""On calls whose id is the vendor's, so that it is sent back to no other."""
+_THOUGHT_CALL = Kept(dialect=NAME, fields='{"thought":true}')
+_NOTHING, _TEXT, _THINKING = 0, 1, 2
+_TEXT_MEMBERS = frozenset({"text", "thought", "thoughtSignature"})
+_CALL_MEMBERS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
+
+
+class _GrowingCall:
+    """A call whose arguments come in pieces."""
+
+    def __init__(self, handle: int, seal: Seal | None, kept: Kept | None) -> None:
+        self.handle = handle
+        self.seal = seal
+        self.kept = kept
+        self.args = PartialArgs()
+
+
+class GeminiDecoder:
+    """One per answer. Common chunks are read typed; any other one member by member."""
+
+    def __init__(self, reading: Reading, *, enveloped: bool = False, whole: bool = False) -> None:
+        self._enveloped = enveloped
+        self._origin = Origin(NAME, reading.origin.provider, reading.origin.model)
+        self._calls = ToolCallTracker(reading.new_id, reading.names)
+        self._count = 0
+        self._open = _NOTHING
+        self._growing: _GrowingCall | None = None
+        self._end = AnswerEnd(whole=whole)
+        self._said = False
+        self._told_others = False
+        self._pairs = PairMender()
+
+    def feed(self, frame: Frame) -> list[ModelEvent] | tuple[ModelEvent, ...]:
+        """The events of one chunk; raises the vendor's error if that is what it says."""
+        try:
+            chunk = _enveloped(frame.data).response if self._enveloped else _chunk(frame.data)
+            candidate = chunk.candidates[0]
+        except (*UNREADABLE, IndexError):
+            return self._feed_members(frame)
+        if candidate.index or len(chunk.candidates) > 1:
+            return self._feed_members(frame)
+        end = self._end
+        end.note(chunk.usageMetadata, chunk.modelVersion, chunk.responseId)
+        if chunk.createTime is not None:
+            end.vertex = True
+        if candidate.finishReason is not None:
+            end.finish(candidate.finishReason)
+        content = candidate.content
+        parts = content.parts if content is not None else None
+        if not parts:
+            return ()
+        part = parts[0]
+        if len(parts) == 1 and part.text and part.functionCall is part.thoughtSignature is None:
+            if part.thought:
+                self._open = _THINKING
+                return (ThinkingDelta(part.text),)
+            self._open = _TEXT
+            return (TextDelta(part.text),)
+        events: list[ModelEvent] = []
+        try:
+            for part in parts:
+                self._part(part, events)
+        except UnicodeDecodeError as error:
+            raise unreadable(frame, error, "chunk") from error
+        return events
+
+    def close(self) -> list[ModelEvent]:
+        """The last events; raises IncompleteStream if no finish reason was seen."""
+        events: list[ModelEvent] = []
+        self._end_growing(events, complete=False)
+        events += self._end.close(
+            calls=len(self._calls),
+            said=self._said or self._open != _NOTHING,
+            text_open=self._open == _TEXT,
+        )
+        return events
+
+    def held_back(self) -> list[ModelEvent]:
+        """The pieces of a call that was still growing."""
+        events: list[ModelEvent] = []
+        self._end_growing(events, complete=False)
+        return events
+
+    def _part(self, part: Part, events: list[ModelEvent]) -> None:
+        signature = part.thoughtSignature
+        seal = None if signature is None else self._seal(signature)
+        call = part.functionCall
+        if call is not None:
+            if part.text:
+                self._say(_THINKING if part.thought else _TEXT, part.text, None, None, events)
+            args = bytes(call.args).decode() if call.args else "{}"
+            kept = _THOUGHT_CALL if part.thought else None
+            self._whole_call(call.name, args, call.id, seal, kept, events)
+        elif part.text is not None or seal is not None:
+            kind = _THINKING if part.thought else _TEXT
+            self._say(kind, part.text or "", seal, None, events)
+
+    def _seal(self, signature: str) -> Seal:
+        return Seal(origin=self._origin, data=dump({"thoughtSignature": signature}))
+
+    def _say(
+        self, kind: int, text: str, seal: Seal | None, kept: Kept | None, events: list[ModelEvent]
+    ) -> None:
+        """Text or thinking; a part with a seal stands alone, neither continued nor continuing."""
+        closed = seal is not None or kept is not None
+        if closed and self._open == kind:
+            events.append(TextEnded() if kind == _TEXT else ThinkingEnded())
+        if text:
+            events.append(TextDelta(text) if kind == _TEXT else ThinkingDelta(text))
+            self._open = kind
+        if closed:
+            events.append(TextEnded(seal, kept) if kind == _TEXT else ThinkingEnded(seal, kept))
+            self._open = _NOTHING
+            self._said = True
+
+    def _whole_call(
+        self,
+        name: str,
+        args: str,
+        vendor_id: str | None,
+        seal: Seal | None,
+        kept: Kept | None,
+        events: list[ModelEvent],
+    ) -> None:
+        if self._growing is not None:
+            self._end_growing(events, complete=False)
+        handle = self._count
+        self._count = handle + 1
+        self._open = _NOTHING
+        if kept is None and vendor_id:
+            kept = _FROM_HERE
+        args = "{}" if args == "null" else args
+        events += self._calls.whole(handle, name, vendor_id, args, seal=seal, kept=kept)
+
+    def _feed_members(self, frame: Frame) -> list[ModelEvent]:
+        """Any chunk that is not of the common shape."""
+        events: list[ModelEvent] = []
+        if frame.data.strip() in (b"", b"[DONE]"):
+            return events
+        try:
+            for response in response_objects(frame.data):
+                self._response(response, frame, events)
+        except UNREADABLE as error:
+            mended = self._pairs.mend(frame.data)
+            if mended != frame.data:
+                return list(self.feed(Frame(mended, frame.event, frame.cut)))
+            raise unreadable(frame, error, "chunk") from error
+        return events
+
+    def _response(self, response: RawMembers, frame: Frame, events: list[ModelEvent]) -> None:
+        if "error" in response and "candidates" not in response:
+            error = error_object({"error": value(response["error"])}) or {}
+            raise typed_error(error, None, frame.data.decode("utf-8", "replace"))
+        end = self._end
+        end.note(
+            response.get("usageMetadata"),
+            words(response.get("modelVersion")),
+            words(response.get("responseId")),
+        )
+        if "createTime" in response:
+            end.vertex = True
+        if "promptFeedback" in response:
+            end.prompt_feedback(value(response["promptFeedback"]))
+        for number, raw in enumerate(items(response.get("candidates"))):
+            candidate = members_or_none(raw) or {}
+            if number or value(candidate.get("index")):
+                self._tell_others(events)
+            else:
+                self._candidate(candidate, events)
+
+    def _tell_others(self, events: list[ModelEvent]) -> None:
+        if not self._told_others:
+            self._told_others = True
+            events.append(Notice("dropped_choice", "only the first candidate is read"))
+
+    def _candidate(self, candidate: RawMembers, events: list[ModelEvent]) -> None:
+        self._end.candidate(candidate)
+        content = members_or_none(candidate.get("content")) or {}
+        for raw in items(content.get("parts")):
+            text = words(raw)
+            if text is not None:
+                self._say(_TEXT, text, None, None, events)
+                continue
+            part = members_or_none(raw)
+            if part is not None:
+                self._part_members(part, raw, events)
+
+    def _part_members(self, part: RawMembers, raw: msgspec.Raw, events: list[ModelEvent]) -> None:
+        signature = words(part.get("thoughtSignature"))
+        seal = None if signature is None else self._seal(signature)
+        call = members_or_none(part.get("functionCall"))
+        text = words(part.get("text"))
+        kind = _THINKING if value(part.get("thought")) is True else _TEXT
+        if call is not None:
+            if text:
+                self._say(kind, text, None, None, events)
+            self._call_members(call, part, seal, events)
+        elif INLINE in part or FILE in part:
+            self._media(part, seal, events)
+        elif text is not None or (seal is not None and part.keys() <= _TEXT_MEMBERS):
+            rest = {key: value(raw) for key, raw in part.items() if key not in _TEXT_MEMBERS}
+            kept = Kept(dialect=NAME, fields=dump(rest)) if rest else None
+            self._say(kind, text or "", seal, kept, events)
+        elif not part.keys() <= _TEXT_MEMBERS:
+            word = next(key for key in part if key not in _TEXT_MEMBERS)
+            block = ServerBlock(origin=self._origin, kind=word, data=text_of(raw))
+            self._open = _NOTHING
+            self._said = True
+            events.append(ServerBlockAdded(block))
+
+    def _media(self, part: RawMembers, seal: Seal | None, events: list[ModelEvent]) -> None:
+        member = INLINE if INLINE in part else FILE
+        data = value(part[member])
+        if not is_object(data):
+            return
+        notes = Notes()
+        media = read_media(member, data, notes, seal)
+        known = {member, "thoughtSignature"}
+        notes.fields.update({key: value(raw) for key, raw in part.items() if key not in known})
+        notes.form.pop("snake", None)
+        self._open = _NOTHING
+        self._said = True
+        events.append(MediaAdded(msgspec.structs.replace(media, kept=notes.kept())))
+
+    def _call_members(
+        self, call: RawMembers, part: RawMembers, seal: Seal | None, events: list[ModelEvent]
+    ) -> None:
+        name = words(call.get("name"))
+        vendor_id = words(call.get("id"))
+        pieces = items(call.get("partialArgs"))
+        goes_on = value(call.get("willContinue")) is True
+        if not name and self._growing is not None:
+            self._grow(call, pieces, goes_on, seal, events)
+            return
+        if not name and not vendor_id and "args" not in call and not pieces:
+            events.append(Notice("nameless_call", "a call without a name was left out"))
+            return
+        kept = _kept_of_call(call, part)
+        if not goes_on and not pieces:
+            args = text_of(call["args"]) if "args" in call else "{}"
+            self._whole_call(name or "", args, vendor_id, seal, kept, events)
+            return
+        self._end_growing(events, complete=False)
+        handle = self._count
+        self._count = handle + 1
+        self._open = _NOTHING
+        events += self._calls.start(handle, name or "", vendor_id)
+        if kept is None and vendor_id:
+            kept = _FROM_HERE
+        self._growing = _GrowingCall(handle, seal, kept)
+        self._grow(call, pieces, goes_on, None, events)
+
+    def _grow(
+        self,
+        call: RawMembers,
+        pieces: list[msgspec.Raw],
+        goes_on: bool,
+        seal: Seal | None,
+        events: list[ModelEvent],
+    ) -> None:
+        growing = self._growing
+        if growing is None:
+            return
+        args = value(call.get("args"))
+        if is_object(args):
+            growing.args.merge(args)
+        for raw in pieces:
+            piece = members_or_none(raw)
+            if piece is not None:
+                growing.args.add({key: value(member) for key, member in piece.items()})
+        growing.seal = seal or growing.seal
+        if not goes_on:
+            self._end_growing(events, complete=True)
+
+    def _end_growing(self, events: list[ModelEvent], *, complete: bool) -> None:
+        growing = self._growing
+        if growing is None:
+            return
+        self._growing = None
+        events += self._calls.append(growing.handle, growing.args.text)
+        events += self._calls.end(
+            growing.handle, complete=complete, seal=growing.seal, kept=growing.kept
+        )
+
+
+def _kept_of_call(call: RawMembers, part: RawMembers) -> Kept | None:
+    known = {"functionCall", "thoughtSignature", "text"}
+    fields = {key: value(raw) for key, raw in part.items() if key not in known}
+    for key, raw in call.items():
+        if key not in _CALL_MEMBERS:
+            fields[f"functionCall.{key}"] = value(raw)
+    return Kept(dialect=NAME, fields=dump(fields)) if fields else None
