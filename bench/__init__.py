@@ -1,0 +1,1 @@
+"""The project's own measurements: what reading a stream costs beside its peers and its floor."""

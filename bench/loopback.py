@@ -1,0 +1,186 @@
+"""Over loopback: clients in processes of their own, taking turns stream by stream."""
+
+import subprocess
+import sys
+from types import TracebackType
+
+import msgspec
+
+from bench import streams
+from bench.client import Ask, Cost
+from bench.measure import medians, worst
+from bench.report import Cell, Goal, Section, Table
+from bench.sdks import NAMES as SDKS
+
+_SAME_TRANSPORT = ("bytes", "floor", "ours")
+# Short runs are repeated within a turn, so that each figure rests on some 50 ms.
+_TIMES = {"bytes": 6, "floor": 4, "ours": 4}
+_BRIEF_TIMES = 20
+_LESS_THAN = {"openai": 20.0, "anthropic": 6.0, "google-genai": 25.0}
+_FIRST = {"anthropic": "anthropic-text", "google-genai": "gemini-text"}
+_QUICK = ("chat-text", "responses-tools", "anthropic-tools", "gemini-text")
+
+
+class Clients:
+    """The provider and one client process per peer."""
+
+    def __init__(self, peers: tuple[str, ...]) -> None:
+        self._upstream = _python("bench.upstream")
+        assert self._upstream.stdout is not None
+        port = self._upstream.stdout.readline().strip()
+        self._clients = {peer: _python("bench.client", peer, port) for peer in peers}
+        # All of them import their libraries at once, before anything is measured.
+        for peer in peers:
+            self._send(peer, Ask(_FIRST.get(peer, "chat-text"), "brief", 1))
+        for peer in peers:
+            self._receive(peer)
+
+    def __enter__(self) -> "Clients":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in (*self._clients.values(), self._upstream):
+            process.kill()
+            process.communicate()
+
+    def ask(self, peer: str, stream: str, pace: str, times: int) -> Cost:
+        """Have one peer read one stream."""
+        self._send(peer, Ask(stream, pace, times))
+        return self._receive(peer)
+
+    def _send(self, peer: str, ask: Ask) -> None:
+        pipe = self._clients[peer].stdin
+        assert pipe is not None
+        pipe.write(msgspec.json.encode(ask).decode() + "\n")
+        pipe.flush()
+
+    def _receive(self, peer: str) -> Cost:
+        pipe = self._clients[peer].stdout
+        assert pipe is not None
+        cost = msgspec.json.decode(pipe.readline() or "{}", type=Cost)
+        if cost.error or not cost.items:
+            raise RuntimeError(f"{peer} could not read its stream: {cost.error or 'it died'}")
+        return cost
+
+
+def _python(module: str, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def measure(rounds: int, *, quick: bool = False) -> Section:
+    """Burst, paced, and the wait for the first event."""
+    names = _QUICK if quick else streams.NAMES
+    agents = () if quick else ("pydantic-ai",)
+    with Clients((*_SAME_TRANSPORT, *sorted(set(SDKS.values())), *agents)) as clients:
+        burst = _turns(clients, names, "burst", rounds, agents)
+        paced = _turns(clients, names, "paced", rounds if quick else 2 * rounds)
+        first = _turns(clients, names, "brief", rounds)
+    tables = (_burst_table(burst), _paced_table(paced), _first_table(first))
+    return Section("loopback", tables, (*_burst_goals(burst), *_paced_goals(paced, first)))
+
+
+def _turns(
+    clients: Clients,
+    names: tuple[str, ...],
+    pace: str,
+    rounds: int,
+    agents: tuple[str, ...] = (),
+) -> dict[str, dict[str, float]]:
+    """For each stream, the figure of each peer: µs of CPU per frame, or ms to the first item."""
+    samples: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    for _ in range(rounds):
+        for stream, taken in samples.items():
+            for peer in (*_SAME_TRANSPORT, SDKS[stream.partition("-")[0]], *agents):
+                times = {"burst": _TIMES.get(peer, 1), "paced": 1, "brief": _BRIEF_TIMES}[pace]
+                cost = clients.ask(peer, stream, pace, times)
+                figure = cost.first_ms if pace == "brief" else cost.cpu_us
+                taken.setdefault(peer, []).append(figure)
+    return {stream: medians(taken) for stream, taken in samples.items()}
+
+
+def _burst_table(cost: dict[str, dict[str, float]]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for stream, found in cost.items():
+        name = SDKS[stream.partition("-")[0]]
+        ours, floor, sdk, agent = (
+            found["ours"],
+            found["floor"],
+            found[name],
+            found.get("pydantic-ai"),
+        )
+        beside = None if agent is None else agent / ours
+        rows.append(
+            (
+                stream,
+                found["bytes"],
+                floor,
+                ours,
+                ours / floor,
+                name,
+                sdk,
+                sdk / ours,
+                agent,
+                beside,
+            )
+        )
+    columns = ("stream", "bytes µs", "floor µs", "ours µs", "ours ÷ floor", "SDK")
+    more = ("SDK µs", "SDK ÷ ours", "pydantic-ai µs", "pydantic-ai ÷ ours")
+    note = "All of HTTP included; bytes, floor and ours on aiohttp, `async for` on events."
+    return Table("Loopback, burst: CPU µs per frame", columns + more, tuple(rows), note)
+
+
+def _paced_table(cost: dict[str, dict[str, float]]) -> Table:
+    note = "One frame per TCP segment, 1 ms apart: mostly kernel and event loop."
+    return _beside_bytes("Loopback, paced: CPU µs per frame", "µs", cost, note)
+
+
+def _first_table(wait: dict[str, dict[str, float]]) -> Table:
+    note = "From the call to the first byte or event of a short answer; connections kept alive."
+    return _beside_bytes("Loopback: wall time to the first event", "ms", wait, note)
+
+
+def _beside_bytes(title: str, unit: str, figures: dict[str, dict[str, float]], note: str) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for stream, found in figures.items():
+        sdk, ours = found[SDKS[stream.partition("-")[0]]], found["ours"]
+        rows.append(
+            (stream, found["bytes"], found["floor"], ours, ours / found["bytes"], sdk, sdk / ours)
+        )
+    heads = (f"bytes {unit}", f"floor {unit}", f"ours {unit}", "ours ÷ bytes", f"SDK {unit}")
+    return Table(title, ("stream", *heads, "SDK ÷ ours"), tuple(rows), note)
+
+
+def _ratios(figures: dict[str, dict[str, float]], over: str, under: str) -> dict[str, float]:
+    return {
+        stream: found[over] / found[under] for stream, found in figures.items() if over in found
+    }
+
+
+def _burst_goals(cost: dict[str, dict[str, float]]) -> list[Goal]:
+    where, value = worst(_ratios(cost, "ours", "floor"))
+    goals = [Goal("loopback burst: ours ÷ floor on aiohttp", 1.5, value, where)]
+    for sdk, limit in _LESS_THAN.items():
+        where, value = worst(_ratios(cost, sdk, "ours"), low=True)
+        goals.append(Goal(f"loopback burst: {sdk} ÷ ours", limit, value, where, at_least=True))
+    return goals
+
+
+def _paced_goals(
+    cost: dict[str, dict[str, float]], wait: dict[str, dict[str, float]]
+) -> list[Goal]:
+    where, value = worst(_ratios(cost, "ours", "bytes"))
+    first_where, first = worst(_ratios(wait, "ours", "bytes"))
+    return [
+        Goal("loopback paced: ours ÷ aiohttp bytes only", 1.25, value, where),
+        Goal("first event: ours ÷ aiohttp bytes only", 1.5, first, first_where),
+    ]

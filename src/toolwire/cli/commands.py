@@ -1,0 +1,37 @@
+"""The tree of commands. Each command's module is loaded when the command is called."""
+
+from importlib import import_module
+
+import click
+
+from toolwire import __version__
+
+_COMMANDS = {
+    "decode": "Read a vendor's response body and print what it says.",
+    "convert": "Translate a request body from one wire format to another.",
+    "schema": "Make a JSON Schema fit a wire format.",
+}
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        return import_module(f"toolwire.cli.{cmd_name}").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.command(cls=_Commands)
+@click.version_option(__version__, message="toolwire %(version)s")
+def toolwire() -> None:
+    """One exact tool-calling runtime for every model.
+
+    The codec commands need no network and no configuration. Dialects: openai-chat,
+    openai-responses, anthropic-messages, gemini, code-assist.
+    """

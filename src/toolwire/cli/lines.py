@@ -1,0 +1,44 @@
+"""Many inputs at once: one JSON object a line in, one a line out, and a bad line stops nothing."""
+
+import sys
+from collections.abc import Callable
+
+import click
+
+from toolwire.errors import BadInput, ToolwireError
+from toolwire.wire.reading import JsonObject, dump, parse_object
+
+
+def fail(error: ToolwireError) -> None:
+    """Say what is wrong on standard error and leave with code 1."""
+    click.echo(f"toolwire: {error}", err=True)
+    raise SystemExit(1)
+
+
+def told(error: ToolwireError) -> JsonObject:
+    """An error as the commands print it."""
+    return {"kind": str(error.kind), "message": str(error)}
+
+
+def each_line(answer: Callable[[JsonObject], JsonObject]) -> None:
+    """Answer every line of standard input, in order."""
+    out = sys.stdout.buffer
+    for raw in sys.stdin.buffer:
+        if not raw.strip():
+            continue
+        line: JsonObject = {}
+        try:
+            line = parse_object(raw, "line")
+            result = answer(line)
+        except ToolwireError as error:
+            result = {"error": told(error)}
+        out.write(dump({"id": line.get("id"), **result}).encode() + b"\n")
+        out.flush()
+
+
+def need(line: JsonObject, key: str) -> str:
+    """A string member that a line must have."""
+    value = line.get(key)
+    if not isinstance(value, str):
+        raise BadInput(f'the line has no "{key}"')
+    return value

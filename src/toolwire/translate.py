@@ -1,0 +1,33 @@
+"""A request of one wire format as a request of another, with everything lost on the way told."""
+
+import msgspec
+
+from toolwire import dialects
+from toolwire.dialects.quirks import DEFAULT, Quirks
+from toolwire.history import repair
+from toolwire.messages import Origin
+from toolwire.request import HttpRequest, Loss
+
+
+class Translated(msgspec.Struct, frozen=True, kw_only=True):
+    """The request in its new format and what it could not carry."""
+
+    http: HttpRequest
+    losses: tuple[Loss, ...]
+
+
+def translate(
+    body: bytes, source: str, target: str, *, model: str = "", quirks: Quirks = DEFAULT
+) -> Translated:
+    """Translate a request body; within one format only the model changes, if one is named."""
+    request = dialects.get(source).decode_request(body, model)
+    if model:
+        request = msgspec.structs.replace(request, model=model)
+    codec = dialects.get(target)
+    changes: tuple[Loss, ...] = ()
+    if source != target:
+        repaired = repair(request.messages, Origin(codec.family), quirks.history or codec.history)
+        request = msgspec.structs.replace(request, messages=repaired.messages)
+        changes = tuple(Loss(change.path, change.what, change.why) for change in repaired.changes)
+    encoded = codec.encode_request(request, quirks)
+    return Translated(http=encoded.http, losses=(*changes, *encoded.losses))

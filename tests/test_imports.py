@@ -1,0 +1,29 @@
+import subprocess
+import sys
+
+import toolwire
+
+HEAVY = ("aiohttp", "asyncio", "click", "json_repair", "jsonschema_rs", "pydantic", "openai")
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"import sys; {statement}; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_the_codecs_loads_nothing_heavy() -> None:
+    statement = (
+        "import toolwire.answers, toolwire.translate; from toolwire import dialects; "
+        "[dialects.get(name) for name in dialects.NAMES]"
+    )
+    assert loaded_by(statement).isdisjoint(HEAVY)
+
+
+def test_the_package_alone_loads_not_even_msgspec() -> None:
+    assert "msgspec" not in loaded_by("import toolwire")
+
+
+def test_every_exported_name_exists() -> None:
+    for name in toolwire.__all__:
+        assert getattr(toolwire, name) is not None
