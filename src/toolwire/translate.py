@@ -6,7 +6,8 @@ from toolwire import dialects
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.history import repair
 from toolwire.messages import Origin
-from toolwire.request import HttpRequest, Loss
+from toolwire.request import HttpRequest, Loss, ModelRequest, ServerTool
+from toolwire.wire.names import ToolNames
 
 
 class Translated(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,6 +15,8 @@ class Translated(msgspec.Struct, frozen=True, kw_only=True):
 
     http: HttpRequest
     losses: tuple[Loss, ...]
+    names: dict[str, str]
+    """Tool names that had to change: the name sent → the tool's own."""
 
 
 def translate(
@@ -30,4 +33,18 @@ def translate(
         request = msgspec.structs.replace(request, messages=repaired.messages)
         changes = tuple(Loss(change.path, change.what, change.why) for change in repaired.changes)
     encoded = codec.encode_request(request, quirks)
-    return Translated(http=encoded.http, losses=(*changes, *encoded.losses))
+    names, renamed = _renamed(request, encoded.names)
+    return Translated(http=encoded.http, losses=(*changes, *encoded.losses, *renamed), names=names)
+
+
+def _renamed(request: ModelRequest, names: ToolNames) -> tuple[dict[str, str], list[Loss]]:
+    changed: dict[str, str] = {}
+    losses: list[Loss] = []
+    for number, tool in enumerate(request.tools):
+        if isinstance(tool, ServerTool):
+            continue
+        sent = names.wire_name(tool.name, tool.namespace)
+        if sent != tool.name:
+            changed[sent] = tool.name
+            losses.append(Loss(f"tools[{number}].name", tool.name, f'sent as "{sent}"'))
+    return changed, losses

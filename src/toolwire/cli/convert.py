@@ -53,4 +53,5 @@ def _converted(body: bytes, source: str, target: str, model: str) -> JsonObject:
         "request": parse(translated.http.body, "request"),
         "losses": losses,
         "path": translated.http.path,
+        "names": translated.names,
     }
