@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def listed_deviations() -> set[str]:
 
 @pytest.mark.parametrize("dialect", harness.WITH_CORPUS)
 def test_every_recorded_response_reads_as_the_sdk_reads_it(
-    dialect: str, capsys: pytest.CaptureFixture[str]
+    dialect: str, counted: Callable[[str], None]
 ) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     different: dict[str, list[str]] = {}
@@ -39,16 +40,19 @@ def test_every_recorded_response_reads_as_the_sdk_reads_it(
         counts[row["vendor"], "different" if found else "equal"] += 1
         if found:
             different[row["id"]] = found
-    with capsys.disabled():
-        print(f"\n{dialect}:")
-        for (vendor, verdict), number in sorted(counts.items()):
-            print(f"  {vendor}: {number} {verdict}")
+    for vendor in sorted({vendor for vendor, _ in counts}):
+        verdicts = [f"{number} {what}" for (who, what), number in counts.items() if who == vendor]
+        counted(f"responses, {dialect}, {vendor}: {', '.join(sorted(verdicts))}")
+    judged = sum(n for (_, what), n in counts.items() if what in ("equal", "different"))
+    counted(f"responses, {dialect}: {judged - len(different)} of {judged} as the SDK reads them")
     unlisted = {key: value for key, value in different.items() if key not in listed_deviations()}
     assert unlisted == {}
 
 
 @pytest.mark.parametrize("dialect", harness.WITH_CORPUS)
-def test_every_recorded_request_comes_back_equal(dialect: str) -> None:
+def test_every_recorded_request_comes_back_equal(
+    dialect: str, counted: Callable[[str], None]
+) -> None:
     different: dict[str, str] = {}
     number = 0
     for row in harness.rows(dialect):
@@ -57,7 +61,7 @@ def test_every_recorded_request_comes_back_equal(dialect: str) -> None:
             found = harness.same_after_round_trip(dialect, row["request"])
             if found is not None:
                 different[row["id"]] = found
-    print(f"{dialect}: {number} requests")
+    counted(f"requests, {dialect}: {number - len(different)} of {number} come back equal")
     assert different == {}
 
 

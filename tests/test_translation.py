@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,7 +34,7 @@ def recorded(source: str) -> list[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_a_request_in_another_format_is_accepted_paired_and_honest(
-    source: str, target: str
+    source: str, target: str, counted: Callable[[str], None]
 ) -> None:
     counts: Counter[str] = Counter()
     wrong: dict[str, list[str]] = {}
@@ -54,7 +55,10 @@ def test_a_request_in_another_format_is_accepted_paired_and_honest(
             found += [f"orphan: {result}" for result in _orphans(back)]
         if found:
             wrong[key] = found
-    print(f"{source} -> {target}: {dict(counts)}")
+    counted(
+        f"requests, {source} to {target}: {counts['requests'] - len(wrong)} of "
+        f"{counts['requests']} accepted, paired and honest, {counts['losses']} losses told"
+    )
     assert wrong == {}
 
 

@@ -35,7 +35,7 @@ def differences(schema: Any, profile: Profile, converter: Convert, count: int) -
 
 @needs_corpus
 @pytest.mark.slow
-def test_every_recorded_schema_converts_soundly_to_every_profile():
+def test_every_recorded_schema_converts_soundly_to_every_profile(counted: Callable[[str], None]):
     counts: Counter[str] = Counter()
     for schema in schemas():
         original = plain(schema)
@@ -55,7 +55,7 @@ def test_every_recorded_schema_converts_soundly_to_every_profile():
             again = convert(converted.schema, profile)
             assert (again.schema, again.strict) == (converted.schema, converted.strict)
             counts["conversions"] += 1
-    print(dict(counts))
+    counted(f"schemas: {dict(counts)}")
     assert counts["values the schema takes"] > counts["values"] / 2
 
 
