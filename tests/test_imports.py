@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import toolwire
 
@@ -14,7 +15,7 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_importing_the_codecs_loads_nothing_heavy() -> None:
     statement = (
-        "import toolwire.answers, toolwire.translate; from toolwire import dialects; "
+        "import toolwire.answers, toolwire.translation; from toolwire import dialects; "
         "[dialects.get(name) for name in dialects.NAMES]"
     )
     assert loaded_by(statement).isdisjoint(HEAVY)
@@ -27,3 +28,8 @@ def test_the_package_alone_loads_not_even_msgspec() -> None:
 def test_every_exported_name_exists() -> None:
     for name in toolwire.__all__:
         assert getattr(toolwire, name) is not None
+
+
+def test_no_exported_name_is_also_a_module() -> None:
+    modules = {path.stem for path in Path(toolwire.__file__).parent.iterdir()}
+    assert modules.isdisjoint(toolwire.__all__)

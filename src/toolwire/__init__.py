@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from toolwire.request import FreeformTool, Loss, ModelRequest, ServerTool, ToolChoice, ToolSpec
-    from toolwire.translate import Translated, translate
+    from toolwire.translation import Translated, translate
 
 __version__ = "0.1.0"
 
@@ -60,7 +60,7 @@ _HOMES = {
         "ToolResult",
     ),
     "request": ("FreeformTool", "Loss", "ModelRequest", "ServerTool", "ToolChoice", "ToolSpec"),
-    "translate": ("Translated", "translate"),
+    "translation": ("Translated", "translate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -6,7 +6,7 @@ import click
 
 from toolwire.cli.lines import each_line, fail, need
 from toolwire.errors import ToolwireError, UnknownName
-from toolwire.translate import translate
+from toolwire.translation import translate
 from toolwire.wire.reading import JsonObject, dump, parse
 
 
