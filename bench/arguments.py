@@ -7,7 +7,7 @@ import jiter
 import msgspec
 
 from bench import streams
-from bench.measure import Run, interleaved
+from bench.measure import Run, Samples, interleaved
 from bench.report import Goal, Section, Table
 from toolwire.ids import new_id
 from toolwire.wire.calls import ToolCallTracker
@@ -32,7 +32,7 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
             name,
             cost[f"{name} 10"],
             cost[f"{name} 100"],
-            cost[f"{name} 100"] / cost[f"{name} 10"],
+            cost.ratio(f"{name} 100", f"{name} 10"),
             cost[f"{name} 100"] * counts[100] / 1e3,
         )
         for name in _RUNS
@@ -42,23 +42,23 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
     return Section("arguments", (Table("Growing arguments", columns, rows, note),), _goals(cost))
 
 
-def _goals(cost: dict[str, float]) -> tuple[Goal, ...]:
+def _goals(cost: Samples) -> tuple[Goal, ...]:
     return (
         Goal(
             "live view: per delta at 100 KB ÷ at 10 KB",
             1.5,
-            cost[f"{_VIEW} 100"] / cost[f"{_VIEW} 10"],
+            cost.ratio(f"{_VIEW} 100", f"{_VIEW} 10"),
         ),
         Goal(
             "live view: jiter at every delta ÷ ours, 100 KB",
             20,
-            cost[f"{_JITER} 100"] / cost[f"{_VIEW} 100"],
+            cost.ratio(f"{_JITER} 100", f"{_VIEW} 100"),
             at_least=True,
         ),
         Goal(
             "no view: ours ÷ parsing once with json, 100 KB",
             2,
-            cost[f"{_TRACKED} 100"] / cost[f"{_ONCE} 100"],
+            cost.ratio(f"{_TRACKED} 100", f"{_ONCE} 100"),
         ),
     )
 

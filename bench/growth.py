@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from bench import ours, streams
-from bench.measure import Run, interleaved, worst
+from bench.measure import Run, Samples, interleaved, worst
 from bench.report import Goal, Section, Table
 
 _SHORT = 500
@@ -11,7 +11,7 @@ _BYTE_SHORT = 100
 _ARGUMENTS = 4000
 _QUICK = ("chat-text", "responses-tools", "anthropic-tools", "gemini-text")
 
-Cost = dict[str, dict[int, float]]
+Cost = dict[str, Samples]
 
 
 def measure(rounds: int, *, quick: bool = False) -> Section:
@@ -41,12 +41,10 @@ def _compare(
     names: tuple[str, ...], factors: tuple[int, ...], rounds: int, run: Callable[[str, int], Run]
 ) -> Cost:
     # One stream at a time: the longest ones are too big to hold together.
-    cost: Cost = {}
-    for name in names:
-        runs = {str(factor): run(name, factor) for factor in factors}
-        found = interleaved(runs, rounds)
-        cost[name] = {factor: found[str(factor)] for factor in factors}
-    return cost
+    return {
+        name: interleaved({str(factor): run(name, factor) for factor in factors}, rounds)
+        for name in names
+    }
 
 
 def _stream(name: str, factor: int) -> Run:
@@ -71,7 +69,7 @@ def _reading(wire: str, chunks: list[bytes], units: float) -> Run:
 
 def _table(title: str, cost: Cost, factors: tuple[int, ...], short: str) -> Table:
     rows = tuple(
-        (name, found[1], *(found[factor] / found[1] for factor in factors[1:]))
+        (name, found["1"], *(found.ratio(str(factor), "1") for factor in factors[1:]))
         for name, found in cost.items()
     )
     columns = ("stream", f"µs at {short}", *(f"{factor} × longer" for factor in factors[1:]))
@@ -79,6 +77,6 @@ def _table(title: str, cost: Cost, factors: tuple[int, ...], short: str) -> Tabl
 
 
 def _goal(what: str, cost: Cost) -> Goal:
-    totals = {name: 4 * found[4] / found[1] for name, found in cost.items()}
+    totals = {name: 4 * found.ratio("4", "1") for name, found in cost.items()}
     where, value = worst(totals)
     return Goal(f"{what} costs", 4.4, value, where)

@@ -8,7 +8,7 @@ import msgspec
 
 from bench import streams
 from bench.client import Ask, Cost
-from bench.measure import medians, worst
+from bench.measure import Samples, worst
 from bench.report import Cell, Goal, Section, Table
 from bench.sdks import NAMES as SDKS
 
@@ -18,6 +18,7 @@ _TIMES = {"bytes": 6, "floor": 4, "ours": 4}
 _BRIEF_TIMES = 20
 _LESS_THAN = {"openai": 20.0, "anthropic": 6.0, "google-genai": 25.0}
 _FIRST = {"anthropic": "anthropic-text", "google-genai": "gemini-text"}
+Figures = dict[str, Samples]
 _QUICK = ("chat-text", "responses-tools", "anthropic-tools", "gemini-text")
 
 
@@ -83,7 +84,7 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
     agents = () if quick else ("pydantic-ai",)
     with Clients((*_SAME_TRANSPORT, *sorted(set(SDKS.values())), *agents)) as clients:
         burst = _turns(clients, names, "burst", rounds, agents)
-        paced = _turns(clients, names, "paced", rounds if quick else 2 * rounds)
+        paced = _turns(clients, names, "paced", rounds if quick else rounds + 2)
         first = _turns(clients, names, "brief", rounds)
     tables = (_burst_table(burst), _paced_table(paced), _first_table(first))
     return Section("loopback", tables, (*_burst_goals(burst), *_paced_goals(paced, first)))
@@ -95,78 +96,60 @@ def _turns(
     pace: str,
     rounds: int,
     agents: tuple[str, ...] = (),
-) -> dict[str, dict[str, float]]:
+) -> Figures:
     """For each stream, the figure of each peer: µs of CPU per frame, or ms to the first item."""
-    samples: dict[str, dict[str, list[float]]] = {name: {} for name in names}
+    samples = {name: Samples() for name in names}
     for _ in range(rounds):
         for stream, taken in samples.items():
             for peer in (*_SAME_TRANSPORT, SDKS[stream.partition("-")[0]], *agents):
                 times = {"burst": _TIMES.get(peer, 1), "paced": 1, "brief": _BRIEF_TIMES}[pace]
                 cost = clients.ask(peer, stream, pace, times)
                 figure = cost.first_ms if pace == "brief" else cost.cpu_us
-                taken.setdefault(peer, []).append(figure)
-    return {stream: medians(taken) for stream, taken in samples.items()}
+                taken.add(peer, figure)
+    return samples
 
 
-def _burst_table(cost: dict[str, dict[str, float]]) -> Table:
+def _burst_table(cost: Figures) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for stream, found in cost.items():
         name = SDKS[stream.partition("-")[0]]
-        ours, floor, sdk, agent = (
-            found["ours"],
-            found["floor"],
-            found[name],
-            found.get("pydantic-ai"),
-        )
-        beside = None if agent is None else agent / ours
-        rows.append(
-            (
-                stream,
-                found["bytes"],
-                floor,
-                ours,
-                ours / floor,
-                name,
-                sdk,
-                sdk / ours,
-                agent,
-                beside,
-            )
-        )
+        same = (found["bytes"], found["floor"], found["ours"], found.ratio("ours", "floor"))
+        sdk = (name, found[name], found.ratio(name, "ours"))
+        agent: tuple[Cell, ...] = (None, None)
+        if "pydantic-ai" in found:
+            agent = (found["pydantic-ai"], found.ratio("pydantic-ai", "ours"))
+        rows.append((stream, *same, *sdk, *agent))
     columns = ("stream", "bytes µs", "floor µs", "ours µs", "ours ÷ floor", "SDK")
     more = ("SDK µs", "SDK ÷ ours", "pydantic-ai µs", "pydantic-ai ÷ ours")
     note = "All of HTTP included; bytes, floor and ours on aiohttp, `async for` on events."
     return Table("Loopback, burst: CPU µs per frame", columns + more, tuple(rows), note)
 
 
-def _paced_table(cost: dict[str, dict[str, float]]) -> Table:
+def _paced_table(cost: Figures) -> Table:
     note = "One frame per TCP segment, 1 ms apart: mostly kernel and event loop."
     return _beside_bytes("Loopback, paced: CPU µs per frame", "µs", cost, note)
 
 
-def _first_table(wait: dict[str, dict[str, float]]) -> Table:
+def _first_table(wait: Figures) -> Table:
     note = "From the call to the first byte or event of a short answer; connections kept alive."
     return _beside_bytes("Loopback: wall time to the first event", "ms", wait, note)
 
 
-def _beside_bytes(title: str, unit: str, figures: dict[str, dict[str, float]], note: str) -> Table:
+def _beside_bytes(title: str, unit: str, figures: Figures, note: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for stream, found in figures.items():
-        sdk, ours = found[SDKS[stream.partition("-")[0]]], found["ours"]
-        rows.append(
-            (stream, found["bytes"], found["floor"], ours, ours / found["bytes"], sdk, sdk / ours)
-        )
+        name = SDKS[stream.partition("-")[0]]
+        same = (found["bytes"], found["floor"], found["ours"], found.ratio("ours", "bytes"))
+        rows.append((stream, *same, found[name], found.ratio(name, "ours")))
     heads = (f"bytes {unit}", f"floor {unit}", f"ours {unit}", "ours ÷ bytes", f"SDK {unit}")
     return Table(title, ("stream", *heads, "SDK ÷ ours"), tuple(rows), note)
 
 
-def _ratios(figures: dict[str, dict[str, float]], over: str, under: str) -> dict[str, float]:
-    return {
-        stream: found[over] / found[under] for stream, found in figures.items() if over in found
-    }
+def _ratios(figures: Figures, over: str, under: str) -> dict[str, float]:
+    return {stream: found.ratio(over, under) for stream, found in figures.items() if over in found}
 
 
-def _burst_goals(cost: dict[str, dict[str, float]]) -> list[Goal]:
+def _burst_goals(cost: Figures) -> list[Goal]:
     where, value = worst(_ratios(cost, "ours", "floor"))
     goals = [Goal("loopback burst: ours ÷ floor on aiohttp", 1.5, value, where)]
     for sdk, limit in _LESS_THAN.items():
@@ -175,9 +158,7 @@ def _burst_goals(cost: dict[str, dict[str, float]]) -> list[Goal]:
     return goals
 
 
-def _paced_goals(
-    cost: dict[str, dict[str, float]], wait: dict[str, dict[str, float]]
-) -> list[Goal]:
+def _paced_goals(cost: Figures, wait: Figures) -> list[Goal]:
     where, value = worst(_ratios(cost, "ours", "bytes"))
     first_where, first = worst(_ratios(wait, "ours", "bytes"))
     return [

@@ -2,7 +2,7 @@
 
 import gc
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 
 import msgspec
@@ -18,19 +18,41 @@ class Run(msgspec.Struct, frozen=True):
     units: float = 1.0
 
 
-def interleaved(runs: Mapping[str, Run], rounds: int, minimum: float = MINIMUM) -> dict[str, float]:
-    """Median CPU (user and system) in µs per unit of each run; one uncounted round warms up."""
+class Samples:
+    """What each competitor took, turn by turn."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, list[float]] = {}
+
+    def add(self, name: str, figure: float) -> None:
+        """One more turn."""
+        self._taken.setdefault(name, []).append(figure)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._taken
+
+    def __getitem__(self, name: str) -> float:
+        """The median of its turns."""
+        return median(self._taken[name])
+
+    def ratio(self, over: str, under: str) -> float:
+        """The median of the ratios within each turn: both then met the same machine."""
+        pairs = zip(self._taken[over], self._taken[under], strict=True)
+        return median(high / low for high, low in pairs)
+
+
+def interleaved(runs: Mapping[str, Run], rounds: int, minimum: float = MINIMUM) -> Samples:
+    """CPU (user and system) in µs per unit of each run; one uncounted round warms up."""
     gc.collect()
     # What the peers' imports left behind would else be walked in everyone's collections.
     gc.freeze()
     repeats = {name: _repeats(run, minimum) for name, run in runs.items()}
-    samples: dict[str, list[float]] = {name: [] for name in runs}
+    samples = Samples()
     for _ in range(rounds):
         for name, run in runs.items():
-            spent = _spent(run.work, repeats[name])
-            samples[name].append(spent / run.units * 1e6)
+            samples.add(name, _spent(run.work, repeats[name]) / run.units * 1e6)
     gc.unfreeze()
-    return {name: median(taken) for name, taken in samples.items()}
+    return samples
 
 
 def _repeats(run: Run, minimum: float) -> int:
@@ -57,8 +79,3 @@ def worst(values: Mapping[str, float], *, low: bool = False) -> tuple[str, float
     pick = min if low else max
     name = pick(values, key=lambda key: values[key])
     return name, values[name]
-
-
-def medians(samples: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """The median of each name's samples."""
-    return {name: median(taken) for name, taken in samples.items() if taken}

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from bench import floor, ours, sdks, streams
-from bench.measure import Run, interleaved, worst
+from bench.measure import Run, Samples, interleaved, worst
 from bench.report import Goal, Section, Table
 
 _COLUMNS = (
@@ -55,22 +55,21 @@ def _goal(how: str, ratios: dict[str, float]) -> Goal:
     return Goal(f"memory, {how}: ours ÷ floor", 1.5, value, where)
 
 
-def _row(stream: streams.Stream, cost: dict[str, float]) -> tuple[str | float | int, ...]:
+def _row(stream: streams.Stream, cost: Samples) -> tuple[str | float | int, ...]:
     name = stream.name
-    low, mine = cost[f"{name} blocks floor"], cost[f"{name} blocks ours"]
-    low1, mine1 = cost[f"{name} single floor"], cost[f"{name} single ours"]
-    sdk = cost[f"{name} sdk"]
+    blocks_floor, blocks_ours = f"{name} blocks floor", f"{name} blocks ours"
+    single_floor, single_ours = f"{name} single floor", f"{name} single ours"
     return (
         name,
         len(stream.frames),
-        low,
-        mine,
-        mine / low,
-        low1,
-        mine1,
-        mine1 / low1,
-        sdk,
-        sdk / mine,
+        cost[blocks_floor],
+        cost[blocks_ours],
+        cost.ratio(blocks_ours, blocks_floor),
+        cost[single_floor],
+        cost[single_ours],
+        cost.ratio(single_ours, single_floor),
+        cost[f"{name} sdk"],
+        cost.ratio(f"{name} sdk", blocks_ours),
     )
 
 

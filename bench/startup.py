@@ -12,7 +12,7 @@ import msgspec
 
 from bench.report import Goal, Section, Table
 
-_CORE = "import toolwire.answers, toolwire.translate; from toolwire import dialects; "
+_CORE = "import toolwire.answers, toolwire.translation; from toolwire import dialects; "
 _ALL_DIALECTS = _CORE + "[dialects.get(name) for name in dialects.NAMES]"
 _SELF_TIME = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \|( +)(\S+)")
 

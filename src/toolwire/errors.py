@@ -5,11 +5,11 @@ ToolwireError
 ├── UnknownName         a dialect, provider, tool … that does not exist; says the nearest
 ├── MalformedStream     a stream said something that is not in its wire format
 ├── IncompleteStream    a stream stopped before its own end mark
+├── ConnectionFailed    no answer came: unreachable, broken or silent; worth another try
 └── ProviderError       the vendor answered with an error; `kind` says how to treat it
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from enum import StrEnum
 
 
@@ -48,6 +48,8 @@ class UnknownName(ToolwireError):
     kind = "unknown_name"
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+        from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped name needs it
+
         known = tuple(known)
         near = get_close_matches(name, known, 1, 0.5)
         hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
@@ -68,6 +70,16 @@ class IncompleteStream(ToolwireError):
     """A stream stopped before its own end mark: what came before it is a part, never the whole."""
 
     kind = "incomplete_stream"
+
+
+class ConnectionFailed(ToolwireError):
+    """The server could not be reached, or the connection broke or fell silent."""
+
+    def __init__(self, message: str, *, timed_out: bool = False, lasting: bool = False) -> None:
+        super().__init__(message)
+        self.kind = "timeout" if timed_out else "connection_failed"
+        self.lasting = lasting
+        """Another try meets the same: a certificate nobody trusts."""
 
 
 class ProviderError(ToolwireError):

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 
 from toolwire.errors import ErrorKind
 
@@ -92,6 +91,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     seconds = _seconds(value)
     if seconds is not None or value is None:
         return seconds
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - loads a mail package, rarely
+
     try:
         # Without a clock of our own, the server's tells how far off its date is.
         until = parsedate_to_datetime(value)

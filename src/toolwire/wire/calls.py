@@ -60,9 +60,10 @@ class ToolCallTracker:
         self._ids: set[str] = set()
         self._last: _Call | None = None
         self._waiting: list[_Call] = []
+        self._wholes = 0
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return len(self._calls) + self._wholes
 
     @property
     def waiting(self) -> bool:
@@ -134,12 +135,13 @@ class ToolCallTracker:
     def append(self, handle: Hashable, arguments: str) -> list[ModelEvent]:
         """More argument text."""
         call = self._by_handle[handle]
-        if call.live and arguments:
+        if not arguments:
+            return []
+        if call.live:
             call.parts.append(arguments)
             return [ToolCallDelta(call.id, arguments)]
         events: list[ModelEvent] = []
-        if arguments:
-            self._add(call, arguments, events)
+        self._add(call, arguments, events)
         return events
 
     def whole(
@@ -153,22 +155,27 @@ class ToolCallTracker:
         kept: Kept | None = None,
     ) -> list[ModelEvent]:
         """A call that came in one piece, its arguments one JSON value: start, text and end."""
-        tool = self._names.original(name)
-        if self._waiting or tool.wrapped or not arguments or vendor_id in self._ids:
+        tool = None if self._names is _NO_NAMES else self._names.original(name)
+        wrapped = tool is not None and tool.wrapped
+        if self._waiting or wrapped or not arguments or vendor_id in self._ids:
             return [
                 *self.start(handle, name, vendor_id),
                 *self.append(handle, arguments),
                 *self.end(handle, seal=seal, kept=kept),
             ]
-        call = self._open(handle, vendor_id or "", name, CallKind.JSON)
-        call.id = call_id = vendor_id or self._new_id()
-        call.started = call.ended = True
+        call_id = vendor_id or self._new_id()
         self._ids.add(call_id)
-        return [
-            ToolCallStarted(call_id, tool.name, CallKind.JSON, tool.namespace, not vendor_id),
-            ToolCallDelta(call_id, arguments),
-            ToolCallEnded(call_id, None, True, seal, kept),
-        ]
+        # It is over already: nothing later can belong to it.
+        self._wholes += 1
+        self._last = None
+        if tool is None:
+            started = ToolCallStarted(call_id, name, CallKind.JSON, "", not vendor_id)
+        else:
+            started = ToolCallStarted(
+                call_id, tool.name, CallKind.JSON, tool.namespace, not vendor_id
+            )
+        ended = ToolCallEnded(call_id, None, True, seal, kept)
+        return [started, ToolCallDelta(call_id, arguments), ended]
 
     def flush(self) -> list[ModelEvent]:
         """The start of every call that waits; nothing more of its id or name is taken."""
