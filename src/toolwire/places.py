@@ -1,0 +1,32 @@
+"""Where state lives: `TOOLWIRE_HOME` if it is set, else the platform's own directories."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """The directories of one user, not yet made."""
+
+    config: Path
+    cache: Path
+    credentials: Path
+    """The file that holds keys and logins."""
+
+
+def places(environ: Mapping[str, str]) -> Places:
+    """The places for this environment."""
+    home = environ.get("TOOLWIRE_HOME", "")
+    if home:
+        root = Path(home).expanduser()
+        return Places(config=root, cache=root / "cache", credentials=root / _CREDENTIALS)
+    from platformdirs import PlatformDirs  # noqa: PLC0415 - not needed when the home is given
+
+    own = PlatformDirs("toolwire", appauthor=False)
+    # Not beside the configuration, which people copy between machines and publish.
+    data = own.user_data_path / _CREDENTIALS
+    return Places(config=own.user_config_path, cache=own.user_cache_path, credentials=data)
+
+
+_CREDENTIALS = "credentials.json"

@@ -1,0 +1,115 @@
+"""What is known of models: sizes, prices, abilities; read once from models.json."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pkgutil import get_data
+from typing import cast
+
+import msgspec
+
+from toolwire import providers
+from toolwire.errors import BadInput, UnknownName
+from toolwire.providers._spec import ModelInfo, Prices, Provider
+
+_DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    """One model of the file, and what a user may say of one."""
+
+    context: int = 0
+    output: int = 0
+    prices: Prices | None = None
+    tools: bool = True
+    images: bool = False
+    images_in_results: bool = False
+    thinking: bool = False
+    dated: str = ""
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    dated: str
+    shared: dict[str, str]
+    """Providers that offer the models of another at its prices."""
+    models: dict[str, dict[str, _Entry]]
+
+
+def models(
+    provider: str | None = None, overrides: Iterable[ModelInfo] = ()
+) -> tuple[ModelInfo, ...]:
+    """Every known model, or those of one provider; the user's words win over ours."""
+    found = {(info.provider, info.id): info for info in _known()}
+    found |= {(info.provider, info.id): info for info in overrides}
+    return tuple(info for info in found.values() if provider in (None, info.provider))
+
+
+def find(provider: str, model: str, overrides: Iterable[ModelInfo] = ()) -> ModelInfo | None:
+    """What is known of a model; a name with a date is known by the name without it."""
+    found = {info.id: info for info in models(provider, overrides)}
+    return found.get(model) or found.get(_DATED.sub("", model))
+
+
+def split(name: str, get: Callable[[str], Provider] = providers.get) -> tuple[Provider, str]:
+    """`provider/model` as the provider, in the format the model answers in, and the model."""
+    provider, slash, model = name.partition("/")
+    if not slash or not model:
+        near = [info for info in models() if info.id == name]
+        example = f"{near[0].provider}/{name}" if near else f"{provider or 'openai'}/<model>"
+        raise BadInput(f'"{name}" is no provider/model; write for example {example}')
+    return get(provider).for_model(model), model
+
+
+def described(name: str, table: Mapping[str, object]) -> ModelInfo:
+    """What `[models."provider/model"]` says, put over what is known."""
+    where = f'models."{name}"'
+    provider, slash, model = name.partition("/")
+    if not slash or not model:
+        raise BadInput(f'{where} names no model; write [models."provider/model"]')
+    _check_keys(where, table, _Entry.__struct_fields__)
+    if "prices" in table:
+        _check_keys(f"{where}.prices", table["prices"], Prices.__struct_fields__)
+    try:
+        entry = msgspec.convert(dict(table), _Entry)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{where}: {error}") from error
+    base = find(provider, model) or ModelInfo(provider=provider, id=model)
+    changes = {key: getattr(entry, key) for key in table}
+    return msgspec.structs.replace(base, id=model, **changes)
+
+
+def _check_keys(where: str, table: object, known: tuple[str, ...]) -> None:
+    if not isinstance(table, Mapping):
+        raise BadInput(f"{where} must be a table")
+    for key in cast(Mapping[str, object], table):
+        if key not in known:
+            raise UnknownName(f"setting of {where}", key, known)
+
+
+@cache
+def _known() -> tuple[ModelInfo, ...]:
+    data = get_data("toolwire.providers", "models.json")
+    if data is None:
+        raise BadInput("models.json is missing from the installation; install toolwire again")
+    file = msgspec.json.decode(data, type=_File)
+    lists = file.models | {name: file.models[source] for name, source in file.shared.items()}
+    return tuple(
+        _info(provider, name, entry, file.dated)
+        for provider, entries in lists.items()
+        for name, entry in entries.items()
+    )
+
+
+def _info(provider: str, name: str, entry: _Entry, dated: str) -> ModelInfo:
+    return ModelInfo(
+        provider=provider,
+        id=name,
+        context=entry.context,
+        output=entry.output,
+        prices=entry.prices,
+        tools=entry.tools,
+        images=entry.images,
+        images_in_results=entry.images_in_results,
+        thinking=entry.thinking,
+        dated=entry.dated or dated,
+    )

@@ -1,0 +1,31 @@
+"""Gemini Code Assist, as gemini-cli uses it after a personal login."""
+
+import msgspec
+
+from toolwire.providers import google
+from toolwire.providers._spec import OAuth, Provider
+
+_QUIRKS = msgspec.structs.replace(google.QUIRKS, send_made_ids=True)
+
+PROVIDER = Provider(
+    name="code-assist",
+    title="Gemini Code Assist",
+    dialect="code-assist",
+    base_url="https://cloudcode-pa.googleapis.com",
+    base_url_env=("CODE_ASSIST_ENDPOINT",),
+    auth=OAuth(
+        flow="code-assist",
+        env=("GOOGLE_CLOUD_ACCESS_TOKEN",),
+        terms="Google offers this login to its own Gemini CLI and Code Assist; whether another "
+        "program may use it is for you and Google's terms to settle. Off until you configure it.",
+    ),
+    quirks=_QUIRKS,
+    reasons=(
+        *google.REASONS,
+        ("send_made_ids", "the server takes ids it did not issue, and pairs calls by them"),
+    ),
+    rules=google.older_rules(_QUIRKS),
+    json_schema_output=True,
+    default_model="gemini-2.5-pro",
+    docs="https://developers.google.com/gemini-code-assist",
+)

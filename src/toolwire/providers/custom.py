@@ -1,0 +1,169 @@
+"""A provider that a user describes in settings, without code."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from toolwire import dialects
+from toolwire.dialects.quirks import Quirks
+from toolwire.errors import BadInput, UnknownName
+from toolwire.history import HistoryRules
+from toolwire.providers._spec import ApiKey, Auth, NoAuth, Provider
+from toolwire.providers.addresses import completed
+from toolwire.wire.names import NameRule
+
+_PLAIN_KEYS = ("title", "docs", "default_model", "native_tools", "json_schema_output", "local")
+_KEY_KEYS = ("key_env", "key_header", "key_prefix")
+_KEYS = ("extends", "dialect", "base_url", "headers", "models", "quirks", *_KEY_KEYS, *_PLAIN_KEYS)
+_NESTED: dict[str, type[msgspec.Struct]] = {"history": HistoryRules, "name_rule": NameRule}
+_SET_BY_USER = "set in the configuration"
+_T = TypeVar("_T")
+
+
+class _Table(msgspec.Struct, forbid_unknown_fields=True):
+    """What a table may say; absent members keep what the entry it extends says."""
+
+    extends: str = ""
+    dialect: str = ""
+    base_url: str = ""
+    key_env: str | list[str] | None = None
+    key_header: str | None = None
+    key_prefix: str | None = None
+    headers: dict[str, str] | None = None
+    models: list[str] | None = None
+    quirks: dict[str, Any] = {}
+    title: str | None = None
+    docs: str | None = None
+    default_model: str | None = None
+    native_tools: bool | None = None
+    json_schema_output: bool | None = None
+    local: bool | None = None
+
+
+def custom(
+    name: str, table: Mapping[str, object], find: Callable[[str], Provider] | None = None
+) -> Provider:
+    """The provider that `[providers.NAME]` describes; `find` gives the one it extends."""
+    where = f"providers.{name}"
+    for key in table:
+        if key not in _KEYS:
+            raise UnknownName(f"setting of {where}", key, _KEYS)
+    said = _read(dict(table), _Table, where)
+    if said.extends:
+        if find is None:
+            raise BadInput(f"{where}.extends: nothing can be extended here")
+        base = find(said.extends).speaking(said.dialect)
+    else:
+        base = _from_nothing(name, said, where)
+    return _with_quirks(_changed(base, name, said, where), said.quirks, where)
+
+
+def _from_nothing(name: str, said: _Table, where: str) -> Provider:
+    for key in ("dialect", "base_url"):
+        if not getattr(said, key):
+            raise BadInput(f'{where} has no "{key}"; say it, or extends = "<provider>"')
+    try:
+        dialects.get(said.dialect)
+    except UnknownName as error:
+        raise BadInput(f"{where}.dialect: {error}") from error
+    return Provider(
+        name=name, title=name, dialect=said.dialect, base_url=said.base_url, auth=NoAuth()
+    )
+
+
+def _changed(base: Provider, name: str, said: _Table, where: str) -> Provider:
+    changes: dict[str, Any] = {"name": name, "auth": _auth(base, said, where)}
+    for key in _PLAIN_KEYS:
+        value = getattr(said, key)
+        if value is not None:
+            changes[key] = value
+    if said.base_url:
+        changes["base_url"] = _url(base, said.base_url, where)
+        # Another server: what the vendor's own variables and addresses say is not about it.
+        changes |= {"base_url_env": (), "placeholders": (), "special_urls": ()}
+        changes |= {"other_dialects": (), "takes_origin": False}
+    if said.headers is not None:
+        kept = {key: value for key, value in base.headers if key.lower() not in _lower(said)}
+        changes["headers"] = tuple((kept | said.headers).items())
+    if said.models is not None:
+        changes["models"] = tuple(said.models)
+    return msgspec.structs.replace(base, **changes)
+
+
+def _lower(said: _Table) -> set[str]:
+    return {key.lower() for key in said.headers or {}}
+
+
+def _url(base: Provider, url: str, where: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise BadInput(f'{where}.base_url "{url}" is no address; begin it with https:// or http://')
+    return completed(base.dialect, url)
+
+
+def _auth(base: Provider, said: _Table, where: str) -> Auth:
+    if said.key_env is None:
+        if said.base_url and said.extends:
+            # A key must not follow to an address that its vendor did not name.
+            return NoAuth()
+        if said.key_header is not None or said.key_prefix is not None:
+            raise BadInput(f"{where} says how to send a key but not key_env, where it comes from")
+        return base.auth
+    env = (said.key_env,) if isinstance(said.key_env, str) else tuple(said.key_env)
+    if not env or not all(env):
+        raise BadInput(f"{where}.key_env is empty; name the variable that holds the key")
+    header, prefix = _key_place(base)
+    return ApiKey(
+        env=env,
+        header=header if said.key_header is None else said.key_header.lower(),
+        prefix=_prefix(said, prefix),
+    )
+
+
+def _key_place(base: Provider) -> tuple[str, str]:
+    if isinstance(base.auth, ApiKey):
+        return base.auth.header, base.auth.prefix
+    usual = {"anthropic-messages": "x-api-key", "gemini": "x-goog-api-key"}.get(base.dialect)
+    return (usual, "") if usual else ("authorization", "Bearer ")
+
+
+def _prefix(said: _Table, usual: str) -> str:
+    if said.key_prefix is not None:
+        return said.key_prefix
+    if said.key_header is None:
+        return usual
+    return "Bearer " if said.key_header.lower() == "authorization" else ""
+
+
+def _with_quirks(provider: Provider, table: Mapping[str, Any], where: str) -> Provider:
+    if not table:
+        return provider
+    where = f"{where}.quirks"
+    known = Quirks.__struct_fields__
+    for key, value in table.items():
+        if key not in known:
+            raise UnknownName(f"setting of {where}", key, known)
+        if key in _NESTED and isinstance(value, dict):
+            fields = _NESTED[key].__struct_fields__
+            for inner in cast(dict[str, object], value):
+                if inner not in fields:
+                    raise UnknownName(f"setting of {where}.{key}", inner, fields)
+    given = _read(dict(table), Quirks, where)
+    changes = {key: getattr(given, key) for key in table}
+    old = tuple(reason for reason in provider.reasons if reason[0] not in changes)
+    new = tuple((key, _SET_BY_USER) for key in changes)
+    rules = tuple(
+        msgspec.structs.replace(rule, quirks=msgspec.structs.replace(rule.quirks, **changes))
+        if rule.quirks is not None
+        else rule
+        for rule in provider.rules
+    )
+    quirks = msgspec.structs.replace(provider.quirks, **changes)
+    return msgspec.structs.replace(provider, quirks=quirks, reasons=(*old, *new), rules=rules)
+
+
+def _read(table: object, kind: type[_T], where: str) -> _T:
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise BadInput(f"{where}: {error}") from error

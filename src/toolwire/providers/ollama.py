@@ -1,0 +1,27 @@
+"""Ollama on this machine, through its chat-compatible address."""
+
+from toolwire.dialects.quirks import Quirks
+from toolwire.providers._open_models import family_rules
+from toolwire.providers._spec import ApiKey, Provider
+
+_QUIRKS = Quirks(tool_choices=frozenset({"auto"}), parallel_flag=False)
+
+PROVIDER = Provider(
+    name="ollama",
+    title="Ollama",
+    dialect="openai-chat",
+    base_url="http://localhost:11434/v1",
+    base_url_env=("OLLAMA_HOST",),
+    takes_origin=True,
+    auth=ApiKey(env=("OLLAMA_API_KEY",), url="https://ollama.com/settings/keys", optional=True),
+    quirks=_QUIRKS,
+    reasons=(
+        ("tool_choices", "`tool_choice` is ignored in silence: tools are left out instead"),
+        ("parallel_flag", "`parallel_tool_calls` is ignored in silence: the loss is told instead"),
+    ),
+    rules=family_rules(_QUIRKS),
+    json_schema_output=True,
+    default_model="gpt-oss:20b",
+    docs="https://docs.ollama.com/api/openai-compatibility",
+    local=True,
+)
