@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from toolwire.collect import Collector
     from toolwire.errors import (
         BadInput,
+        ConnectionFailed,
         ErrorKind,
         IncompleteStream,
         MalformedStream,
@@ -39,6 +40,7 @@ _HOMES = {
     "collect": ("Collector",),
     "errors": (
         "BadInput",
+        "ConnectionFailed",
         "ErrorKind",
         "IncompleteStream",
         "MalformedStream",
@@ -68,6 +70,7 @@ __all__ = [
     "Answer",
     "BadInput",
     "Collector",
+    "ConnectionFailed",
     "ErrorKind",
     "Finished",
     "FreeformTool",

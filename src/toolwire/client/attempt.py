@@ -1,0 +1,176 @@
+"""One request sent and its answer read: bytes in, lists of events out."""
+
+from asyncio import timeout
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, suppress
+from urllib.parse import urlsplit
+
+from toolwire.client.redact import hide_in_url
+from toolwire.client.transport import Incoming, Outgoing, Transport
+from toolwire.dialects import Decoder, Dialect, Reading
+from toolwire.errors import (
+    ConnectionFailed,
+    ErrorKind,
+    IncompleteStream,
+    MalformedStream,
+    ProviderError,
+    ToolwireError,
+)
+from toolwire.events import Finished, ModelEvent, Notice
+from toolwire.wire.sse import MAX_FRAME, SseDecoder
+
+MAX_ERROR_BODY = 1024 * 1024
+_LINGER = 0.5
+_SPACE = b" \t\r\n"
+_BOM = b"\xef\xbb\xbf"
+
+
+class Attempt:
+    """One try at an answer. It knows what its failure leaves behind."""
+
+    def __init__(
+        self, transport: Transport, dialect: Dialect, outgoing: Outgoing, reading: Reading
+    ) -> None:
+        self._transport = transport
+        self._dialect = dialect
+        self._outgoing = outgoing
+        self._reading = reading
+        self._decoder: Decoder | None = None
+        self.should_retry: bool | None = None
+        """The server's own word on another try."""
+
+    async def events(self) -> AsyncGenerator[Sequence[ModelEvent]]:
+        """The events of each chunk of the answer, in order; raises where it breaks."""
+        async with self._transport.open(self._outgoing) as incoming:
+            if not 200 <= incoming.status < 300:
+                raise await self._refusal(incoming)
+            head, whole = await _head(incoming.chunks)
+            source = self._whole if whole else self._streamed
+            async with aclosing(source(head, incoming.chunks)) as batches:
+                async for batch in batches:
+                    yield batch
+
+    def held_back(self) -> Sequence[ModelEvent]:
+        """After a break: what came but was not told yet."""
+        return () if self._decoder is None else self._decoder.held_back()
+
+    async def _streamed(
+        self, head: bytes, chunks: AsyncIterator[bytes]
+    ) -> AsyncGenerator[Sequence[ModelEvent]]:
+        sse = SseDecoder()
+        decoder = self._decoder = self._dialect.decoder(self._reading)
+        feed, decode = sse.feed, decoder.feed
+        chunk = head
+        events: list[ModelEvent] = []
+        try:
+            while True:
+                for frame in feed(chunk):
+                    events += decode(frame)
+                if events:
+                    yield events
+                    if isinstance(events[-1], Finished):
+                        await _drained(chunks)
+                        return
+                    events = []
+                try:
+                    chunk = await anext(chunks)
+                except StopAsyncIteration:
+                    break
+            for frame in sse.close():
+                events += decode(frame)
+            events += decoder.close()
+        except ConnectionFailed as broken:
+            yield self._ended_by(broken, decoder)
+            return
+        except ToolwireError:
+            # What stood before the error in the same chunk was said all the same.
+            if events:
+                yield events
+            raise
+        yield events
+
+    def _ended_by(self, broken: ConnectionFailed, decoder: Decoder) -> Sequence[ModelEvent]:
+        """The last events, if the answer was whole before the connection broke."""
+        try:
+            last = decoder.close()
+        except ToolwireError:
+            raise IncompleteStream(str(broken)) from broken
+        return (Notice("broken_end", f"{broken}, but after the answer's end"), *last)
+
+    async def _whole(
+        self, head: bytes, chunks: AsyncIterator[bytes]
+    ) -> AsyncGenerator[Sequence[ModelEvent]]:
+        pieces, size = [head], len(head)
+        try:
+            async for chunk in chunks:
+                pieces.append(chunk)
+                size += len(chunk)
+                if size > MAX_FRAME:
+                    raise MalformedStream(f"the answer is longer than {MAX_FRAME} bytes")
+        except ConnectionFailed as broken:
+            raise IncompleteStream(str(broken)) from broken
+        events: list[ModelEvent] = []
+        try:
+            for event in self._dialect.decode_whole(b"".join(pieces), self._reading):
+                events.append(event)
+        except ToolwireError:
+            if events:
+                yield events
+            raise
+        yield events
+
+    async def _refusal(self, incoming: Incoming) -> ProviderError:
+        body = bytearray()
+        try:
+            async for chunk in incoming.chunks:
+                body += chunk
+                if len(body) >= MAX_ERROR_BODY:
+                    break
+        except ConnectionFailed:
+            # The status alone says enough; the words were cut.
+            pass
+        word = incoming.headers.get("x-should-retry", "").lower()
+        self.should_retry = {"true": True, "false": False}.get(word)
+        status = incoming.status
+        if 300 <= status < 400:
+            return _redirected(status, self._outgoing.url, incoming.headers.get("location", ""))
+        return self._dialect.error(status, incoming.headers, bytes(body[:MAX_ERROR_BODY]))
+
+
+async def _drained(chunks: AsyncIterator[bytes]) -> None:
+    """Reads what follows an answer's end, so that the connection can be used again.
+
+    Some servers leave it open after the end; those are not waited for.
+    """
+    with suppress(TimeoutError, ConnectionFailed):
+        async with timeout(_LINGER):
+            async for _ in chunks:
+                pass
+
+
+async def _head(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
+    """The first bytes, and whether they begin one JSON object instead of a stream.
+
+    Headers do not tell: servers answer streams with JSON and call streams JSON.
+    """
+    head = b""
+    try:
+        async for chunk in chunks:
+            head += chunk
+            said = head.removeprefix(_BOM).lstrip(_SPACE)
+            if said:
+                return head, said[:1] == b"{"
+    except ConnectionFailed as broken:
+        raise IncompleteStream(str(broken)) from broken
+    return head, False
+
+
+def _redirected(status: int, url: str, location: str) -> ProviderError:
+    host = urlsplit(url).hostname
+    target = hide_in_url(location) if location else "nowhere"
+    return ProviderError(
+        ErrorKind.BAD_REQUEST,
+        f"{host} answers {status} and points to {target}; credentials are not sent along, "
+        "set the base address to the right one",
+        status=status,
+    )

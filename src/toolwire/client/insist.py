@@ -1,0 +1,152 @@
+"""Asking again where a model answers nothing, or a call nobody can read."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from toolwire.client.closing import reading
+from toolwire.errors import ErrorKind, ProviderError
+from toolwire.events import (
+    Finished,
+    MediaAdded,
+    ModelEvent,
+    Notice,
+    RefusalDelta,
+    ServerBlockAdded,
+    StopReason,
+    TextDelta,
+    ThinkingDelta,
+    ThinkingEnded,
+    ToolCallStarted,
+)
+from toolwire.messages import Message, Text
+from toolwire.model import Model
+from toolwire.request import ModelRequest
+
+EMPTY_NOTE = (
+    "Your last answer was empty. Go on with the task: call a tool, or answer in words. "
+    "If you are done, say so."
+)
+MALFORMED_NOTE = (
+    "Your last tool call could not be read and was not run. Make the call again, with its "
+    "arguments as one valid JSON object that fits the tool's parameters."
+)
+_SPOKEN = (RefusalDelta, ToolCallStarted, MediaAdded, ServerBlockAdded)
+_NOTHING_SAID = frozenset({StopReason.END, StopReason.TOOL_CALLS})
+
+
+def insisting(model: Model, tries: int = 2) -> Model:
+    """The model, asked up to `tries` more times with a note when it said nothing usable.
+
+    Of an answer that comes to nothing only notices and thoughts are passed on.
+    """
+
+    async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        asked = request
+        for left in range(tries, -1, -1):
+            answer = _Answer()
+            try:
+                async with reading(model(asked)) as events:
+                    async for event in events:
+                        for passed in answer.take(event):
+                            yield passed
+            except ProviderError as error:
+                if error.kind != ErrorKind.MALFORMED_CALL or answer.spoken:
+                    raise
+                answer.failure = error
+            if not answer.failed:
+                return
+            if not left:
+                raise answer.error(tries + 1)
+            if answer.thought:
+                # Thoughts of two answers must not run together: the seal of the second signs only
+                # its own.
+                yield ThinkingEnded()
+            yield Notice("retry", f"{answer.fault}; asking again ({left} of {tries} tries left)")
+            asked = _with_note(request, answer.note)
+
+    return ask
+
+
+class _Answer:
+    """One answer until it is known to be one."""
+
+    def __init__(self) -> None:
+        self._held: list[ModelEvent] = []
+        self._finished: Finished | None = None
+        self.spoken = False
+        self.thought = False
+        """Thoughts were passed on and are not closed."""
+        self.failure: ProviderError | None = None
+
+    def take(self, event: ModelEvent) -> list[ModelEvent]:
+        """What may be passed on now."""
+        if self.spoken or isinstance(event, Notice):
+            return [event]
+        if isinstance(event, Finished):
+            return self._end(event)
+        if isinstance(event, _SPOKEN) or (isinstance(event, TextDelta) and event.text.strip()):
+            self.spoken = True
+            return self._release(event)
+        if isinstance(event, ThinkingDelta) and not self._held:
+            self.thought = True
+            return [event]
+        self._held.append(event)
+        return []
+
+    def _end(self, event: Finished) -> list[ModelEvent]:
+        malformed = event.reason is StopReason.MALFORMED_CALL
+        if malformed or event.reason in _NOTHING_SAID:
+            self._finished = event
+            return []
+        return self._release(event)
+
+    def _release(self, event: ModelEvent) -> list[ModelEvent]:
+        events, self._held = [*self._held, event], []
+        return events
+
+    @property
+    def failed(self) -> bool:
+        """Whether the answer came to nothing."""
+        return self.failure is not None or self._finished is not None
+
+    @property
+    def _malformed(self) -> bool:
+        finished = self._finished
+        return self.failure is not None or (
+            finished is not None and finished.reason is StopReason.MALFORMED_CALL
+        )
+
+    @property
+    def note(self) -> str:
+        """What the model is told."""
+        return MALFORMED_NOTE if self._malformed else EMPTY_NOTE
+
+    @property
+    def fault(self) -> str:
+        """What was wrong, for people."""
+        if self._malformed:
+            detail = self._detail()
+            return f"the model made a call that cannot be read{f': {detail}' if detail else ''}"
+        return "the model only thought" if self.thought else "the model answered nothing"
+
+    def error(self, times: int) -> ProviderError:
+        """The end of all tries."""
+        words = f"{self.fault} ({times} times in a row); ask differently, or another model"
+        kind = ErrorKind.MALFORMED_CALL if self._malformed else ErrorKind.SERVER
+        failure = self.failure
+        if failure is None:
+            return ProviderError(kind, words)
+        return ProviderError(
+            kind, words, status=failure.status, code=failure.code, body=failure.body
+        )
+
+    def _detail(self) -> str:
+        if self.failure is not None:
+            return str(self.failure)
+        return self._finished.detail if self._finished is not None else ""
+
+
+def _with_note(request: ModelRequest, note: str) -> ModelRequest:
+    message = Message(role="user", parts=(Text(note),))
+    return msgspec.structs.replace(request, messages=(*request.messages, message))

@@ -1,0 +1,282 @@
+"""A provider's model as a `Model`: encode, send, decode, and try again where that is safe."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TypeAlias
+from urllib.parse import urlencode
+
+import msgspec
+
+from toolwire import dialects
+from toolwire.client.attempt import Attempt
+from toolwire.client.learned import Learned, without
+from toolwire.client.redact import Redactor, secrets_of
+from toolwire.client.retry import USUAL, GiveUp, RetryPolicy, decide, droppable
+from toolwire.client.transport import Outgoing, Transport
+from toolwire.dialects.quirks import Quirks
+from toolwire.errors import BadInput, ErrorKind, ProviderError, ToolwireError
+from toolwire.events import ModelEvent, Notice
+from toolwire.history import repair
+from toolwire.ids import new_id
+from toolwire.messages import Origin
+from toolwire.model import Model
+from toolwire.providers._spec import Provider
+from toolwire.request import HttpRequest, Loss, ModelRequest
+from toolwire.wire.reading import encode, parse_object
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+Credential: TypeAlias = Callable[[bool], Awaitable[Headers]]
+"""The headers to show; True asks for fresh ones after the old were refused."""
+
+_LONGEST_WORDS = 300
+
+
+def connect(
+    provider: Provider,
+    model: str,
+    *,
+    transport: Transport,
+    credential: Credential,
+    base_url: str = "",
+    quirks: Quirks | None = None,
+    learned: Learned | None = None,
+    policy: RetryPolicy = USUAL,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    jitter: Callable[[], float] = random.random,
+    make_id: Callable[[], str] = new_id,
+    project: Callable[[], Awaitable[str]] | None = None,
+) -> Model:
+    """The model, ready to be asked. Before the first event failures are retried, later raised.
+
+    `project` is asked for the project that a body must name and only the login knows (Code Assist).
+    """
+    base = base_url or provider.base_url
+    if "{" in base:
+        raise BadInput(f"the address of {provider.name} is not complete: {base}; set its base URL")
+    line = _Line(
+        provider=provider,
+        model=model,
+        base=base,
+        quirks=quirks or provider.quirks_for(model),
+        transport=transport,
+        credential=credential,
+        learned=Learned() if learned is None else learned,
+        policy=policy,
+        sleep=sleep,
+        jitter=jitter,
+        make_id=make_id,
+        project=project,
+    )
+    return line.ask
+
+
+class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """A request that lacks only its credentials."""
+
+    http: HttpRequest
+    losses: tuple[Loss, ...]
+    reading: dialects.Reading
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
+    """One model behind one address."""
+
+    provider: Provider
+    model: str
+    base: str
+    quirks: Quirks
+    transport: Transport
+    credential: Credential
+    learned: Learned
+    policy: RetryPolicy
+    sleep: Callable[[float], Awaitable[object]]
+    jitter: Callable[[], float]
+    make_id: Callable[[], str]
+    project: Callable[[], Awaitable[str]] | None
+
+    async def ask(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The answer's events, with a notice for every loss and every further try."""
+        question = _Question(self, request)
+        told: set[Loss] = set()
+        while True:
+            prepared = question.prepared
+            for loss in prepared.losses:
+                if loss not in told:
+                    told.add(loss)
+                    words = ": ".join(filter(None, (loss.path, loss.what, loss.why)))
+                    yield Notice("loss", words)
+            attempt = await question.attempt()
+            heard, failed = False, None
+            try:
+                async with aclosing(attempt.events()) as batches:
+                    async for batch in batches:
+                        if not heard and any(not isinstance(event, Notice) for event in batch):
+                            heard = True
+                            question.answered()
+                        for event in batch:
+                            yield event
+            except ToolwireError as error:
+                failed = question.cleaned(error)
+            if failed is None:
+                return
+            try:
+                if heard:
+                    raise failed
+                notice, wait = await question.again(failed, attempt)
+            except ToolwireError:
+                for event in attempt.held_back():
+                    yield event
+                raise
+            yield notice
+            if wait:
+                await self.sleep(wait)
+
+    def prepare(self, request: ModelRequest, refused: Sequence[str]) -> _Prepared:
+        """The request fit for this model and this server."""
+        dialect = dialects.get(self.provider.dialect)
+        quirks = without(self.quirks, refused)
+        origin = Origin(dialect.family, self.provider.name, self.model)
+        repaired = repair(request.messages, origin, quirks.history or dialect.history)
+        request = msgspec.structs.replace(
+            request,
+            model=self.model,
+            messages=repaired.messages,
+            stream=request.stream is not False,
+        )
+        encoded = dialect.encode_request(request, quirks)
+        http = encoded.http
+        if self.provider.prepare is not None:
+            http = self.provider.prepare(http)
+        changes = (Loss(change.path, change.what, change.why) for change in repaired.changes)
+        return _Prepared(
+            http=http,
+            losses=(*changes, *encoded.losses),
+            reading=dialects.Reading(
+                new_id=self.make_id, origin=origin, quirks=quirks, names=encoded.names
+            ),
+        )
+
+    def outgoing(self, http: HttpRequest, credentials: Headers) -> Outgoing:
+        """The request with its address and its credentials."""
+        headers = {
+            name.lower(): value
+            for name, value in (*http.headers, *self.provider.headers, *credentials)
+        }
+        return Outgoing(
+            method=http.method,
+            url=_address(self.base, http),
+            headers=tuple(headers.items()),
+            body=http.body,
+        )
+
+
+class _Question:
+    """One request on its way through as many tries as it needs."""
+
+    def __init__(self, line: _Line, request: ModelRequest) -> None:
+        self._line = line
+        self._request = request
+        self._known = line.learned.refused(line.provider.name, line.model)
+        self._dropped: tuple[str, ...] = ()
+        self._number = 1
+        self._credentials: Headers | None = None
+        self._refreshed = False
+        self._secrets: tuple[str, ...] = ()
+        self.prepared = line.prepare(request, self._known)
+
+    async def attempt(self) -> Attempt:
+        """The next try."""
+        line = self._line
+        if self._credentials is None:
+            self._credentials = await line.credential(False)
+        http = self.prepared.http
+        if line.project is not None:
+            http = _with_project(http, await line.project())
+        outgoing = line.outgoing(http, self._credentials)
+        shown = (value for _, value in self._credentials)
+        self._secrets = (*shown, *secrets_of(outgoing.url, outgoing.headers))
+        dialect = dialects.get(line.provider.dialect)
+        return Attempt(line.transport, dialect, outgoing, self.prepared.reading)
+
+    def cleaned(self, error: ToolwireError) -> ToolwireError:
+        """The error without the secrets of the last try."""
+        return Redactor(self._secrets).clean(error)
+
+    def answered(self) -> None:
+        """What had to be dropped for an answer is remembered."""
+        line = self._line
+        for member in self._dropped:
+            line.learned.add(line.provider.name, line.model, member)
+
+    async def again(self, error: ToolwireError, attempt: Attempt) -> tuple[Notice, float]:
+        """How to try again: what to tell and how long to wait; raises if there is no way."""
+        if isinstance(error, ProviderError):
+            if error.status == 401 and error.kind == ErrorKind.AUTH and await self._refresh():
+                words = f"{_words(error)}; asking again with fresh credentials"
+                return Notice("retry", words), 0
+            member = droppable(error)
+            if member is not None and self._drop(member):
+                words = f"{_words(error)}; asking again without {member}"
+                return Notice("retry", words), 0
+        policy = self._line.policy
+        decision = decide(
+            error,
+            self._number,
+            policy,
+            self._line.jitter(),
+            should_retry=attempt.should_retry,
+        )
+        if isinstance(decision, GiveUp):
+            if decision.reason:
+                error.args = (f"{error} ({decision.reason})",)
+            raise error
+        self._number += 1
+        if not self._refreshed:
+            # They may run out while we wait.
+            self._credentials = None
+        count = f"attempt {self._number} of {policy.attempts}"
+        words = f"{_words(error)}; waiting {decision.seconds:.1f} s ({count})"
+        return Notice("retry", words), decision.seconds
+
+    async def _refresh(self) -> bool:
+        """Whether other credentials than the refused ones are to be had; asked once."""
+        if self._refreshed:
+            return False
+        self._refreshed = True
+        old, self._credentials = self._credentials, await self._line.credential(True)
+        return self._credentials != old
+
+    def _drop(self, member: str) -> bool:
+        """Whether leaving a member out, once, makes another request of it."""
+        if member in self._dropped:
+            return False
+        dropped = (*self._dropped, member)
+        prepared = self._line.prepare(self._request, (*self._known, *dropped))
+        if prepared.http == self.prepared.http:
+            return False
+        self._dropped, self.prepared = dropped, prepared
+        return True
+
+
+def _address(base: str, http: HttpRequest) -> str:
+    base, _, query = base.partition("?")
+    path = http.path if "://" in http.path else base.rstrip("/") + http.path
+    query = "&".join(part for part in (query, urlencode(http.query)) if part)
+    return f"{path}?{query}" if query else path
+
+
+def _with_project(http: HttpRequest, project: str) -> HttpRequest:
+    body = parse_object(http.body, "request")
+    if not project or body.get("project"):
+        return http
+    return msgspec.structs.replace(http, body=encode({**body, "project": project}))
+
+
+def _words(error: ToolwireError) -> str:
+    status = error.status if isinstance(error, ProviderError) else None
+    words = " ".join(str(error).split())
+    if len(words) > _LONGEST_WORDS:
+        words = f"{words[:_LONGEST_WORDS]}…"
+    return f"{status} {words}" if status else words
