@@ -16,8 +16,9 @@ PROVIDER = Provider(
     auth=OAuth(
         flow="code-assist",
         env=("GOOGLE_CLOUD_ACCESS_TOKEN",),
-        terms="Google offers this login to its own Gemini CLI and Code Assist; whether another "
-        "program may use it is for you and Google's terms to settle. Off until you configure it.",
+        terms="Google's terms forbid other software to use the login and backend of Gemini CLI, "
+        "and accounts that do may be suspended. For other programs Google offers the Gemini API "
+        "with a key, and Vertex AI. This stays off unless you configure it yourself.",
     ),
     quirks=_QUIRKS,
     reasons=(

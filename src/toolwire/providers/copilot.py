@@ -24,7 +24,6 @@ PROVIDER = Provider(
     headers=(
         ("Editor-Version", "toolwire/1"),
         ("Editor-Plugin-Version", "toolwire/1"),
-        ("Copilot-Integration-Id", "vscode-chat"),
     ),
     quirks=_QUIRKS,
     reasons=(NO_SUBSET,),

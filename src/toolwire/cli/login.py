@@ -1,0 +1,164 @@
+"""`toolwire login`: keep a provider's key, or log in with the vendor."""
+
+import asyncio
+import os
+import sys
+import time
+import webbrowser
+from collections.abc import Callable
+from typing import NoReturn
+
+import click
+
+from toolwire.client.credentials import credential_for, first_use_terms, open_store
+from toolwire.client.oauth.device import DeviceCode
+from toolwire.client.secret import Secret, without_secrets
+from toolwire.client.store import Store, Stored, StoredKey, StoredLogin
+from toolwire.errors import ErrorKind, ProviderError, ToolwireError, UnknownName
+from toolwire.places import places
+from toolwire.providers import ApiKey, NoAuth, OAuth, Provider
+
+BAD_CREDENTIALS = 41
+CANCELLED = 130
+_REFUSALS = (ErrorKind.AUTH, ErrorKind.PERMISSION)
+
+
+@click.command("login")
+@click.argument("name", metavar="PROVIDER")
+@click.option(
+    "--key",
+    help="The key; `-` reads it from standard input. Other users of this machine may see a key "
+    "given here: leave it out to be asked, or pipe it in.",
+)
+@click.option("--file", "in_file", is_flag=True, help="Keep it in the file, not in the keyring.")
+@click.option("--oauth", is_flag=True, help="Log in with the vendor instead of giving a key.")
+@click.option("--no-browser", is_flag=True, help="Only print the address; open no browser.")
+def command(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:
+    """Keep a key for PROVIDER, or log in with the vendor.
+
+    Without --key it is asked for without being shown, or read from standard input when that is
+    piped. It goes to the system's keyring, else to a file that only you can read.
+    """
+    if oauth and key is not None:
+        raise click.UsageError("give --key or --oauth, not both")
+    guarded(lambda: _log_in(name, key, in_file, oauth, no_browser))
+
+
+def guarded(work: Callable[[], None]) -> None:
+    """Run a command's work; leave with the code that the outer contract gives to its failure."""
+    try:
+        work()
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("toolwire: cancelled, nothing was stored", err=True)
+        raise SystemExit(CANCELLED) from None
+    except UnknownName as error:
+        raise click.UsageError(str(error)) from error
+    except ToolwireError as error:
+        _leave(error)
+
+
+def provider_named(name: str) -> Provider:
+    """The provider of the catalogue."""
+    from toolwire.providers import get
+
+    return get(name)
+
+
+def own_store() -> Store:
+    """The store of this user; what it has to say goes to standard error."""
+    return open_store(places(os.environ), os.environ, _tell)
+
+
+def _log_in(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:
+    provider, store = provider_named(name), own_store()
+    if isinstance(provider.auth, NoAuth):
+        _tell(f"{provider.title} needs no credentials")
+        return
+    flow = _flow_of(provider)
+    if flow == "code-assist" and key is not None:
+        raise click.UsageError("a token of Google's ends within the hour and is not stored")
+    if oauth and not flow:
+        raise click.UsageError(f"{provider.title} has no login of its own; give a key")
+    asks_for_key = isinstance(provider.auth, ApiKey) and not oauth
+    stored = _given(provider, key) if key is not None or asks_for_key else None
+    if stored is None and flow:
+        stored = _in_browser(provider, flow, store, no_browser)
+    elif stored is None:
+        _check_google(provider, store)
+    if stored is not None:
+        where = store.write(provider.name, stored, in_file=in_file)
+        _tell(f"stored the credential for {provider.title} in {where}")
+
+
+def _flow_of(provider: Provider) -> str:
+    match provider.auth:
+        case OAuth(flow=flow):
+            return flow
+        case ApiKey(login=flow):
+            return flow
+        case _:
+            return ""
+
+
+def _given(provider: Provider, key: str | None) -> Stored:
+    """The key as it was handed over, piped in or typed."""
+    if key is None and sys.stdin.isatty():
+        if isinstance(provider.auth, ApiKey) and provider.auth.url:
+            _tell(f"get a key at {provider.auth.url}")
+        key = click.prompt(f"Key for {provider.title}", hide_input=True, err=True)
+    elif key is None or key == "-":
+        key = sys.stdin.readline()
+    secret = Secret(str(key).strip())
+    if not secret:
+        raise click.UsageError("the key is empty")
+    # A header takes no others; most often two lines were pasted, or a name with the key.
+    if not all("!" <= character <= "~" for character in secret.reveal()):
+        raise click.UsageError("this is no key: it has spaces or characters outside ASCII")
+    return StoredKey(key=secret)
+
+
+def _in_browser(provider: Provider, flow: str, store: Store, no_browser: bool) -> Stored | None:
+    terms = first_use_terms(provider, store.file)
+    if terms:
+        _tell(terms)
+
+    def show(url: str) -> None:
+        _tell(f"open this address and agree:\n\n  {url}\n")
+        if not no_browser and sys.stderr.isatty():
+            webbrowser.open(url)
+
+    def show_code(code: DeviceCode) -> None:
+        _tell(f"your code is {code.user_code}")
+        show(code.verification_uri)
+
+    if flow == "openrouter":
+        from toolwire.client.oauth import openrouter
+
+        site = os.environ.get("TOOLWIRE_OPENROUTER_SITE") or openrouter.SITE
+        return StoredLogin(token=asyncio.run(openrouter.login(show, site=site)))
+    if flow == "copilot":
+        from toolwire.client.oauth import copilot
+
+        settings = copilot.CopilotSettings.from_environ(os.environ)
+        login = copilot.login(settings, show_code, sleep=asyncio.sleep, now=time.time)
+        return StoredLogin(token=asyncio.run(login))
+    credential = credential_for(provider, environ=os.environ, store=store, notice=_tell)
+    project = asyncio.run(credential.project())
+    _tell(f"{provider.title} works with the login {credential.origin}, project {project}")
+    return None
+
+
+def _check_google(provider: Provider, store: Store) -> None:
+    credential = credential_for(provider, environ=os.environ, store=store)
+    asyncio.run(credential(False))
+    _tell(f"{provider.title} works with {credential.origin}")
+
+
+def _tell(message: str) -> None:
+    click.echo(message, err=True)
+
+
+def _leave(error: ToolwireError) -> NoReturn:
+    click.echo(f"toolwire: {without_secrets(str(error))}", err=True)
+    refused = isinstance(error, ProviderError) and error.kind in _REFUSALS
+    raise SystemExit(BAD_CREDENTIALS if refused else 1)

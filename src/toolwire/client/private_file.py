@@ -1,0 +1,109 @@
+"""Files only their owner reads: written whole or not at all, locked against other processes."""
+
+import asyncio
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from toolwire.errors import BadInput
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+_PAUSE = 0.05
+_PATIENCE = 120.0
+
+
+def read_private(path: Path, notice: Callable[[str], None]) -> bytes | None:
+    """The file's bytes, None without a file; one that others may read is closed to them first."""
+    try:
+        with path.open("rb") as file:
+            if sys.platform != "win32" and os.fstat(file.fileno()).st_mode & _OTHERS:
+                os.fchmod(file.fileno(), 0o600)
+                notice(f"others could read {path}; its mode is now 0600. replace what it held")
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put the content in place in one step, mode 0600; a stop half-way leaves the old file."""
+    target = path.resolve()
+    temporary = ""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # mkstemp creates with mode 0600: at no moment can others read it.
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).replace(target)
+        temporary = ""
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}") from error
+    finally:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+
+
+@contextmanager
+def locked_briefly(path: Path) -> Generator[None]:
+    """Hold the file's lock for a read and a write; others wait."""
+    handle = _open_lock(path, "write.lock")
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@asynccontextmanager
+async def locked(
+    path: Path, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+) -> AsyncGenerator[None]:
+    """Hold the file's lock over a refresh; tasks and processes that want it too wait for it."""
+    handle = _open_lock(path, "lock")
+    try:
+        waited = 0.0
+        while not _try_lock(handle):
+            if waited >= _PATIENCE:
+                raise BadInput(f"another program has been refreshing {path} for {_PATIENCE:.0f} s")
+            await sleep(_PAUSE)
+            waited += _PAUSE
+        yield
+    finally:
+        # Closing lets go of the lock, and so does the end of the process.
+        os.close(handle)
+
+
+def _open_lock(path: Path, kind: str) -> int:
+    target = path.resolve()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(target.with_name(f".{target.name}.{kind}"), os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise BadInput(f"cannot lock {path}: {error.strerror}") from error
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
