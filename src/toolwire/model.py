@@ -1,10 +1,24 @@
 """What a model is to everything that asks one: a callable from a request to a stream of events."""
 
-from collections.abc import AsyncIterator, Callable
-from typing import TypeAlias
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TypeAlias, TypeVar
 
 from toolwire.events import ModelEvent
 from toolwire.request import ModelRequest
 
 Model: TypeAlias = Callable[[ModelRequest], AsyncIterator[ModelEvent]]
 """Retry, fallback, recording and the prompted tool styles are functions from `Model` to `Model`."""
+
+_Item = TypeVar("_Item")
+
+
+@asynccontextmanager
+async def reading(stream: AsyncIterator[_Item]) -> AsyncGenerator[AsyncIterator[_Item]]:
+    """The stream, closed on the way out: a reader that stops early stops the model too."""
+    try:
+        yield stream
+    finally:
+        close = getattr(stream, "aclose", None)
+        if close is not None:
+            await close()

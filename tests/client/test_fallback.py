@@ -2,7 +2,6 @@ import pytest
 
 from tests.client.scripted import REQUEST, listen, run
 from tests.client.speaking import DONE, Scripted
-from toolwire.client.closing import reading
 from toolwire.client.fallback import falling_back
 from toolwire.errors import (
     BadInput,
@@ -13,6 +12,7 @@ from toolwire.errors import (
     ToolwireError,
 )
 from toolwire.events import Notice, TextDelta
+from toolwire.model import reading
 
 SAID = [TextDelta("hi"), DONE]
 

@@ -22,7 +22,6 @@ from tests.client.scripted import (
     serving,
     sse,
 )
-from toolwire.client.closing import reading
 from toolwire.client.model import connect
 from toolwire.client.retry import RetryPolicy
 from toolwire.client.transport import HttpTransport
@@ -35,6 +34,7 @@ from toolwire.errors import (
 )
 from toolwire.events import Finished, Notice, StopReason, TextDelta, Usage
 from toolwire.messages import Message, Text, ToolCall
+from toolwire.model import reading
 from toolwire.request import ModelRequest
 
 SAID = [

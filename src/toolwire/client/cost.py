@@ -4,9 +4,8 @@ from collections.abc import AsyncIterator, Callable
 
 import msgspec
 
-from toolwire.client.closing import reading
 from toolwire.events import Finished, ModelEvent, Usage
-from toolwire.model import Model
+from toolwire.model import Model, reading
 from toolwire.providers._spec import ModelInfo, Prices
 from toolwire.request import ModelRequest
 

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Sequence
 
-from toolwire.client.closing import reading
 from toolwire.errors import (
     BadInput,
     ConnectionFailed,
@@ -13,7 +12,7 @@ from toolwire.errors import (
     ToolwireError,
 )
 from toolwire.events import ModelEvent, Notice
-from toolwire.model import Model
+from toolwire.model import Model, reading
 from toolwire.request import ModelRequest
 
 _ELSEWHERE = frozenset(

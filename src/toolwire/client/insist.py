@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 
 import msgspec
 
-from toolwire.client.closing import reading
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import (
     Finished,
@@ -20,7 +19,7 @@ from toolwire.events import (
     ToolCallStarted,
 )
 from toolwire.messages import Message, Text
-from toolwire.model import Model
+from toolwire.model import Model, reading
 from toolwire.request import ModelRequest
 
 EMPTY_NOTE = (

@@ -1,0 +1,1 @@
+"""Tool calling for models without it: functions from `Model` to `Model`; the choice of style."""

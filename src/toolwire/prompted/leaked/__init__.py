@@ -1,0 +1,51 @@
+"""Calls that a model printed as text in a known format, recognised and checked."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+
+from toolwire.errors import ToolwireError, UnknownName
+from toolwire.events import ModelEvent
+from toolwire.model import Model, reading
+from toolwire.prompted.leaked import gemma, marked_json, pythonic, special_tokens, tagged
+from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.gate import Gate
+from toolwire.prompted.leaked.reader import Reader
+from toolwire.request import ModelRequest
+
+FORMATS = {
+    form.name: form
+    for form in (
+        *marked_json.FORMATS,
+        *tagged.FORMATS,
+        *special_tokens.FORMATS,
+        *pythonic.FORMATS,
+        *gemma.FORMATS,
+    )
+}
+"""Every known format by name, as `ModelRule.leaked` lists them."""
+
+
+def wrap(model: Model, formats: Iterable[str], new_id: Callable[[], str]) -> Model:
+    """The model, its printed calls turned into calls; without formats, the model as it is."""
+    known = tuple(map(_format, formats))
+    if not known:
+        return model
+
+    async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        reader = Reader(known, Gate(request.tools, request.tool_choice), new_id)
+        async with reading(model(request)) as events:
+            try:
+                async for event in events:
+                    for told in reader.read(event):
+                        yield told
+            except ToolwireError:
+                for told in reader.flush(whole=False):
+                    yield told
+                raise
+
+    return ask
+
+
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise UnknownName("format of printed calls", name, FORMATS)
+    return FORMATS[name]

@@ -1,0 +1,245 @@
+"""Reading a call's text while it arrives: small steps that wait for more when they need it."""
+
+import re
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+from toolwire.prompted.json_value import JsonValue
+
+LONGEST_NAME = 200
+MOST_BLANKS = 200
+"""Blanks that may stand between two pieces of markup."""
+
+_blanks = re.compile(r"\s*").match
+_name = re.compile(r"[\w.:/@-]*").match
+_python_outside = re.compile(r"""["'()\[\]{}]""").search
+_python_inside = {quote: re.compile(rf"[{quote}\\]").search for quote in "\"'"}
+
+
+class Field(msgspec.Struct, frozen=True):
+    """One argument as it was written between tags."""
+
+    name: str
+    text: str
+    kind: str = ""
+    """`text` or `json` where the format says which; else the tool's schema decides."""
+
+
+class Spelled(msgspec.Struct, frozen=True):
+    """A call as the text spells it, not checked yet."""
+
+    name: str
+    arguments: str = "{}"
+    """Raw JSON text; not used when there are fields."""
+    fields: tuple[Field, ...] | None = None
+
+
+class NotACall(Exception):
+    """The text is no call in this format."""
+
+    def __init__(self, reason: str, position: int, *, sure: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.position = position
+        self.sure = sure
+        """Whether a call had begun: its insides must not be taken for calls of their own."""
+
+
+T = TypeVar("T")
+Steps: TypeAlias = Generator[tuple[Spelled, ...] | None, None, T]
+"""Yields None to wait for more text, or calls whose end was just read."""
+
+
+class Cursor:
+    """A place in text that grows; keeps no more than the next step needs."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._at = 0
+        self._before = 0
+        self._over = False
+        self._whole = False
+        self.sure = False
+        """Set once a call has certainly begun."""
+
+    @property
+    def position(self) -> int:
+        """Characters taken so far."""
+        return self._before + self._at
+
+    def feed(self, text: str) -> None:
+        """More text."""
+        self._before += self._at
+        self._text = self._text[self._at :] + text
+        self._at = 0
+
+    def end(self, *, whole: bool) -> None:
+        """No more text comes; `whole` says that the model stopped by itself."""
+        self._over = True
+        self._whole = whole
+
+    def fail(self, reason: str) -> NotACall:
+        """The error to raise here."""
+        return NotACall(reason, self.position, sure=self.sure)
+
+    def ahead(self, *literals: str) -> Steps[str]:
+        """Takes the literal that comes next, blanks before it too; else takes nothing and is
+        empty.
+        """
+        longest = max(map(len, literals))
+        while True:
+            start = self._after_blanks()
+            tail = self._text[start : start + longest]
+            wait = not tail and start - self._at < MOST_BLANKS
+            for literal in literals:
+                if tail.startswith(literal):
+                    self._at = start + len(literal)
+                    return literal
+                if tail and literal.startswith(tail) and not self._over:
+                    wait = True
+                    break
+            if self._over or not wait:
+                return ""
+            yield None
+
+    def expect(self, *literals: str) -> Steps[str]:
+        """Takes one of the literals; it must come next."""
+        found = yield from self.ahead(*literals)
+        if not found:
+            raise self.fail(f"expected {' or '.join(literals)}")
+        return found
+
+    def expect_or_end(self, *literals: str) -> Steps[None]:
+        """As `expect`, but a model that stops here by itself has said enough."""
+        found = yield from self.ahead(*literals)
+        if not found and not (self._over and self._whole and not self._rest().strip()):
+            raise self.fail(f"expected {' or '.join(literals)}")
+
+    def peek(self) -> Steps[str]:
+        """The next character that is no blank, not taken; empty at the end."""
+        while True:
+            start = self._after_blanks()
+            if start < len(self._text):
+                return self._text[start]
+            if self._over or start - self._at >= MOST_BLANKS:
+                return ""
+            yield None
+
+    def name(self) -> Steps[str]:
+        """A tool's name, blanks before it skipped."""
+        if not (yield from self.peek()):
+            raise self.fail("expected a name")
+        self._at = self._after_blanks()
+        while True:
+            found = _name(self._text, self._at)
+            end = found.end() if found else self._at
+            if end < len(self._text) or self._over or end - self._at > LONGEST_NAME:
+                break
+            yield None
+        word = self._text[self._at : end]
+        if not 0 < len(word) <= LONGEST_NAME:
+            raise self.fail("expected a name")
+        self._at = end
+        return word
+
+    def until(self, stop: str) -> Steps[str]:
+        """The text before `stop`, which is taken too."""
+        parts: list[str] = []
+        while True:
+            found = self._text.find(stop, self._at)
+            if found >= 0:
+                parts.append(self._text[self._at : found])
+                self._at = found + len(stop)
+                return "".join(parts)
+            # What could be the beginning of `stop` waits for its rest.
+            keep = max(self._at, len(self._text) - len(stop) + 1)
+            parts.append(self._text[self._at : keep])
+            self._at = keep
+            if self._over:
+                raise self.fail(f"the text ends before {stop}")
+            yield None
+
+    def json(self, keys: frozenset[str] | None = None) -> Steps[str]:
+        """A JSON object or array, its text as it was written; `keys` may come first in it."""
+        if (yield from self.peek()) not in ("{", "["):
+            raise self.fail("expected JSON")
+        self._at = self._after_blanks()
+        start = self.position
+        value = JsonValue()
+        while True:
+            end = value.feed(self._text, self._at)
+            self._at = len(self._text) if end < 0 else end
+            if keys is not None and value.first_key is not None and value.first_key not in keys:
+                raise NotACall("expected a call", start, sure=self.sure)
+            if value.broken:
+                raise NotACall("its JSON is broken", start, sure=self.sure)
+            if end >= 0:
+                return value.text
+            if self._over:
+                raise self.fail("the text ends inside its JSON")
+            yield None
+
+    def brackets(self, taken: str = "") -> Steps[str]:
+        """A Python list, up to the bracket that closes it; `taken` is its beginning."""
+        if not taken:
+            if (yield from self.peek()) != "[":
+                raise self.fail("expected [")
+            self._at = self._after_blanks()
+        scan = _PythonBrackets()
+        scan.feed(taken, 0)
+        while True:
+            end = scan.feed(self._text, self._at)
+            self._at = len(self._text) if end < 0 else end
+            if end >= 0:
+                return "".join(scan.parts)
+            if self._over:
+                raise self.fail("the text ends inside its list")
+            yield None
+
+    def _after_blanks(self) -> int:
+        found = _blanks(self._text, self._at, self._at + MOST_BLANKS)
+        return found.end() if found else self._at
+
+    def _rest(self) -> str:
+        return self._text[self._at :]
+
+
+class _PythonBrackets:
+    """Finds the end of a bracketed Python expression."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self._depth = 0
+        self._quote = ""
+        self._escaped = False
+
+    def feed(self, text: str, at: int) -> int:
+        end = self._find_end(text, at)
+        self.parts.append(text[at:] if end < 0 else text[at:end])
+        return end
+
+    def _find_end(self, text: str, at: int) -> int:
+        while at < len(text):
+            if self._escaped:
+                self._escaped = False
+                at += 1
+                continue
+            search = _python_inside[self._quote] if self._quote else _python_outside
+            found = search(text, at)
+            if found is None:
+                return -1
+            at = found.end()
+            match found[0]:
+                case "\\":
+                    self._escaped = True
+                case '"' | "'":
+                    self._quote = "" if self._quote else found[0]
+                case "(" | "[" | "{":
+                    self._depth += 1
+                case _:
+                    self._depth -= 1
+                    if self._depth <= 0:
+                        return at
+        return -1

@@ -1,0 +1,271 @@
+"""Finding printed calls in text that streams; all other text is passed on as it came."""
+
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.events import Notice
+from toolwire.prompted.leaked.code import Code
+from toolwire.prompted.leaked.cursor import Cursor, NotACall, Spelled
+from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.gate import Fitted, Gate, Refused
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """Printed calls that were accepted, in place of their text."""
+
+    format: str
+    calls: tuple[Fitted, ...]
+
+
+Piece: TypeAlias = str | Taken | Notice
+
+
+class _Attempt:
+    """One format's try at one place."""
+
+    def __init__(self, form: Format) -> None:
+        self.form = form
+        self.cursor = Cursor()
+        self.calls: tuple[Spelled, ...] = ()
+        self.failure: NotACall | None = None
+        self.done = False
+        self._steps = form.read(self.cursor)
+
+    def advance(self) -> None:
+        """Reads on to the end of a call, to the end of it all, or as far as the text goes."""
+        if self.calls or self.failure is not None or self.done:
+            return
+        try:
+            self.calls = next(self._steps) or ()
+        except StopIteration:
+            self.done = True
+        except NotACall as failure:
+            self.failure = failure
+
+
+class Recogniser:
+    """One per text part. Holds text back only while it may still become a call."""
+
+    def __init__(self, formats: Sequence[Format], gate: Gate) -> None:
+        self._formats = formats
+        self._gate = gate
+        self._start = {
+            form.openers[0]: [
+                other
+                for other in formats
+                if any(opener.startswith(form.openers[0]) for opener in other.openers)
+            ]
+            for form in formats
+            if form.where == "start"
+        }
+        openers = [it for form in formats if form.where != "start" for it in form.openers]
+        openers.sort(key=len, reverse=True)
+        self._find = re.compile("|".join(map(re.escape, openers)) or r"(?!)").search
+        self._firsts = re.compile(
+            "|".join(sorted({re.escape(it[0]) for it in openers})) or r"(?!)"
+        ).finditer
+        self._longest = max(map(len, openers), default=1)
+        self._beginnings = {it[:end] for it in openers for end in range(1, len(it))}
+        self._code = Code()
+        self._fresh = True
+        """Nothing but blanks so far."""
+        self._held = ""
+        self._attempts: list[_Attempt] = []
+        self._failure: tuple[NotACall, Format] | None = None
+        self._block: list[str] = []
+        """Text of the block since its last call."""
+        self._settled = 0
+        """Characters of the block before that."""
+        self._accepted = False
+        self._skip_to: tuple[str, ...] | None = None
+        """A broken call goes on to one of these, or to the end of the text."""
+        self._pieces: list[Piece] = []
+
+    def feed(self, text: str) -> list[Piece]:
+        """What is certain by now."""
+        while text:
+            if self._attempts:
+                text = self._inside(text)
+            elif self._skip_to is not None:
+                text = self._skip(text, self._skip_to)
+            else:
+                text = self._outside(text)
+        return self._told()
+
+    def end(self, *, whole: bool) -> list[Piece]:
+        """The rest; `whole` says that the model stopped by itself, so that nothing was cut."""
+        for attempt in self._attempts:
+            attempt.cursor.end(whole=whole)
+        if self._attempts:
+            # What is left inside a call that was cut is never looked through for others.
+            self._pass(self._settle())
+        self._pass(self._held)
+        self._held = ""
+        return self._told()
+
+    @property
+    def in_broken_call(self) -> bool:
+        """After the end: whether the text stopped inside a call that was broken or cut."""
+        return self._skip_to is not None
+
+    def _told(self) -> list[Piece]:
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def _pass(self, text: str) -> None:
+        if text:
+            self._code.feed(text)
+            self._fresh = self._fresh and text.isspace()
+            self._pieces.append(text)
+
+    def _outside(self, text: str) -> str:
+        text = self._held + text
+        self._held = ""
+        if self._fresh and self._start:
+            bare = text.lstrip()
+            self._pass(text[: len(text) - len(bare)])
+            text = bare
+            if text and text[0] in self._start:
+                self._open(self._start[text[0]])
+                return text
+        at = 0
+        while (found := self._find(text, at)) is not None:
+            self._pass(text[at : found.start()])
+            self._open(self._readers(found[0]))
+            if self._attempts:
+                return text[found.start() :]
+            self._pass(found[0])
+            at = found.end()
+        cut = len(text) - self._overlap(text, at)
+        self._pass(text[at:cut])
+        self._held = text[cut:]
+        return ""
+
+    def _overlap(self, text: str, at: int) -> int:
+        """Length of the longest end of the text that may be the beginning of a call."""
+        for begun in self._firsts(text, max(at, len(text) - self._longest + 1)):
+            if text[begun.start() :] in self._beginnings:
+                return len(text) - begun.start()
+        return 0
+
+    def _readers(self, opener: str) -> list[Format]:
+        fence = self._code.opens_fence(opener)
+        return [
+            form
+            for form in self._formats
+            if opener in form.openers
+            and (fence if form.where == "fence" else not self._code.inside)
+        ]
+
+    def _open(self, formats: list[Format]) -> None:
+        self._attempts = [_Attempt(form) for form in formats]
+        self._failure = None
+        self._block = []
+        self._settled = 0
+        self._accepted = False
+        self._fresh = self._fresh and not formats
+
+    def _inside(self, text: str) -> str:
+        self._block.append(text)
+        for attempt in self._attempts:
+            attempt.cursor.feed(text)
+        return self._settle()
+
+    def _settle(self) -> str:
+        """Reads on in the block; what comes after its end is returned."""
+        while True:
+            for attempt in self._attempts:
+                attempt.advance()
+            self._drop_failed()
+            if not self._attempts:
+                return self._failed()
+            called = [attempt for attempt in self._attempts if attempt.calls]
+            if not called:
+                ended = next((it for it in self._attempts if it.done), None)
+                return self._ended(ended) if ended is not None else ""
+            # The first to read a whole call has it; which one that is does not depend on chunks.
+            winner = min(called, key=lambda it: it.cursor.position)
+            self._attempts = [winner]
+            self._judge(winner)
+
+    def _drop_failed(self) -> None:
+        for attempt in self._attempts:
+            if attempt.failure is not None:
+                known = self._failure
+                if known is None or _rank(attempt.failure) > _rank(known[0]):
+                    self._failure = (attempt.failure, attempt.form)
+        self._attempts = [it for it in self._attempts if it.failure is None]
+
+    def _judge(self, attempt: _Attempt) -> None:
+        text = self._cut(attempt.cursor.position)
+        calls, attempt.calls = attempt.calls, ()
+        try:
+            fitted = tuple(map(self._gate.fit, calls))
+        except Refused as refused:
+            self._pass(text)
+            self._pieces.append(_kept_as_text(attempt.form, str(refused)))
+            return
+        self._accepted = True
+        self._pieces.append(Taken(attempt.form.name, fitted))
+
+    def _cut(self, position: int) -> str:
+        """The block's text up to there, which is settled now."""
+        text = "".join(self._block)
+        size = position - self._settled
+        self._block = [text[size:]]
+        self._settled = position
+        return text[:size]
+
+    def _ended(self, attempt: _Attempt) -> str:
+        closing = self._cut(attempt.cursor.position)
+        if not self._accepted:
+            self._pass(closing)
+        return self._leave()
+
+    def _failed(self) -> str:
+        if self._failure is None:
+            return self._leave()
+        failure, form = self._failure
+        self._pass(self._cut(max(failure.position, self._settled, 1)))
+        if failure.sure or not form.quiet:
+            self._pieces.append(_kept_as_text(form, failure.reason))
+        if failure.sure:
+            self._skip_to = form.closers
+        return self._leave()
+
+    def _leave(self) -> str:
+        self._attempts = []
+        rest = "".join(self._block)
+        self._block = []
+        return rest
+
+    def _skip(self, text: str, closers: tuple[str, ...]) -> str:
+        text = self._held + text
+        self._held = ""
+        ends = [at + len(it) for it in closers if (at := text.find(it)) >= 0]
+        if ends:
+            self._skip_to = None
+            self._pass(text[: min(ends)])
+            return text[min(ends) :]
+        held = max((_overlap(text, 0, it) for it in closers), default=0)
+        self._pass(text[: len(text) - held])
+        self._held = text[len(text) - held :]
+        return ""
+
+
+def _overlap(text: str, at: int, word: str) -> int:
+    for length in range(min(len(word) - 1, len(text) - at), 0, -1):
+        if text.endswith(word[:length]):
+            return length
+    return 0
+
+
+def _rank(failure: NotACall) -> tuple[bool, int]:
+    return failure.sure, failure.position
+
+
+def _kept_as_text(form: Format, reason: str) -> Notice:
+    return Notice("printed_call_refused", f"text in the {form.name} format stays text: {reason}")
