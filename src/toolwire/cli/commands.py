@@ -10,6 +10,12 @@ _COMMANDS = {
     "decode": "Read a vendor's response body and print what it says.",
     "convert": "Translate a request body from one wire format to another.",
     "schema": "Make a JSON Schema fit a wire format.",
+    "providers": "List the providers, or say everything of one.",
+    "models": "List the models that are known.",
+    "login": "Keep a key, or log in, for a provider.",
+    "logout": "Forget what login kept.",
+    "doctor": "Say what is configured and reachable, and how to mend the rest.",
+    "simulate": "Serve a scripted model over HTTP in every wire format.",
 }
 
 

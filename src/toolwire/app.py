@@ -1,0 +1,95 @@
+"""Settings into working parts: the one module that knows them all."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+import msgspec
+
+from toolwire.client.credentials import credential_for, open_store, silent
+from toolwire.client.fallback import falling_back
+from toolwire.client.insist import insisting
+from toolwire.client.learned import Learned
+from toolwire.client.model import connect
+from toolwire.client.transport import Transport
+from toolwire.config import Settings
+from toolwire.ids import new_id
+from toolwire.model import Model
+from toolwire.places import places
+from toolwire.prompted import json, leaked, xml
+from toolwire.prompted.style import AUTO, Choice, ToolStyle, choose
+from toolwire.providers import catalogue
+from toolwire.providers._spec import ModelInfo, Provider
+from toolwire.providers.addresses import address
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that can be asked, and how it was come by."""
+
+    ask: Model
+    provider: Provider
+    model: str
+    style: Choice
+    origin: str
+    """Where its credential comes from, in words."""
+    info: ModelInfo | None = None
+
+
+async def open_model(
+    name: str,
+    *,
+    settings: Settings,
+    environ: Mapping[str, str],
+    transport: Transport,
+    key: str = "",
+    base_url: str = "",
+    tool_style: str = AUTO,
+    learned: Learned | None = None,
+    notice: Callable[[str], None] = silent,
+) -> Opened:
+    """`provider/model` ready to be asked: credential, address, retries and tool style in place."""
+    provider, model = settings.split(name)
+    store = open_store(places(environ), environ)
+    credential = credential_for(provider, flag=key, environ=environ, store=store, notice=notice)
+    bound = "" if base_url else await credential.base_url()
+    base = bound or address(provider, environ, override=base_url)
+    info = catalogue.find(provider.name, model, settings.models)
+    style = choose(provider, model, tool_style, info=info)
+    ask = connect(
+        provider,
+        model,
+        transport=transport,
+        credential=credential,
+        base_url=base,
+        learned=learned,
+        project=_project(provider, credential.project),
+    )
+    return Opened(
+        ask=insisting(_styled(ask, provider, model, style)),
+        provider=provider,
+        model=model,
+        style=style,
+        origin=credential.origin,
+        info=info,
+    )
+
+
+def with_fallback(opened: Sequence[Opened]) -> Model:
+    """The first of these that answers; one alone needs no chain."""
+    named = [(f"{one.provider.name}/{one.model}", one.ask) for one in opened]
+    return named[0][1] if len(named) == 1 else falling_back(named)
+
+
+def _project(
+    provider: Provider, ask: Callable[[], Awaitable[str]]
+) -> Callable[[], Awaitable[str]] | None:
+    return ask if provider.dialect == "code-assist" else None
+
+
+def _styled(ask: Model, provider: Provider, model: str, choice: Choice) -> Model:
+    match choice.style:
+        case ToolStyle.XML:
+            return xml.wrap(ask, new_id)
+        case ToolStyle.JSON:
+            return json.wrap(ask, new_id)
+        case ToolStyle.NATIVE:
+            rule = provider.rule_for(model)
+            return leaked.wrap(ask, rule.leaked if rule is not None else (), new_id)

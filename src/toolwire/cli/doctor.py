@@ -1,0 +1,191 @@
+"""`toolwire doctor`: what is configured, what can be reached, and what to do about the rest."""
+
+import asyncio
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import click
+import msgspec
+
+from toolwire import config, providers
+from toolwire.cli.tables import echo_table
+from toolwire.client.credentials import credential_for, open_store, without_secrets
+from toolwire.client.limits import Limits
+from toolwire.client.transport import HttpTransport, Outgoing
+from toolwire.config import Settings
+from toolwire.errors import ToolwireError
+from toolwire.places import places
+from toolwire.prompted import style
+from toolwire.providers import catalogue
+from toolwire.providers._spec import Provider
+from toolwire.providers.addresses import address
+from toolwire.wire.reading import JsonObject, dump
+
+_CORE = ("toolwire", "msgspec", "aiohttp", "click", "jsonschema-rs", "json-repair", "platformdirs")
+_EXTRAS = (("keyring", "keyring"), ("google-auth", "vertex"))
+_PATIENCE = Limits(connect=2.0, read=2.0, total=3.0)
+
+
+class _Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """One provider as it stands here."""
+
+    name: str
+    credential: str
+    """Where it comes from, in words; empty for none."""
+    address: str = ""
+    reached: str = ""
+    model: str = ""
+    style: str = ""
+    reason: str = ""
+    problem: str = ""
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--offline", is_flag=True, help="Reach for nothing.")
+def command(as_json: bool, offline: bool) -> None:
+    """Say what is configured and reachable, and which tool style each model would use and why."""
+    settings, broken = _settings()
+    findings = asyncio.run(_examine(settings, offline=offline))
+    report: JsonObject = {
+        "versions": _versions(),
+        "places": _places(settings),
+        "providers": [msgspec.to_builtins(finding) for finding in findings],
+        "problems": [*broken, *_problems(findings)],
+    }
+    click.echo(without_secrets(dump(report))) if as_json else _tell(report, findings)
+    if broken:
+        raise SystemExit(1)
+
+
+def _settings() -> tuple[Settings, list[str]]:
+    try:
+        return config.load(os.environ, Path.cwd()), []
+    except ToolwireError as error:
+        return Settings(), [without_secrets(str(error))]
+
+
+def _versions() -> dict[str, str]:
+    found = {"python": platform.python_version(), "system": f"{sys.platform} {platform.machine()}"}
+    for package in _CORE:
+        found[package] = _version(package) or "missing"
+    for package, extra in _EXTRAS:
+        found[package] = _version(package) or f"not installed (pip install 'toolwire[{extra}]')"
+    return found
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _places(settings: Settings) -> dict[str, str]:
+    where = places(os.environ)
+    return {
+        "configuration": str(where.config),
+        "read": ", ".join(map(str, settings.files)) or "no configuration file",
+        "credentials": str(where.credentials),
+        "cache": str(where.cache),
+    }
+
+
+async def _examine(settings: Settings, *, offline: bool) -> list[_Finding]:
+    own = [provider.name for provider in settings.providers]
+    names = dict.fromkeys((*providers.names(), *own))
+    transport = HttpTransport(_PATIENCE)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_one(settings.provider(name), settings, transport, offline))
+                for name in names
+            ]
+    finally:
+        await transport.aclose()
+    return [task.result() for task in tasks]
+
+
+async def _one(
+    provider: Provider, settings: Settings, transport: HttpTransport, offline: bool
+) -> _Finding:
+    model = _model(provider, settings)
+    choice = style.choose(
+        provider, model, info=catalogue.find(provider.name, model, settings.models)
+    )
+    finding = _Finding(
+        name=provider.name,
+        credential="",
+        model=model,
+        style=str(choice.style),
+        reason=choice.reason,
+    )
+    try:
+        store = open_store(places(os.environ), os.environ)
+        credential = credential_for(provider, environ=os.environ, store=store)
+        found = msgspec.structs.replace(finding, credential=credential.origin)
+        where = address(provider, os.environ)
+    except ToolwireError as error:
+        return msgspec.structs.replace(finding, problem=without_secrets(str(error)))
+    found = msgspec.structs.replace(found, address=where)
+    if offline or "{" in where:
+        return found
+    return await _reach(found, transport)
+
+
+def _model(provider: Provider, settings: Settings) -> str:
+    named, _, model = settings.default_model.partition("/")
+    return model if named == provider.name else provider.default_model
+
+
+async def _reach(finding: _Finding, transport: HttpTransport) -> _Finding:
+    # Any answer shows that the way is open; what it says of a bare GET does not matter.
+    try:
+        async with transport.open(Outgoing(method="GET", url=finding.address)) as answer:
+            return msgspec.structs.replace(finding, reached=f"yes (HTTP {answer.status})")
+    except ToolwireError as error:
+        problem = without_secrets(str(error))
+        return msgspec.structs.replace(finding, reached="no", problem=problem)
+
+
+def _problems(findings: list[_Finding]) -> list[str]:
+    if any(finding.credential and not finding.problem for finding in findings):
+        return []
+    return [
+        "no provider is ready; set a key such as ANTHROPIC_API_KEY, run "
+        '"toolwire login PROVIDER", or start a local server such as Ollama'
+    ]
+
+
+def _tell(report: JsonObject, findings: list[_Finding]) -> None:
+    for title in ("versions", "places"):
+        click.echo(title.capitalize())
+        for name, value in report[title].items():
+            click.echo(f"  {name:<14} {value}")
+    ready = [finding for finding in findings if finding.credential and not _is_absent(finding)]
+    click.echo("Providers")
+    if ready:
+        head = ("  PROVIDER", "CREDENTIALS", "REACHED", "MODEL", "STYLE")
+        echo_table(head, (_row(finding) for finding in ready))
+        for finding in ready:
+            click.echo(f"  {finding.name}: {finding.style} because {finding.reason}")
+            if finding.problem:
+                click.echo(f"  {finding.name}: {finding.problem}")
+    others = [finding.name for finding in findings if finding not in ready]
+    click.echo(f"  not set up here: {', '.join(others) or 'none'}")
+    click.echo("  (toolwire providers NAME says what one needs)")
+    for problem in report["problems"]:
+        click.echo(f"Problem: {problem}")
+
+
+def _is_absent(finding: _Finding) -> bool:
+    """A server of this machine that does not run is nothing to worry about."""
+    return finding.reached == "no" and finding.credential.startswith("no ")
+
+
+def _row(finding: _Finding) -> tuple[str, ...]:
+    reached = finding.reached or "not tried"
+    return (f"  {finding.name}", finding.credential, reached, finding.model, finding.style)

@@ -1,0 +1,41 @@
+"""A scripted model behind real HTTP in every wire format: for tests, demos and offline work."""
+
+from toolwire.simulator.misbehaviour import Fault, refused
+from toolwire.simulator.received import Received
+from toolwire.simulator.script import (
+    Answering,
+    Call,
+    Decline,
+    Question,
+    Reply,
+    Say,
+    Script,
+    Show,
+    Think,
+    replies,
+    reply,
+)
+from toolwire.simulator.script_file import load, parse
+from toolwire.simulator.server import Simulator
+from toolwire.simulator.vendor_rules import Demands
+
+__all__ = [
+    "Answering",
+    "Call",
+    "Decline",
+    "Demands",
+    "Fault",
+    "Question",
+    "Received",
+    "Reply",
+    "Say",
+    "Script",
+    "Show",
+    "Simulator",
+    "Think",
+    "load",
+    "parse",
+    "refused",
+    "replies",
+    "reply",
+]

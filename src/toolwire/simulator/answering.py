@@ -1,0 +1,116 @@
+"""A reply as the bytes of one HTTP answer, before anything goes wrong with it."""
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+import msgspec
+
+from toolwire import dialects
+from toolwire.collect import Collector
+from toolwire.dialects import Dialect
+from toolwire.errors import ErrorKind, ProviderError
+from toolwire.events import ModelEvent, Usage
+from toolwire.simulator.script import Reply
+from toolwire.simulator.speaking import Voice, spoken
+from toolwire.wire.sse import Frame, SseEncoder
+
+_OUR_ITEM = re.compile(rb'(?<!\\)"((?:resp|msg|rs|fc|ctc|ig)_)tw(?=[0-9a-z])')
+"""Ids by which our own encoder marks items that it made up; here they are the vendor's."""
+_KINDS = {401: ErrorKind.AUTH, 403: ErrorKind.PERMISSION, 404: ErrorKind.NOT_FOUND}
+_WORDS = {
+    400: "the request is not valid",
+    401: "the API key is not valid",
+    403: "the key may not use this model",
+    404: "no such model",
+    429: "rate limit reached, try again later",
+    500: "internal error",
+    503: "the service is unavailable",
+    529: "overloaded",
+}
+
+
+class Shape(Enum):
+    """How an answer travels."""
+
+    WHOLE = "whole"
+    STREAM = "stream"
+    ARRAY = "array"
+    """Gemini's stream without `alt=sse`."""
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer ready to send."""
+
+    status: int = 200
+    kind: str = "application/json"
+    headers: tuple[tuple[str, str], ...] = ()
+    pieces: tuple[bytes, ...] = ()
+    """One per event of a stream; a whole body is one piece."""
+
+
+def error_answer(dialect: str, error: ProviderError) -> Written:
+    """The vendor's error body with its status."""
+    status, body = dialects.get(dialect).encode_error(error)
+    headers: tuple[tuple[str, str], ...] = ()
+    if error.retry_after is not None:
+        headers = (("retry-after", f"{error.retry_after:g}"),)
+    return Written(status=status, headers=headers, pieces=(body,))
+
+
+def fault_answer(dialect: str, reply: Reply) -> Written:
+    """The error that a reply's fault asks for."""
+    fault = reply.fault
+    if reply.body is not None:
+        return Written(status=fault.status, headers=_retry(reply), pieces=(reply.body,))
+    words = fault.message or _WORDS.get(fault.status, f"status {fault.status}")
+    kind = _KINDS.get(fault.status) or dialects.get(dialect).error(fault.status, {}, b"").kind
+    error = ProviderError(ErrorKind(kind), words, status=fault.status)
+    return msgspec.structs.replace(error_answer(dialect, error), headers=_retry(reply))
+
+
+def _retry(reply: Reply) -> tuple[tuple[str, str], ...]:
+    return (("retry-after", reply.fault.retry_after),) if reply.fault.retry_after else ()
+
+
+def written(reply: Reply, dialect: str, voice: Voice, counted: Usage, shape: Shape) -> Written:
+    """The answer in that wire format."""
+    if reply.body is not None:
+        kind = "application/json" if shape is Shape.WHOLE else "text/event-stream"
+        return Written(kind=kind, pieces=(reply.body,))
+    events, end = spoken(reply, voice, counted)
+    codec = dialects.get(dialect)
+    if shape is Shape.WHOLE:
+        collector = Collector()
+        collector.add_all(events)
+        body = codec.encode_whole(collector.message(), end, voice.model, voice.new_id)
+        return Written(pieces=(_own_ids(body),))
+    frames = list(_frames(codec, [*events, end], reply, voice))
+    if shape is Shape.ARRAY:
+        bodies = [(b"," if number else b"[") + f.data for number, f in enumerate(frames)]
+        return Written(pieces=(*bodies, b"]"))
+    sse = SseEncoder()
+    return Written(
+        kind="text/event-stream",
+        pieces=tuple(_own_ids(sse.encode(frame)) for frame in frames),
+    )
+
+
+def _own_ids(data: bytes) -> bytes:
+    return _OUR_ITEM.sub(rb'"\1', data)
+
+
+def _frames(
+    codec: Dialect, events: list[ModelEvent], reply: Reply, voice: Voice
+) -> Iterator[Frame]:
+    encoder = codec.encoder(voice.model, voice.new_id)
+    sent = 0
+    for event in events:
+        for frame in encoder.feed(event):
+            if sent == reply.fault.error_after:
+                words = reply.fault.message or "overloaded"
+                yield from encoder.fail(ProviderError(ErrorKind.OVERLOADED, words))
+                return
+            yield frame
+            sent += 1
+    yield from encoder.close()

@@ -1,0 +1,225 @@
+"""What a scripted model says: replies, how one is chosen, and what it takes from the question."""
+
+from collections.abc import Callable, Iterable
+from typing import TypeAlias, TypedDict, Unpack
+
+import msgspec
+
+from toolwire.errors import BadInput
+from toolwire.events import StopReason, Usage
+from toolwire.messages import Media, Message, Text, ToolResult
+from toolwire.request import ModelRequest
+from toolwire.simulator.misbehaviour import NO_FAULT, Fault
+from toolwire.wire.reading import dump
+
+
+class Say(msgspec.Struct, frozen=True, tag="say"):
+    """Plain words."""
+
+    text: str
+
+
+class Think(msgspec.Struct, frozen=True, tag="think"):
+    """Reasoning. The simulator seals it the way the vendor does."""
+
+    text: str = ""
+    hidden: bool = False
+    """The vendor shows no words and sends only what has to come back."""
+
+
+class Decline(msgspec.Struct, frozen=True, tag="decline"):
+    """Words for declining."""
+
+    text: str
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
+    """A tool call."""
+
+    name: str
+    arguments: str = "{}"
+    """Raw text: what it holds need not be JSON."""
+    id: str = ""
+    """Empty: one in the vendor's manner, or none where the vendor sends none."""
+    complete: bool = True
+    """False: the answer is cut inside it."""
+
+    @classmethod
+    def of(cls, name: str, /, **arguments: object) -> "Call":
+        """A call with these arguments."""
+        return cls(name=name, arguments=dump(arguments))
+
+
+class Show(msgspec.Struct, frozen=True, tag="show"):
+    """An image or sound the model made."""
+
+    media: Media
+
+
+Piece: TypeAlias = Say | Think | Decline | Call | Show
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer, well behaved or not."""
+
+    pieces: tuple[Piece, ...] = ()
+    stop: StopReason | None = None
+    """None: what follows from the pieces."""
+    usage: Usage | None = None
+    """None: a count of characters."""
+    when: str = ""
+    """Words that the last message has to hold; such a reply may be given many times."""
+    times: int = 1
+    """How often a reply without `when` is given before the next one has its turn."""
+    default: bool = False
+    """Given whenever no other fits."""
+    delta: int = 16
+    """Characters per streamed piece; 0 for all at once."""
+    body: bytes | None = None
+    """Sent as it is instead of an encoded answer: recorded bytes of a vendor."""
+    fault: Fault = NO_FAULT
+
+    @property
+    def reason(self) -> StopReason:
+        """Why the answer ends."""
+        if self.stop is not None:
+            return self.stop
+        if any(isinstance(piece, Call) for piece in self.pieces):
+            return StopReason.TOOL_CALLS
+        if any(isinstance(piece, Decline) for piece in self.pieces):
+            return StopReason.REFUSAL
+        return StopReason.END
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scripted model was asked."""
+
+    dialect: str
+    request: ModelRequest
+    number: int
+    """Questions before this one."""
+
+    @property
+    def words(self) -> str:
+        """All words of the last message, results included."""
+        last = self.request.messages[-1] if self.request.messages else None
+        return "" if last is None else "\n".join(_words(last))
+
+    @property
+    def last_user_text(self) -> str:
+        """What the user said last."""
+        for message in reversed(self.request.messages):
+            if message.role == "user" and message.text:
+                return message.text
+        return ""
+
+    @property
+    def last_result(self) -> str:
+        """The text of the newest result."""
+        for message in reversed(self.request.messages):
+            if message.results:
+                return message.results[-1].text
+        return ""
+
+
+Answering: TypeAlias = Callable[[Question], Reply]
+"""A scripted model in code."""
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """Replies in the order they are given."""
+
+    replies: tuple[Reply, ...]
+    model: str = "simulated"
+    """The name that the list of models tells."""
+
+    def answering(self) -> Answering:
+        """A fresh run of the script."""
+        return _Run(self.replies)
+
+
+def replies(*given: Reply | str) -> Script:
+    """A script of these replies; a text is a reply that says it."""
+    return Script(replies=tuple(_reply(reply) for reply in given))
+
+
+class _More(TypedDict, total=False):
+    stop: StopReason
+    usage: Usage
+    when: str
+    times: int
+    default: bool
+    delta: int
+    body: bytes
+    fault: Fault
+
+
+def reply(*pieces: Piece | str, **more: Unpack[_More]) -> Reply:
+    """A reply of these pieces; a text is said."""
+    said = tuple(Say(piece) if isinstance(piece, str) else piece for piece in pieces)
+    return Reply(pieces=said, **more)
+
+
+def _reply(given: Reply | str) -> Reply:
+    return Reply(pieces=(Say(given),)) if isinstance(given, str) else given
+
+
+class _Run:
+    def __init__(self, given: Iterable[Reply]) -> None:
+        given = tuple(given)
+        self._matching = tuple(reply for reply in given if reply.when)
+        self._default = next((reply for reply in given if reply.default), None)
+        in_order = (reply for reply in given if not reply.when and not reply.default)
+        self._left = [reply for reply in in_order for _ in range(reply.times)]
+        self._left.reverse()
+
+    def __call__(self, question: Question) -> Reply:
+        chosen = next((reply for reply in self._matching if reply.when in question.words), None)
+        if chosen is None and self._left:
+            chosen = self._left.pop()
+        chosen = chosen or self._default
+        if chosen is None:
+            raise BadInput("the script has no reply left; add one, or one with default = true")
+        return filled(chosen, question)
+
+
+def filled(given: Reply, question: Question) -> Reply:
+    """The reply with `{last_user_text}` and its like put in."""
+    return msgspec.structs.replace(
+        given, pieces=tuple(_filled(piece, question) for piece in given.pieces)
+    )
+
+
+def _filled(piece: Piece, question: Question) -> Piece:
+    match piece:
+        case Say() | Think() | Decline():
+            return msgspec.structs.replace(piece, text=_text(piece.text, question))
+        case Call():
+            # Inside JSON the words stand in a string: they are escaped as one.
+            text = _text(piece.arguments, question, inside_json=True)
+            return msgspec.structs.replace(piece, arguments=text)
+        case Show():
+            return piece
+
+
+def _text(text: str, question: Question, *, inside_json: bool = False) -> str:
+    if "{" not in text:
+        return text
+    for name, value in (
+        ("last_user_text", question.last_user_text),
+        ("last_result", question.last_result),
+        ("model", question.request.model),
+        ("number", str(question.number)),
+    ):
+        word = f"{{{name}}}"
+        if word in text:
+            text = text.replace(word, dump(value)[1:-1] if inside_json else value)
+    return text
+
+
+def _words(message: Message) -> list[str]:
+    found: list[str] = []
+    for part in message.parts:
+        if isinstance(part, Text | ToolResult):
+            found.append(part.text)
+    return found
