@@ -21,6 +21,11 @@ def test_importing_the_codecs_loads_nothing_heavy() -> None:
     assert loaded_by(statement).isdisjoint(HEAVY)
 
 
+def test_importing_the_app_loads_no_heavy_library() -> None:
+    heavy = {"aiohttp", "textual", "mcp", "opentelemetry.sdk", "ray", "xllamacpp", "keyring"}
+    assert loaded_by("import toolwire.app").isdisjoint(heavy)
+
+
 def test_the_package_alone_loads_not_even_msgspec() -> None:
     assert "msgspec" not in loaded_by("import toolwire")
 
