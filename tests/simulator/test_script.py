@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -146,3 +147,10 @@ def test_a_mistake_in_a_file_is_named(text: str, words: str) -> None:
 def test_a_script_is_read_without_loading_the_http_library() -> None:
     code = "import sys, toolwire.simulator; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_script_in_the_documentation_is_one() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "simulator.md").read_text()
+    script = parse(page.partition("```toml\n")[2].partition("```")[0])
+    assert script.model == "sim-1"
+    assert [given.default for given in script.replies] == [False, False, False, True]
