@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from toolwire.collect import Collector
-from toolwire.dialects import Reading
+from toolwire.dialects import Reading, decode_stream
 from toolwire.dialects.anthropic import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.events import Finished, ModelEvent, StopReason, Usage
@@ -63,14 +63,7 @@ def reading() -> Reading:
 
 
 def decode_bytes(chunks: Iterable[bytes]) -> list[ModelEvent]:
-    sse, decoder = SseDecoder(), DIALECT.decoder(reading())
-    events: list[ModelEvent] = []
-    for chunk in chunks:
-        for frame in sse.feed(chunk):
-            events += decoder.feed(frame)
-    for frame in sse.close():
-        events += decoder.feed(frame)
-    return [*events, *decoder.close()]
+    return list(decode_stream(DIALECT, chunks, reading()))
 
 
 def sse_bytes(*events: Json) -> bytes:

@@ -6,13 +6,13 @@ from itertools import count
 from typing import Any
 
 from toolwire.collect import Collector
-from toolwire.dialects import Reading
+from toolwire.dialects import Reading, decode_stream
 from toolwire.dialects.gemini import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.events import Finished, ModelEvent, StopReason, Usage
 from toolwire.messages import Kept, Message, Origin, Part, Seal, Text
 from toolwire.request import ModelRequest
-from toolwire.wire.sse import SseDecoder, SseEncoder
+from toolwire.wire.sse import SseEncoder
 
 NAME = "gemini"
 ORIGIN = Origin(NAME)
@@ -41,15 +41,7 @@ def sse(*chunks: Any) -> bytes:
 
 
 def decode_bytes(pieces: Iterable[bytes], dialect: Any = DIALECT) -> list[ModelEvent]:
-    frames = SseDecoder()
-    decoder = dialect.decoder(reading())
-    events: list[ModelEvent] = []
-    for piece in pieces:
-        for frame in frames.feed(piece):
-            events += decoder.feed(frame)
-    for frame in frames.close():
-        events += decoder.feed(frame)
-    return [*events, *decoder.close()]
+    return list(decode_stream(dialect, pieces, reading()))
 
 
 def decode(*chunks: Any) -> list[ModelEvent]:
