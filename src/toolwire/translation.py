@@ -1,11 +1,13 @@
 """A request of one wire format as a request of another, with everything lost on the way told."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from toolwire import dialects
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.history import repair
-from toolwire.messages import Origin
+from toolwire.messages import Origin, ToolCall
 from toolwire.request import HttpRequest, Loss, ModelRequest, ServerTool
 from toolwire.wire.names import ToolNames
 
@@ -33,18 +35,27 @@ def translate(
         request = msgspec.structs.replace(request, messages=repaired.messages)
         changes = tuple(Loss(change.path, change.what, change.why) for change in repaired.changes)
     encoded = codec.encode_request(request, quirks)
-    names, renamed = _renamed(request, encoded.names)
+    names, renamed = _renamed(request, encoded.names) if source != target else ({}, [])
     return Translated(http=encoded.http, losses=(*changes, *encoded.losses, *renamed), names=names)
 
 
 def _renamed(request: ModelRequest, names: ToolNames) -> tuple[dict[str, str], list[Loss]]:
     changed: dict[str, str] = {}
     losses: list[Loss] = []
-    for number, tool in enumerate(request.tools):
-        if isinstance(tool, ServerTool):
-            continue
-        sent = names.wire_name(tool.name, tool.namespace)
-        if sent != tool.name:
-            changed[sent] = tool.name
-            losses.append(Loss(f"tools[{number}].name", tool.name, f'sent as "{sent}"'))
+    for path, name, namespace in _named(request):
+        sent = names.wire_name(name, namespace)
+        if sent != name and sent not in changed:
+            changed[sent] = name
+            losses.append(Loss(f"{path}.name", name, f'sent as "{sent}"'))
     return changed, losses
+
+
+def _named(request: ModelRequest) -> Iterator[tuple[str, str, str]]:
+    """Every tool, offered or only called, with its namespace."""
+    for number, tool in enumerate(request.tools):
+        if not isinstance(tool, ServerTool):
+            yield f"tools[{number}]", tool.name, tool.namespace
+    for number, message in enumerate(request.messages):
+        for place, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                yield f"messages[{number}].parts[{place}]", part.name, part.namespace

@@ -160,3 +160,17 @@ def test_schema_jsonl_keeps_going() -> None:
     ]
     assert answers[0]["schema"]["type"] == "object"
     assert "error" in answers[1]
+
+
+def test_a_strict_schema_is_said_to_be_one_only_where_it_is() -> None:
+    closed = b'{"type":"object","properties":{},"additionalProperties":false}'
+    said = printed("schema", "--to", "openai-chat", "--strict", stdin=closed)
+    assert (said["strict"], said["losses"]) == (True, [])
+    said = printed("schema", "--to", "openai-chat", "--strict", stdin=b'{"type":"object"}')
+    assert (said["strict"], [loss["path"] for loss in said["losses"]]) == (False, ["$"])
+
+
+def test_half_a_character_does_not_cost_a_line_its_id() -> None:
+    line = rb'{"id":1,"from":"openai-chat","to":"gemini","request":{"model":"m","messages":'
+    said = printed("convert", "--jsonl", stdin=line + rb'[{"role":"user","content":"\ud83d"}]}}')
+    assert (said["id"], said["request"]["contents"][0]["parts"]) == (1, [{"text": "\ufffd"}])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwire.wire.reading import dump
-from toolwire.wire.surrogates import PairMender, without_halves
+from toolwire.wire.surrogates import PairMender, whole_characters, without_halves
 
 
 def mended(*frames: bytes) -> list[str]:
@@ -28,6 +28,11 @@ def test_a_half_without_its_other_is_unknown() -> None:
 
 def test_an_escaped_backslash_before_u_is_text() -> None:
     assert mended(rb'"\\ud83d"') == ["\\ud83d"]
+
+
+def test_a_complete_text_keeps_its_pairs_and_marks_its_halves() -> None:
+    text = rb'"\ud83d\ude00 a\ud83d" "\ude00b" "\\ud83d" "\uD83Dx"'
+    assert whole_characters(text) == rb'"\ud83d\ude00 a\ufffd" "\ufffdb" "\\ud83d" "\ufffdx"'
 
 
 @given(st.text(st.sampled_from('a\\"u😀é\ud83d\ude00'), max_size=12))

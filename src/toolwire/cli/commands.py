@@ -11,6 +11,7 @@ _COMMANDS = {
     "convert": "Translate a request body from one wire format to another.",
     "schema": "Make a JSON Schema fit a wire format.",
     "providers": "List the providers, or say everything of one.",
+    "tools": "List the tools, or call one as the agent would.",
     "models": "List the models that are known.",
     "login": "Keep a key, or log in, for a provider.",
     "logout": "Forget what login kept.",

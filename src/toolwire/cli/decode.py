@@ -13,6 +13,16 @@ from toolwire.errors import BadInput, ProviderError, UnknownName
 from toolwire.messages import CallKind, Refusal, ServerBlock, ToolCall
 from toolwire.wire.reading import JsonObject, dump
 
+_GEMINI = (b'"candidates"', b'"usageMetadata"', b'"promptFeedback"')
+_MARKS = {
+    "openai-chat": (b'"choices"',),
+    "openai-responses": (b'"response.', b"event: response."),
+    "anthropic-messages": (b'"message_start"', b"event: message_start"),
+    "gemini": _GEMINI,
+    "code-assist": _GEMINI,
+}
+"""What stands in the first frames of a stream: one that broke before it said a word has them."""
+
 
 @click.command("decode")
 @click.argument("dialect", required=False)
@@ -33,7 +43,8 @@ def command(dialect: str | None, whole: bool, jsonl: bool) -> None:
         answer = read_answer(dialect, body, whole=whole)
     except UnknownName as error:
         raise click.UsageError(str(error)) from error
-    if _is_nothing(answer) and answer.error is not None:
+    begun = not whole and any(mark in body for mark in _MARKS[dialect])
+    if answer.error is not None and _is_nothing(answer) and not begun:
         fail(BadInput(f"this is no {dialect} response: {answer.error}"))
     click.echo(dump(described(answer)))
 

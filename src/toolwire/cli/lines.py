@@ -7,6 +7,7 @@ import click
 
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.wire.reading import JsonObject, dump, parse_object
+from toolwire.wire.surrogates import whole_characters
 
 
 def fail(error: ToolwireError) -> None:
@@ -28,7 +29,7 @@ def each_line(answer: Callable[[JsonObject], JsonObject]) -> None:
             continue
         line: JsonObject = {}
         try:
-            line = parse_object(raw, "line")
+            line = parse_object(whole_characters(raw), "line")
             result = answer(line)
         except ToolwireError as error:
             result = {"error": told(error)}

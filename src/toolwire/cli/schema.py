@@ -46,4 +46,5 @@ def _converted(schema: object, target: str, strict: bool) -> JsonObject:
     dialects.get(target)
     converted = schemas.convert(schema, schemas.profile_for(target, strict=strict))
     losses = [{"path": loss.path, "what": loss.what, "why": loss.why} for loss in converted.losses]
-    return {"schema": converted.schema, "losses": losses}
+    result: JsonObject = {"schema": converted.schema, "losses": losses}
+    return {**result, "strict": converted.strict} if strict else result

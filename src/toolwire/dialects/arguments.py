@@ -1,16 +1,22 @@
 """Call arguments on their way out: text or object, always valid, whatever the model once wrote."""
 
+import json
+
 import msgspec
 
 from toolwire.dialects.keeping import Losses
 from toolwire.messages import CallKind, ToolCall
 from toolwire.request import FreeformTool, JsonObject, ToolSpec
 from toolwire.wire.reading import dump
+from toolwire.wire.surrogates import without_halves
 
 FREEFORM_MEMBER = "input"
 """The one member of a freeform tool that is offered as a function."""
 INVALID_MEMBER = "_invalid_arguments"
 """Holds the raw text of arguments that are no JSON object, so that the model still sees them."""
+
+_NONE = frozenset({"[]", "null"})
+"""How clients in PHP and others write that a call has no arguments."""
 
 _object = msgspec.json.Decoder(dict[str, object])
 
@@ -24,12 +30,26 @@ def parsed(call: ToolCall) -> JsonObject | None:
     try:
         return _object.decode(call.arguments)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return _mended(call.arguments)
+
+
+def _mended(text: str) -> JsonObject | None:
+    """Half surrogate pairs are valid JSON, yet no text: they are read as U+FFFD."""
+    if "\\ud" not in text.lower():
         return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return without_halves(value) if isinstance(value, dict) else None
 
 
 def as_object(call: ToolCall, path: str, losses: Losses) -> JsonObject:
     """For formats that carry arguments as an object."""
     found = parsed(call)
+    if found is None and call.arguments.strip() in _NONE:
+        losses.add(f"{path}.arguments", call.arguments.strip(), "sent as an empty object")
+        return {}
     if found is None:
         losses.add(
             f"{path}.arguments", "raw text", "it is no JSON object; sent as a string inside one"

@@ -35,7 +35,8 @@ _BY_WORDS = (
     (
         ErrorKind.CONTEXT_TOO_LONG,
         r"context_length_exceeded|context (length|window)|maximum context|prompt is too long"
-        r"|input token count|too many tokens|input is too long|exceeds the maximum",
+        r"|input token count|too[_ ]many[_ ](prompt[_ ])?tokens|input is too long"
+        r"|exceeds the maximum",
     ),
     (
         ErrorKind.MALFORMED_CALL,
@@ -61,11 +62,21 @@ _BY_WORDS = (
     ),
 )
 _WORDS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _BY_WORDS)
+# Where no status is known, the code tells as much.
+_BY_CODE = (
+    (ErrorKind.NOT_FOUND, r"not_?found"),
+    (ErrorKind.PERMISSION, r"permission"),
+    (ErrorKind.TIMEOUT, r"timeout|deadline"),
+    (ErrorKind.BAD_REQUEST, r"invalid_|unsupported_|bad_request"),
+)
+_CODES = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _BY_CODE)
 
 
 def kind_of(status: int | None, code: str = "", message: str = "") -> ErrorKind:
     """How an error is to be treated."""
     by_status = _BY_STATUS.get(status or 0)
+    if status is None:
+        by_status = next((kind for kind, word in _CODES if word.search(code)), None)
     if by_status not in (ErrorKind.AUTH, ErrorKind.NOT_FOUND, ErrorKind.PERMISSION):
         words = f"{code} {message}"
         for kind, pattern in _WORDS:

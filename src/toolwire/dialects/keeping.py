@@ -3,12 +3,31 @@ other.
 """
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from toolwire.errors import IncompleteStream, MalformedStream
 from toolwire.messages import Kept, Message, Part, Seal, ServerBlock, ToolResult
 from toolwire.request import JsonObject, Loss, ModelRequest, ServerTool
 from toolwire.wire.reading import dump, parse_object
 from toolwire.wire.sse import Frame
+
+_Values: TypeAlias = type | frozenset[str]
+_DETAIL: dict[str, _Values] = {"detail": frozenset({"auto", "low", "high", "original"})}
+_SETTINGS: dict[str, _Values] = {
+    "metadata": dict,
+    "prompt_cache_key": str,
+    "safety_identifier": str,
+    "service_tier": frozenset({"auto", "default", "flex", "scale", "priority", "fast"}),
+    "store": bool,
+    "user": str,
+    "verbosity": frozenset({"low", "medium", "high"}),
+}
+_SHARED = {
+    ("openai-chat", "openai-responses"): _DETAIL | _SETTINGS,
+    # Many servers of the chat format refuse settings that only its inventor knows.
+    ("openai-responses", "openai-chat"): _DETAIL,
+}
+"""Members that the two formats of one vendor spell alike, by where they come from and go to."""
 
 
 def keep(dialect: str, source: JsonObject, known: frozenset[str], form: str = "") -> Kept | None:
@@ -33,6 +52,21 @@ def kept_member(kept: Kept | None, dialect: str, key: str) -> object:
     if kept is None or kept.dialect != dialect or kept.fields == "{}":
         return None
     return parse_object(kept.fields, "kept members").get(key)
+
+
+def shared(kept: Kept | None, dialect: str) -> JsonObject:
+    """Kept members of the vendor's other format that this one takes as they are."""
+    if kept is None or (kept.dialect, dialect) not in _SHARED or kept.fields == "{}":
+        return {}
+    members = parse_object(kept.fields, "kept members")
+    return {key: value for key, value in members.items() if _is_shared(kept, dialect, key, value)}
+
+
+def _is_shared(kept: Kept, dialect: str, key: str, value: object) -> bool:
+    taken = _SHARED.get((kept.dialect, dialect), {}).get(key)
+    if isinstance(taken, frozenset):
+        return isinstance(value, str) and value in taken
+    return taken is not None and isinstance(value, taken)
 
 
 def form(kept: Kept | None, dialect: str) -> str:
@@ -86,7 +120,7 @@ class Losses:
         if kept.dialect == dialect or kept.fields == "{}":
             return
         for key, value in parse_object(kept.fields, "kept members").items():
-            if value is not None:
+            if value is not None and not _is_shared(kept, dialect, key, value):
                 self.add(f"{path}.{key}" if path else key, key, f"only {kept.dialect} has it")
 
 

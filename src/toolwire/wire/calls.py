@@ -2,7 +2,6 @@
 order.
 """
 
-import re
 from collections.abc import Callable, Hashable
 from typing import Any
 
@@ -16,10 +15,9 @@ from toolwire.events import (
     ToolCallStarted,
 )
 from toolwire.messages import CallKind, Kept, Seal
-from toolwire.wire.json_stream import JsonSplitter
+from toolwire.wire.glued import is_object, may_be_glued, split_objects
 from toolwire.wire.names import ToolNames
 
-_GLUE = re.compile(r"\}\s*\{")
 _NO_NAMES = ToolNames()
 
 
@@ -73,6 +71,15 @@ class ToolCallTracker:
     def __contains__(self, handle: Hashable) -> bool:
         return handle in self._by_handle
 
+    def silent(self, handle: Hashable) -> bool:
+        """Whether a call has begun whose arguments have not."""
+        call = self._by_handle.get(handle)
+        return call is not None and not call.ended and not call.parts
+
+    def is_whole(self, handle: Hashable) -> bool:
+        """Whether the text of this call is a whole object, or needs to be none."""
+        return _is_whole(self._by_handle[handle])
+
     def fragment(
         self,
         index: int | None,
@@ -80,9 +87,11 @@ class ToolCallTracker:
         name: str | None,
         arguments: "str | dict[str, Any] | list[Any] | None",
         kind: CallKind = CallKind.JSON,
+        *,
+        anew: bool = False,
     ) -> list[ModelEvent]:
         """A piece of a call keyed by index, by id, or by neither. Its start is told once id and
-        name are whole.
+        name are whole. `anew`: it is known to begin a call.
         """
         if not vendor_id and not name and type(arguments) is str and arguments:
             call = self._last if index is None else self._by_handle.get(index)
@@ -91,14 +100,14 @@ class ToolCallTracker:
                 return [ToolCallDelta(call.id, arguments)]
         if arguments is not None and not isinstance(arguments, str):
             arguments = msgspec.json.encode(arguments).decode()
-        call = self._find(index, vendor_id or "", name or "")
+        call = None if anew else self._find(index, vendor_id or "", name or "")
         if call is not None and (vendor_id or name) and self._starts_anew(call, arguments):
             if vendor_id and vendor_id == call.vendor_id and arguments == call.text:
                 return [Notice("duplicate_call", f'call "{vendor_id}" was sent twice')]
             call = None
         events: list[ModelEvent] = []
         if call is None:
-            self._flush(events)
+            self._begin_spoken(events)
             handle = index if index is not None else vendor_id or len(self._calls)
             call = self._open(handle, vendor_id or "", name or "", kind)
             self._waiting.append(call)
@@ -241,7 +250,7 @@ class ToolCallTracker:
             and arguments[:1] == "{"
             and bool(call.parts)
             and call.parts[-1].rstrip()[-1:] == "}"
-            and _is_object(call.text)
+            and is_object(call.text)
         )
 
     def _open(self, handle: Hashable, vendor_id: str, name: str, kind: CallKind) -> _Call:
@@ -252,11 +261,20 @@ class ToolCallTracker:
         return call
 
     def _flush(self, events: list[ModelEvent]) -> None:
+        self._begin_waiting(len(self._waiting), events)
+
+    def _begin_spoken(self, events: list[ModelEvent]) -> None:
+        for at in range(len(self._waiting), 0, -1):
+            if self._waiting[at - 1].parts:
+                self._begin_waiting(at, events)
+                return
+
+    def _begin_waiting(self, count: int, events: list[ModelEvent]) -> None:
         # A call whose id or name may still grow keeps its place: it begins before the next one
         # does.
-        for call in self._waiting:
+        for call in self._waiting[:count]:
             self._begin(call, events)
-        self._waiting.clear()
+        del self._waiting[:count]
 
     def _begin(self, call: _Call, events: list[ModelEvent]) -> None:
         if call.started:
@@ -297,7 +315,7 @@ class ToolCallTracker:
             )
             return
         if not call.started and call.vendor_id and call.name:
-            self._begin(call, events)
+            self._begin_waiting(self._waiting.index(call) + 1, events)
         call.parts.append(arguments)
         if call.live:
             events.append(ToolCallDelta(call.id, arguments))
@@ -325,8 +343,8 @@ class ToolCallTracker:
             inner = _unwrap(text)
             complete = complete and inner is not None
             last_word = text if inner is None else inner
-        elif call.kind is CallKind.JSON and _may_be_glued(text):
-            objects = _split_objects(text)
+        elif call.kind is CallKind.JSON and may_be_glued(text):
+            objects = split_objects(text)
             if objects:
                 self._split(call, objects, events, complete, seal, kept)
                 return
@@ -355,36 +373,8 @@ class ToolCallTracker:
             events.append(ToolCallEnded(extra.id, None, complete))
 
 
-def _may_be_glued(text: str) -> bool:
-    # Most texts have no "{" after their first "}", and finding that out is cheap.
-    end = text.find("}")
-    return end >= 0 and text.find("{", end) >= 0 and _GLUE.search(text, end) is not None
-
-
 def _is_whole(call: _Call) -> bool:
-    return call.kind is CallKind.FREEFORM or _is_object(call.text)
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
-        return False
-
-
-def _split_objects(text: str) -> list[str]:
-    """The objects of `{…}{…}`; empty when the text is one value, or anything else."""
-    raw = text.encode("utf-8", "surrogatepass")
-    objects = [piece.decode("utf-8", "surrogatepass") for piece in JsonSplitter().feed(raw)]
-    at = 0
-    for piece in objects:
-        start = text.index(piece, at)
-        if text[at:start].strip():
-            return []
-        at = start + len(piece)
-    if len(objects) < 2 or text[at:].strip():
-        return []
-    return objects if all(map(_is_object, objects)) else []
+    return call.kind is CallKind.FREEFORM or is_object(call.text)
 
 
 class _Wrapped(msgspec.Struct):

@@ -69,7 +69,17 @@ class ToolNames:
 
     def wire_name(self, name: str, namespace: str = "") -> str:
         """The name to send."""
-        return self._wire.get((namespace, name)) or self._add(WireTool(name, namespace))
+        known = self._wire.get((namespace, name))
+        if known is None and namespace == name:
+            known = self._wire.get(("", name))
+        return known or self._add(WireTool(name, namespace))
+
+    def chosen_name(self, name: str) -> str:
+        """The name to send for an offered tool whose namespace is not said, as in a tool choice."""
+        known = self._wire.get(("", name)) or next(
+            (wire for (_, own), wire in self._wire.items() if own == name), None
+        )
+        return known or self.wire_name(name)
 
     def original(self, wire_name: str) -> WireTool:
         """What a received name stands for; an unknown one stands for itself."""
@@ -84,7 +94,9 @@ class ToolNames:
         return self._rule.accepts(self._full(tool.name, _namespace(tool)))
 
     def _full(self, name: str, namespace: str) -> str:
-        return f"{namespace}__{name}" if namespace and not self._keep_namespaces else name
+        # OpenAI names the namespace of a tool that was loaded late like the tool itself.
+        plain = self._keep_namespaces or namespace in ("", name)
+        return name if plain else f"{namespace}__{name}"
 
     def _add(self, tool: WireTool) -> str:
         known = self._wire.get((tool.namespace, tool.name))

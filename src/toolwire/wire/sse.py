@@ -39,6 +39,8 @@ class SseDecoder:
         """What may still become a byte order mark; None once that is settled."""
         self._json: JsonSplitter | None = None
         self._names: dict[bytes, str] = {}
+        self._early: list[Frame] = []
+        """Frames whose blank line is missing, found with the one that has it."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that this chunk completes."""
@@ -72,6 +74,9 @@ class SseDecoder:
                     frames.append(Frame(block[6:]))
                 continue
             frame = self._named(block)
+            if self._early:
+                frames += self._early
+                self._early.clear()
             if frame is not None:
                 frames.append(frame)
         return frames
@@ -85,7 +90,8 @@ class SseDecoder:
         block = b"".join(self._rest)
         self._rest.clear()
         frame = self._named(block)
-        return [] if frame is None else [Frame(frame.data, frame.event, cut=True)]
+        early = self._early
+        return early if frame is None else [*early, Frame(frame.data, frame.event, cut=True)]
 
     def _ready(self, chunk: bytes) -> bytes:
         if not self._started:
@@ -144,6 +150,7 @@ class SseDecoder:
 
     def _lines(self, block: bytes) -> Frame | None:
         data: list[bytes] = []
+        names: list[str] = []
         name = ""
         lines = iter(block.split(b"\n"))
         for line in lines:
@@ -152,12 +159,17 @@ class SseDecoder:
                 value = value[1:]
             if field == b"data":
                 data.append(value)
+                names.append(name)
             elif field == b"event":
                 name = self._name(value)
             elif field[:1] in (b"{", b"[") and not data:
                 # An error object written into the stream without its field name.
                 rest = [line, *lines]
                 return Frame(b"\n".join(rest), name)
+        if len(data) > 1 and all(map(_is_frame, data)):
+            # No JSON value goes on after `}` and a line end: each line is a frame.
+            self._early += map(Frame, data[:-1], names[:-1])
+            return Frame(data[-1], names[-1])
         # Data without a byte in it is a keep-alive.
         text = b"\n".join(data)
         return Frame(text, name) if text else None
@@ -169,6 +181,10 @@ class SseDecoder:
             if len(self._names) < 256:
                 self._names[raw] = name
         return name
+
+
+def _is_frame(line: bytes) -> bool:
+    return (line[:1] == b"{" and line.rstrip()[-1:] == b"}") or line[:6] == b"[DONE]"
 
 
 # Some client SDKs cut lines at these too; inside JSON they may always be escaped instead.

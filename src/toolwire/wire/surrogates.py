@@ -41,6 +41,15 @@ class PairMender:
         return _HALVES.sub(whole, data)
 
 
+def whole_characters(body: bytes) -> bytes:
+    """A complete JSON text whose half surrogate pairs, which JSON decoders refuse, are U+FFFD."""
+    if b"\\ud" not in body and b"\\uD" not in body:
+        return body
+    return _HALVES.sub(
+        lambda found: found[0] if found["half"] is None else found["even"] + _UNKNOWN, body
+    )
+
+
 def without_halves(value: Any) -> Any:
     """A JSON value whose texts hold whole characters only."""
     if isinstance(value, str):

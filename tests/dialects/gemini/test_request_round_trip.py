@@ -61,6 +61,7 @@ def contents(*parts: Any, **members: Any) -> dict[str, Any]:
         contents({"thoughtSignature": "s"}, {"thought": True, "thoughtSignature": "s"}, {}),
         contents({"inline_data": {"mime_type": "image/png", "data": "AA"}, "videoMetadata": {}}),
         contents({"inlineData": {"mimeType": "", "data": "AA", "displayName": "n"}}),
+        contents({"inlineData": {"mimeType": "application/pdf", "data": "AA", "displayName": "n"}}),
         contents({"fileData": {"fileUri": "gs://b/f", "mimeType": "application/pdf"}}),
         contents(
             {"fileData": {"fileUri": "https://x.example/a"}}, {"file_data": {"file_uri": "x"}}

@@ -219,8 +219,18 @@ def test_tools_are_written_in_full():
         {"type": "custom", "custom": custom},
     ]
     assert losses(request) == ["tools[0].strict"]
-    strict = written(request, Quirks(strict_tools=True))["tools"][0]["function"]
-    assert strict == {**function, "strict": True}
+
+
+def test_strict_is_only_said_of_a_schema_that_is_strict():
+    quirks = Quirks(strict_tools=True)
+    closed = {"type": "object", "properties": {}, "additionalProperties": False}
+    request = ask(tools=(ToolSpec(name="f", parameters=closed, strict=True),))
+    function = {"name": "f", "parameters": closed, "strict": True}
+    assert written(request, quirks)["tools"] == [{"type": "function", "function": function}]
+    open_one = ask(tools=(ToolSpec(name="f", strict=True),))
+    function = {"name": "f", "parameters": {"type": "object", "properties": {}}}
+    assert written(open_one, quirks)["tools"] == [{"type": "function", "function": function}]
+    assert losses(open_one, quirks) == ["tools[0].strict"]
 
 
 def test_a_mix_of_strict_tools_is_sent_without_where_the_server_rejects_it():

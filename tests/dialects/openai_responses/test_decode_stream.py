@@ -202,7 +202,7 @@ def test_unknown_events_and_late_frames_say_nothing():
         ("incomplete", {"reason": "max_output_tokens"}, StopReason.LENGTH, "max_output_tokens"),
         ("incomplete", {"reason": "content_filter"}, StopReason.CONTENT_FILTER, "content_filter"),
         ("incomplete", {"reason": "steered"}, StopReason.PAUSE, "steered"),
-        ("incomplete", None, StopReason.PAUSE, "incomplete"),
+        ("incomplete", None, StopReason.LENGTH, "incomplete"),
         ("queued", None, StopReason.PAUSE, "queued"),
         ("cancelled", None, StopReason.ERROR, "cancelled"),
         ("completed", None, StopReason.END, ""),

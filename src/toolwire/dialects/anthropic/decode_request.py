@@ -36,6 +36,7 @@ from toolwire.wire.reading import (
     seq,
     text,
 )
+from toolwire.wire.surrogates import whole_characters
 
 SYSTEM_STRING = "system_string"
 NO_MODEL = "no_model"
@@ -56,7 +57,7 @@ _DISPLAYS = {"summarized": True, "omitted": False}
 
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
     """A client's request; `model` where it stands outside the body (Bedrock, Vertex)."""
-    source, body = parse_body(body, "request")
+    source, body = parse_body(whole_characters(body), "request")
     reader = _RequestReader(source)
     messages = _messages(body, source)
     return reader.request(messages, model)

@@ -80,6 +80,7 @@ class Decoder:
         self._in_text = False
         self._new_text = False
         self._finished = False
+        self._spliced = False
         self._halves = PairMender()
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
@@ -121,17 +122,30 @@ class Decoder:
         return self.finish()
 
     def held_back(self) -> Sequence[ModelEvent]:
-        """Nothing: every part is told as it comes."""
-        return ()
+        """Input that came whole with its start; the end of a call that was seen to its end."""
+        events: list[ModelEvent] = []
+        for index, block in self._blocks.items():
+            if block.kind == "tool_use" and block.input:
+                events += self._append(index, block.input)
+        for index in self._stopped_calls:
+            # Without a stop reason, only a text that is whole was surely not cut.
+            if self._calls.is_whole(index):
+                events += self._calls.end(index)
+        self._stopped_calls.clear()
+        return events
 
     def read_message(self, body: bytes | str, message: JsonObject) -> list[ModelEvent]:
         """The events of a message that came whole."""
         self._ending.message(message)
         events: list[ModelEvent] = []
-        if isinstance(message.get("content"), list):
+        content = message.get("content")
+        if isinstance(content, str):
+            events += self._add_text(content)
+        elif isinstance(content, list):
             for index, block in enumerate(raw_items(bytes(raw_members(body)["content"]))):
-                events += self._start(index, block)
-                events += self._stop(index)
+                if block[:1] == b"{":
+                    events += self._start(index, block)
+                    events += self._stop(index)
         return events
 
     def _add_text(self, text: str) -> Sequence[ModelEvent]:
@@ -176,8 +190,11 @@ class Decoder:
 
     def _start(self, index: int, raw: bytes) -> list[ModelEvent]:
         block = parse_object(raw, "content block")
-        # The same index again: an answer was spliced in, and the block before it was cut.
-        events = self._stop(index, cut=True) if index in self._blocks else []
+        before = self._blocks.get(index)
+        if before is not None and before.kind == "tool_use" and before.raw == raw:
+            return []
+        # The same index again, and maybe in an answer that was spliced in: then this one was cut.
+        events = self._stop(index, cut=self._spliced) if before is not None else []
         events += self._release()
         kind = block.get("type")
         opened = self._blocks[index] = _Block(kind if isinstance(kind, str) else "", raw)
@@ -314,6 +331,7 @@ class Decoder:
         if self._last_index >= 0:
             # Sent twice, or an answer spliced into another: its blocks were already read.
             message["content"] = None
+            self._spliced = True
         return self.read_message(bytes(raw_members(frame.data)["message"]), message)
 
     def _read_block_event(self, kind: str, event: JsonObject) -> Sequence[ModelEvent]:
@@ -341,7 +359,7 @@ class Decoder:
             case "thinking_delta":
                 return self._add_rare(index, ThinkingPiece(_text(delta.get("thinking"))))
             case "input_json_delta":
-                return self._add_input(index, _text(delta.get("partial_json")))
+                return self._add_input(index, _json_text(delta.get("partial_json")))
             case "citations_delta":
                 return self._add_citation(dump(delta.get("citation")).encode())
             case "signature_delta":
@@ -361,8 +379,11 @@ class Decoder:
 def decode_whole(body: bytes, reading: Reading) -> Iterator[ModelEvent]:
     """The events of an answer that was not streamed."""
     answer, body = parse_body(body, "answer")
-    if answer.get("type") == "error" or answer.get("error") or "content" not in answer:
+    told = answer.get("error") or ("content" not in answer and answer.get("message"))
+    if answer.get("type") == "error" or told:
         raise failing.of_body(None, answer, body.decode("utf-8", "replace"))
+    if "content" not in answer:
+        raise BadInput("the answer has no content")
     decoder = Decoder(reading)
     try:
         yield from decoder.read_message(body, answer)
@@ -384,6 +405,11 @@ def _merged(block: _Block) -> str:
         # Cut by a length stop: what is no JSON can only be carried as a string.
         members["input"] = msgspec.Raw(dump(text).encode())
     return dump(members)
+
+
+def _json_text(value: object) -> str:
+    """JSON text, or the text of an object that stands in its place."""
+    return dump(value) if isinstance(value, dict) else _text(value)
 
 
 def _text(value: object) -> str:

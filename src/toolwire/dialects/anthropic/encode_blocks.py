@@ -37,6 +37,7 @@ from toolwire.messages import (
 from toolwire.request import JsonObject
 from toolwire.wire.names import ToolNames
 from toolwire.wire.reading import is_object
+from toolwire.wire.surrogates import whole_characters
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _TTLS = frozenset({"", "5m", "1h"})
@@ -76,6 +77,10 @@ class BlockWriter:
     def name(self, name: str, namespace: str = "") -> str:
         """The name to send for a tool."""
         return name if self._own and not namespace else self._names.wire_name(name, namespace)
+
+    def chosen_name(self, name: str) -> str:
+        """The name to send for the tool that must be called."""
+        return name if self._own else self._names.chosen_name(name)
 
     def mark(self, block: JsonObject, cache: CacheMark | None, path: str) -> JsonObject:
         """The block with its cache mark."""
@@ -241,7 +246,7 @@ def thinking_block(part: Thinking) -> JsonObject | None:
 def call_input(call: ToolCall, path: str, losses: Losses) -> object:
     """The arguments as an object; valid text goes out as the model wrote it."""
     if call.kind is CallKind.JSON and call.arguments and arguments.parsed(call):
-        return msgspec.Raw(call.arguments.encode())
+        return msgspec.Raw(whole_characters(call.arguments.encode()))
     return arguments.as_object(call, path, losses)
 
 

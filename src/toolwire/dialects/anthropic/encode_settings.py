@@ -145,7 +145,7 @@ class SettingsWriter:
                 self._losses.add("tool_choice", f"required {' '.join(choice.names)}".strip(), why)
                 return {"type": "auto"}
         if named:
-            return {"type": "tool", "name": self._writer.name(choice.names[0])}
+            return {"type": "tool", "name": self._writer.chosen_name(choice.names[0])}
         return {"type": "any"}
 
     def _thinking(self, body: JsonObject, broken: bool) -> None:

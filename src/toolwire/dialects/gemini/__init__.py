@@ -17,6 +17,7 @@ from toolwire.messages import Message
 from toolwire.request import HttpRequest, JsonObject, ModelRequest
 from toolwire.wire.reading import dump, parse_object
 from toolwire.wire.sse import Frame
+from toolwire.wire.surrogates import whole_characters
 
 HISTORY = HistoryRules(alternate=True, user_first=True)
 
@@ -78,7 +79,7 @@ class Gemini:
 def read_body(body: bytes, read: Callable[[JsonObject], ModelRequest]) -> ModelRequest:
     """The request of a body, or an error that says what is wrong with it."""
     try:
-        return read(parse_object(body, "request"))
+        return read(parse_object(whole_characters(body), "request"))
     except RecursionError as error:
         raise BadInput("request is nested too deeply") from error
 

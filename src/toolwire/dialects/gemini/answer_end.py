@@ -22,6 +22,7 @@ from toolwire.request import JsonObject
 from toolwire.wire.reading import dump
 
 _READ = frozenset({"content", "finishReason", "index"})
+_NULL = msgspec.Raw(b"null")
 _NO_USAGE = Usage(reasoning_in_output=False)
 
 
@@ -42,7 +43,7 @@ class AnswerEnd:
 
     def note(self, usage: msgspec.Raw | None, model: str | None, response_id: str | None) -> None:
         """The members most chunks repeat; the last counts."""
-        if usage:
+        if usage and usage != _NULL:
             self._usage = usage
         if model:
             self._model = model

@@ -160,5 +160,5 @@ def _calling(choice: ToolChoice, names: ToolNames, request: Spelled) -> JsonObje
     if word is not None:
         config["mode"] = word
     if choice.names:
-        config["allowedFunctionNames"] = [names.wire_name(name) for name in choice.names]
+        config["allowedFunctionNames"] = [names.chosen_name(name) for name in choice.names]
     return spelled.write("", config)

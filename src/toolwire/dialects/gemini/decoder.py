@@ -21,6 +21,7 @@ from toolwire.dialects.gemini.spelling import NAME, Notes
 from toolwire.dialects.gemini.vendor_errors import error_object, typed_error
 from toolwire.dialects.gemini.wire import Chunk, Enveloped, Part
 from toolwire.dialects.keeping import unreadable
+from toolwire.errors import MalformedStream
 from toolwire.events import (
     MediaAdded,
     ModelEvent,
@@ -44,17 +45,30 @@ _FROM_HERE = Kept(dialect=NAME)
 _THOUGHT_CALL = Kept(dialect=NAME, fields='{"thought":true}')
 _NOTHING, _TEXT, _THINKING = 0, 1, 2
 _TEXT_MEMBERS = frozenset({"text", "thought", "thoughtSignature"})
+_ANSWER_MEMBERS = frozenset(
+    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId"}
+)
 _CALL_MEMBERS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 
 
 class _GrowingCall:
     """A call whose arguments come in pieces."""
 
-    def __init__(self, handle: int, seal: Seal | None, kept: Kept | None) -> None:
+    def __init__(
+        self, handle: int, name: str, vendor_id: str, seal: Seal | None, kept: Kept | None
+    ) -> None:
         self.handle = handle
+        self.name = name
+        self.vendor_id = vendor_id
         self.seal = seal
         self.kept = kept
         self.args = PartialArgs()
+
+    def goes_on_with(self, name: str, vendor_id: str) -> bool:
+        """Whether a piece that says this much may be its own."""
+        if vendor_id and self.vendor_id:
+            return vendor_id == self.vendor_id
+        return not name or name == self.name
 
 
 class GeminiDecoder:
@@ -66,7 +80,8 @@ class GeminiDecoder:
         self._calls = ToolCallTracker(reading.new_id, reading.names)
         self._count = 0
         self._open = _NOTHING
-        self._growing: _GrowingCall | None = None
+        self._growing: list[_GrowingCall] = []
+        self._whole = whole
         self._end = AnswerEnd(whole=whole)
         self._said = False
         self._told_others = False
@@ -108,19 +123,18 @@ class GeminiDecoder:
 
     def close(self) -> list[ModelEvent]:
         """The last events; raises IncompleteStream if no finish reason was seen."""
-        events: list[ModelEvent] = []
-        self._end_growing(events, complete=False)
-        events += self._end.close(
+        ending = self._end.close(
             calls=len(self._calls),
             said=self._said or self._open != _NOTHING,
             text_open=self._open == _TEXT,
         )
-        return events
+        return [*self.held_back(), *ending]
 
     def held_back(self) -> list[ModelEvent]:
-        """The pieces of a call that was still growing."""
+        """The pieces of calls that were still growing."""
         events: list[ModelEvent] = []
-        self._end_growing(events, complete=False)
+        for growing in list(self._growing):
+            self._end_growing(growing, events, complete=False)
         return events
 
     def _part(self, part: Part, events: list[ModelEvent]) -> None:
@@ -130,6 +144,10 @@ class GeminiDecoder:
         if call is not None:
             if part.text:
                 self._say(_THINKING if part.thought else _TEXT, part.text, None, None, events)
+            growing = None if call.args else self._find_growing({}, call.name, call.id or "")
+            if growing is not None:
+                self._grow(growing, {}, seal, events)
+                return
             args = bytes(call.args).decode() if call.args else "{}"
             kept = _THOUGHT_CALL if part.thought else None
             self._whole_call(call.name, args, call.id, seal, kept, events)
@@ -164,23 +182,28 @@ class GeminiDecoder:
         kept: Kept | None,
         events: list[ModelEvent],
     ) -> None:
-        if self._growing is not None:
-            self._end_growing(events, complete=False)
         handle = self._count
         self._count = handle + 1
         self._open = _NOTHING
         if kept is None and vendor_id:
             kept = _FROM_HERE
-        args = "{}" if args == "null" else args
+        if args == "null":
+            args = "{}"
+        elif args[0] == '"':
+            # Arguments as text, which other formats have.
+            args = words(msgspec.Raw(args.encode())) or "{}"
         events += self._calls.whole(handle, name, vendor_id, args, seal=seal, kept=kept)
 
     def _feed_members(self, frame: Frame) -> list[ModelEvent]:
         """Any chunk that is not of the common shape."""
         events: list[ModelEvent] = []
-        if frame.data.strip() in (b"", b"[DONE]"):
+        if frame.data.strip() in (b"", b"[DONE]") and not self._whole:
             return events
         try:
-            for response in response_objects(frame.data):
+            responses = response_objects(frame.data)
+            if self._whole and not responses:
+                raise MalformedStream("the answer is an empty list")
+            for response in responses:
                 self._response(response, frame, events)
         except UNREADABLE as error:
             mended = self._pairs.mend(frame.data)
@@ -203,12 +226,14 @@ class GeminiDecoder:
             end.vertex = True
         if "promptFeedback" in response:
             end.prompt_feedback(value(response["promptFeedback"]))
-        for number, raw in enumerate(items(response.get("candidates"))):
-            candidate = members_or_none(raw) or {}
-            if number or value(candidate.get("index")):
-                self._tell_others(events)
-            else:
-                self._candidate(candidate, events)
+        if self._whole and response and response.keys().isdisjoint(_ANSWER_MEMBERS):
+            raise MalformedStream("the answer has no candidates")
+        found = [members_or_none(raw) or {} for raw in items(response.get("candidates"))]
+        first = next((one for one in found if not value(one.get("index"))), None)
+        if first is not None:
+            self._candidate(first, events)
+        if len(found) > (first is not None):
+            self._tell_others(events)
 
     def _tell_others(self, events: list[ModelEvent]) -> None:
         if not self._told_others:
@@ -271,8 +296,9 @@ class GeminiDecoder:
         vendor_id = words(call.get("id"))
         pieces = items(call.get("partialArgs"))
         goes_on = value(call.get("willContinue")) is True
-        if not name and self._growing is not None:
-            self._grow(call, pieces, goes_on, seal, events)
+        growing = self._find_growing(call, name or "", vendor_id or "")
+        if growing is not None:
+            self._grow(growing, call, seal, events)
             return
         if not name and not vendor_id and "args" not in call and not pieces:
             events.append(Notice("nameless_call", "a call without a name was left out"))
@@ -282,43 +308,46 @@ class GeminiDecoder:
             args = text_of(call["args"]) if "args" in call else "{}"
             self._whole_call(name or "", args, vendor_id, seal, kept, events)
             return
-        self._end_growing(events, complete=False)
         handle = self._count
         self._count = handle + 1
         self._open = _NOTHING
         events += self._calls.start(handle, name or "", vendor_id)
         if kept is None and vendor_id:
             kept = _FROM_HERE
-        self._growing = _GrowingCall(handle, seal, kept)
-        self._grow(call, pieces, goes_on, None, events)
+        growing = _GrowingCall(handle, name or "", vendor_id or "", seal, kept)
+        self._growing.append(growing)
+        self._grow(growing, call, None, events)
+
+    def _find_growing(self, call: RawMembers, name: str, vendor_id: str) -> _GrowingCall | None:
+        if name and "args" in call:
+            return None
+        for growing in reversed(self._growing):
+            if growing.goes_on_with(name, vendor_id):
+                return growing
+        return None
 
     def _grow(
         self,
+        growing: _GrowingCall,
         call: RawMembers,
-        pieces: list[msgspec.Raw],
-        goes_on: bool,
         seal: Seal | None,
         events: list[ModelEvent],
     ) -> None:
-        growing = self._growing
-        if growing is None:
-            return
         args = value(call.get("args"))
         if is_object(args):
             growing.args.merge(args)
-        for raw in pieces:
+        for raw in items(call.get("partialArgs")):
             piece = members_or_none(raw)
             if piece is not None:
                 growing.args.add({key: value(member) for key, member in piece.items()})
         growing.seal = seal or growing.seal
-        if not goes_on:
-            self._end_growing(events, complete=True)
+        if value(call.get("willContinue")) is not True:
+            self._end_growing(growing, events, complete=True)
 
-    def _end_growing(self, events: list[ModelEvent], *, complete: bool) -> None:
-        growing = self._growing
-        if growing is None:
-            return
-        self._growing = None
+    def _end_growing(
+        self, growing: _GrowingCall, events: list[ModelEvent], *, complete: bool
+    ) -> None:
+        self._growing.remove(growing)
         events += self._calls.append(growing.handle, growing.args.text)
         events += self._calls.end(
             growing.handle, complete=complete, seal=growing.seal, kept=growing.kept

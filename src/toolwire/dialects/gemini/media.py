@@ -71,7 +71,7 @@ def write_media(media: Media, path: str, spelled: Spelled, losses: Losses) -> Js
     """
     named: JsonObject = {}
     if media.name:
-        if spelled.own:
+        if spelled.own or spelled.exact:
             named = {"displayName": media.name}
         else:
             losses.add(f"{path}.name", "name", "Gemini takes no names of media")

@@ -25,6 +25,7 @@ from toolwire.messages import (
 )
 from toolwire.request import JsonObject
 from toolwire.wire.reading import parse, parse_object
+from toolwire.wire.surrogates import whole_characters
 
 SIGNATURE = "thoughtSignature"
 
@@ -118,7 +119,7 @@ class PartWriter:
     def _arguments(self, call: ToolCall, path: str) -> Any:
         found = arguments.parsed(call)
         if call.kind is CallKind.JSON and found and _is_utf8(call.arguments):
-            return msgspec.Raw(call.arguments.encode())
+            return msgspec.Raw(whole_characters(call.arguments.encode()))
         if found is None and self._exact:
             return parse(call.arguments, f"{path}.arguments")
         return arguments.as_object(call, path, self._losses)

@@ -52,8 +52,10 @@ class Answer:
         """Whether the model called a tool."""
         return len(self._calls) > 0
 
-    def add(self, delta: Delta, events: list[ModelEvent]) -> None:
+    def add(self, delta: Delta, events: list[ModelEvent], *, whole: bool = False) -> None:
         """The events of one delta, or of a whole message."""
+        if whole:
+            _number_calls(delta)
         if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
             self._thoughts.add(delta, events)
         content = delta.content
@@ -77,8 +79,7 @@ class Answer:
             self._extra = (self._extra or {}) | delta.extra_content
         if delta.tool_calls:
             self._flush(events)
-            for fragment in delta.tool_calls:
-                self._fragment(fragment, events)
+            self._fragments(delta.tool_calls, events)
         if delta.function_call:
             self._legacy_call(delta.function_call, events)
         if delta.audio:
@@ -86,15 +87,19 @@ class Answer:
         if events:
             self._said = True
 
-    def end(self, events: list[ModelEvent], *, cut: bool) -> None:
-        """The choice is over: what was held back comes out, and the calls end."""
+    def settle(self, events: list[ModelEvent]) -> None:
+        """A finish reason: what was held back comes out. Some servers give one with each piece."""
         self._flush(events)
         spoken = self._audio.take()
         if spoken is not None:
             events.append(MediaAdded(spoken))
-        events.extend(self._calls.end_all(cut=cut))
         if events:
             self._said = True
+
+    def end(self, events: list[ModelEvent], *, cut: bool) -> None:
+        """The choice is over, and so are its calls."""
+        self.settle(events)
+        events.extend(self._calls.end_all(cut=cut))
 
     def tell_held(self, events: list[ModelEvent]) -> None:
         """What was held back because more could have come."""
@@ -196,7 +201,14 @@ class Answer:
             return None
         return self._calls.append(fragment.index, function.arguments)
 
-    def _fragment(self, fragment: Fragment, events: list[ModelEvent]) -> None:
+    def _fragments(self, fragments: list[Fragment], events: list[ModelEvent]) -> None:
+        named = False
+        for fragment in fragments:
+            self._fragment(fragment, events, named=named)
+            called = fragment.function or fragment.custom
+            named = named or (called is not None and bool(called.name))
+
+    def _fragment(self, fragment: Fragment, events: list[ModelEvent], *, named: bool) -> None:
         function, custom = fragment.function, fragment.custom
         kind = CallKind.JSON
         name = arguments = None
@@ -208,7 +220,9 @@ class Answer:
         index = fragment.index
         if not (name or arguments or fragment.id) and (index is None or index not in self._calls):
             return
-        events.extend(self._calls.fragment(index, fragment.id, name, arguments, kind))
+        # A second name in one list, with nothing to tell whose: a second call.
+        anew = named and bool(name) and index is None and not fragment.id
+        events.extend(self._calls.fragment(index, fragment.id, name, arguments, kind, anew=anew))
         if fragment.extra_content:
             self._seal_call(fragment, fragment.extra_content)
 
@@ -224,6 +238,12 @@ class Answer:
         if call.name or call.arguments:
             self._flush(events)
             events.extend(self._calls.fragment(_LEGACY_CALL, None, call.name, call.arguments))
+
+
+def _number_calls(message: Delta) -> None:
+    """In a whole message each entry is a call of its own, whatever ids and indexes say."""
+    for number, fragment in enumerate(message.tool_calls or ()):
+        fragment.index = number
 
 
 def _tell(pieces: list[tuple[bool, str]], events: list[ModelEvent]) -> None:

@@ -11,6 +11,7 @@ from toolwire.dialects.openai_chat.wire import NAME
 from toolwire.messages import Kept
 from toolwire.request import Effort, JsonObject, ModelRequest, OutputFormat, Reasoning
 from toolwire.wire.reading import dump, flag, integer, number, parse_object
+from toolwire.wire.surrogates import whole_characters
 
 _Value = TypeVar("_Value")
 _EFFORTS = frozenset(effort.value for effort in Effort)
@@ -18,7 +19,7 @@ _EFFORTS = frozenset(effort.value for effort in Effort)
 
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
     """A client's request; what we have no value for is kept, also every null."""
-    rest = parse_object(body, "request")
+    rest = parse_object(whole_characters(body), "request")
     words: list[str] = []
     messages = decode_messages(rest.pop("messages", []))
     named = rest.get("model")

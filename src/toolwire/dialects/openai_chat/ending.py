@@ -28,6 +28,7 @@ _OTHER_REASONS = {
     "network_error": StopReason.ERROR,
     "insufficient_system_resource": StopReason.ERROR,
 }
+_CUT = frozenset({StopReason.LENGTH, StopReason.CONTENT_FILTER, StopReason.ERROR})
 _WORDS = {
     StopReason.END: "stop",
     StopReason.TOOL_CALLS: "tool_calls",
@@ -55,8 +56,8 @@ def read_reason(word: str, *, calls: bool, refused: bool) -> tuple[StopReason, s
 
 
 def is_cut(word: str) -> bool:
-    """Whether the word tells of a length stop: the call opened last is then incomplete."""
-    return read_reason(word, calls=False, refused=False)[0] is StopReason.LENGTH
+    """Whether the word tells of an end from outside: the call opened last is then incomplete."""
+    return read_reason(word, calls=False, refused=False)[0] in _CUT
 
 
 def write_reason(reason: StopReason, *, refused: bool) -> str:

@@ -58,7 +58,9 @@ def find_error(value: Any) -> Any:
         return error
     if body.get("detail"):
         return body["detail"]
-    if body.get("object") == "error" or (body.get("message") and "choices" not in body):
+    if body.get("object") == "error" or (
+        isinstance(body.get("message"), str) and body["message"] and "choices" not in body
+    ):
         return body
     return None
 

@@ -4,13 +4,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from toolwire.dialects import Reading
 from toolwire.dialects.keeping import unreadable
 from toolwire.dialects.openai_chat.answer import Answer
 from toolwire.dialects.openai_chat.ending import is_cut, read_reason, read_usage
 from toolwire.dialects.openai_chat.failure import failure, find_error
-from toolwire.dialects.openai_chat.wire import UNREADABLE, Choice, Chunk, read_chunk, read_delta
+from toolwire.dialects.openai_chat.odd_chunks import read_odd_chunk
+from toolwire.dialects.openai_chat.wire import (
+    UNREADABLE,
+    Choice,
+    Chunk,
+    Delta,
+    read_chunk,
+    read_delta,
+)
 from toolwire.errors import IncompleteStream, ProviderError
 from toolwire.events import Finished, ModelEvent, Notice
 from toolwire.request import JsonObject
@@ -22,8 +31,8 @@ _NO_EVENTS: tuple[ModelEvent, ...] = ()
 
 
 class ChatDecoder:
-    """One per response. Reads choice 0; its calls end with the finish reason, all else with the
-    end mark.
+    """One per response. Reads choice 0; its calls end with the stream, since some servers give a
+    finish reason with every piece.
     """
 
     def __init__(self, reading: Reading) -> None:
@@ -31,6 +40,7 @@ class ChatDecoder:
         self._more = self._answer.more
         self._pairs = PairMender()
         self._stop = ""
+        self._message = Raw(b"")
         self._usage: JsonObject | None = None
         self._id = ""
         self._model = ""
@@ -56,7 +66,7 @@ class ChatDecoder:
         if not self._model:
             self._id = self._id or chunk.id or ""
             self._model = chunk.model or ""
-        if chunk.usage is not None:
+        if chunk.usage:
             self._usage = chunk.usage
         if chunk.x_groq is not None:
             self._groq(chunk, frame)
@@ -96,6 +106,9 @@ class ChatDecoder:
         self._finished = True
         events: list[ModelEvent] = []
         answer = self._answer
+        if not answer.said and bytes(self._message) not in (b"", b"null"):
+            # A body that was not streamed, with an empty delta for show (Perplexity).
+            answer.add(self._whole_message(), events, whole=True)
         answer.end(events, cut=is_cut(self._stop))
         if not self._stop:
             events.append(no_finish_reason())
@@ -113,16 +126,23 @@ class ChatDecoder:
         )
         return events
 
+    def _whole_message(self) -> Delta:
+        try:
+            return read_delta(self._message)
+        except UNREADABLE:
+            return Delta()
+
     def _mended(self, frame: Frame, error: Exception) -> Chunk:
         if frame.event == "error":
             raise _error(frame) from error
-        if rb"\u" in frame.data:
+        data = frame.data
+        if rb"\u" in data:
             # A server that counts in UTF-16 may have cut a character in two.
-            try:
-                return read_chunk(self._pairs.mend(frame.data))
-            except UNREADABLE:
-                pass
-        raise unreadable(frame, error, "chunk") from error
+            data = self._pairs.mend(data)
+        try:
+            return read_odd_chunk(data)
+        except UNREADABLE:
+            raise unreadable(frame, error, "chunk") from error
 
     def _choice(self, choice: Choice, events: list[ModelEvent]) -> None:
         if choice.index:
@@ -132,12 +152,16 @@ class ChatDecoder:
             return
         if choice.delta is not None:
             self._answer.add(choice.delta, events)
-        elif choice.message:
+        elif bytes(choice.message) not in (b"", b"null"):
             # A server that does not stream answers with the whole message in one body.
-            self._answer.add(read_delta(choice.message), events)
+            self._answer.add(read_delta(choice.message), events, whole=True)
+        if choice.usage:
+            # Moonshot counts beside the finish reason.
+            self._usage = choice.usage
         if choice.finish_reason:
             self._stop = choice.finish_reason
-            self._answer.end(events, cut=is_cut(self._stop))
+            self._message = choice.message
+            self._answer.settle(events)
 
     def _groq(self, chunk: Chunk, frame: Frame) -> None:
         groq = chunk.x_groq
@@ -145,7 +169,7 @@ class ChatDecoder:
             return
         if groq.error:
             raise failure(groq.error, body=frame.data.decode("utf-8", "replace"))
-        if groq.usage is not None and chunk.usage is None:
+        if groq.usage and not chunk.usage:
             self._usage = groq.usage
 
     def _check(self, chunk: Chunk, frame: Frame) -> None:

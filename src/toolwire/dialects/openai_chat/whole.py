@@ -17,12 +17,14 @@ from toolwire.dialects.openai_chat.ending import (
 )
 from toolwire.dialects.openai_chat.failure import failure, find_error
 from toolwire.dialects.openai_chat.media import write_image
+from toolwire.dialects.openai_chat.odd_chunks import read_odd_chunk
 from toolwire.dialects.openai_chat.stream import no_finish_reason, other_choices
 from toolwire.dialects.openai_chat.thoughts import merge_details
 from toolwire.dialects.openai_chat.wire import (
     NAME,
     REASONING,
     UNREADABLE,
+    Choice,
     Chunk,
     Delta,
     read_chunk,
@@ -61,29 +63,34 @@ def decode_whole(body: bytes, reading: Reading) -> Iterator[ModelEvent]:
 
 
 def _read(body: bytes, text: str, reading: Reading) -> list[ModelEvent]:
-    chunk = read_chunk(body)
-    delta = _message(chunk)
-    if chunk.error or delta is None:
+    try:
+        return _answer(read_chunk(body), body, text, reading)
+    except msgspec.ValidationError:
+        return _answer(read_odd_chunk(body), body, text, reading)
+
+
+def _answer(chunk: Chunk, body: bytes, text: str, reading: Reading) -> list[ModelEvent]:
+    if chunk.error or not chunk.choices:
         _raise_error(body, text)
-        if delta is None:
-            raise MalformedStream("the answer has no choices", body=text[:2000])
-    return _events(chunk, delta, reading)
+    if not chunk.choices:
+        raise MalformedStream("the answer has no choices", body=text[:2000])
+    return _events(chunk, chunk.choices, reading)
 
 
-def _events(chunk: Chunk, delta: Delta, reading: Reading) -> list[ModelEvent]:
+def _events(chunk: Chunk, choices: list[Choice], reading: Reading) -> list[ModelEvent]:
     answer = Answer(reading, whole=True)
     events: list[ModelEvent] = []
-    choices = chunk.choices or []
-    stop = (choices[0].finish_reason or "") if choices else ""
-    answer.add(delta, events)
+    choice = next((choice for choice in choices if not choice.index), choices[0])
+    stop = choice.finish_reason or ""
+    answer.add(_message(choice), events, whole=True)
     answer.end(events, cut=is_cut(stop))
     if len(choices) > 1:
         events.append(other_choices())
     if not stop:
         events.append(no_finish_reason())
     reason, detail = read_reason(stop or "stop", calls=answer.has_calls, refused=answer.refused)
-    usage = chunk.usage
-    if usage is None and chunk.x_groq is not None:
+    usage = chunk.usage or choice.usage
+    if not usage and chunk.x_groq is not None:
         usage = chunk.x_groq.usage
     finished = Finished(
         reason=reason,
@@ -95,10 +102,7 @@ def _events(chunk: Chunk, delta: Delta, reading: Reading) -> list[ModelEvent]:
     return [*events, finished]
 
 
-def _message(chunk: Chunk) -> Delta | None:
-    if not chunk.choices:
-        return None
-    choice = chunk.choices[0]
+def _message(choice: Choice) -> Delta:
     if bytes(choice.message) in (b"", b"null"):
         return choice.delta or Delta()
     return read_delta(choice.message)

@@ -68,13 +68,14 @@ class Choice(msgspec.Struct, gc=False):
     index: int | None = None
     finish_reason: str | None = None
     message: Raw = Raw(b"")
+    usage: dict[str, Any] | None = None
 
 
 class Groq(msgspec.Struct, gc=False):
     """What Groq says beyond the format."""
 
     usage: dict[str, Any] | None = None
-    error: str | None = None
+    error: Any = None
 
 
 class Chunk(msgspec.Struct, gc=False):

@@ -2,8 +2,10 @@
 
 from base64 import b64decode
 
+from toolwire.dialects.keeping import shared
 from toolwire.dialects.openai_chat.leftovers import Leftovers, scatter
 from toolwire.dialects.openai_chat.media import write_address
+from toolwire.dialects.openai_chat.wire import NAME
 from toolwire.dialects.openai_chat.writing import Writing
 from toolwire.messages import Media, MediaKind, Text
 from toolwire.request import JsonObject
@@ -61,7 +63,7 @@ def _addressed(member: str, media: Media, left: Leftovers) -> JsonObject:
     address = write_address(media)
     if "bare" in left.words:
         return {"type": member, member: address}
-    return {"type": member, member: {**left.inner, "url": address}}
+    return {"type": member, member: {**left.inner, **shared(media.kept, NAME), "url": address}}
 
 
 def _document(media: Media, left: Leftovers, path: str, to: Writing) -> JsonObject:

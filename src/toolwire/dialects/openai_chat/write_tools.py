@@ -13,8 +13,7 @@ from toolwire.request import (
     ToolSpec,
 )
 from toolwire.wire.reading import parse
-
-_NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
+from toolwire.wire.schema import Profile, convert, is_strict
 
 
 def write_tools(body: JsonObject, request: ModelRequest, to: Writing) -> None:
@@ -59,9 +58,13 @@ def _function(tool: ToolSpec, path: str, strict: bool, to: Writing) -> tuple[str
         if tool.parameters:
             function["parameters"] = tool.parameters
     else:
-        function["parameters"] = _parameters(tool.parameters)
+        function["parameters"] = _parameters(tool, path, to)
     if tool.strict is not None and (to.verbatim or strict):
-        function["strict"] = tool.strict
+        if to.verbatim or not tool.strict or is_strict(function["parameters"]):
+            function["strict"] = tool.strict
+        else:
+            why = "the schema would have to change: all properties required, no other ones"
+            to.losses.add(f"{path}.strict", "strict", why)
     elif tool.strict:
         to.losses.add(f"{path}.strict", "strict", "the server does not take it")
     if "functions" in left.words and to.verbatim:
@@ -73,9 +76,11 @@ def _function(tool: ToolSpec, path: str, strict: bool, to: Writing) -> tuple[str
     return "tools", entry
 
 
-def _parameters(schema: JsonObject) -> JsonObject:
-    # LM Studio and others reject an object without `properties`.
-    return _NO_PARAMETERS if schema in ({}, {"type": "object"}) else schema
+def _parameters(tool: ToolSpec, path: str, to: Writing) -> JsonObject:
+    # The root always has `properties`: LM Studio and others reject an object without.
+    fitting = convert(tool.parameters, Profile.OPENAI, f"{path}.parameters")
+    to.losses.extend(fitting.losses)
+    return fitting.schema
 
 
 def _freeform(tool: FreeformTool, to: Writing) -> JsonObject:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from toolwire.dialects import Decoder, Encoded, Encoder, Reading
-from toolwire.dialects.openai_responses import answers, request
+from toolwire.dialects.openai_responses import answers
+from toolwire.dialects.openai_responses import request as requests
 from toolwire.dialects.openai_responses.stream_reading import StreamReader
 from toolwire.dialects.openai_responses.stream_writing import StreamWriter
 from toolwire.dialects.openai_responses.whole_writing import whole_answer
@@ -25,13 +26,13 @@ class OpenAIResponses:
     name = family = NAME
     history = HistoryRules(id_limit=64, thinking_leads=True)
 
-    def encode_request(self, request_: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
+    def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
         """The request as it goes over the wire, and what it could not carry."""
-        return request.encode_request(request_, quirks)
+        return requests.encode_request(request, quirks)
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
         """A client's request."""
-        return request.decode_request(body, model)
+        return requests.decode_request(body, model)
 
     def decoder(self, reading: Reading) -> Decoder:
         """A reader of one streamed answer."""
@@ -44,10 +45,13 @@ class OpenAIResponses:
     def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         source = parse_object(body, "response")
-        if source.get("error") or ("output" not in source and "status" not in source):
+        answered = "output" in source or "status" in source
+        if source.get("error") or source.get("status") == "failed":
             raise answers.provider_error(source, body)
-        if source.get("status") == "failed":
+        if not answered and (source.get("message") or source.get("detail")):
             raise answers.provider_error(source, body)
+        if not answered:
+            raise BadInput("the response has no output")
         try:
             yield from StreamReader(reading).whole(answers.read_response(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -14,6 +14,7 @@ from toolwire.wire.reading import JsonObject, dump, parse_object
 _CUT = {
     "max_output_tokens": StopReason.LENGTH,
     "content_filter": StopReason.CONTENT_FILTER,
+    "incomplete": StopReason.LENGTH,
 }
 _WAITING = frozenset({"queued", "in_progress"})
 _TYPES = {
@@ -153,6 +154,8 @@ def _status(
     if end is None:
         return "in_progress", None, None
     match end.reason:
+        case StopReason.LENGTH if end.detail == "incomplete":
+            return "incomplete", None, None
         case StopReason.LENGTH:
             return "incomplete", {"reason": "max_output_tokens"}, None
         case StopReason.CONTENT_FILTER:
@@ -161,7 +164,7 @@ def _status(
             return "incomplete", {"reason": "content_filter"}, None
         case StopReason.PAUSE if end.detail in ("max_messages", "steered"):
             return "incomplete", {"reason": end.detail}, None
-        case StopReason.PAUSE if end.detail in _WAITING or end.detail == "incomplete":
+        case StopReason.PAUSE if end.detail in _WAITING:
             return end.detail, None, None
         case StopReason.ERROR if end.detail == "cancelled":
             return "cancelled", None, None

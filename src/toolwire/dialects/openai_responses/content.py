@@ -1,6 +1,6 @@
 """Parts of a user's or system's message and of a tool's result, both ways."""
 
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.keeping import Losses, shared
 from toolwire.dialects.openai_responses.remembering import remember, replay
 from toolwire.dialects.openai_responses.wire import NAME
 from toolwire.messages import Media, MediaKind, Origin, Part, ResultPart, ServerBlock, Text
@@ -117,7 +117,7 @@ def _media_body(part: Media) -> JsonObject:
 
 def _complete(part: Media, body: JsonObject) -> None:
     if part.kind is MediaKind.IMAGE:
-        body["detail"] = "auto"
+        body["detail"] = shared(part.kept, NAME).get("detail", "auto")
     elif part.base64 and not part.name:
         body["filename"] = f"document.{_EXTENSIONS.get(part.mime, 'bin')}"
     if part.base64 and not part.mime:

@@ -22,8 +22,8 @@ class OpenWords:
     __slots__ = ("_ended", "_interrupted", "cited", "item", "last_word", "part", "refused", "seen")
 
     def __init__(self) -> None:
-        self.item: int | None = None
-        self.part: int | None = None
+        self.item: Hashable = None
+        self.part = -1
         self.seen = 0
         self.cited = 0
         self.last_word: object = None
@@ -33,7 +33,7 @@ class OpenWords:
         self._ended = 0
         self._interrupted: set[Hashable] = set()
 
-    def open(self, item: int, part: int, events: list[ModelEvent]) -> None:
+    def open(self, item: Hashable, part: int, events: list[ModelEvent]) -> None:
         """Makes this part the open one; the part before it ends."""
         if item != self.item:
             self.leave(events)
@@ -51,6 +51,13 @@ class OpenWords:
             self._interrupted.add(self.item)
             events.append(TextEnded())
         self._close()
+
+    def tell_rest(self, events: list[ModelEvent]) -> None:
+        """What the server finished but did not stream of the open part."""
+        part = message_part(self.last_word)
+        self._rest_of(part, events)
+        if part is not None:
+            self.seen, self.cited = len(part.text), len(getattr(part, "citations", ()))
 
     def end(self, item: Hashable, parts: Sequence[Part], events: list[ModelEvent]) -> None:
         """The item's own end: what was not streamed of it, and what it said beyond words."""
@@ -82,7 +89,8 @@ class OpenWords:
         self.last_word = None
 
     def _close(self) -> None:
-        self.item = self.part = None
+        self.item = None
+        self.part = -1
         self._ended = 0
         self._reset()
 

@@ -8,7 +8,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from toolwire.dialects import Encoded
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.keeping import Losses, shared
 from toolwire.dialects.openai_responses.conversation import decode_input, encode_input
 from toolwire.dialects.openai_responses.remembering import remember, replay, words
 from toolwire.dialects.openai_responses.tools import (
@@ -25,6 +25,7 @@ from toolwire.messages import Kept, Message, Text
 from toolwire.request import Effort, HttpRequest, ModelRequest, OutputFormat, Reasoning
 from toolwire.wire.names import ToolNames
 from toolwire.wire.reading import JsonObject, encode, flag, integer, number, parse, text
+from toolwire.wire.surrogates import whole_characters
 
 _members = msgspec.json.Decoder(dict[str, Raw])
 _list = msgspec.json.Decoder(list[Raw])
@@ -34,7 +35,7 @@ _EFFORTS = frozenset(Effort)
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
     """A client's request."""
     try:
-        raws = _members.decode(body)
+        raws = _members.decode(whole_characters(body))
         items = _elements(raws.get("input"))
         tools = _elements(raws.get("tools"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -142,11 +143,15 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     names = ToolNames(request.tools, quirks.name_rule or NAMES, keep_namespaces=True)
     body = _settings(request, losses)
     body["input"] = encode_input(request, names, losses, own=own)
-    if request.tools:
-        body["tools"] = encode_tools(request, names, losses, quirks, own=own)
-    choice = encode_choice(request, names, losses, quirks, own=own)
-    if choice is not None:
-        body["tool_choice"] = choice
+    tools = encode_tools(request, names, losses, quirks, own=own)
+    if tools:
+        body["tools"] = tools
+    if tools or own:
+        choice = encode_choice(request, names, losses, quirks, own=own)
+        if choice is not None:
+            body["tool_choice"] = choice
+    else:
+        _report_unused(request, body, losses)
     if own:
         body = _as_it_came(request, body)
     else:
@@ -155,6 +160,15 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     return Encoded(
         http=HttpRequest(path="/responses", body=data), losses=losses.done(), names=names
     )
+
+
+def _report_unused(request: ModelRequest, body: JsonObject, losses: Losses) -> None:
+    """What is said of tools means nothing, and is refused, where none is left."""
+    choice = request.tool_choice
+    if choice is not None and choice.mode == "required":
+        losses.add("tool_choice", choice.mode, "no tool is left to choose from")
+    if body.pop("parallel_tool_calls", None) is False:
+        losses.add("parallel_calls", "one call at a time", "no tools are sent")
 
 
 def _as_it_came(request: ModelRequest, body: JsonObject) -> JsonObject:
@@ -251,6 +265,12 @@ def _fit(request: ModelRequest, body: JsonObject, losses: Losses, quirks: Quirks
         shape = body["text"]["format"]
         shape.setdefault("name", "answer")
         shape.setdefault("schema", {"type": "object"})
-    if not quirks.store:
-        body["store"] = False
+    said = shared(request.kept, NAME)
+    verbosity = said.pop("verbosity", None)
+    if verbosity is not None:
+        body["text"] = {**body.get("text", {}), "verbosity": verbosity}
+    body |= said
+    if not body.setdefault("store", quirks.store):
         body["include"] = ["reasoning.encrypted_content"]
+    elif "store" not in said:
+        del body["store"]

@@ -1,6 +1,7 @@
 """Frames of a streamed answer → events; whole answers take the same way, item by item."""
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import cast
 
 import msgspec
 
@@ -14,6 +15,7 @@ from toolwire.dialects.openai_responses.answers import (
 )
 from toolwire.dialects.openai_responses.items import CALLS, citation, decode_item, message_part
 from toolwire.dialects.openai_responses.open_words import OpenThoughts, OpenWords
+from toolwire.dialects.openai_responses.places import Places, names_of, tidied
 from toolwire.dialects.openai_responses.wire import NULL, StreamEvent, WireResponse, stream_event
 from toolwire.errors import BadInput, IncompleteStream
 from toolwire.events import (
@@ -28,7 +30,7 @@ from toolwire.events import (
 )
 from toolwire.messages import CallKind, Media, ServerBlock, Thinking, ToolCall
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.reading import JsonObject, parse, parse_object
+from toolwire.wire.reading import JsonObject, encode, parse, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
 
@@ -46,6 +48,9 @@ class StreamReader:
         self._words = OpenWords()
         self._thoughts = OpenThoughts()
         self._last_words: dict[Hashable, str] = {}
+        self._given: dict[Hashable, str] = {}
+        """Arguments that came with a call's beginning; most servers stream them again."""
+        self._places = Places()
         self._done: set[Hashable] = set()
         self._finished = False
         self._mender = PairMender()
@@ -54,6 +59,8 @@ class StreamReader:
             "response.output_item.added": self._item_added,
             "response.output_item.done": self._item_done,
             "response.content_part.done": self._part_done,
+            "response.output_text.done": self._text_done,
+            "response.refusal.done": self._text_done,
             "response.function_call_arguments.done": self._arguments_done,
             "response.custom_tool_call_input.done": self._arguments_done,
             "response.output_text.annotation.added": self._annotated,
@@ -83,7 +90,7 @@ class StreamReader:
             kind == "response.custom_tool_call_input.delta"
         ):
             place = event.output_index
-            if place is None or place in self._done:
+            if place is None or place in self._done or self._places.shared:
                 return self._argue(event)
             try:
                 return self._calls.append(place, delta or "")
@@ -107,21 +114,40 @@ class StreamReader:
         return _NOTHING
 
     def held_back(self) -> Sequence[ModelEvent]:
-        """Nothing: every part is told as it comes."""
-        return _NOTHING
+        """What the server had finished, or given at once, and not streamed."""
+        events: list[ModelEvent] = []
+        self._words.tell_rest(events)
+        self._tell_given(events)
+        for place, last in self._last_words.items():
+            if place in self._calls:
+                events += self._calls.end(place, arguments=last, complete=False)
+        return events
+
+    def _tell_given(self, events: list[ModelEvent]) -> None:
+        for place, text in self._given.items():
+            if self._calls.silent(place):
+                events += self._calls.append(place, text)
 
     def whole(self, response: WireResponse) -> list[ModelEvent]:
         """Everything in a response object that was not streamed, and its end."""
         events: list[ModelEvent] = []
         streamed = frozenset(self._done)
-        for place, raw in enumerate(response.output or ()):
-            item = parse_object(bytes(raw), "item")
-            if place not in streamed and _names(item).isdisjoint(streamed):
-                events += self._whole_item(place, bytes(raw), item)
+        output = response.output or []
+        for number, raw in enumerate(output):
+            item = parse(bytes(raw), "item")
+            if not isinstance(item, dict):
+                continue
+            item = cast(JsonObject, item)
+            place = self._places.listed(number, item)
+            if place not in streamed and names_of(item).isdisjoint(streamed):
+                cut = response.status == "incomplete" and number == len(output) - 1
+                events += self._whole_item(place, bytes(raw), item, cut=cut)
         if self._words.item is not None:
+            self._words.tell_rest(events)
             self._words.leave(events)
         if self._thoughts.streamed:
             events.append(ThinkingEnded())
+        self._tell_given(events)
         for place, last in self._last_words.items():
             if place in self._calls:
                 events += self._calls.end(place, arguments=last)
@@ -143,6 +169,10 @@ class StreamReader:
         if self._finished:
             return _NOTHING
         try:
+            if event.type is None and frame.event.startswith("response."):
+                # A server that names the event only in its frame.
+                named = {"type": frame.event, **parse_object(frame.data, "event")}
+                return self.feed(Frame(encode(named), frame.event, frame.cut))
             if event.type is None:
                 return self._untyped(frame, is_response=event.object == "response")
             rare = self._rare.get(event.type)
@@ -175,6 +205,12 @@ class StreamReader:
         match value:
             case {"type": "error"} | {"error": {}}:
                 raise provider_error(value, frame.data) from error
+            case {"object": "response"} if "type" not in value:
+                return self._other(StreamEvent(object="response"), frame)
+            case {"type": str(kind)} if (
+                kind.startswith("response.") and (tidy := tidied(value)) != value
+            ):
+                return self.feed(Frame(encode(tidy), frame.event, frame.cut))
             case {"type": str(kind)} if kind not in self._rare and not kind.endswith(_DELTAS):
                 return _NOTHING
             case _:
@@ -200,13 +236,14 @@ class StreamReader:
         self, event: StreamEvent, kind: type[TextDelta | RefusalDelta]
     ) -> Sequence[ModelEvent]:
         """Words of a part that may not be the open one."""
-        item, part, delta = event.output_index or 0, event.content_index or 0, event.delta
+        item, part, delta = self._places.of(event), event.content_index or 0, event.delta
         if self._finished or item in self._done:
             return _NOTHING
         words = self._words
         events: list[ModelEvent] = []
         self._thoughts.leave()
         if item != words.item or part != words.part:
+            self._places.note(item, event.item_id)
             words.open(item, part, events)
         if delta:
             words.refused = words.refused or kind is RefusalDelta
@@ -217,9 +254,23 @@ class StreamReader:
     def _refused(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         return self._say(event, RefusalDelta)
 
+    def _text_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        """The words of a part that had no deltas; of any other they are known."""
+        refused = event.refusal != NULL
+        text = parse(bytes(event.refusal if refused else event.text), "text")
+        place = self._places.of(event)
+        said = place == self._words.item and self._words.seen
+        if not text or said or place in self._done:
+            return _NOTHING
+        event.delta = None
+        events = self._say(event, TextDelta)
+        key = "refusal" if refused else "text"
+        self._words.last_word = {"type": "refusal" if refused else "output_text", key: text}
+        return events
+
     def _part_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         source = parse(bytes(event.part), "part")
-        if message_part(source) is None or event.output_index in self._done:
+        if message_part(source) is None or self._places.of(event) in self._done:
             return _NOTHING
         # It may be a part that had no deltas, so this can be its beginning.
         event.delta = None
@@ -229,7 +280,7 @@ class StreamReader:
 
     def _annotated(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         found = citation(parse(bytes(event.annotation), "annotation"))
-        if found is None or event.output_index in self._done:
+        if found is None or self._places.of(event) in self._done:
             return _NOTHING
         event.delta = None
         events = self._say(event, TextDelta)
@@ -237,11 +288,12 @@ class StreamReader:
         return [*events, CitationAdded(found)]
 
     def _think(self, event: StreamEvent) -> Sequence[ModelEvent]:
-        place = _place(event)
+        place = self._places.of(event)
         if self._finished or not event.delta or place in self._done:
             return _NOTHING
         events: list[ModelEvent] = []
         self._words.leave(events)
+        self._places.note(place, event.item_id)
         self._thoughts.open(place, events)
         self._thoughts.streamed.append(event.delta)
         events.append(ThinkingDelta(event.delta))
@@ -250,7 +302,7 @@ class StreamReader:
     # Items
 
     def _argue(self, event: StreamEvent) -> Sequence[ModelEvent]:
-        place = _place(event)
+        place = self._places.of(event)
         if self._finished or place in self._done or place not in self._calls:
             return _NOTHING
         return self._calls.append(place, event.delta or "")
@@ -258,23 +310,26 @@ class StreamReader:
     def _arguments_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         last = event.arguments if event.arguments is not None else event.input
         if last is not None:
-            self._last_words[_place(event)] = last
+            self._last_words[self._places.of(event)] = last
         return _NOTHING
 
     def _item_added(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         item = parse(bytes(event.item), "item")
-        place = _item_place(event, item)
+        place = self._places.added(event, item, self._done)
         again = self._begins_again(place, item)
         if again:
             self._done.discard(place)
         kind = CALLS.get(member(item, "type"))
         if kind is None or (place in self._calls and not again) or not member(item, "name"):
             return _NOTHING
+        given = member(item, "arguments" if kind is CallKind.JSON else "input")
+        if given:
+            self._given[place] = given
         return self._start(place, item, kind)
 
     def _begins_again(self, place: Hashable, item: object) -> bool:
         # A server may give one place to all items; then only their ids tell them apart.
-        names = _names(item)
+        names = names_of(item)
         return place in self._done and bool(names) and names.isdisjoint(self._done)
 
     def _start(self, place: Hashable, item: JsonObject, kind: CallKind) -> list[ModelEvent]:
@@ -294,17 +349,19 @@ class StreamReader:
         if event.item == NULL:
             return _NOTHING
         item = parse_object(bytes(event.item), "item")
-        place = _item_place(event, item)
+        place = self._places.of_item(event, item)
         if place in self._done:
             if not self._begins_again(place, item):
                 return _NOTHING
             place = (place, len(self._done))
         return self._whole_item(place, bytes(event.item), item)
 
-    def _whole_item(self, place: Hashable, raw: bytes, item: JsonObject) -> list[ModelEvent]:
+    def _whole_item(
+        self, place: Hashable, raw: bytes, item: JsonObject, *, cut: bool = False
+    ) -> list[ModelEvent]:
         """The last word on an item: what was not streamed of it, and its end."""
         self._done.add(place)
-        self._done |= _names(item)
+        self._done |= names_of(item)
         parts = decode_item(item, raw.decode(), self._origin)
         events: list[ModelEvent] = []
         if self._words.item is not None and self._words.item != place:
@@ -314,7 +371,8 @@ class StreamReader:
                 self._thoughts.end(place, item, self._origin, events)
                 return events
             case ToolCall() as call:
-                return self._end_call(place, item, call, events)
+                complete = call.complete and not (cut and item.get("status") != "completed")
+                return self._end_call(place, item, call, complete, events)
             case _:
                 self._thoughts.leave()
         match parts[0]:
@@ -330,28 +388,20 @@ class StreamReader:
         return events
 
     def _end_call(
-        self, place: Hashable, item: JsonObject, call: ToolCall, events: list[ModelEvent]
+        self,
+        place: Hashable,
+        item: JsonObject,
+        call: ToolCall,
+        complete: bool,
+        events: list[ModelEvent],
     ) -> list[ModelEvent]:
         if place not in self._calls:
             events += self._start(place, item, call.kind)
             events += self._calls.append(place, call.arguments)
         last = call.arguments or self._last_words.pop(place, None)
+        if not last:
+            self._tell_given(events)
         events += self._calls.end(
-            place, arguments=last, complete=call.complete, seal=call.seal, kept=call.kept
+            place, arguments=last, complete=complete, seal=call.seal, kept=call.kept
         )
         return events
-
-
-def _place(event: StreamEvent) -> Hashable:
-    return event.output_index if event.output_index is not None else event.item_id or 0
-
-
-def _item_place(event: StreamEvent, item: object) -> Hashable:
-    if event.output_index is not None:
-        return event.output_index
-    return event.item_id or member(item, "id") or member(item, "call_id") or 0
-
-
-def _names(item: object) -> set[Hashable]:
-    kind = member(item, "type")
-    return {(kind, member(item, key)) for key in ("id", "call_id") if member(item, key)}

@@ -10,6 +10,7 @@ from toolwire.dialects.keeping import Losses
 from toolwire.dialects.openai_responses.remembering import joined, remember, replay, words
 from toolwire.dialects.openai_responses.wire import NAME
 from toolwire.dialects.quirks import Quirks
+from toolwire.messages import Kept
 from toolwire.request import (
     AnyTool,
     FreeformTool,
@@ -19,8 +20,8 @@ from toolwire.request import (
     ToolSpec,
 )
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import JsonObject, parse_object
-from toolwire.wire.schema import Profile, convert
+from toolwire.wire.reading import JsonObject, dump, parse_object
+from toolwire.wire.schema import Profile, convert, is_strict
 
 _SYNTAXES: dict[object, Literal["lark", "regex"]] = {"lark": "lark", "regex": "regex"}
 _MODES: dict[object, Literal["auto", "required", "none"]] = {
@@ -151,8 +152,7 @@ def _fit_schema(tool: ToolSpec, body: JsonObject, path: str, losses: Losses) -> 
     # Without a word the service tries strict on its own.
     body["strict"] = False
     if tool.strict:
-        strict = convert(tool.parameters, Profile.OPENAI_STRICT, path)
-        if strict.strict and strict.schema == fitting.schema:
+        if is_strict(fitting.schema):
             body["strict"] = True
         else:
             why = "the schema would have to change: all properties required, no other ones"
@@ -199,7 +199,7 @@ def decode_choice(value: object) -> ToolChoice | None:
             written = {"type": "allowed_tools", "mode": mode, "tools": _plain_names(choice.names)}
             return replace(choice, kept=remember(source, written, ["allowed"]))
         case _:
-            return ToolChoice(kept=remember(source, {}, ["whole"]))
+            return ToolChoice(kept=Kept(dialect=NAME, fields=dump(source), form="whole"))
 
 
 def _named(value: object) -> str:

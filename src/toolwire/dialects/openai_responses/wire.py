@@ -26,6 +26,8 @@ class StreamEvent(msgspec.Struct):
     item_id: str | None = None
     arguments: str | None = None
     input: str | None = None
+    text: Raw = NULL
+    refusal: Raw = NULL
     item: Raw = NULL
     part: Raw = NULL
     annotation: Raw = NULL

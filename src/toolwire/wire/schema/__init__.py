@@ -1,6 +1,6 @@
 """JSON Schema for each vendor: what it takes, with a report of everything said weaker."""
 
-from typing import Any
+from typing import Any, cast
 
 from toolwire.request import JsonObject, Loss
 from toolwire.wire.schema.absent import drop_absent
@@ -10,7 +10,7 @@ from toolwire.wire.schema.profile import Converted, Normal, Profile, Report, pro
 from toolwire.wire.schema.root import shape_root
 from toolwire.wire.schema.strict import to_strict
 
-__all__ = ["Converted", "Loss", "Profile", "convert", "drop_absent", "profile_for"]
+__all__ = ["Converted", "Loss", "Profile", "convert", "drop_absent", "is_strict", "profile_for"]
 
 
 def convert(schema: Any, profile: Profile | str, path: str = "$") -> Converted:
@@ -32,6 +32,21 @@ def convert(schema: Any, profile: Profile | str, path: str = "$") -> Converted:
     else:
         strict = to_strict(_reachable(shaped), path, report)
     return Converted(_whole(strict or shaped), tuple(report.losses), strict is not None)
+
+
+def is_strict(schema: JsonObject) -> bool:
+    """Whether OpenAI takes the schema as strict just as it is."""
+    converted = convert(schema, Profile.OPENAI_STRICT)
+    return converted.strict and _demanding(converted.schema) == _demanding(schema)
+
+
+def _demanding(node: Any) -> Any:
+    # To require nothing may be said or left unsaid.
+    if isinstance(node, dict):
+        members = cast(JsonObject, node)
+        kept = {key: value for key, value in members.items() if (key, value) != ("required", [])}
+        return {key: _demanding(value) for key, value in kept.items()}
+    return [_demanding(one) for one in cast(list[Any], node)] if isinstance(node, list) else node
 
 
 def _whole(shaped: Normal) -> JsonObject:

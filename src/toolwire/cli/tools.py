@@ -1,0 +1,266 @@
+"""`toolwire tools`: what tools there are, and one call of one of them."""
+
+import asyncio
+import hashlib
+import os
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from toolwire import config
+from toolwire.agent import rule_file
+from toolwire.agent.approval import Policy
+from toolwire.agent.command_lists import limited
+from toolwire.agent.confirmations import (
+    Answer,
+    Approver,
+    Choice,
+    Confirmation,
+    EditDetails,
+    ExecDetails,
+    InfoDetails,
+    McpDetails,
+)
+from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
+from toolwire.agent.policy import roots, rule
+from toolwire.agent.ruling import Terms
+from toolwire.agent.scheduler import Scheduler
+from toolwire.agent.standing import ground_of
+from toolwire.cli.lines import fail
+from toolwire.cli.tables import echo_table
+from toolwire.config import Settings
+from toolwire.errors import BadInput, ToolwireError, UnknownName
+from toolwire.ids import new_id
+from toolwire.messages import Message, Text, ToolCall
+from toolwire.places import places
+from toolwire.request import JsonObject, ModelRequest
+from toolwire.tools import registry as tools
+from toolwire.tools.builtin.run_shell_command import SHELLS
+from toolwire.tools.environment import clean_environment
+from toolwire.tools.registry import Registry
+from toolwire.tools.spec import Effect, ToolContext, Workspace
+from toolwire.wire.reading import dump, parse, parse_object
+
+RULES = "policy.toml"
+
+
+@click.group("tools")
+def command() -> None:
+    """List the tools, or call one as the agent would."""
+
+
+@command.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_tools(as_json: bool) -> None:
+    """List the tools that a model is offered here, in the order they are declared."""
+    try:
+        found = asyncio.run(_registry(_settings(Path.cwd()), Path.cwd()))
+    except ToolwireError as error:
+        fail(error)
+        return
+    if as_json:
+        click.echo(dump([_described(found, name) for name in found.names]))
+        return
+    rows = ((one.name, one.effect, _first_sentence(one.description)) for one in found)
+    echo_table(("TOOL", "EFFECT", "WHAT IT DOES"), rows)
+
+
+@command.command("call")
+@click.argument("name")
+@click.argument("arguments", metavar="JSON")
+@click.option(
+    "--cwd",
+    "folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Work in this folder instead of the current one.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the parts a model would be sent.")
+@click.option("--yes", is_flag=True, help="Approve the call beforehand.")
+def call_tool(name: str, arguments: str, folder: Path | None, as_json: bool, yes: bool) -> None:
+    """Call one tool with a JSON object of arguments, as the agent would.
+
+    A call that needs approval is asked about on a terminal, or approved with --yes.
+    """
+    cwd = (folder or Path.cwd()).resolve()
+    try:
+        parse_object(arguments, "JSON")
+        settings = _settings(cwd)
+        finished, answers = asyncio.run(_called(name, arguments, cwd, settings, as_json, yes))
+    except UnknownName as error:
+        raise click.UsageError(str(error)) from error
+    except ToolwireError as error:
+        fail(error)
+        return
+    if as_json:
+        error = {"type": finished.error_type, "message": finished.result.text}
+        parts = _gemini_parts(name, arguments, finished, answers)
+        told = {"parts": parts, "display": finished.display}
+        click.echo(dump({**told, "error": None if finished.success else error}))
+    elif finished.success:
+        for part in (*finished.result.parts, *answers.parts[1:]):
+            click.echo(part.text if isinstance(part, Text) else f"[{type(part).__name__.lower()}]")
+    else:
+        click.echo(finished.result.text, err=True)
+    if not finished.success:
+        raise SystemExit(1)
+
+
+async def _called(
+    name: str, arguments: str, cwd: Path, settings: Settings, quiet: bool, yes: bool
+) -> tuple[ToolFinished, Message]:
+    found = await _registry(settings, cwd)
+    ended: list[ToolFinished] = []
+
+    async def keep(event: AgentEvent) -> None:
+        if isinstance(event, ToolFinished):
+            ended.append(event)
+        elif isinstance(event, ToolOutputText) and not quiet:
+            click.echo(event.text, err=True)
+
+    approver = _approver(yes)
+    call = ToolCall(id=new_id(), name=name, arguments=arguments, made_id=True)
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(SHELLS.aclose)
+        context = _context(settings, cwd)
+        tool = found.get(name)
+        if tool is not None and tool.effect is Effect.NETWORK and settings.default_model:
+            context = await _with_model(context, settings, opened)
+        scheduler = Scheduler(
+            found,
+            context=context,
+            policy=_policy(context, settings, headless=approver is None),
+            approver=approver,
+            emit=keep,
+            roots=roots,
+        )
+        answers = await scheduler.run([call])
+    return ended[0], answers
+
+
+async def _with_model(
+    context: ToolContext, settings: Settings, opened: AsyncExitStack
+) -> ToolContext:
+    """The context with the default model for questions beside the conversation."""
+    from toolwire.app import open_model
+    from toolwire.client.transport import HttpTransport
+
+    transport = HttpTransport()
+    opened.push_async_callback(transport.aclose)
+    model = await open_model(
+        settings.default_model, settings=settings, environ=os.environ, transport=transport
+    )
+    return msgspec.structs.replace(context, model=model.ask, model_dialect=model.provider.dialect)
+
+
+def _settings(cwd: Path) -> Settings:
+    return config.load(os.environ, cwd)
+
+
+async def _registry(settings: Settings, cwd: Path) -> Registry:
+    """Built-in, installed and discovered tools, as the allow and deny lists leave them."""
+    found = tools.builtins(settings.tools).with_tools(tools.installed())
+    discovery, call = (settings.tools.get(f"{one}_command") for one in ("discovery", "call"))
+    if isinstance(discovery, str) and isinstance(call, str):
+        from toolwire.tools.discovered import discover
+
+        environ = clean_environment(os.environ, ())
+        found = found.with_tools(await discover(discovery, call, cwd=cwd, environ=environ))
+    core, exclude = _names(settings, "core"), _names(settings, "exclude")
+    return limited(found.permitted(core, exclude), core, exclude)
+
+
+def _names(settings: Settings, key: str) -> tuple[str, ...]:
+    try:
+        return msgspec.convert(settings.tools.get(key, ()), tuple[str, ...])
+    except msgspec.ValidationError as error:
+        raise BadInput(f"tools.{key} must be a list of names: {error}") from error
+
+
+def _policy(context: ToolContext, settings: Settings, *, headless: bool) -> Policy:
+    """Rulings in the default mode, by the tool lists and the user's rule file."""
+    ground = ground_of(context.workspace, os.environ)
+    file = places(os.environ).config / RULES
+    written = rule_file.load(file.read_text("utf-8"), str(file)) if file.is_file() else ()
+    lists = rule_file.of_lists(
+        allowed=_names(settings, "allowed"), exclude=_names(settings, "exclude")
+    )
+    rules = rule_file.grounded((*written, *lists), ground)
+    terms = Terms(ground=ground, rules=rules, headless=headless)
+    return lambda call, effect, touched: rule(call, effect, touched, terms)
+
+
+def _context(settings: Settings, cwd: Path) -> ToolContext:
+    project = hashlib.sha256(str(cwd).encode()).hexdigest()
+    return ToolContext(
+        workspace=Workspace(
+            roots=(cwd,), temp=places(os.environ).cache / "projects" / project, home=Path.home()
+        ),
+        environ=clean_environment(os.environ, ()),
+        settings=settings.tools,
+    )
+
+
+def _described(found: Registry, name: str) -> JsonObject:
+    tool = found.need(name)
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "effect": tool.effect,
+        "aliases": list(tool.aliases),
+        "parameters": tool.parameters,
+    }
+
+
+def _first_sentence(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    sentence, stop, _ = line.partition(". ")
+    return sentence + stop.strip()
+
+
+def _approver(yes: bool) -> Approver | None:
+    """A yes given beforehand, the person at the terminal, or nobody."""
+
+    async def agree(question: Confirmation) -> Answer:
+        del question
+        return Answer(choice=Choice.ONCE)
+
+    async def ask(question: Confirmation) -> Answer:
+        click.echo(_shown(question), err=True)
+        said = await asyncio.to_thread(
+            click.confirm, f"{question.title}: run it?", default=False, err=True
+        )
+        return Answer(choice=Choice.ONCE if said else Choice.CANCEL)
+
+    if yes:
+        return agree
+    return ask if sys.stdin.isatty() else None
+
+
+def _shown(question: Confirmation) -> str:
+    match question.details:
+        case EditDetails():
+            return question.details.diff
+        case ExecDetails():
+            return f"$ {question.details.command}"
+        case McpDetails():
+            return f"{question.details.server}: {question.details.arguments}"
+        case InfoDetails():
+            return question.details.prompt
+
+
+def _gemini_parts(name: str, arguments: str, finished: ToolFinished, answers: Message) -> list[Any]:
+    """The parts of the user content that answers this call, as Gemini is sent them."""
+    from toolwire import dialects
+
+    call = ToolCall(id=finished.call_id, name=name, arguments=arguments, made_id=True)
+    messages = (
+        Message(role="user", parts=(Text(name),)),
+        Message(role="assistant", parts=(call,)),
+        answers,
+    )
+    encoded = dialects.get("gemini").encode_request(ModelRequest(model="", messages=messages))
+    return parse(encoded.http.body, "request")["contents"][-1]["parts"]
