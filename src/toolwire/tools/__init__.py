@@ -1,0 +1,1 @@
+"""Tools: typed functions with a declared effect."""

@@ -1,0 +1,93 @@
+"""`background`: list, read and stop what shell commands left running."""
+
+import asyncio
+from typing import Annotated, Literal
+
+import msgspec
+
+from toolwire.request import JsonObject
+from toolwire.tools.builtin.run_shell_command import SHELLS, plain_text
+from toolwire.tools.processes import Shell
+from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spool import Spool, decoded_tail
+from toolwire.tools.typed import tool, words
+
+LINES = 200
+_CHARACTERS = 40_000
+
+
+class Background(msgspec.Struct, frozen=True):
+    action: Annotated[Literal["list", "read", "stop"], msgspec.Meta(description="What to do.")]
+    pgid: Annotated[
+        int,
+        msgspec.Meta(
+            description="Process Group PGID that run_shell_command returned; for read and stop."
+        ),
+    ] = 0
+    lines: Annotated[int, msgspec.Meta(ge=1, description="How many of the last lines to read.")] = (
+        LINES
+    )
+
+
+def _check(arguments: JsonObject, context: ToolContext) -> str:
+    del context
+    if arguments.get("action") != "list" and not arguments.get("pgid"):
+        return f'"pgid" is needed to {arguments.get("action")}; {_known()}'
+    return ""
+
+
+def _known() -> str:
+    running = SHELLS.running()
+    if not running:
+        return "no background shell is running"
+    return f"running: {', '.join(map(str, running))}"
+
+
+# It reaches only what an allowed run_shell_command started, hence no more than reading.
+@tool("background", Effect.READ, words("background"), title="Background", check=_check)
+async def background(args: Background, context: ToolContext) -> ToolOutput:
+    """List, read or stop."""
+    complaint = _check(msgspec.to_builtins(args), context)
+    if complaint:
+        raise ToolFailed(complaint, type="invalid_tool_params")
+    if args.action == "list":
+        return await _list()
+    found = SHELLS.get(args.pgid)
+    if found is None:
+        raise ToolFailed(f"no background shell has PGID {args.pgid}; {_known()}")
+    shell, said = found
+    if args.action == "stop":
+        ended_before = not shell.running
+        await shell.end()
+        state = "had already ended" if ended_before else "was stopped with all it started"
+    else:
+        state = "is running" if shell.running else "has ended"
+    return ToolOutput(text=await asyncio.to_thread(_said, shell, said, state, args.lines))
+
+
+async def _list() -> ToolOutput:
+    running = SHELLS.running()
+    if not running:
+        return ToolOutput(text="No background shells are running.")
+    lines = [
+        f"- [PGID {pid}] PIDs {', '.join(map(str, members))}: `{shell.command}`"
+        for pid, (shell, _) in running.items()
+        if (members := await asyncio.to_thread(shell.members))
+    ]
+    return ToolOutput(text="\n".join(lines) or "No background shells are running.")
+
+
+def _said(shell: Shell, said: Spool, state: str, lines: int) -> str:
+    text = decoded_tail(said.head if said.whole else said.tail)
+    text = plain_text(text).rstrip("\n")
+    found = text.split("\n")
+    shown = "\n".join(found[-lines:])[-_CHARACTERS:]
+    heading = f"Background shell {shell.pid} (`{shell.command}`) {state}.\n"
+    if len(shown) == len(text) and said.whole:
+        return f"{heading}Output since its call returned: {shown or '(empty)'}"
+    said.save()
+    kept = "" if said.unsaved else f" The full output is in: {said.file}"
+    return f"{heading}Last output since its call returned.{kept}\n{shown}"
+
+
+TOOL = background

@@ -1,0 +1,331 @@
+"""`run_shell_command`: one command in bash, with what it printed and what it left running."""
+
+import asyncio
+import errno
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from toolwire.request import JsonObject
+from toolwire.tools.processes import Ended, Limits, Shell, Shells
+from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
+from toolwire.tools.typed import tool, words
+
+OUTPUT_CHARACTERS = 400_000
+SHELLS = Shells()
+"""What commands of this process left running; it ends with the process at the latest."""
+
+_EMPTY = "Command cannot be empty."
+_MARKER = "\n... [CONTENT TRUNCATED] ...\n"
+_UNSAVED = "\n[Note: Could not save full output to file]"
+_CANCELLED = "Command was cancelled by user before it could complete."
+_LATER_MEMORY = 256 * 1024
+_SNIFFED = 4096
+_AT_ONCE = 1 << 16
+_LIVE_BINARY = "[Binary output detected. Halting stream...]"
+# What JavaScript's trim() takes away.
+_WHITE = "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+_AFTER_ESCAPE = re.compile(
+    r"\][^\x07\x9c]*[\x07\x9c]"  # titles, links
+    r"|\[[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|[()#][0-9A-Za-z]"  # character sets
+    r"|[0-9=>A-PR-TZcf-nq-uy]"  # short ones
+)
+_SHORT_START = re.compile(r"\x9b[0-?]*[ -/]*[@-~]")
+
+
+# Neither docstring nor plain defaults: both would show in the schema, which has to be gemini-cli's.
+class RunShellCommand(msgspec.Struct, frozen=True):
+    command: Annotated[
+        str, msgspec.Meta(description="Exact bash command to execute as `bash -c <command>`")
+    ]
+    description: Annotated[
+        str | msgspec.UnsetType,
+        msgspec.Meta(
+            description="Brief description of the command for the user. Be specific and concise. "
+            "Ideally a single sentence. Can be up to 3 sentences for clarity. No line breaks."
+        ),
+    ] = msgspec.UNSET
+    directory: Annotated[
+        str | msgspec.UnsetType,
+        msgspec.Meta(
+            description="(OPTIONAL) Directory to run the command in, if not the project root "
+            "directory. Must be relative to the project root directory and must already exist."
+        ),
+    ] = msgspec.UNSET
+
+
+class _Text:
+    """A text of which only the start and the end may be at hand."""
+
+    def __init__(self) -> None:
+        self.start = ""
+        self.end = ""
+        self.whole = True
+
+    def add(self, text: str) -> None:
+        self.end += text
+        if self.whole:
+            self.start = self.end
+
+    def gap(self) -> None:
+        self.whole = False
+        self.end = ""
+
+
+def _check(arguments: JsonObject, context: ToolContext) -> str:
+    command, directory = str(arguments["command"]), str(arguments.get("directory") or "")
+    if not command.strip():
+        return _EMPTY
+    if "\0" in command:
+        return "Command cannot contain a NUL character."
+    if not directory:
+        return ""
+    if Path(directory).is_absolute():
+        return "Directory cannot be absolute. Please refer to workspace directories by their name."
+    named = [root for root in context.workspace.roots if root.name == directory]
+    if not named:
+        return f"Directory '{directory}' is not a registered workspace directory."
+    if len(named) > 1:
+        return (
+            f"Directory name '{directory}' is ambiguous as it matches multiple workspace "
+            "directories."
+        )
+    return ""
+
+
+def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
+    return (context.workspace.roots[0] / str(arguments.get("directory") or ""),)
+
+
+def limits_of(settings: Mapping[str, object]) -> Limits:
+    """`shell_seconds` and `shell_idle_seconds` among the tools' settings; zero is no limit."""
+    usual = Limits()
+    return Limits(
+        wall=_number(settings, "shell_seconds", usual.wall),
+        idle=_number(settings, "shell_idle_seconds", usual.idle),
+    )
+
+
+def _number(settings: Mapping[str, object], name: str, usual: float) -> float:
+    value = settings.get(name)
+    return value if isinstance(value, int | float) and value >= 0 else usual
+
+
+@tool(
+    "run_shell_command",
+    Effect.EXECUTE,
+    words("run_shell_command"),
+    title="Shell",
+    check=_check,
+    touches=_touches,
+)
+async def run_shell_command(args: RunShellCommand, context: ToolContext) -> ToolOutput:
+    """Run the command; leave its background running, and nothing else."""
+    complaint = _check(msgspec.to_builtins(args), context)
+    if complaint:
+        raise ToolFailed(complaint, type="invalid_tool_params")
+    most = int(_number(context.settings, "output_characters", OUTPUT_CHARACTERS))
+    name = re.sub(r"[^\w.-]", "_", Path(context.call_id or "shell").name).lstrip(".") or "shell"
+    file = context.workspace.temp / f"{name}.output"
+    out, err = Spool(4 * most, file), Spool(4 * most, file.with_suffix(".stderr"))
+    if file.exists():  # an old one: to free a large file takes long
+        await asyncio.to_thread(file.unlink, missing_ok=True)
+    shell = _start(args, context, out, err)
+    finished = False
+    try:
+        ended = await shell.finish(limits_of(context.settings), _screen(context, out))
+        finished = True
+    except asyncio.CancelledError as error:
+        await shell.end()
+        error.add_note(await _cancelled(out, err, most))
+        raise
+    finally:
+        if not finished:
+            await shell.end()
+        elif shell.running:
+            SHELLS.keep(shell, Spool(_LATER_MEMORY, file.with_suffix(".background")))
+    if ended.problem.startswith("spawn "):
+        raise ToolFailed(ended.problem, type="shell_execute_error")
+    return await _told(args, context, shell, ended, (out, err), most)
+
+
+def _start(args: RunShellCommand, context: ToolContext, out: Spool, err: Spool) -> Shell:
+    environ = {**context.environ, "GEMINI_CLI": "1", "TERM": "xterm-256color", "PAGER": "cat"}
+    directory = context.workspace.roots[0] / (args.directory or "")
+    command = args.command.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        return Shell(command, directory=directory, environ=environ, out=out, err=err)
+    except OSError as error:
+        reason = errno.errorcode.get(error.errno or 0, "EIO")
+        text = f"spawn bash {reason}"
+        if reason == "ENOENT" and not directory.is_dir():
+            text += (
+                f"\nThere is no directory {directory}; leave `directory` out to run in the root."
+            )
+        elif reason == "E2BIG":
+            text += "\nThe command is too long; write it to a file and run that."
+        raise ToolFailed(text, type="shell_execute_error") from error
+
+
+def _screen(context: ToolContext, out: Spool) -> Callable[[str], None]:
+    def live(text: str) -> None:
+        binary = b"\0" in out.head[:_SNIFFED]
+        context.emit(_LIVE_BINARY if binary else plain_text(text))
+
+    return live
+
+
+def plain_text(text: str) -> str:
+    """The text without terminal escapes."""
+    if "\x9b" in text:
+        text = _SHORT_START.sub("", text)
+    if "\x1b" not in text:
+        return text
+    first, *rest = text.split("\x1b")
+    pieces = [first]
+    titled = False
+    for piece in rest:
+        if titled and piece.startswith("\\"):
+            pieces[-1] = piece[1:]
+            titled = False
+            continue
+        found = _AFTER_ESCAPE.match(piece)
+        titled = not found and piece.startswith("]")
+        pieces.append(piece[found.end() :] if found else f"\x1b{piece}")
+    return "".join(pieces)
+
+
+def _first(data: bytes, enough: int) -> str:
+    """At least that many characters from the start, if there are; mostly no more is decoded."""
+    text = plain_text(decoded_head(data[: enough + enough // 4]))
+    return text if len(text) >= enough else plain_text(decoded_head(data))
+
+
+def _last(data: bytes, enough: int) -> str:
+    text = plain_text(decoded_tail(data[-(enough + enough // 4) :]))
+    return text if len(text) >= enough else plain_text(decoded_tail(data))
+
+
+def _output(out: Spool, err: Spool, most: int) -> _Text:
+    """What both streams said, standard output first, as far as memory holds it."""
+    text = _Text()
+    for spool in (out, err):
+        if spool.total and text.end and not text.end.endswith("\n"):
+            text.add("\n")
+        if spool.whole:
+            text.add(plain_text(decoded_head(spool.head, whole=True)))
+        else:
+            text.add(_first(spool.head, most // 5))
+            text.gap()
+            text.add(_last(spool.tail, most - most // 5))
+    text.end = text.end.rstrip(_WHITE)
+    text.start = text.start.lstrip(_WHITE)
+    if text.whole:
+        text.start = text.end = text.end.lstrip(_WHITE)
+    return text
+
+
+async def _gathered(out: Spool, err: Spool, most: int) -> _Text:
+    if out.total + err.total < _AT_ONCE:
+        return _output(out, err, most)
+    return await asyncio.to_thread(_output, out, err, most)
+
+
+async def _cancelled(out: Spool, err: Spool, most: int) -> str:
+    said = await _gathered(out, err, most)
+    text = said.end if said.whole else said.start + _MARKER + said.end
+    if text:
+        return f"{_CANCELLED} Below is the output before it was cancelled:\n{text}"
+    return f"{_CANCELLED} There was no output before it was cancelled."
+
+
+async def _told(
+    args: RunShellCommand,
+    context: ToolContext,
+    shell: Shell,
+    ended: Ended,
+    spools: tuple[Spool, Spool],
+    most: int,
+) -> ToolOutput:
+    said = await _gathered(*spools, most)
+    shown = said.end or "(empty)" if said.whole else said.end
+    text = _Text()
+    text.add(f"Command: {args.command}\nDirectory: {args.directory or '(root)'}\nOutput: ")
+    if said.whole:
+        text.add(shown)
+    else:
+        text.add(said.start)
+        text.gap()
+        text.add(said.end)
+    text.add(f"\n{_facts(shell, ended)}")
+    display = (said.end if said.whole else f"{said.start[:2000]}{_MARKER}{said.end[-8000:]}") or (
+        _fate(ended)
+    )
+    if text.whole and len(text.end) <= most:
+        return ToolOutput(text=text.end, display=display)
+    lines = int(_number(context.settings, "output_lines", 0))
+    await asyncio.to_thread(_save, *spools)
+    return ToolOutput(text=_cut(text, most, lines, spools[0]), display=display)
+
+
+def _facts(shell: Shell, ended: Ended) -> str:
+    background = ", ".join(map(str, ended.background))
+    return "\n".join(
+        (
+            f"Error: {ended.problem or '(none)'}",
+            f"Exit Code: {'(none)' if ended.exit_code is None else ended.exit_code}",
+            f"Signal: {ended.signal or '(none)'}",
+            f"Background PIDs: {background or '(none)'}",
+            f"Process Group PGID: {shell.pid or '(none)'}",
+        )
+    )
+
+
+def _fate(ended: Ended) -> str:
+    if ended.problem:
+        return f"Command failed: {ended.problem}"
+    if ended.signal:
+        return f"Command terminated by signal: {ended.signal}"
+    return f"Command exited with code: {ended.exit_code}" if ended.exit_code else ""
+
+
+def _save(out: Spool, err: Spool) -> None:
+    out.save()
+    out.append_file(err)
+
+
+def _cut(text: _Text, most: int, lines: int, saved: Spool) -> str:
+    """The first fifth and the last four fifths, and where the whole is."""
+    if lines:
+        start, end = _wrapped(text.start, text, lines), _wrapped(text.end, text, lines)
+        kept = "\n".join(start[: lines // 5]), "\n".join(end[-(lines - lines // 5) :])
+    else:
+        kept = text.start[: most // 5], text.end[-(most - most // 5) :]
+    shown = _MARKER.join(kept)
+    if not saved.file.exists():
+        return shown + _UNSAVED
+    what = "The full output has been"
+    if saved.unsaved:
+        what = f"The first {FILE_LIMIT:,} bytes of the output, not the whole, have been"
+    heading = words("run_shell_command.cut").replace("{what}", what)
+    return heading.replace("{file}", str(saved.file)) + shown
+
+
+def _wrapped(part: str, text: _Text, lines: int) -> list[str]:
+    """Lines of a part; a text of few long lines is cut every 120 characters."""
+    found = part.split("\n")
+    if not text.whole or len(found) > lines:
+        return found
+    return [
+        line[start : start + 120] for line in found for start in range(0, max(len(line), 1), 120)
+    ]
+
+
+TOOL = run_shell_command

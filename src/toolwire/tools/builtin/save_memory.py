@@ -1,0 +1,94 @@
+"""`save_memory`: a fact kept for every later session."""
+
+import asyncio
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from toolwire.request import JsonObject
+from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.typed import tool, words
+from toolwire.wire.reading import dump
+
+HEADER = "## Gemini Added Memories"
+_FILE = Path(".gemini") / "GEMINI.md"
+_EMPTY = 'Parameter "fact" must be a non-empty string.'
+
+
+class SaveMemory(msgspec.Struct, frozen=True):
+    """Arguments of `save_memory`."""
+
+    fact: Annotated[
+        str,
+        msgspec.Meta(
+            description="The specific fact or piece of information to remember. "
+            "Should be a clear, self-contained statement."
+        ),
+    ]
+
+
+def memory_file(context: ToolContext) -> Path:
+    """Where facts are kept; `memory_file` among the tools' settings names another file."""
+    chosen = context.settings.get("memory_file")
+    return context.workspace.home / (chosen if isinstance(chosen, str) and chosen else _FILE)
+
+
+def _check(arguments: JsonObject, context: ToolContext) -> str:
+    del context
+    return "" if str(arguments.get("fact", "")).strip() else _EMPTY
+
+
+# The model does not choose the file, so there is no place for the policy to rule on.
+@tool("save_memory", Effect.OTHER, words("save_memory"), title="SaveMemory", check=_check)
+async def save_memory(args: SaveMemory, context: ToolContext) -> ToolOutput:
+    """Write the fact below its heading."""
+    if not args.fact.strip():
+        raise ToolFailed(_EMPTY, type="invalid_tool_params")
+    try:
+        await asyncio.to_thread(_keep, memory_file(context), args.fact)
+    except OSError as error:
+        answer = {"success": False, "error": f"Failed to save memory. Detail: {error.strerror}"}
+        raise ToolFailed(dump(answer), type="memory_tool_execution_error") from error
+    said = f'Okay, I\'ve remembered that: "{args.fact}"'
+    return ToolOutput(text=dump({"success": True, "message": said}), display=said)
+
+
+def _keep(file: Path, fact: str) -> None:
+    """Put the longer text in place in one step; a link keeps pointing where it points."""
+    target = file.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    old = target.read_bytes() if target.exists() else b""
+    mode = target.stat().st_mode if target.exists() else None
+    new = with_fact(old.decode("utf-8", "surrogateescape"), fact)
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as written:
+            written.write(new.encode("utf-8", "surrogateescape"))
+        if mode is not None:
+            Path(temporary).chmod(mode)
+        Path(temporary).replace(target)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def with_fact(text: str, fact: str) -> str:
+    """The file's text with one more fact at the end of its section."""
+    bare = re.sub(r"^-[-\s]*", "", fact.strip()).strip()
+    line = f"- {bare}"
+    start = text.find(HEADER)
+    if start < 0:
+        gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
+        return f"{text}{gap}{HEADER}\n{line}\n"
+    body = start + len(HEADER)
+    end = text.find("\n## ", body)
+    end = len(text) if end < 0 else end
+    section = f"{text[body:end].rstrip()}\n{line}"
+    return f"{text[:body].rstrip()}{section}\n{text[end:]}".rstrip() + "\n"
+
+
+TOOL = save_memory

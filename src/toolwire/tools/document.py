@@ -1,0 +1,87 @@
+"""The page about the tools, made from the tools: `python -m toolwire.tools.document`."""
+
+import sys
+from typing import Any, cast
+
+from toolwire.request import JsonObject
+from toolwire.tools.registry import ADDED, Registry, builtins
+from toolwire.tools.spec import Tool
+
+_HEAD = """# Tools
+
+Made by `python -m toolwire.tools.document > docs/tools.md`; do not edit by hand.
+
+The first tools below are those of gemini-cli, with its names, parameters and result texts; the
+rest are toolwire's own. `toolwire tools list` shows what is offered here and now, and
+`toolwire tools call NAME JSON` runs one. The policy rules on a tool's *effect*.
+"""
+_OWN = """## Tools of your own
+
+- **In Python**: a function of a typed struct, made a tool by `toolwire.tools.typed.tool`, and named
+  by an entry point of the group `toolwire.tools` (one tool, or a list of them).
+- **In any language**: in your own `config.toml`, `discovery_command` under `[tools]` prints a JSON
+  list of declarations, and `call_command` is run with the tool's name, the arguments as JSON on
+  standard input.
+- **Lists** under `[tools]`: `core` names all tools that are offered, `exclude` those that are not,
+  `allowed` those that need no approval. An entry is a name, or `run_shell_command(git status)` for
+  commands that begin so. A project's `.toolwire/config.toml` may only exclude.
+"""
+
+
+def page(registry: Registry) -> str:
+    """The whole page."""
+    parts = [_HEAD, _table(registry), *(_section(tool) for tool in registry), _OWN]
+    return "\n".join(parts)
+
+
+def _table(registry: Registry) -> str:
+    rows = (
+        f"| [`{one.name}`](#{one.name}) | {one.effect} | {_first_sentence(one.description)} |"
+        for one in registry
+    )
+    return "\n".join(("| tool | effect | what it does |", "|---|---|---|", *rows, ""))
+
+
+def _first_sentence(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    sentence, stop, _ = line.partition(". ")
+    return _cell(sentence + stop.strip())
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _section(tool: Tool) -> str:
+    own = " Toolwire's own." if tool.name in ADDED else ""
+    also = (
+        f" Also called {', '.join(f'`{name}`' for name in tool.aliases)}." if tool.aliases else ""
+    )
+    lines = [f"## {tool.name}", f"Effect: {tool.effect}.{own}{also}", "", *_parameters(tool), ""]
+    return "\n".join(lines)
+
+
+def _parameters(tool: Tool) -> list[str]:
+    properties = cast(dict[str, JsonObject], tool.parameters.get("properties", {}))
+    required = cast(list[str], tool.parameters.get("required", []))
+    if not properties:
+        return ["It takes no arguments."]
+    rows = [
+        f"| `{name}`{' *' if name in required else ''} | {_type(schema)} | "
+        f"{_cell(str(schema.get('description', '')))} |"
+        for name, schema in properties.items()
+    ]
+    return ["| argument (* required) | type | meaning |", "|---|---|---|", *rows]
+
+
+def _type(schema: JsonObject) -> str:
+    kind: Any = schema.get("type", "object" if "$ref" in schema else "any")
+    if "enum" in schema:
+        return " \\| ".join(f"`{value}`" for value in schema["enum"])
+    if kind == "array":
+        return f"list of {_type(schema.get('items', {}))}"
+    return str(kind)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(builtins()))

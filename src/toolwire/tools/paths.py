@@ -1,0 +1,239 @@
+"""Where tools may work: the workspace, opened so that no link leads out of it."""
+
+import errno
+import os
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from toolwire.places import places
+from toolwire.tools.spec import ToolFailed, Workspace
+
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    # A named pipe would keep us waiting for somebody who writes.
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_LONGEST = 4096
+_STEPS = os.open in os.supports_dir_fd
+
+_GIT = ".git"
+_OWN_FOLDERS = frozenset({".toolwire", ".gemini"})
+_SECRET_NAMES = frozenset(
+    {
+        ".env",
+        ".envrc",
+        ".netrc",
+        ".npmrc",
+        ".pypirc",
+        ".pgpass",
+        ".git-credentials",
+        ".htpasswd",
+        "credentials.json",
+        "oauth_creds.json",
+        "mcp-oauth-tokens.json",
+        "application_default_credentials.json",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+    }
+)
+_SECRET_ENDS = (".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx")
+_SAMPLE_ENDS = (".example", ".sample", ".template", ".dist")
+_HOME_SECRETS = (
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".password-store",
+    ".config/gh",
+    ".config/gcloud",
+)
+_HOME_STARTUP = (
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".profile",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".gitconfig",
+    ".config/git",
+    ".config/fish",
+    ".config/autostart",
+    ".config/systemd",
+)
+
+
+def named(workspace: Workspace) -> str:
+    """The workspace's directories as messages name them."""
+    return ", ".join(str(root) for root in workspace.roots)
+
+
+def real(path: str | Path) -> Path | None:
+    """The path with every link followed, as far as it exists; None if it cannot be one."""
+    try:
+        # A path too long for the system is one whose links nobody can follow.
+        if len(os.fsencode(path)) >= _LONGEST:
+            return None
+        found = os.path.realpath(path)
+        os.stat(path)  # noqa: PTH116 - only its error is wanted
+    except (ValueError, UnicodeError):
+        return None
+    except OSError as error:
+        return None if error.errno == errno.ELOOP else _as_far_as_it_exists(path)
+    return Path(found)
+
+
+def _as_far_as_it_exists(path: str | Path) -> Path | None:
+    try:
+        return Path(os.path.realpath(path))
+    except OSError:
+        # It changed under our eyes.
+        return None
+
+
+def locate(path: str | Path, workspace: Workspace, *, temp: bool = False) -> Path | None:
+    """The real path if it lies in the workspace (or in the project's temp directory), else None."""
+    found = real(path)
+    return found if found is not None and _root_of(found, workspace, temp=temp) else None
+
+
+def _root_of(path: Path, workspace: Workspace, *, temp: bool) -> Path | None:
+    roots = (*workspace.roots, workspace.temp) if temp else workspace.roots
+    for root in roots:
+        base = real(root)
+        if base is not None and path.is_relative_to(base):
+            return base
+    return None
+
+
+def shown(path: str | Path, workspace: Workspace) -> str:
+    """The path as people see it: from the working directory."""
+    return os.path.relpath(path, workspace.roots[0])
+
+
+def open_file(path: Path, workspace: Workspace, *, temp: bool = False) -> int:
+    """A descriptor for reading a regular file at a path from `locate`.
+
+    The path has no links; one that appears since is a race, and is refused.
+    """
+    with parent(path, workspace, temp=temp) as (folder, name):
+        found = _step(path, name, os.O_RDONLY | _FILE, folder)
+    try:
+        kind = os.fstat(found).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            raise ToolFailed(f"Path is not a regular file: {path}", type="not_a_file")
+    except BaseException:
+        os.close(found)
+        raise
+    return found
+
+
+def open_folder(path: Path, workspace: Workspace) -> int:
+    """A descriptor of a directory at a path from `locate`."""
+    if _root_of(path, workspace, temp=False) == path:
+        return os.open(path, _FOLDER)
+    with parent(path, workspace) as (folder, name):
+        return _step(path, name, _FOLDER | _FILE, folder)
+
+
+@contextmanager
+def parent(
+    path: Path, workspace: Workspace, *, temp: bool = False, create: bool = False
+) -> Generator[tuple[int | None, str]]:
+    """The directory that holds the path, opened step by step from its root, and the last name.
+
+    Where the system knows no such steps, None and the whole path.
+    """
+    root = _root_of(path, workspace, temp=temp)
+    if path == root:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if root is None:
+        raise ToolFailed(f"not a file of the workspace: {path}", type="path_not_in_workspace")
+    if not _STEPS:
+        if create:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield None, str(path)
+        return
+    *folders, name = path.relative_to(root).parts
+    held = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            if create:
+                _make(folder, held)
+            below = _step(path, folder, _FOLDER | getattr(os, "O_NOFOLLOW", 0), held)
+            os.close(held)
+            held = below
+        yield held, name
+    finally:
+        os.close(held)
+
+
+def _make(name: str, folder: int) -> None:
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        return
+
+
+def _step(path: Path, name: str, flags: int, folder: int | None) -> int:
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK) and _is_link(name, folder):
+            raise ToolFailed(
+                f"a link appeared on the way to {path} while it was opened; nothing was done",
+                type="path_not_in_workspace",
+            ) from error
+        if error.errno == errno.ENXIO:
+            raise ToolFailed(f"Path is not a regular file: {path}", type="not_a_file") from error
+        raise
+
+
+def _is_link(name: str, folder: int | None) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def protected(path: str | Path, workspace: Workspace, environ: Mapping[str, str] = {}) -> str:
+    """Why a file wants a ruling of its own, in a few words; empty if it does not."""
+    given = Path(os.path.abspath(os.path.join(workspace.roots[0], path)))  # noqa: PTH100, PTH118
+    found = real(given)
+    return _why(given, workspace, environ) or (
+        _why(found, workspace, environ) if found and found != given else ""
+    )
+
+
+def _why(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str:
+    # Some file systems take any case for the same name.
+    parts = [part.lower() for part in path.parts]
+    name = parts[-1] if parts else ""
+    if _GIT in parts:
+        return "git's own files"
+    if not _OWN_FOLDERS.isdisjoint(parts) and not path.is_relative_to(workspace.temp):
+        return "configuration of the agent"
+    own = places(environ)
+    if any(path.is_relative_to(place) for place in (own.config, own.credentials)):
+        return "configuration of the agent"
+    if name in _SECRET_NAMES or name.endswith(_SECRET_ENDS):
+        return "credentials"
+    if name.startswith(".env.") and not name.endswith(_SAMPLE_ENDS):
+        return "credentials"
+    if any(path.is_relative_to(workspace.home / place) for place in _HOME_SECRETS):
+        return "credentials"
+    if any(path.is_relative_to(workspace.home / place) for place in _HOME_STARTUP):
+        return "files that a shell or a desktop runs"
+    return ""

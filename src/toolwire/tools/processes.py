@@ -1,0 +1,381 @@
+"""Commands in a shell: started apart, read in bounded memory, and never left behind."""
+
+import asyncio
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+import termios
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from toolwire.tools import keeper
+from toolwire.tools.environment import clean_environment as clean_environment
+from toolwire.tools.spool import Spool
+
+_READ = 1 << 16
+_PIPE = 1 << 20
+_LIVE = 1 << 14
+_ANSWER_WITHIN = keeper.MANNERS + keeper.PATIENCE + 1.0
+_MARK = "TOOLWIRE_COMMAND"
+_REMEMBERED = 16
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a command may take, in seconds; zero is no limit."""
+
+    wall: float = 3600.0
+    idle: float = 300.0
+    """Without any output."""
+    live: float = 1.0
+    """Between two pieces of live output."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a shell ended, and what it left running."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    background: tuple[int, ...] = ()
+    problem: str = ""
+    """Why it was stopped; empty if it ended by itself."""
+
+
+class Shell:
+    """One command and everything it started; use it in the event loop that started it."""
+
+    def __init__(
+        self, command: str, *, directory: Path, environ: Mapping[str, str], out: Spool, err: Spool
+    ) -> None:
+        """Start it. Raises OSError if that cannot be done, with the system's reason."""
+        self.command = command
+        self.pid = 0
+        """Of the shell, which leads the process group of that number; zero if none came up."""
+        self._loop = asyncio.get_running_loop()
+        self._mark = f"{os.getpid()}-{os.urandom(8).hex()}"
+        self._ended: asyncio.Future[Ended] = self._loop.create_future()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._heard = bytearray()
+        self._live = bytearray()
+        self._said = self._loop.time()
+        self._channel, theirs = socket.socketpair()
+        readers: list[int] = []
+        writers: list[int] = []
+        try:
+            for _ in range(2):
+                reading, writing = os.pipe()
+                readers.append(reading)
+                writers.append(writing)
+                _widen(reading)
+            self._process = _start(
+                command, directory, {**environ, _MARK: self._mark}, theirs.fileno(), writers
+            )
+        except BaseException:
+            self._channel.close()
+            _close(readers)
+            raise
+        finally:
+            theirs.close()
+            _close(writers)
+        self._pipes = dict(zip(readers, (out, err), strict=True))
+        self._listen()
+
+    @property
+    def running(self) -> bool:
+        """Something of the command is still alive, and can still be reached."""
+        return not self._gone.done() and not self._loop.is_closed()
+
+    @property
+    def stranded(self) -> bool:
+        """Its event loop was closed: nobody reads for it any more."""
+        return not self._gone.done() and self._loop.is_closed()
+
+    async def finish(self, limits: Limits, live: Callable[[str], None]) -> Ended:
+        """Wait for the shell itself; what it left in the background runs on.
+
+        A command over its limits is ended with everything it started.
+        """
+        begun = shown = self._loop.time()
+        while not self._ended.done():
+            now = self._loop.time()
+            problem = _over(limits, now - begun, now - self._said)
+            if problem:
+                await self.end()
+                return msgspec.structs.replace(self._result(), problem=problem)
+            if self._live and now - shown >= limits.live:
+                live(self._live.decode("utf-8", "replace"))
+                self._live.clear()
+                shown = now
+            self._wake_keeper()
+            await asyncio.wait({self._ended}, timeout=_nap(limits, now - begun, now - self._said))
+        self._live.clear()
+        return self._result()
+
+    async def end(self) -> None:
+        """End everything the command started: asked first, then forced."""
+        if not self.running:
+            return
+        self._wake_keeper()
+        try:
+            self._channel.send(b"k")
+        except OSError:
+            self._lost()
+        await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
+        if not self._gone.done():
+            self._process.kill()
+            await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
+
+    def keep_reading(self, later: Spool) -> None:
+        """Take what the background says from now on into another spool."""
+        for reading in self._pipes:
+            self._pipes[reading] = later
+
+    def members(self) -> tuple[int, ...]:
+        """Everything of the command that is alive now."""
+        return tuple(keeper.below(self._process.pid)) if self.running else ()
+
+    def abandon(self) -> None:
+        """Let go without waiting: the keeper sees it and ends what is left."""
+        self._channel.close()
+        _close(list(self._pipes))
+        self._pipes.clear()
+
+    def _result(self) -> Ended:
+        return self._ended.result() if self._ended.done() else Ended()
+
+    def _listen(self) -> None:
+        self._channel.setblocking(False)
+        self._loop.add_reader(self._channel, self._hear)
+        for reading in self._pipes:
+            os.set_blocking(reading, False)
+            self._loop.add_reader(reading, self._read, reading)
+
+    def _read(self, reading: int, most: int = _READ) -> int:
+        try:
+            data = os.read(reading, most)
+        except BlockingIOError:
+            return 0
+        if not data:
+            self._shut(reading)
+            return 0
+        self._pipes[reading].add(data)
+        self._said = self._loop.time()
+        if not self._ended.done():
+            self._live += data[-_LIVE:]
+            del self._live[:-_LIVE]
+        return len(data)
+
+    def _shut(self, reading: int) -> None:
+        self._loop.remove_reader(reading)
+        os.close(reading)
+        del self._pipes[reading]
+
+    def _read_what_is_there(self) -> None:
+        """What was written before now; a child that goes on writing cannot hold us."""
+        for reading in tuple(self._pipes):
+            waiting = int.from_bytes(
+                fcntl.ioctl(reading, termios.FIONREAD, bytes(4)), sys.byteorder
+            )
+            while waiting > 0:
+                got = self._read(reading, waiting)
+                if not got:
+                    break
+                waiting -= got
+
+    def _hear(self) -> None:
+        try:
+            data = self._channel.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        self._heard += data
+        *lines, rest = bytes(self._heard).split(b"\n")
+        self._heard[:] = rest
+        for line in lines:
+            self._told(line.decode())
+
+    def _told(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "started":
+            self.pid = int(rest)
+        elif word == "failed":
+            self._finish(Ended(problem=f"spawn bash {_error_name(int(rest))}"))
+        elif word == "exited":
+            status, _, left = rest.partition(" ")
+            pids = tuple(int(pid) for pid in left.split(",") if pid)
+            self._finish(_from_status(status, pids))
+
+    def _finish(self, ended: Ended) -> None:
+        if not self._ended.done():
+            self._read_what_is_there()
+            self._ended.set_result(ended)
+
+    def _lost(self) -> None:
+        """The keeper is gone: after its work, or because somebody killed it."""
+        if self._gone.done():
+            return
+        if self._channel.fileno() >= 0:
+            self._loop.remove_reader(self._channel)
+            self._channel.close()
+        if self._process.poll() is None:
+            self._loop.call_later(0.002, self._lost)
+        elif self._process.returncode:
+            self._sweep(100)
+        else:
+            self._settle()
+
+    def _sweep(self, rounds: int) -> None:
+        """End what a killed keeper can no longer end: by session, group and mark."""
+        left = [
+            process.pid
+            for process in keeper.table()
+            if process.state != "Z"
+            and (
+                (self.pid and self.pid in (process.session, process.group))
+                or _carries(process.pid, self._mark)
+            )
+        ]
+        keeper.signal_each(left, signal.SIGSTOP, signal.SIGKILL)
+        if left and rounds:
+            self._loop.call_later(0.01, self._sweep, rounds - 1)
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._gone.done():
+            return
+        self._finish(
+            Ended(
+                signal=signal.SIGKILL,
+                problem="the process that watched over the command was killed, "
+                "so everything the command had started was ended",
+            )
+        )
+        self._read_what_is_there()
+        for reading in tuple(self._pipes):
+            self._shut(reading)
+        self._gone.set_result(None)
+
+    def _wake_keeper(self) -> None:
+        """A command may stop its own keeper; that must not hold anybody."""
+        if self.running:
+            keeper.signal_each((self._process.pid,), signal.SIGCONT)
+
+
+class Shells:
+    """Commands that run on in the background, by the number of their process group."""
+
+    def __init__(self) -> None:
+        self._shells: dict[int, tuple[Shell, Spool]] = {}
+
+    def keep(self, shell: Shell, later: Spool) -> None:
+        """Remember a shell that left something running, and read on for it."""
+        shell.keep_reading(later)
+        self._shells[shell.pid] = (shell, later)
+        ended = [pid for pid, (shell, _) in self._shells.items() if not shell.running]
+        for pid in ended[:-_REMEMBERED]:
+            self._shells.pop(pid)[1].close()
+
+    def running(self) -> dict[int, tuple[Shell, Spool]]:
+        """Those of which something still runs."""
+        return {pid: kept for pid, kept in self._all().items() if kept[0].running}
+
+    def get(self, pid: int) -> tuple[Shell, Spool] | None:
+        """One of them, running or ended."""
+        return self._all().get(pid)
+
+    async def aclose(self) -> None:
+        """End all of them."""
+        async with asyncio.TaskGroup() as group:
+            for shell, _ in self.running().values():
+                group.create_task(shell.end())
+        for _, later in self._shells.values():
+            later.close()
+        self._shells.clear()
+
+    def _all(self) -> dict[int, tuple[Shell, Spool]]:
+        for pid, (shell, _) in tuple(self._shells.items()):
+            if shell.stranded:
+                shell.abandon()
+                del self._shells[pid]
+        return self._shells
+
+
+def _start(
+    command: str, directory: Path, environ: Mapping[str, str], channel: int, writers: list[int]
+) -> subprocess.Popen[bytes]:
+    # Two newlines: bash would otherwise turn itself into a last simple command, and a signal to
+    # that would look like one to the shell.
+    shell = ("bash", "-c", f"{command}\n\n")
+    return subprocess.Popen(  # noqa: S603 - running what the policy let through is the purpose
+        (sys.executable, "-I", "-S", keeper.__file__, str(channel), *shell),
+        stdin=subprocess.DEVNULL,
+        stdout=writers[0],
+        stderr=writers[1],
+        pass_fds=(channel,),
+        cwd=directory,
+        env=environ,
+        start_new_session=True,
+    )
+
+
+def _widen(pipe: int) -> None:
+    """A wider pipe means fewer turns for much output; a system may refuse."""
+    if sys.platform == "linux":
+        try:
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
+        except OSError:
+            return
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _over(limits: Limits, wall: float, idle: float) -> str:
+    if limits.wall and wall >= limits.wall:
+        return f"stopped after {limits.wall:g} seconds, the time limit of a command"
+    if limits.idle and idle >= limits.idle:
+        return f"stopped after {limits.idle:g} seconds without output"
+    return ""
+
+
+def _nap(limits: Limits, wall: float, idle: float) -> float:
+    """Seconds until something may have to be done."""
+    rests = [limits.live]
+    if limits.wall:
+        rests.append(limits.wall - wall)
+    if limits.idle:
+        rests.append(limits.idle - idle)
+    return max(0.001, min(rests))
+
+
+def _from_status(status: str, background: tuple[int, ...]) -> Ended:
+    if status == "-":
+        return Ended(background=background)
+    code = os.waitstatus_to_exitcode(int(status))
+    if code < 0:
+        return Ended(signal=-code, background=background)
+    return Ended(exit_code=code, background=background)
+
+
+def _error_name(number: int) -> str:
+    from errno import errorcode  # noqa: PLC0415 - only a failure needs it
+
+    return errorcode.get(number, str(number))
+
+
+def _carries(pid: int, mark: str) -> bool:
+    try:
+        return f"{_MARK}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,205 @@
+"""Names to tools: built-in, installed and discovered ones; allow and deny lists; nearest names."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import cast
+
+from toolwire.errors import BadInput, UnknownName
+from toolwire.request import ToolSpec
+from toolwire.tools.spec import Tool
+
+ORIGINAL = (
+    "list_directory",
+    "read_file",
+    "search_file_content",
+    "glob",
+    "replace",
+    "write_file",
+    "web_fetch",
+    "read_many_files",
+    "run_shell_command",
+    "save_memory",
+    "google_web_search",
+)
+"""The tools of gemini-cli, in the order it declares them."""
+ADDED = ("apply_patch", "background", "todo", "ask_user")
+"""Ours beyond those."""
+NEEDS_APPROVAL = ("replace", "write_file", "run_shell_command")
+"""What gemini-cli does not offer where nobody can approve a call."""
+ENTRY_POINTS = "toolwire.tools"
+
+_CLASSES = {
+    "LSTool": "list_directory",
+    "ReadFileTool": "read_file",
+    "GrepTool": "search_file_content",
+    "RipGrepTool": "search_file_content",
+    "GlobTool": "glob",
+    "EditTool": "replace",
+    "SmartEditTool": "replace",
+    "WriteFileTool": "write_file",
+    "WebFetchTool": "web_fetch",
+    "ReadManyFilesTool": "read_many_files",
+    "ShellTool": "run_shell_command",
+    "MemoryTool": "save_memory",
+    "WebSearchTool": "google_web_search",
+}
+"""gemini-cli's settings may name a tool by its class."""
+
+
+class Registry:
+    """Tools by name, in the order they are offered."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools: dict[str, Tool] = {}
+        self._aliases: dict[str, str] = {}
+        for tool in tools:
+            if tool.name in self._tools:
+                raise BadInput(f'two tools are called "{tool.name}"; rename or exclude one')
+            self._tools[tool.name] = tool
+        for tool in self:
+            for alias in tool.aliases:
+                self._aliases.setdefault(alias, tool.name)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, in order."""
+        return tuple(self._tools)
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of that name or alias."""
+        return self._tools.get(name) or self._tools.get(self._aliases.get(name, ""))
+
+    def need(self, name: str) -> Tool:
+        """The tool of that name; an error names the nearest."""
+        found = self.get(name)
+        if found is None:
+            raise UnknownName("tool", name, self.names)
+        return found
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """All tools as a request offers them."""
+        return tuple(tool.spec for tool in self)
+
+    def with_tools(self, more: Iterable[Tool]) -> "Registry":
+        """These tools and more; a name that is taken stays with the tool that has it."""
+        return Registry((*self, *(tool for tool in more if tool.name not in self._tools)))
+
+    def without(self, names: Iterable[str]) -> "Registry":
+        """These tools without some."""
+        gone = set(names)
+        return Registry(tool for tool in self if tool.name not in gone)
+
+    def permitted(self, core: Sequence[str] = (), exclude: Sequence[str] = ()) -> "Registry":
+        """What an allow list (empty allows all) and a deny list leave.
+
+        An entry with a prefix, `run_shell_command(git)`, allows the tool and leaves the command to
+        the policy; a deny list drops a tool only by its bare name.
+        """
+        allowed = {plain(entry) for entry in core}
+        denied = {plain(entry) for entry in exclude if "(" not in entry}
+        return Registry(
+            tool for tool in self if (not core or tool.name in allowed) and tool.name not in denied
+        )
+
+    def unknown(self, name: str) -> str:
+        """What a model is told that calls a tool which does not exist.
+
+        The first line is gemini-cli's own, over the tools it would have.
+        """
+        name = name or "undefined_tool_name"
+        text = (
+            f'Tool "{name}" not found in registry. '
+            "Tools must use the exact names that are registered."
+        )
+        near = nearest(name, [known for known in self.names if known not in ADDED])
+        if len(near) == 1:
+            text += f' Did you mean "{near[0]}"?'
+        elif near:
+            text += f" Did you mean one of: {', '.join(_quoted(near))}?"
+        closest = nearest(name, self.names, 1)
+        if closest and closest[0] not in near:
+            text += f'\nThe nearest name is "{closest[0]}".'
+        return text
+
+
+def plain(entry: str) -> str:
+    """The tool's name of an entry such as `ShellTool(git status)`."""
+    name = entry.partition("(")[0].strip()
+    return _CLASSES.get(name, name)
+
+
+def prefixes(entries: Iterable[str], name: str) -> tuple[str, ...] | None:
+    """Command prefixes that entries name for a tool; None if one names it without any prefix."""
+    found: list[str] = []
+    for entry in entries:
+        if plain(entry) != name:
+            continue
+        _, bracket, rest = entry.partition("(")
+        if not bracket:
+            return None
+        found.append(rest.strip().removesuffix(")").strip())
+    return tuple(found)
+
+
+def nearest(name: str, known: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """The known names with the fewest letters to change; the first registered wins a tie."""
+    return tuple(sorted(known, key=lambda one: distance(name, one))[:most])
+
+
+def distance(one: str, other: str) -> int:
+    """Letters to insert, delete or replace (Levenshtein)."""
+    row = list(range(len(other) + 1))
+    for number, letter in enumerate(one, 1):
+        above, row[0] = row[0], number
+        for place, opposite in enumerate(other, 1):
+            best = min(row[place] + 1, row[place - 1] + 1, above + (letter != opposite))
+            above, row[place] = row[place], best
+    return row[-1]
+
+
+def builtin(name: str, settings: Mapping[str, object] = {}) -> Tool:
+    """A built-in tool in the form the settings ask for; its module is loaded now."""
+    if name not in (*ORIGINAL, *ADDED):
+        raise UnknownName("built-in tool", name, (*ORIGINAL, *ADDED))
+    module = import_module(f"toolwire.tools.builtin.{name}")
+    return module.tool_for(settings) if hasattr(module, "tool_for") else module.TOOL
+
+
+def builtins(settings: Mapping[str, object] = {}, *, added: bool = True) -> Registry:
+    """All built-in tools, those of gemini-cli first; `added` leaves ours in."""
+    names = (*ORIGINAL, *(ADDED if added else ()))
+    return Registry(builtin(name, settings) for name in names)
+
+
+def installed() -> tuple[Tool, ...]:
+    """Tools of installed packages, from the entry-point group `toolwire.tools`.
+
+    An entry point names a tool, or several in a list or tuple.
+    """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and often not needed
+
+    found: list[Tool] = []
+    for point in entry_points(group=ENTRY_POINTS):
+        loaded: object = point.load()
+        several = isinstance(loaded, list | tuple)
+        for one in cast(tuple[object, ...], loaded) if several else (loaded,):
+            if not isinstance(one, Tool):
+                raise BadInput(f"entry point {point.name} ({point.value}) gives no tool")
+            found.append(one)
+    return tuple(found)
+
+
+def headless(registry: Registry, mode: str) -> Registry:
+    """What gemini-cli offers in a mode where nobody can approve: it leaves the others out."""
+    gone = {"default": NEEDS_APPROVAL, "auto_edit": ("run_shell_command",)}.get(mode, ())
+    return registry.without(gone)
+
+
+def _quoted(names: Iterable[str]) -> list[str]:
+    return [f'"{name}"' for name in names]

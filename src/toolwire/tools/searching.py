@@ -1,0 +1,250 @@
+"""Lines of files that fit a pattern: by ripgrep, by git, or by ourselves, with one outcome."""
+
+import asyncio
+import os
+import re
+import shutil
+import sysconfig
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from toolwire.tools.encodings import detect, printable
+from toolwire.tools.filetypes import SNIFFED, looks_binary
+from toolwire.tools.globs import Globs
+from toolwire.tools.ignore import NEVER_SEARCHED, OWN_FILES, IgnoreRules
+from toolwire.tools.regexes import compiled
+from toolwire.tools.spec import Workspace
+from toolwire.tools.walking import Found, Walk, walk
+
+MOST_MATCHES = 20_000
+_LARGEST = 256 << 20
+_LONGEST_LINE = 64 << 20
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line that fits."""
+
+    path: str
+    """From where the search began."""
+    number: int
+    text: str
+
+
+class Search(msgspec.Struct, frozen=True, kw_only=True):
+    """What to look for, and where."""
+
+    pattern: str
+    start: Path
+    """A real path inside the workspace."""
+    include: str
+    workspace: Workspace
+    rules: IgnoreRules
+    environ: Mapping[str, str]
+    most: int = MOST_MATCHES
+
+
+class Unable(Exception):
+    """This way of searching cannot serve; the next one can."""
+
+
+async def search(task: Search, way: str = "") -> list[Line]:
+    """The lines, by path and number; `way` (`rg`, `git`, `own`) takes no other."""
+    ways = {"rg": _by_ripgrep, "git": _by_git}
+    for name, run in ways.items():
+        if way not in ("", name):
+            continue
+        try:
+            lines = await run(task)
+        except Unable:
+            continue
+        return sorted(lines, key=lambda line: (line.path, line.number))
+    stop = threading.Event()
+    try:
+        lines = await asyncio.to_thread(_by_ourselves, task, stop.is_set)
+    finally:
+        stop.set()
+    return sorted(lines, key=lambda line: (line.path, line.number))
+
+
+def ripgrep(environ: Mapping[str, str]) -> str:
+    """The system's ripgrep, or the one of the `search` extra; empty if there is none."""
+    found = shutil.which("rg", path=environ.get("PATH") or os.environ.get("PATH"))
+    return found or shutil.which("rg", path=sysconfig.get_path("scripts")) or ""
+
+
+async def _by_ripgrep(task: Search) -> list[Line]:
+    program = ripgrep(task.environ)
+    if not program:
+        raise Unable
+    own = [
+        f"--ignore-file={file}" for name in OWN_FILES if (file := task.rules.root / name).is_file()
+    ]
+    # Rules of ours are read from the directory that ripgrep starts in.
+    if own and task.start != task.rules.root:
+        own = []
+    command = [
+        *(program, "--no-config", "--line-number", "--no-heading", "--with-filename", "--null"),
+        *("--color=never", "--ignore-case", "--crlf", "--hidden", "--no-messages"),
+        *("--no-ignore-dot", "--no-ignore-global", "--threads=4", *own),
+        *(f"--glob=!**/{name}/**" for name in sorted(NEVER_SEARCHED)),
+        *(("--glob", task.include) if task.include else ()),
+        *("--regexp", task.pattern, "./"),
+    ]
+    return await _lines_of(task, command)
+
+
+async def _by_git(task: Search) -> list[Line]:
+    program = shutil.which("git", path=task.environ.get("PATH") or os.environ.get("PATH"))
+    if not program or task.rules.repository is None:
+        raise Unable
+    command = [
+        *(program, "-c", "core.excludesFile=/dev/null", "-c", "core.quotePath=false"),
+        *("grep", "--untracked", "--no-color", "-I", "-n", "-P", "--null", "--ignore-case"),
+        *("-e", task.pattern, "--", "."),
+    ]
+    return await _lines_of(task, command)
+
+
+async def _lines_of(task: Search, command: list[str]) -> list[Line]:
+    wanted = _Wanted(task)
+    lines: list[Line] = []
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=task.start,
+        env={**task.environ} if task.environ else None,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=_LONGEST_LINE,
+    )
+    try:
+        async for raw in _output(process):
+            line = _parsed(raw)
+            if line is None or not wanted(line.path):
+                continue
+            lines.append(line)
+            if len(lines) >= task.most:
+                return lines
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    # 1 says that nothing was found; above it, a pattern it cannot read, or no repository.
+    if code > 1 and not lines:
+        raise Unable
+    return lines
+
+
+async def _output(process: asyncio.subprocess.Process) -> AsyncGenerator[bytes]:
+    if process.stdout is None:
+        return
+    while True:
+        try:
+            line = await process.stdout.readline()
+        except ValueError:
+            # A line beyond all measure; it was thrown away.
+            continue
+        if not line:
+            return
+        yield line
+
+
+_FOUND = re.compile(rb"(?:\./)?([^\0]+)\0(\d+)[:\0](.*)", re.DOTALL)
+
+
+def _parsed(raw: bytes) -> Line | None:
+    found = _FOUND.match(raw)
+    if found is None:
+        return None
+    path = printable(found[1].decode("utf-8", "surrogateescape"))
+    return Line(path, int(found[2]), found[3].decode("utf-8", "replace"))
+
+
+class _Wanted:
+    """Whether a file counts: the same answer whoever searched."""
+
+    def __init__(self, task: Search) -> None:
+        self._task = task
+        self._include = include_globs(task.include)
+        self._known: dict[str, bool] = {}
+
+    def __call__(self, path: str) -> bool:
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = self._decide(path)
+        return known
+
+    def _decide(self, path: str) -> bool:
+        if not NEVER_SEARCHED.isdisjoint(path.split("/")[:-1]):
+            return False
+        if self._include is not None and not self._include.matches(path):
+            return False
+        whole = self._task.start / path
+        return not self._task.rules.ignored(whole) and not whole.is_symlink()
+
+
+def include_globs(include: str) -> Globs | None:
+    """The filter as globs: one without a slash fits names at any depth."""
+    if not include:
+        return None
+    pattern = include.removeprefix("/")
+    patterns = [pattern, f"{pattern.rstrip('/')}/**"]
+    if "/" not in include.rstrip("/"):
+        patterns = [f"**/{one}" for one in patterns]
+    return Globs(patterns, ignore_case=False)
+
+
+def _by_ourselves(task: Search, stopped: Callable[[], bool]) -> list[Line]:
+    expression = compiled(task.pattern)
+    include = include_globs(task.include)
+    plan = Walk(start=task.start, workspace=task.workspace, rules=task.rules, stopped=stopped)
+    # A look ahead or behind may see the next line, so such patterns are tried line by line only.
+    whole = "(?" not in task.pattern and not re.search(r"\\[AZbB]", task.pattern)
+    plain = task.pattern.lower().encode() if _is_plain(task.pattern) else b""
+    lines: list[Line] = []
+    for file in walk(plan):
+        if file.ignored or file.link or (include is not None and not include.matches(file.path)):
+            continue
+        text = _text(file, plain)
+        if not text or (whole and expression.search(text) is None):
+            continue
+        for number, line in enumerate(text.split("\n"), 1):
+            if expression.search(line.removesuffix("\r")):
+                lines.append(Line(printable(file.path), number, printable(line)))
+                if len(lines) >= task.most:
+                    return lines
+    return lines
+
+
+def _is_plain(pattern: str) -> bool:
+    return pattern.isascii() and re.fullmatch(r"[\w \-:;,=<>\"'@#%&!~`/]+", pattern) is not None
+
+
+def _text(file: Found, plain: bytes) -> str:
+    """The text; empty if it is none, or surely lacks the plain letters looked for."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(file.name, flags, dir_fd=file.folder)
+    except OSError:
+        return ""
+    try:
+        size = os.fstat(handle).st_size
+        data = b"" if size > _LARGEST else os.read(handle, size + 1)
+        while len(data) < size and (more := os.read(handle, size - len(data))):
+            data += more
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+    if looks_binary(data[:SNIFFED]):
+        return ""
+    if 0 in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return ""
+    # Other letters than ASCII ones may be capitals of these, and UTF-16 spells them otherwise.
+    if plain and data.isascii() and plain not in data.lower():
+        return ""
+    return detect(data).decode(data).removesuffix("\n")

@@ -1,0 +1,146 @@
+"""What a tool is: typed arguments, a declared effect, one function."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.errors import ToolwireError
+from toolwire.messages import Media, Text
+from toolwire.model import Model
+from toolwire.request import JsonObject, ToolSpec
+
+
+class Effect(StrEnum):
+    """What a call does to the world; policy rules on it."""
+
+    READ = "read"
+    WRITE = "write"
+    EXECUTE = "execute"
+    NETWORK = "network"
+    OTHER = "other"
+
+
+class ToolFailed(ToolwireError):
+    """A tool could not do its work; the text tells the model what to do next."""
+
+    kind = "tool_failed"
+
+    def __init__(self, message: str, *, display: str = "", type: str = "") -> None:
+        super().__init__(message)
+        self.display = display or message
+        """For people."""
+        self.type = type
+        """A word for telemetry, such as `file_not_found`."""
+
+
+class DiffStat(msgspec.Struct, frozen=True, kw_only=True):
+    """How many lines an edit adds and removes, the model's and the user's told apart."""
+
+    model_added: int = 0
+    model_removed: int = 0
+    user_added: int = 0
+    user_removed: int = 0
+
+
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a call: one text for the model, one for people."""
+
+    text: str = ""
+    """The result itself."""
+    media: tuple[Media, ...] = ()
+    beside: tuple[Text | Media, ...] = ()
+    """Parts that follow the result in the same message (contents of many files)."""
+    display: str = ""
+    """For people; markdown. Empty shows the text."""
+    diff: str = ""
+    """Unified diff of an edit, for the screen."""
+    stat: DiffStat | None = None
+
+
+class Workspace(msgspec.Struct, frozen=True, kw_only=True):
+    """Where tools may work: the first root is the working directory."""
+
+    roots: tuple[Path, ...]
+    temp: Path
+    """Project temp directory: outputs too long for the model are kept here, and may be read."""
+    home: Path
+
+
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a running tool may use."""
+
+    workspace: Workspace
+    call_id: str = ""
+    environ: Mapping[str, str] = {}
+    """For child processes; secrets are already out of it."""
+    settings: Mapping[str, object] = {}
+    """The `[tools]` table of the configuration."""
+    model: Model | None = None
+    """For side calls (search, fetch, edit correction); None where there is none."""
+    model_dialect: str = ""
+    """The wire format `model` speaks: Gemini's can search and fetch by themselves."""
+    emit: Callable[[str], None] = print
+    """Live output for the screen; never for the model."""
+    ask: Callable[[str, tuple[str, ...]], Awaitable[str]] | None = None
+    """Ask the person a question with choices; None where nobody is there."""
+    seen: dict[str, str] = {}
+    """Versions of the files a session has read or written, kept by the file tools; hand the same
+    dict to every call, and a file changed by others in between is noticed.
+    """
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """What an edit would make of a file: shown before it is approved."""
+
+    path: Path
+    before: str
+    after: str
+    new_file: bool = False
+
+
+Run: TypeAlias = Callable[[JsonObject, ToolContext], Awaitable[ToolOutput]]
+Check: TypeAlias = Callable[[JsonObject, ToolContext], str]
+Places: TypeAlias = Callable[[JsonObject, ToolContext], tuple[Path, ...]]
+Preview: TypeAlias = Callable[[JsonObject, ToolContext], tuple[Proposal, ...]]
+Adopt: TypeAlias = Callable[[JsonObject, Proposal, str], JsonObject]
+
+
+def _no_complaint(arguments: JsonObject, context: ToolContext) -> str:
+    del arguments, context
+    return ""
+
+
+def _nowhere(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
+    del arguments, context
+    return ()
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool: what the model is told, what it may do, and the function behind it."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    effect: Effect
+    run: Run
+    title: str = ""
+    """For people; empty shows the name."""
+    check: Check = _no_complaint
+    """Complaint about arguments that fit the schema but make no sense; empty if fine."""
+    touches: Places = _nowhere
+    """Paths a call reads or writes, for policy."""
+    aliases: tuple[str, ...] = ()
+    preview: Preview | None = None
+    """What an edit would change, one proposal a file; ToolFailed if it cannot be done."""
+    adopt: Adopt | None = None
+    """Arguments that write the person's text instead of the proposed one."""
+    server: str = ""
+    """The MCP server a tool comes from."""
+
+    @property
+    def spec(self) -> ToolSpec:
+        """As a request offers it."""
+        return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)

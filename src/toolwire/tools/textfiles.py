@@ -1,0 +1,209 @@
+"""Text files read by line and written whole: huge ones in pieces, changes by others noticed."""
+
+import codecs
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from toolwire.tools.encodings import UTF8, Encoding, detect, printable
+from toolwire.tools.paths import open_file
+from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
+
+MOST_LINES = 2000
+LONGEST_LINE = 2000
+"""In UTF-16 units, as the original counts."""
+CUT = "... [truncated]"
+LARGEST = 20 * 1024 * 1024
+"""Bytes of a file that is read without being asked for a part of it."""
+
+_CHUNK = 1 << 20
+_HEAD = 1 << 16
+# More bytes than any line that is shown whole can have.
+_LINE_BYTES = 4 * LONGEST_LINE + 4
+
+
+class Lines(msgspec.Struct, frozen=True, kw_only=True):
+    """A range of a text file."""
+
+    text: str
+    first: int
+    """Counting from 0; the number of lines if there are fewer."""
+    end: int
+    total: int
+    cut: bool
+    """Whether a line was too long to be shown whole."""
+
+    @property
+    def partial(self) -> bool:
+        """Whether the file has more than is shown."""
+        return self.cut or self.first > 0 or self.end < self.total
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """A text file read whole, to be written again byte for byte where it does not change."""
+
+    text: str
+    encoding: Encoding
+    stamp: str
+    digest: str
+
+
+def stamp_of(found: os.stat_result) -> str:
+    """What changes whenever the file does, cheaply."""
+    return f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}"
+
+
+def digest_of(data: bytes) -> str:
+    """What tells two contents apart."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def remember(context: ToolContext, path: Path, stamp: str, digest: str) -> None:
+    """The model knows the file as it is now."""
+    context.seen[str(path)] = f"{stamp} {digest}"
+
+
+def refuse_if_changed(context: ToolContext, path: Path, stamp: str, digest: str) -> None:
+    """ToolFailed if the file is not as the model last saw it; one never seen is fine."""
+    stamp_then, _, digest_then = context.seen.get(str(path), "").partition(" ")
+    if not stamp_then or stamp_then == stamp or (digest_then and digest_then == digest):
+        return
+    raise ToolFailed(
+        f"File has changed since it was last read: {path}. No edits made. "
+        "Use read_file to see what it holds now, then try again.",
+        type="file_changed",
+    )
+
+
+def read_document(path: Path, workspace: Workspace) -> Document:
+    """A whole text file for editing; OSError if it is not there."""
+    with open(open_file(path, workspace), "rb") as file:  # noqa: PTH123 - a descriptor
+        stamp = stamp_of(os.fstat(file.fileno()))
+        data = file.read()
+    encoding = detect(data)
+    text = encoding.decode(data)
+    if not _returns(encoding, text, data):
+        encoding = Encoding("latin-1")
+        text = encoding.decode(data)
+    return Document(text=text, encoding=encoding, stamp=stamp, digest=digest_of(data))
+
+
+def _returns(encoding: Encoding, text: str, data: bytes) -> bool:
+    try:
+        return encoding.encode(text) == data
+    except UnicodeEncodeError:
+        return False
+
+
+def encoded(text: str, encoding: Encoding, path: Path) -> bytes:
+    """The bytes to write; ToolFailed names a character that the file's encoding lacks."""
+    try:
+        return encoding.encode(text)
+    except UnicodeEncodeError as error:
+        lacking = text[error.start : error.start + 1]
+        raise ToolFailed(
+            f"File is kept in {encoding.name}, which has no {lacking!a}: {path}. "
+            "No edits made. Use only characters of that encoding, or convert the file first.",
+            type="encoding_error",
+        ) from error
+
+
+def read_lines(file: int, start: int, count: int, context: ToolContext, path: Path) -> Lines:
+    """Lines of an open text file, from `start`; only what is shown is held in memory."""
+    found = os.fstat(file)
+    head = os.pread(file, _HEAD, 0)
+    encoding = detect(head, whole=len(head) == found.st_size)
+    reader = _LineReader(start, count, encoding)
+    digest = hashlib.blake2b(digest_size=16) if found.st_size <= LARGEST else None
+    for chunk in _chunks(file):
+        reader.feed(chunk)
+        if digest is not None:
+            digest.update(chunk)
+    remember(context, path, stamp_of(found), digest.hexdigest() if digest else "")
+    return reader.close()
+
+
+def _chunks(file: int) -> Iterator[bytes]:
+    place = 0
+    while chunk := os.pread(file, _CHUNK, place):
+        place += len(chunk)
+        yield chunk
+
+
+class _LineReader:
+    """Counts every line, keeps the wanted ones, and of a long one only its beginning."""
+
+    def __init__(self, start: int, count: int, encoding: Encoding) -> None:
+        self._start = start
+        self._end = start + count
+        self._encoding = encoding
+        self._narrow = None
+        self._mark = len(encoding.bom)
+        if encoding.wide:
+            # Line ends are found in bytes, so wide text is read as UTF-8.
+            self._narrow = codecs.getincrementaldecoder(encoding.name)("replace")
+            self._encoding = UTF8
+        self._line = 0
+        self._kept: list[bytes] = []
+        self._open = bytearray()
+
+    def feed(self, chunk: bytes) -> None:
+        """The next bytes of the file."""
+        if self._mark:
+            # The first chunk is never shorter than the mark, which was read from it.
+            chunk, self._mark = chunk[self._mark :], 0
+        if self._narrow is not None:
+            chunk = self._narrow.decode(chunk).encode("utf-8", "replace")
+        ends = chunk.count(b"\n")
+        if self._line >= self._end or self._line + ends < self._start:
+            self._line += ends
+            return
+        self._keep(chunk, ends)
+
+    def _keep(self, chunk: bytes, ends: int) -> None:
+        place = 0
+        while self._line < self._start:
+            place = chunk.index(b"\n", place) + 1
+            self._line += 1
+            ends -= 1
+        while self._line < self._end:
+            end = chunk.find(b"\n", place)
+            stop = len(chunk) if end < 0 else end
+            room = _LINE_BYTES - len(self._open)
+            self._open += chunk[place : min(stop, place + max(room, 0))]
+            if end < 0:
+                return
+            self._kept.append(bytes(self._open))
+            self._open.clear()
+            self._line += 1
+            ends -= 1
+            place = end + 1
+        self._line += ends
+
+    def close(self) -> Lines:
+        """What was asked for."""
+        total = self._line + 1
+        if self._start <= self._line < self._end:
+            self._kept.append(bytes(self._open))
+        lines = [printable(self._encoding.decode(line)) for line in self._kept]
+        shown = [_shortened(line) for line in lines]
+        return Lines(
+            text="\n".join(shown),
+            first=min(self._start, total),
+            end=min(self._end, total),
+            total=total,
+            cut=shown != lines,
+        )
+
+
+def _shortened(line: str) -> str:
+    if len(line) <= LONGEST_LINE // 2:
+        return line
+    units = line.encode("utf-16-le", "surrogatepass")
+    if len(units) <= 2 * LONGEST_LINE:
+        return line
+    # Half a character at the cut would not survive as JSON.
+    return units[: 2 * LONGEST_LINE].decode("utf-16-le", "ignore") + CUT

@@ -1,0 +1,345 @@
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolwire.tools import keeper
+from toolwire.tools.processes import Ended, Limits, Shell, Shells, clean_environment
+from toolwire.tools.spool import Spool, decoded_head, decoded_tail
+
+NO_LIMITS = Limits(wall=0, idle=0)
+needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd")
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def silent(text: str) -> None:
+    del text
+
+
+def start(folder: Path, command: str) -> tuple[Shell, Spool, Spool]:
+    out, err = Spool(1 << 20, folder / "out"), Spool(1 << 20, folder / "err")
+    shell = Shell(command, directory=folder, environ=dict(os.environ), out=out, err=err)
+    return shell, out, err
+
+
+def test_a_command_ends_with_its_code_and_its_two_streams(tmp_path: Path) -> None:
+    async def run() -> tuple[Ended, bytes, bytes]:
+        shell, out, err = start(tmp_path, "echo out; echo err >&2; exit 5")
+        return await shell.finish(NO_LIMITS, silent), out.head, err.head
+
+    assert asyncio.run(run()) == (Ended(exit_code=5), b"out\n", b"err\n")
+
+
+def test_the_directory_is_the_one_given(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(_started(tmp_path / "missing"))
+
+
+async def _started(folder: Path) -> None:
+    start(folder, "true")
+
+
+def test_a_start_that_fails_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    async def run() -> list[int]:
+        counts: list[int] = []
+        for _ in range(3):
+            with pytest.raises(FileNotFoundError):
+                start(tmp_path / "missing", "true")
+            counts.append(descriptors())
+        return counts
+
+    assert len(set(asyncio.run(run()))) == 1
+
+
+def test_ended_commands_leave_no_descriptor_and_no_zombie(tmp_path: Path) -> None:
+    async def run() -> tuple[set[int], list[str]]:
+        counts: set[int] = set()
+        for _ in range(3):
+            shell, _, _ = start(tmp_path, "true & true")
+            await shell.finish(NO_LIMITS, silent)
+            await shell.end()
+            counts.add(descriptors())
+        ours = [one.state for one in keeper.table() if one.parent == os.getpid()]
+        return counts, ours
+
+    counts, ours = asyncio.run(run())
+    assert len(counts) == 1
+    assert "Z" not in ours
+
+
+def test_many_commands_run_side_by_side(tmp_path: Path) -> None:
+    async def one(number: int) -> bytes:
+        shell, out, _ = start(tmp_path, f"echo {number}; setsid -f sleep 1000")
+        ended = await shell.finish(NO_LIMITS, silent)
+        assert len(ended.background) == 1
+        assert shell.members() == ended.background
+        await shell.end()
+        assert not alive(ended.background[0])
+        return out.head
+
+    async def run() -> list[bytes]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(number)) for number in range(12)]
+        return [task.result() for task in tasks]
+
+    assert asyncio.run(run()) == [f"{number}\n".encode() for number in range(12)]
+
+
+def test_the_keeper_has_no_terminal_and_no_input(tmp_path: Path) -> None:
+    async def run() -> bytes:
+        shell, out, _ = start(tmp_path, "readlink /proc/self/fd/0; ps -o tty= -p $$ | tr -d ' '")
+        await shell.finish(NO_LIMITS, silent)
+        return out.head
+
+    assert asyncio.run(run()) == b"/dev/null\n?\n"
+
+
+def test_the_command_starts_with_default_signals_and_no_extra_descriptors(tmp_path: Path) -> None:
+    async def run() -> bytes:
+        command = "grep -E '^Sig(Blk|Ign)' /proc/self/status; ls /proc/self/fd | tr '\\n' ' '"
+        shell, out, _ = start(tmp_path, command)
+        await shell.finish(NO_LIMITS, silent)
+        return out.head
+
+    zeros = b"0" * 16
+    assert asyncio.run(run()) == b"SigBlk:\t%b\nSigIgn:\t%b\n0 1 2 3 " % (zeros, zeros)
+
+
+def test_closing_ends_every_background_shell(tmp_path: Path) -> None:
+    async def run() -> list[bool]:
+        shells = Shells()
+        pids: list[int] = []
+        for number in range(3):
+            shell, _, _ = start(tmp_path, "trap '' TERM; setsid -f sleep 1000")
+            pids += (await shell.finish(NO_LIMITS, silent)).background
+            shells.keep(shell, Spool(1000, tmp_path / f"later-{number}"))
+        assert len(shells.running()) == 3
+        await shells.aclose()
+        return [alive(pid) for pid in pids]
+
+    assert asyncio.run(run()) == [False, False, False]
+
+
+SESSION = """
+import asyncio, os, sys
+from pathlib import Path
+from toolwire.tools.processes import Limits, Shell
+from toolwire.tools.spool import Spool
+
+async def main():
+    spools = [Spool(1000, Path(sys.argv[1]) / name) for name in "ab"]
+    shell = Shell(sys.argv[2], directory=Path(sys.argv[1]), environ=dict(os.environ),
+                  out=spools[0], err=spools[1])
+    ended = await shell.finish(Limits(), print)
+    print(*ended.background, flush=True)
+    {then}
+
+asyncio.run(main())
+"""
+
+
+@needs_pidfd
+@pytest.mark.parametrize("then", ["return", "os._exit(0)", "await asyncio.sleep(1000)"])
+def test_nothing_outlives_the_program_however_it_ends(then: str, tmp_path: Path) -> None:
+    command = "trap '' TERM; sleep 1000 & setsid -f sleep 1000; env -i setsid -f sleep 1000"
+    program = SESSION.replace("{then}", then)
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path), command], stdout=subprocess.PIPE, text=True
+    ) as session:
+        assert session.stdout is not None
+        try:
+            pids = [int(pid) for pid in session.stdout.readline().split()]
+            left = [_opened(pid) for pid in pids]
+        finally:
+            session.send_signal(signal.SIGKILL)
+    assert len(pids) == 3
+    for process in left:
+        if process is not None:
+            assert select.select([process], [], [], 10)[0] == [process]
+            os.close(process)
+
+
+def _opened(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+FLOOD = """
+import asyncio, os, resource, sys
+from pathlib import Path
+from toolwire.tools.builtin.run_shell_command import TOOL
+from toolwire.tools.spec import ToolContext, Workspace
+
+async def main():
+    folder = Path(sys.argv[1])
+    place = Workspace(roots=(folder,), temp=folder / "temp", home=folder)
+    context = ToolContext(
+        workspace=place, call_id="flood", environ=dict(os.environ), emit=lambda text: None)
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    await TOOL.run({"command": "seq 1 10"}, context)
+    before = peak()
+    text = (await TOOL.run({"command": sys.argv[2]}, context)).text
+    print(peak() - before, len(text))
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        "head -c 100000000 /dev/zero | tr '\\0' x",
+        "head -c 100000000 /dev/urandom",
+        "head -c 50000000 /dev/zero & head -c 50000000 /dev/urandom >&2; wait",
+    ],
+)
+def test_a_hundred_megabytes_cost_no_memory(command: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FLOOD, str(tmp_path), command],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kilobytes, characters = map(int, done.stdout.split())
+    assert kilobytes < 16 * 1024
+    assert characters < 402_000
+    assert (tmp_path / "temp" / "flood.output").stat().st_size == 100_000_000
+
+
+@given(
+    pieces=st.lists(st.binary(max_size=40)), memory=st.integers(5, 60), limit=st.integers(0, 300)
+)
+def test_a_spool_holds_head_tail_and_the_whole(
+    tmp_path_factory: pytest.TempPathFactory, pieces: list[bytes], memory: int, limit: int
+) -> None:
+    file = tmp_path_factory.getbasetemp() / "spool" / "file"
+    spool = Spool(memory, file, file_limit=limit)
+    for piece in pieces:
+        spool.add(piece)
+    whole = b"".join(pieces)
+    assert spool.total == len(whole)
+    assert spool.whole == (len(whole) <= memory)
+    if spool.whole:
+        assert (spool.head, spool.tail) == (whole, b"")
+    else:
+        assert whole.startswith(spool.head)
+        assert whole.endswith(spool.tail)
+        assert len(spool.head) == memory // 5
+        assert len(spool.tail) == memory - memory // 5
+    spool.save()
+    assert file.read_bytes() == whole[:limit]
+    assert spool.unsaved == max(0, len(whole) - limit)
+    spool.close()
+
+
+@given(text=st.text(), cut=st.integers(0, 100))
+def test_a_character_cut_in_two_is_left_out_not_garbled(text: str, cut: int) -> None:
+    data = text.encode()
+    assert text.startswith(decoded_head(data[:cut]))
+    assert text.endswith(decoded_tail(data[cut:]))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OPENAI_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_ACCESS_KEY_ID",
+        "GITHUB_TOKEN",
+        "GH_PAT",
+        "DB_PASSWORD",
+        "MYSQL_PWD",
+        "PGPASSWORD",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "SENTRY_DSN",
+        "NPM_TOKEN",
+        "npm_config__authToken",
+        "STRIPE_SECRET",
+        "SSH_PASSPHRASE",
+        "MY_PRIVATE_KEY",
+        "KEY",
+        "token",
+        "SESSION_COOKIE",
+        "API_KEY_2",
+        "OPENAI_APIKEY",
+        "TOKEN1",
+    ],
+)
+def test_a_variable_that_looks_like_a_secret_is_not_handed_on(name: str) -> None:
+    assert clean_environment({name: "x"}, ()) == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "PATH",
+        "HOME",
+        "PWD",
+        "OLDPWD",
+        "USER",
+        "SHELL",
+        "LANG",
+        "TERM",
+        "SSH_AUTH_SOCK",
+        "GPG_TTY",
+        "XDG_SESSION_ID",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "SSL_CERT_FILE",
+        "REQUESTS_CA_BUNDLE",
+        "NODE_EXTRA_CA_CERTS",
+        "XAUTHORITY",
+        "KEYBOARD_LAYOUT",
+        "MONKEY",
+        "TURKEY",
+        "COMPASS",
+        "AUTHOR",
+        "GIT_AUTHOR_NAME",
+        "PYTHONPATH",
+        "VIRTUAL_ENV",
+        "PATTERN",
+    ],
+)
+def test_an_everyday_variable_stays(name: str) -> None:
+    assert clean_environment({name: "/some/value"}, ("secret-of-ours",)) == {name: "/some/value"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sk-" + "a1B2" * 8,
+        "ghp_" + "a" * 36,
+        "github_pat_" + "a" * 40,
+        "glpat-" + "a" * 20,
+        "xoxb-" + "1" * 20,
+        "AIza" + "b" * 35,
+        "AKIA" + "A" * 16,
+        "ya29." + "c" * 30,
+        "eyJhbGciOiJ9.eyJzdWIiOiIx.sig",
+        "-----BEGIN RSA PRIVATE KEY-----\nx",
+        "postgres://user:hunter2@host/db",
+        "prefix secret-of-ours suffix",
+    ],
+)
+def test_a_variable_that_holds_a_secret_is_not_handed_on(value: str) -> None:
+    given = {"HARMLESS": value, "URL": "https://host:8080/a@b", "PATH": "/bin"}
+    kept = {"URL": "https://host:8080/a@b", "PATH": "/bin"}
+    assert clean_environment(given, ("secret-of-ours", "")) == kept

@@ -1,0 +1,68 @@
+from pathlib import Path
+
+import pytest
+
+from tests.tools.workspaces import call, context_in, put, write
+from toolwire.messages import Media, Text
+from toolwire.tools.builtin import read_many_files
+from toolwire.tools.builtin.read_many_files import NOTHING
+from toolwire.tools.spec import ToolContext
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> ToolContext:
+    return context_in(tmp_path)
+
+
+def shown(context: ToolContext, *paths: str, **more: object) -> list[str]:
+    output = call(read_many_files.TOOL, context, paths=list(paths), **more)
+    root = context.workspace.roots[0]
+    if not output.beside:
+        assert output.text == NOTHING
+        return []
+    assert output.text == "Tool execution succeeded."
+    assert output.beside[-1] == Text("\n--- End of content ---")
+    return [
+        part.text.split(" ---")[0].removeprefix(f"--- {root}/")
+        if isinstance(part, Text)
+        else part.mime
+        for part in output.beside[:-1]
+    ]
+
+
+def test_pictures_come_only_if_they_are_asked_for(context: ToolContext) -> None:
+    put(context, a_txt="A", pic_png=b"\x89PNG", doc_pdf=b"%PDF")
+    assert shown(context, "*") == ["a.txt"]
+    assert shown(context, "*", "*.png") == ["a.txt", "image/png"]
+    assert shown(context, "doc*") == ["application/pdf"]
+    output = call(read_many_files.TOOL, context, paths=["pic.png"])
+    assert isinstance(output.beside[0], Media)
+
+
+def test_default_excludes_can_be_switched_off(context: ToolContext) -> None:
+    root = put(context, a_txt="A", GEMINI_md="g", build__o_txt="O")
+    write(root / "node_modules" / "n.txt", "N")
+    write(root / "x.bin", b"\0")
+    assert shown(context, "**/*.txt", "*.md", "*.bin") == ["a.txt"]
+    everything = shown(context, "**/*.txt", "*.md", "*.bin", useDefaultExcludes=False)
+    assert {"GEMINI.md", "build/o.txt", "node_modules/n.txt", "x.bin"} <= set(everything)
+
+
+def test_a_directory_matches_nothing(context: ToolContext) -> None:
+    put(context, docs__a_md="A")
+    assert shown(context, "docs") == []
+    assert shown(context, "docs/") == []
+
+
+def test_include_adds_and_exclude_takes_away(context: ToolContext) -> None:
+    put(context, a_txt="A", b_md="B", c_md="C")
+    assert shown(context, "*.txt", include=["*.MD"], exclude=["c.*"]) == ["a.txt", "b.md"]
+
+
+def test_a_file_too_large_is_left_out_and_named_to_people(context: ToolContext) -> None:
+    root = put(context, a_txt="A")
+    with (root / "big.txt").open("wb") as file:
+        file.truncate(21 << 20)
+    output = call(read_many_files.TOOL, context, paths=["*.txt"])
+    assert len(output.beside) == 2
+    assert "big.txt" in output.display
