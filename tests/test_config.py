@@ -121,3 +121,22 @@ def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(BadInput, match=r"config\.toml is not UTF-8"):
         settings(tmp_path)
+
+
+def test_tools_are_set_by_the_user_and_only_narrowed_by_a_project(tmp_path: Path) -> None:
+    found = settings(
+        tmp_path,
+        '[tools]\nexclude = ["glob"]\noutput_limit = 5\ncall_command = "run"',
+        '[tools]\nexclude = ["todo"]\noutput_limit = 3',
+    )
+    assert found.tools == {
+        "exclude": ["glob", "todo"],
+        "output_limit": 3,
+        "call_command": "run",
+    }
+
+
+def test_a_project_may_not_bring_commands_or_permissions(tmp_path: Path) -> None:
+    for line in ('call_command = "evil"', "allow_private_addresses = true", 'core = ["glob"]'):
+        with pytest.raises(BadInput, match="a project may not set this"):
+            settings(tmp_path, project=f"[tools]\n{line}")

@@ -16,7 +16,9 @@ from toolwire.providers._spec import ModelInfo, Provider
 FILE = "config.toml"
 PROJECT_FILE = Path(".toolwire") / FILE
 
-_KEYS = ("default_model", "fallback", "providers", "models")
+_KEYS = ("default_model", "fallback", "providers", "models", "tools")
+_PROJECT_TOOLS = ("exclude", "output_limit")
+"""Settings of the tools that a project may make; the others could start or reach things."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +32,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The user's own providers."""
     models: tuple[ModelInfo, ...] = ()
     """What the user says of models."""
+    tools: Mapping[str, Any] = {}
+    """The `[tools]` tables, those of the stronger files on top."""
     files: tuple[Path, ...] = ()
     """Files that were read, the stronger ones last."""
 
@@ -87,6 +91,8 @@ def _layer(below: Settings, file: Path, table: dict[str, Any], *, own: bool) -> 
             changes["default_model"] = _model_name("default_model", table["default_model"])
         if "fallback" in table:
             changes["fallback"] = _model_names(table["fallback"])
+        if "tools" in table:
+            changes["tools"] = _tools(below.tools, table["tools"], own=own)
         if own:
             changes["providers"] = _providers(_tables(table, "providers"))
         said = tuple(
@@ -98,6 +104,19 @@ def _layer(below: Settings, file: Path, table: dict[str, Any], *, own: bool) -> 
     except ToolwireError as error:
         raise BadInput(f"{file}: {error}") from error
     return msgspec.structs.replace(below, **changes)
+
+
+def _tools(below: Mapping[str, Any], found: object, *, own: bool) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise BadInput("tools must be a table; write [tools]")
+    table = cast(dict[str, Any], found)
+    for key in table:
+        if not own and key not in _PROJECT_TOOLS:
+            raise BadInput(f"tools.{key}: a project may not set this; move it to your own {FILE}")
+    merged = {**below, **table}
+    if "exclude" in below and "exclude" in table:
+        merged["exclude"] = [*below["exclude"], *table["exclude"]]
+    return merged
 
 
 def _tables(table: dict[str, Any], key: str) -> dict[str, dict[str, object]]:

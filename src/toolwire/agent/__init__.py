@@ -1,0 +1,1 @@
+"""The agent: rulings on calls, their scheduling, and turns."""

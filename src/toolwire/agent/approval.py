@@ -1,0 +1,191 @@
+"""Whether a call may run: the policy's ruling and, where it says so, a person's answer."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from toolwire.agent.confirmations import (
+    Answer,
+    Approver,
+    Choice,
+    Confirmation,
+    Editor,
+    Roots,
+    details_of,
+    first_word,
+    stat_of,
+)
+from toolwire.agent.events import Decision, Emit, ToolAsked, ToolDecided
+from toolwire.agent.work import Work, guarded
+from toolwire.messages import ToolCall
+from toolwire.request import JsonObject
+from toolwire.tools.spec import Effect, Proposal, Tool, ToolContext
+
+NOT_ALLOWED = "[Operation Cancelled] Reason: User did not allow tool call"
+DENIED = "Tool execution denied by policy."
+NOBODY = "Tool execution needs approval, and nobody is here to give it."
+
+_SCOPES = (Choice.SESSION, Choice.ALWAYS, Choice.SERVER)
+_log = logging.getLogger(__name__)
+
+
+class Ruled(Protocol):
+    """What the scheduler reads of a ruling."""
+
+    @property
+    def decision(self) -> str:
+        """`allow`, `deny` or `ask`."""
+        ...
+
+    @property
+    def reason(self) -> str:
+        """Why, in words."""
+        ...
+
+
+Policy: TypeAlias = Callable[[ToolCall, Effect, tuple[Path, ...]], Ruled]
+"""Rules on a call whose arguments are strict JSON, given its effect and the paths it touches."""
+Remember: TypeAlias = Callable[[Confirmation, Choice], None]
+"""Keeps a yes that holds for more than one call."""
+
+
+class _Ask(msgspec.Struct, frozen=True):
+    reason: str
+    decision: str = "ask"
+
+
+def forget(confirmation: Confirmation, choice: Choice) -> None:
+    """Where a yes holds once only."""
+    del confirmation, choice
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A call that may not run, and what the model is told."""
+
+    text: str
+    type: str
+
+
+class Approval:
+    """Rules on calls, one question to the person at a time."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        context: ToolContext,
+        emit: Emit,
+        approver: Approver | None,
+        editor: Editor | None,
+        remember: Remember = forget,
+        roots: Roots = first_word,
+    ) -> None:
+        self._policy = policy
+        self._context = context
+        self._emit = emit
+        self._approver = approver
+        self._editor = editor
+        self._remember = remember
+        self._roots = roots
+        self.asking = asyncio.Lock()
+        """Held while a person is asked anything."""
+
+    def _ruling(self, work: Work, tool: Tool) -> Ruled:
+        """The policy's word; a policy that breaks means ask, never allow."""
+        try:
+            places = tool.touches(work.arguments, self._context)
+            return self._policy(work.as_ruled(tool), tool.effect, places)
+        except Exception as error:
+            _log.exception("the policy failed on %s", tool.name)
+            return _Ask(f"the policy failed: {error}")
+
+    async def refusal(self, work: Work, tool: Tool) -> Refusal | None:
+        """Why the call may not run; None if it may."""
+        ruling = self._ruling(work, tool)
+        if ruling.decision == "allow":
+            await self._decide(work, Decision.AUTO_ACCEPT, ruling.reason)
+            return None
+        if ruling.decision == "deny":
+            await self._decide(work, Decision.REJECT, ruling.reason)
+            return Refusal(f"{DENIED} {ruling.reason}".rstrip(), "denied_by_policy")
+        if self._approver is None:
+            await self._decide(work, Decision.REJECT, ruling.reason)
+            return Refusal(f"{NOBODY} {ruling.reason}".rstrip(), "needs_approval")
+        async with self.asking:
+            # An answer given while this call waited may have settled it.
+            ruling = self._ruling(work, tool)
+            if ruling.decision == "allow":
+                await self._decide(work, Decision.AUTO_ACCEPT, ruling.reason)
+                return None
+            return await self._asked(work, tool, ruling.reason, self._approver)
+
+    async def _asked(
+        self, work: Work, tool: Tool, reason: str, approver: Approver
+    ) -> Refusal | None:
+        given = work.arguments
+        proposals = await guarded(self._proposals(tool, given))
+        while True:
+            question = Confirmation(
+                call=work.as_ruled(tool),
+                title=tool.title or tool.name,
+                reason=reason,
+                details=details_of(tool, work.arguments, proposals, work.edited, self._roots),
+            )
+            await self._emit(ToolAsked(call_id=work.call.id, confirmation=question))
+            answer = await approver(question)
+            if answer.choice is Choice.CANCEL:
+                return await self._refused(work, answer)
+            await self._adopt(work, tool, given, proposals, answer)
+            fresh = await guarded(self._proposals(tool, given))
+            if fresh == proposals and answer.choice is not Choice.MODIFY:
+                break
+            # The file changed under the question, or the person's own text is to be seen.
+            proposals = fresh
+        work.stat = stat_of(proposals, work.edited) if proposals else None
+        if answer.choice in _SCOPES:
+            self._remember(question, answer.choice)
+        decision = Decision.ACCEPT if work.edited is None else Decision.MODIFY
+        await self._decide(work, decision, reason, answer.choice)
+        return None
+
+    async def _adopt(
+        self,
+        work: Work,
+        tool: Tool,
+        given: JsonObject,
+        proposals: tuple[Proposal, ...],
+        answer: Answer,
+    ) -> None:
+        """Take over text the person changed, in place or in their editor."""
+        content = answer.content
+        if tool.adopt is None or len(proposals) != 1:
+            return
+        proposal = proposals[0]
+        if content is None and answer.choice is Choice.MODIFY and self._editor is not None:
+            shown = proposal.after if work.edited is None else work.edited
+            content = await self._editor(msgspec.structs.replace(proposal, after=shown))
+        if content is None:
+            return
+        work.edited = None if content == proposal.after else content
+        unchanged = work.edited is None
+        work.arguments = given if unchanged else tool.adopt(given, proposal, content)
+
+    async def _proposals(self, tool: Tool, arguments: JsonObject) -> tuple[Proposal, ...]:
+        if tool.preview is None:
+            return ()
+        return await asyncio.to_thread(tool.preview, arguments, self._context)
+
+    async def _refused(self, work: Work, answer: Answer) -> Refusal:
+        await self._decide(work, Decision.REJECT, answer.feedback)
+        text = f"{NOT_ALLOWED}\n{answer.feedback}" if answer.feedback else NOT_ALLOWED
+        return Refusal(text, "cancelled")
+
+    async def _decide(self, work: Work, decision: Decision, reason: str, scope: str = "") -> None:
+        work.decision = decision
+        await self._emit(
+            ToolDecided(call_id=work.call.id, decision=decision, reason=reason, scope=scope)
+        )

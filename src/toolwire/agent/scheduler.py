@@ -1,0 +1,257 @@
+"""Calls become results: checked, ruled on, asked about, run, and answered every one."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.agent.admission import Rejected, admit_all
+from toolwire.agent.approval import Approval, Policy, Remember, forget
+from toolwire.agent.capping import capped, limit_of
+from toolwire.agent.confirmations import Approver, Editor, Roots, first_word
+from toolwire.agent.events import (
+    Emit,
+    ToolFinished,
+    ToolOutputText,
+    ToolRequested,
+    ToolStarted,
+    unheard,
+)
+from toolwire.agent.work import Work, guarded
+from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
+from toolwire.request import JsonObject
+from toolwire.tools.registry import Registry
+from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput
+from toolwire.wire.reading import dump
+
+CANCELLED = "[Operation Cancelled] Reason: Tool call cancelled by user."
+
+_MOST_AT_ONCE = 8
+Ask: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[str]]
+
+
+class Scheduler:
+    """Runs the calls of a reply: readers side by side, writers alone and in order."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        context: ToolContext,
+        policy: Policy,
+        approver: Approver | None = None,
+        editor: Editor | None = None,
+        emit: Emit = unheard,
+        remember: Remember = forget,
+        roots: Roots = first_word,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registry = registry
+        self._context = context
+        self._emit = emit
+        self._clock = clock
+        self._approval = Approval(
+            policy,
+            context=context,
+            emit=emit,
+            approver=approver,
+            editor=editor,
+            remember=remember,
+            roots=roots,
+        )
+        self._places = asyncio.Semaphore(_MOST_AT_ONCE)
+        self._running: asyncio.Task[None] | None = None
+        self.answers: Message | None = None
+        """What the last run answered; also after it was cancelled."""
+
+    async def run(self, calls: Sequence[ToolCall]) -> Message:
+        """One user message with a result for every call, in call order."""
+        verdicts = admit_all(calls, self._registry)
+        works = [Work(call, verdict) for call, verdict in zip(calls, verdicts, strict=True)]
+        self.answers = None
+        try:
+            for work in works:
+                await self._emit(ToolRequested(call=work.call))
+            async with asyncio.TaskGroup() as group:
+                self._running = group.create_task(self._all(works))
+        finally:
+            self._running = None
+            await self._answer_open(works)
+            parts = tuple(part for work in works for part in work.parts)
+            self.answers = Message(role="user", parts=parts)
+        return self.answers
+
+    def cancel(self) -> None:
+        """Stop what runs; `run` then returns with every open call answered as cancelled."""
+        if self._running is not None:
+            self._running.cancel()
+
+    async def _all(self, works: list[Work]) -> None:
+        for batch in _batches(works):
+            async with asyncio.TaskGroup() as group:
+                for work in batch:
+                    group.create_task(self._one(work))
+
+    async def _one(self, work: Work) -> None:
+        verdict = work.verdict
+        if isinstance(verdict, Rejected):
+            await self._fail(work, verdict.text, verdict.type, Outcome.NOT_RUN)
+            return
+        async with self._places:
+            try:
+                await self._tried(work, verdict.tool, verdict.note)
+            except ToolFailed as failure:
+                type = failure.type or "failed"
+                await self._fail(work, str(failure), type, Outcome.FAILED, failure.display)
+
+    async def _tried(self, work: Work, tool: Tool, note: str) -> None:
+        complaint = await guarded(_checked(tool, work.arguments, self._context))
+        if complaint:
+            await self._fail(work, complaint, "invalid_tool_params", Outcome.NOT_RUN)
+            return
+        refusal = await self._approval.refusal(work, tool)
+        if refusal is not None:
+            await self._fail(work, refusal.text, refusal.type, Outcome.DENIED)
+            return
+        await self._done(work, await self._ran(work, tool), note)
+
+    async def _ran(self, work: Work, tool: Tool) -> ToolOutput:
+        """Run the tool, passing its live output on; the start is kept before it runs."""
+        await self._emit(
+            ToolStarted(
+                call_id=work.call.id,
+                name=tool.name,
+                arguments=dump(work.arguments),
+                effect=tool.effect,
+            )
+        )
+        loop = asyncio.get_running_loop()
+        lines: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def say(text: str | None) -> None:
+            loop.call_soon_threadsafe(lines.put_nowait, text)
+
+        context = msgspec.structs.replace(
+            self._context,
+            call_id=work.call.id,
+            emit=say,
+            ask=self._asking_alone(self._context.ask),
+        )
+        work.started = self._clock()
+        ended: ToolOutput | ToolFailed
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._pass_on(work.call.id, lines))
+            try:
+                ended = await guarded(tool.run(work.arguments, context))
+            except ToolFailed as failure:
+                ended = failure
+            finally:
+                work.ended = self._clock()
+                say(None)
+        if isinstance(ended, ToolFailed):
+            raise ended
+        return ended
+
+    def _asking_alone(self, ask: Ask | None) -> Ask | None:
+        """The same question, never while the person is asked another."""
+        if ask is None:
+            return None
+
+        async def alone(question: str, choices: tuple[str, ...]) -> str:
+            async with self._approval.asking:
+                return await ask(question, choices)
+
+        return alone
+
+    async def _pass_on(self, call_id: str, lines: asyncio.Queue[str | None]) -> None:
+        while (text := await lines.get()) is not None:
+            await self._emit(ToolOutputText(call_id=call_id, text=text))
+
+    async def _done(self, work: Work, output: ToolOutput, note: str) -> None:
+        limit = limit_of(self._context.settings.get("output_limit"))
+        text = output.text
+        if 0 < limit < len(text):
+            folder = self._context.workspace.temp
+            text = await asyncio.to_thread(capped, text, limit, folder, work.call.id)
+        text = f"{text}\n\n{note}" if note else text
+        result = ToolResult(
+            call_id=work.call.id,
+            name=work.call.name,
+            parts=(Text(text), *output.media),
+            kind=work.call.kind,
+        )
+        work.parts = (result, *output.beside)
+        if output.stat is not None and work.edited is None:
+            work.stat = output.stat
+        await self._finish(work, result, display=output.display or text, diff=output.diff)
+
+    async def _fail(
+        self, work: Work, text: str, type: str, outcome: Outcome, display: str = ""
+    ) -> None:
+        result = ToolResult(
+            call_id=work.call.id,
+            name=work.call.name,
+            parts=(Text(text),),
+            is_error=True,
+            outcome=outcome,
+            kind=work.call.kind,
+        )
+        work.parts = (result,)
+        work.stat = None
+        await self._finish(work, result, error_type=type, display=display or text)
+
+    async def _finish(
+        self,
+        work: Work,
+        result: ToolResult,
+        *,
+        error_type: str = "",
+        display: str = "",
+        diff: str = "",
+    ) -> None:
+        await self._emit(
+            ToolFinished(
+                call_id=work.call.id,
+                name=work.tool.name if work.tool is not None else work.call.name,
+                arguments=work.shown_arguments,
+                outcome=result.outcome,
+                success=not result.is_error,
+                duration=work.ended - work.started if work.started is not None else 0.0,
+                decision=work.decision,
+                error_type=error_type,
+                stat=work.stat,
+                diff=diff,
+                display=display,
+                server=work.tool.server if work.tool is not None else "",
+                result=result,
+            )
+        )
+
+    async def _answer_open(self, works: Iterable[Work]) -> None:
+        """Answer every call that has no answer yet: the run was cancelled."""
+        for work in works:
+            if work.parts:
+                continue
+            lost = work.started is not None and not work.side_by_side
+            outcome = Outcome.INTERRUPTED if lost else Outcome.CANCELLED
+            help = "\nIt had started; check what it did before you go on." if lost else ""
+            await self._fail(work, f"{CANCELLED}{help}", "cancelled", outcome)
+
+
+async def _checked(tool: Tool, arguments: JsonObject, context: ToolContext) -> str:
+    return tool.check(arguments, context)
+
+
+def _batches(works: Iterable[Work]) -> list[list[Work]]:
+    """Neighbours that may run side by side together, every other call alone."""
+    batches: list[list[Work]] = []
+    open_batch = False
+    for work in works:
+        if work.side_by_side and open_batch:
+            batches[-1].append(work)
+        else:
+            batches.append([work])
+        open_batch = work.side_by_side
+    return batches

@@ -1,0 +1,71 @@
+"""A policy that remembers answers, on the workspace as it is on disk."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.agent.confirmations import Choice, Confirmation
+from toolwire.agent.ground import Ground
+from toolwire.agent.policy import rule
+from toolwire.agent.rules import Decision, Rule
+from toolwire.agent.ruling import Ruling, Terms
+from toolwire.messages import ToolCall
+from toolwire.tools.paths import protected, real
+from toolwire.tools.spec import Effect, Workspace
+
+Keep: TypeAlias = Callable[[Rule], None]
+"""Writes a rule that holds from now on."""
+
+_MOST_QUESTIONS = 256
+
+
+def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Ground:
+    """The workspace for policy: links are followed, protected files known."""
+
+    def resolve(path: str) -> str:
+        found = real(path)
+        # No such path can be: nothing of the workspace is meant.
+        return "/" if found is None else str(found)
+
+    return Ground(
+        roots=tuple(str(root) for root in workspace.roots),
+        home=str(workspace.home),
+        temp=str(workspace.temp),
+        resolve=resolve,
+        protected=lambda path: protected(path, workspace, environ),
+    )
+
+
+class StandingPolicy:
+    """The scheduler asks it for rulings, and tells it of each yes that holds on."""
+
+    def __init__(self, terms: Terms, keep: Keep) -> None:
+        self.terms = terms
+        self._keep = keep
+        self._asked: dict[str, Ruling] = {}
+
+    def __call__(self, call: ToolCall, effect: Effect, places: tuple[Path, ...] = ()) -> Ruling:
+        ruling = rule(call, effect, (str(place) for place in places), self.terms)
+        if ruling.decision is Decision.ASK:
+            self._asked[call.id] = ruling
+            while len(self._asked) > _MOST_QUESTIONS:
+                self._asked.pop(next(iter(self._asked)))
+        return ruling
+
+    def remember(self, confirmation: Confirmation, choice: Choice) -> None:
+        """Keeps a yes: for the session, for always, or for a whole MCP server."""
+        ruling = self._asked.pop(confirmation.call.id, None)
+        if ruling is None or choice not in (Choice.SESSION, Choice.ALWAYS, Choice.SERVER):
+            return
+        rules = ruling.remembers
+        if choice is Choice.SERVER:
+            server = self.terms.servers.get(confirmation.call.name, "")
+            rules = (Rule(decision=Decision.ALLOW, server=server),) if server else ()
+        origin = "answer: always" if choice is Choice.ALWAYS else "answer: this session"
+        rules = tuple(msgspec.structs.replace(each, origin=origin) for each in rules)
+        self.terms = msgspec.structs.replace(self.terms, rules=(*self.terms.rules, *rules))
+        if choice is Choice.ALWAYS:
+            for each in rules:
+                self._keep(each)

@@ -1,0 +1,130 @@
+"""Whether a call's arguments fit the tool's own schema, in the words models know (Ajv's)."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, cast
+
+from toolwire.errors import BadInput
+from toolwire.request import JsonObject
+from toolwire.wire.reading import dump, parse
+
+_Errors = Callable[[JsonObject], list[Any]]
+
+_LIMITS = {
+    "minItems": "must NOT have fewer than {} items",
+    "maxItems": "must NOT have more than {} items",
+    "minLength": "must NOT have fewer than {} characters",
+    "maxLength": "must NOT have more than {} characters",
+    "minProperties": "must NOT have fewer than {} properties",
+    "maxProperties": "must NOT have more than {} properties",
+    "minimum": "must be >= {}",
+    "maximum": "must be <= {}",
+    "exclusiveMinimum": "must be > {}",
+    "exclusiveMaximum": "must be < {}",
+    "multipleOf": "must be multiple of {}",
+    "pattern": 'must match pattern "{}"',
+    "format": 'must match format "{}"',
+}
+_PLAIN = {
+    "anyOf": "must match a schema in anyOf",
+    "oneOf": "must match exactly one schema in oneOf",
+    "not": "must NOT be valid",
+    "contains": "must contain at least 1 valid item(s)",
+    "uniqueItems": "must NOT have duplicate items",
+    "propertyNames": "property name must be valid",
+    "falseSchema": "boolean schema is false",
+}
+_MOST_TOLD = 20
+
+
+def complaints(schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
+    """All that is wrong, in the order the schema names things; empty if the arguments fit."""
+    if not schema:
+        return ()
+    found = _checker(dump(schema))(arguments)
+    found.sort(key=lambda error: _place(error, schema))
+    return tuple(dict.fromkeys(text for error in found for text in _told(error, schema)))
+
+
+def told(problems: tuple[str, ...]) -> str:
+    """The complaints as one text, a line each; the first is the one the original would give."""
+    more = len(problems) - _MOST_TOLD
+    rest = (f"… and {more} more",) if more > 0 else ()
+    return "\n".join((*problems[:_MOST_TOLD], *rest))
+
+
+@lru_cache(256)
+def _checker(schema: str) -> _Errors:
+    import jsonschema_rs  # noqa: PLC0415 - not needed until a call is made
+
+    def refuse(address: str) -> Any:
+        raise ValueError(f"a schema may not point to {address}")
+
+    try:
+        validator = jsonschema_rs.validator_for(parse(schema, "schema"), retriever=refuse)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise BadInput(f"the tool's own schema cannot be used: {_first_line(error)}") from error
+    return lambda arguments: list(validator.iter_errors(arguments))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _place(error: Any, schema: JsonObject) -> tuple[int, ...]:
+    """Where the schema speaks of it: what is required first, then members in their order."""
+    at = schema
+    key: list[int] = []
+    for step in cast(list[str | int], error.instance_path):
+        if isinstance(step, int):
+            key.append(step)
+            at = _inner(at, "items")
+        else:
+            names = list(_inner(at, "properties"))
+            key.append(names.index(step) if step in names else len(names))
+            at = _inner(_inner(at, "properties"), step)
+    return (*key, -1)
+
+
+def _inner(schema: JsonObject, name: str) -> JsonObject:
+    found: object = schema.get(name)
+    return cast(JsonObject, found) if isinstance(found, dict) else {}
+
+
+def _told(error: Any, schema: JsonObject) -> list[str]:
+    where = "params" + "".join(f"/{step}" for step in error.instance_path)
+    kind = error.kind
+    match kind.name:
+        case "type":
+            return [f"{where} must be {_limit(error, schema).replace(', ', ',')}"]
+        case "required":
+            return [f"{where} must have required property '{kind.property}'"]
+        case "additionalProperties" | "unevaluatedProperties":
+            names = ", ".join(f"'{name}'" for name in kind.unexpected)
+            return [f"{where} must NOT have additional properties", f"{where} has no {names}"]
+        case "enum":
+            first = f"{where} must be equal to one of the allowed values"
+            return [first, f"{where} may be {_limit(error, schema)}"]
+        case "const":
+            return [f"{where} must be equal to constant", f"{where} is {_limit(error, schema)}"]
+        case name if name in _LIMITS:
+            return [f"{where} {_LIMITS[name].format(_limit(error, schema))}"]
+        case name:
+            return [f"{where} {_PLAIN.get(name, error.message)}"]
+
+
+def _limit(error: Any, schema: JsonObject) -> str:
+    """The schema's own value of the keyword, where the path to it is plain."""
+    at: Any = schema
+    for step in error.schema_path:
+        try:
+            at = at[step]
+        except (KeyError, IndexError, TypeError):
+            return "as the schema says"
+    match at:
+        case str():
+            return at
+        case list():
+            return ", ".join(one if isinstance(one, str) else dump(one) for one in cast(Any, at))
+        case _:
+            return dump(at)

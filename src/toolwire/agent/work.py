@@ -1,0 +1,64 @@
+"""One call on its way: proposed, asked, started, answered."""
+
+import logging
+from collections.abc import Awaitable
+from typing import TypeVar
+
+import msgspec
+
+from toolwire.agent.admission import Admitted, Rejected
+from toolwire.agent.events import Decision
+from toolwire.messages import Media, Text, ToolCall, ToolResult
+from toolwire.request import JsonObject
+from toolwire.tools.spec import DiffStat, Effect, Tool, ToolFailed
+from toolwire.wire.reading import dump
+
+_SIDE_BY_SIDE = (Effect.READ, Effect.NETWORK)
+_log = logging.getLogger(__name__)
+_Value = TypeVar("_Value")
+
+
+class Work:
+    """What is known of a call while it is worked on."""
+
+    def __init__(self, call: ToolCall, verdict: Admitted | Rejected) -> None:
+        self.call = call
+        self.verdict = verdict
+        self.arguments: JsonObject = verdict.arguments if isinstance(verdict, Admitted) else {}
+        self.started: float | None = None
+        self.ended = 0.0
+        self.decision: Decision | None = None
+        self.stat: DiffStat | None = None
+        self.edited: str | None = None
+        self.parts: tuple[ToolResult | Text | Media, ...] = ()
+
+    @property
+    def tool(self) -> Tool | None:
+        """The tool, where the call may run at all."""
+        return self.verdict.tool if isinstance(self.verdict, Admitted) else None
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether neighbours may run at the same time."""
+        return self.tool is None or self.tool.effect in _SIDE_BY_SIDE
+
+    @property
+    def shown_arguments(self) -> str:
+        """The arguments the tool is given, or as the model wrote them."""
+        return dump(self.arguments) if self.tool is not None else self.call.arguments
+
+    def as_ruled(self, tool: Tool) -> ToolCall:
+        """The call with the tool's real name and the arguments it would run with."""
+        return msgspec.structs.replace(self.call, name=tool.name, arguments=dump(self.arguments))
+
+
+async def guarded(step: Awaitable[_Value]) -> _Value:
+    """A step in a tool's own code: whatever goes wrong there is the tool's failure."""
+    try:
+        return await step
+    except ToolFailed:
+        raise
+    except Exception as error:
+        _log.debug("a tool broke", exc_info=True)
+        words = str(error) or type(error).__name__
+        raise ToolFailed(words, type="unhandled_exception") from error

@@ -1,0 +1,108 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from toolwire.agent.confirmations import Choice, Confirmation, InfoDetails
+from toolwire.agent.policy import roots
+from toolwire.agent.rules import Rule
+from toolwire.agent.ruling import Terms
+from toolwire.agent.standing import StandingPolicy, ground_of
+from toolwire.messages import ToolCall
+from toolwire.tools.spec import Effect, Workspace
+
+
+class Desk:
+    """A policy on a real folder, and the rules it was told to keep."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "project"
+        self.root.mkdir()
+        self.kept: list[Rule] = []
+        workspace = Workspace(roots=(self.root,), temp=folder / "temp", home=folder / "home")
+        terms = Terms(ground=ground_of(workspace, {}), servers={"send": "mail", "list": "mail"})
+        self.policy = StandingPolicy(terms, self.kept.append)
+
+    def rules(self, call: ToolCall, effect: Effect, *places: Path) -> str:
+        return self.policy(call, effect, places).decision
+
+    def shell(self, command: str) -> str:
+        return self.rules(self.call(command), Effect.EXECUTE)
+
+    def call(self, command: str) -> ToolCall:
+        arguments = json.dumps({"command": command})
+        return ToolCall(id=command, name="run_shell_command", arguments=arguments)
+
+    def answer(self, call: ToolCall, choice: Choice) -> None:
+        details = InfoDetails(prompt="")
+        self.policy.remember(Confirmation(call=call, title="", reason="", details=details), choice)
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def test_a_yes_for_the_session_holds_for_the_root_commands_of_the_text(desk: Desk):
+    assert desk.shell("npm test | head") == "ask"
+    desk.answer(desk.call("npm test | head"), Choice.SESSION)
+    assert desk.shell("npm install && head x") == "allow"
+    assert desk.shell("npm install && rm x") == "ask"
+    assert desk.kept == []
+
+
+def test_a_yes_for_always_is_kept_as_well(desk: Desk):
+    desk.shell("npm test")
+    desk.answer(desk.call("npm test"), Choice.ALWAYS)
+    assert [(rule.command, rule.origin) for rule in desk.kept] == [(("npm",), "answer: always")]
+
+
+def test_a_yes_for_once_is_forgotten(desk: Desk):
+    desk.shell("npm test")
+    desk.answer(desk.call("npm test"), Choice.ONCE)
+    assert desk.shell("npm test") == "ask"
+
+
+@pytest.mark.parametrize("command", ["$x", "python3 -c x", "npm test; $x", "echo x > .git/config"])
+def test_a_yes_to_what_cannot_be_known_or_is_protected_holds_once_only(desk: Desk, command: str):
+    assert desk.shell(command) == "ask"
+    desk.answer(desk.call(command), Choice.ALWAYS)
+    assert desk.kept == []
+    assert desk.shell(command) == "ask"
+
+
+def test_a_yes_for_a_tool_holds_inside_the_workspace(desk: Desk):
+    call = ToolCall(id="1", name="write_file")
+    inside, outside = desk.root / "a", desk.root.parent / "b"
+    assert desk.rules(call, Effect.WRITE, inside) == "ask"
+    desk.answer(call, Choice.SESSION)
+    assert desk.rules(call, Effect.WRITE, desk.root / "c") == "allow"
+    assert desk.rules(call, Effect.WRITE, outside) == "ask"
+    desk.answer(call, Choice.SESSION)
+    assert desk.rules(call, Effect.WRITE, outside) == "allow"
+    assert desk.rules(call, Effect.WRITE, outside.with_name("d")) == "ask"
+
+
+def test_a_yes_for_a_server_holds_for_all_its_tools(desk: Desk):
+    send, listing, other = (ToolCall(id=name, name=name) for name in ("send", "list", "other"))
+    assert desk.rules(send, Effect.OTHER) == "ask"
+    desk.answer(send, Choice.SERVER)
+    assert desk.rules(listing, Effect.OTHER) == "allow"
+    assert desk.rules(other, Effect.OTHER) == "ask"
+    desk.answer(other, Choice.SERVER)
+    assert desk.rules(other, Effect.OTHER) == "ask"
+
+
+def test_links_are_followed_and_protected_files_known(desk: Desk):
+    (desk.root / "out").symlink_to("/etc")
+    (desk.root / "loop").symlink_to("loop")
+    read = ToolCall(id="1", name="read_file")
+    assert desk.rules(read, Effect.READ, desk.root / "a") == "allow"
+    assert desk.rules(read, Effect.READ, desk.root / "out" / "passwd") == "ask"
+    assert desk.rules(read, Effect.READ, desk.root / "loop") == "ask"
+    assert desk.rules(read, Effect.READ, desk.root / ".env") == "ask"
+    assert desk.rules(read, Effect.READ, desk.root / "a\0b") == "ask"
+
+
+def test_the_roots_of_a_text_are_all_programs_it_starts():
+    assert roots("timeout 5 git log | head; echo $(ls)") == ("git", "head", "ls", "echo")
