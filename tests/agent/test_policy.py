@@ -1,4 +1,5 @@
 import json
+from fnmatch import fnmatchcase
 from itertools import product
 
 import msgspec
@@ -27,7 +28,14 @@ def _protected(path: str) -> str:
     return "credentials" if {".env", ".ssh"} & set(parts) else ""
 
 
-GROUND = Ground(roots=("/w/p",), home="/home/u", temp="/tmp/p", protected=_protected)
+def _matches(pattern: str) -> tuple[str, ...] | None:
+    files = ("/w/p/a.py", "/w/p/b.py", "/w/p/src/a.py", "/w/p/src/.env")
+    return None if "/." in pattern else tuple(each for each in files if fnmatchcase(each, pattern))
+
+
+GROUND = Ground(
+    roots=("/w/p",), home="/home/u", temp="/tmp/p", protected=_protected, matches=_matches
+)
 TERMS = Terms(
     ground=GROUND,
     rules=of_lists(
@@ -336,6 +344,8 @@ def test_a_link_out_of_the_workspace_is_outside():
     assert tool("read_file", Effect.READ, "/w/p/link/x", terms=terms).decision == "ask"
     assert shell("cat link/x", terms).decision == "ask"
     assert shell("cd link && cat x", terms).decision == "ask"
+    assert shell("cat here/a", terms).decision == "allow"
+    assert shell("cat here/../a", terms).decision == "ask"
 
 
 def test_the_audit_record_tells_the_ruling_and_no_arguments():

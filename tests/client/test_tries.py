@@ -28,7 +28,8 @@ from toolwire.errors import (
 from toolwire.events import Notice, TextDelta
 from toolwire.request import ToolChoice, ToolSpec
 
-TOOL = ToolSpec(name="look", parameters={"type": "object", "properties": {}}, strict=True)
+CLOSED = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
+TOOL = ToolSpec(name="look", parameters=CLOSED, strict=True)
 
 
 def spoken(events: list) -> str:

@@ -86,7 +86,7 @@ def _registry(capture: Capture, settings: dict[str, Any]) -> Registry:
 
 def _policy(context: ToolContext) -> Policy:
     terms = Terms(ground=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
-    return lambda call, effect, places: rule(call, effect, places, terms)
+    return lambda call, effect, places: rule(call, effect, map(str, places), terms)
 
 
 def _web_model(capture: Capture) -> Model:

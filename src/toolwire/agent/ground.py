@@ -13,6 +13,8 @@ Resolve: TypeAlias = Callable[[str], str]
 """An absolute path with its links followed."""
 Protected: TypeAlias = Callable[[str], str]
 """Why an absolute path is protected, in words; empty if it is not."""
+Matches: TypeAlias = Callable[[str], tuple[str, ...] | None]
+"""All paths that an absolute pattern stands for; None if that is not known."""
 
 _STREAMS = frozenset(
     {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"}
@@ -47,7 +49,11 @@ class Spot(msgspec.Struct, frozen=True):
 
 
 def _as_written(path: str) -> str:
-    return path
+    return posixpath.normpath(path)
+
+
+def _unknown(pattern: str) -> None:
+    del pattern
 
 
 def _unprotected(path: str) -> str:
@@ -64,13 +70,16 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     temp: str = ""
     resolve: Resolve = _as_written
     protected: Protected = _unprotected
+    matches: Matches = _unknown
 
     def spot(self, path: str, *, writes: bool) -> Spot:
         """Where an absolute path lies; relative ones are taken from the working directory."""
-        full = posixpath.normpath(posixpath.join(self.roots[0], path))
-        if full in _STREAMS:
+        # Links are followed before `..` is taken: `link/..` is the parent of the link's target.
+        written = posixpath.join(self.roots[0], path)
+        full = posixpath.normpath(written)
+        if written in _STREAMS:
             return Spot(Place.NOWHERE, full)
-        real = self.resolve(full)
+        real = posixpath.normpath(self.resolve(written))
         why = self.protected(full) or self.protected(real)
         if why and (writes or why != _READ_FREELY):
             return Spot(Place.PROTECTED, real, why)
@@ -87,8 +96,8 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
         if not word.static or not word.text:
             return (Spot(Place.UNKNOWN, word.text),)
         text = word.text
-        if word.glob and not _glob_stays(text):
-            return (Spot(Place.UNKNOWN, text),)
+        if word.glob:
+            return self._matched(text, folders, writes=writes)
         if word.tilde:
             name, slash, rest = text.partition("/")
             if name != "~" or not self.home:
@@ -99,6 +108,19 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
         if folders is None:
             return (Spot(Place.UNKNOWN, text),)
         return tuple(self.spot(posixpath.join(each, text), writes=writes) for each in folders)
+
+    def _matched(
+        self, pattern: str, folders: tuple[str, ...] | None, *, writes: bool
+    ) -> tuple[Spot, ...]:
+        """Where the files of a pattern lie, and the one it names if it matches none."""
+        spots: list[Spot] = []
+        for each in folders or ("",):
+            paths = self.matches(posixpath.join(each, pattern))
+            if paths is None or (folders is None and not pattern.startswith("/")):
+                return (Spot(Place.UNKNOWN, pattern),)
+            made = posixpath.join(each, pattern)
+            spots += [self.spot(path, writes=writes) for path in (*paths, made)]
+        return tuple(dict.fromkeys(spots))
 
     def folders(self, start: str, changes: tuple[Word, ...]) -> tuple[str, ...] | None:
         """All directories a text may be in after some of its changes; None if it may leave."""
@@ -117,9 +139,3 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
 def lies_in(path: str, folder: str) -> bool:
     """Whether a path is a folder or below it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def _glob_stays(text: str) -> bool:
-    """Whether a pattern cannot match `..` or hidden names, nor follow from the root."""
-    parts = text.split("/")
-    return not any(part.startswith(".") and any(mark in part for mark in "*?[") for part in parts)

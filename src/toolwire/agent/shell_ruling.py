@@ -82,7 +82,7 @@ def _on_command(command: Command, whole: Act, terms: Terms) -> Finding:
     harmless = command.words[0].plain and command.words[0].text in HARMLESS
     if not command.hidden and (command.transparent or harmless):
         return ALLOWED
-    if terms.mode is Mode.YOLO and command.hidden and _watches_commands(terms):
+    if terms.mode is Mode.YOLO and command.covered_from and _watches_commands(terms):
         if permitting(act, terms):
             return ALLOWED
         return _hidden(command)

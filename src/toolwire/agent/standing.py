@@ -1,6 +1,9 @@
 """A policy that remembers answers, on the workspace as it is on disk."""
 
+import re
 from collections.abc import Callable, Mapping
+from glob import iglob
+from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,6 +22,7 @@ Keep: TypeAlias = Callable[[Rule], None]
 """Writes a rule that holds from now on."""
 
 _MOST_QUESTIONS = 256
+_MOST_MATCHES = 1000
 
 
 def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Ground:
@@ -35,7 +39,16 @@ def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Ground:
         temp=str(workspace.temp),
         resolve=resolve,
         protected=lambda path: protected(path, workspace, environ),
+        matches=_matches,
     )
+
+
+def _matches(pattern: str) -> tuple[str, ...] | None:
+    """What a pattern matches now; None where bash may differ, or for very many."""
+    if "[" in pattern or "\\" in pattern or "**" in pattern or re.search(r"/\.[^/]*[*?]", pattern):
+        return None
+    found = tuple(islice(iglob(pattern), _MOST_MATCHES + 1))  # noqa: PTH207 - hidden names as in bash
+    return None if len(found) > _MOST_MATCHES else found
 
 
 class StandingPolicy:

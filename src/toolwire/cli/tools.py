@@ -190,7 +190,7 @@ def _policy(context: ToolContext, settings: Settings, *, headless: bool) -> Poli
     )
     rules = rule_file.grounded((*written, *lists), ground)
     terms = Terms(ground=ground, rules=rules, headless=headless)
-    return lambda call, effect, touched: rule(call, effect, touched, terms)
+    return lambda call, effect, touched: rule(call, effect, map(str, touched), terms)
 
 
 def _context(settings: Settings, cwd: Path) -> ToolContext:

@@ -53,7 +53,9 @@ def _may_be(word: Word, *options: str) -> bool:
 def _eval(command: Command, arguments: tuple[Word, ...]) -> Inside:
     if not all(word.plain for word in arguments):
         return hiding(command, "eval runs a text that is known only when it runs")
-    return running_text(command, " ".join(word.text for word in arguments if word.text != "--"))
+    if arguments and arguments[0].text == "--":
+        arguments = arguments[1:]
+    return running_text(command, " ".join(word.text for word in arguments))
 
 
 def _trap(command: Command, arguments: tuple[Word, ...]) -> Inside:
@@ -63,7 +65,7 @@ def _trap(command: Command, arguments: tuple[Word, ...]) -> Inside:
 
 
 def _folder(command: Command, arguments: tuple[Word, ...]) -> Inside:
-    places = [word for word in arguments if word.text not in ("-P", "-L", "--")]
+    places = [word for word in arguments if word.text not in ("-L", "--")]
     if len(places) != 1 or not places[0].static or places[0].text.startswith(("-", "+")):
         return Inside(command=command, folders=(Word("~", tilde=True),))
     return Inside(command=command, folders=(places[0],))

@@ -15,7 +15,7 @@ _PLAIN_EXPANSION = names(
     "${ } variable_name special_variable_name # ## % %% : :- - :+ + :? ? / // /# /% ^ ^^ , ,,"
 )
 _CALCULATES = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
-_EVALUATES_A_NAME = frozenset({"-v", "-R", "-o"})
+_NAME_TEST = re.compile(r"\s-[vR]\s")
 
 
 class Expressions:
@@ -134,6 +134,8 @@ class Expressions:
         inner = text_of(node)[len(opening) : -len(opening)]
         if opening != "((" and not (inner[:1].isspace() and inner[-1:].isspace()):
             self._findings.doubt("a bracket touches a word, which makes it another word")
+        if opening != "((" and _NAME_TEST.search(inner):
+            self._findings.doubt("it tests a variable by name, which may run a command")
         for child in node.children[1:-1]:
             if opening == "((":
                 self.arithmetic(child)
@@ -145,8 +147,6 @@ class Expressions:
             self._operand(node, calculated=calculated)
             return
         operators = {text_of(child) for child in node.children if _is_operator(child)}
-        if operators & _EVALUATES_A_NAME:
-            self._findings.doubt("it tests a variable by name, which may run a command")
         if not double and operators & {"<", ">", "<<", ">>", "&&", "||", "|", "&"}:
             self._findings.doubt("a redirect or an operator stands inside [ ]")
         for child in node.children:

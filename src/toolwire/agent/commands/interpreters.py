@@ -7,6 +7,10 @@ from toolwire.agent.commands.values import Command, names
 
 _SHELLS = frozenset({"bash", "sh", "dash", "ash"})
 """Shells whose language we read. Others (zsh, fish, ksh) differ, so their text is never read."""
+_NOT_IN_SH = re.compile(
+    r"\[\[|\(\(|&>|\|&|<<<|[<>]\(|\$'|\$\"|function|>&[^0-9-]|select|=\(|time|coproc"
+)
+"""To a plain POSIX shell `[[ a && b ]]` and `((b))` run `b`."""
 _OTHER_SHELLS = names("zsh fish ksh mksh csh tcsh rbash pwsh powershell nu elvish xonsh")
 _CODE_OPTIONS = {
     "python": ("-c", "-"),
@@ -61,6 +65,8 @@ def _shell(command: Command) -> Inside:
         and re.match(r"-[eux]*c\Z", texts[at])
         and not texts[at + 1].startswith("-")
     ):
+        if command.root != "bash" and _NOT_IN_SH.search(texts[at + 1]):
+            return hiding(command, "sh may read this text in another way than bash")
         return running_text(command, texts[at + 1])
     if at == len(texts):
         return hiding(command, "a shell runs whatever comes on its input")

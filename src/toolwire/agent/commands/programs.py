@@ -239,7 +239,9 @@ def path_in_option(word: Word) -> list[Word]:
     name, equals, value = word.text.partition("=")
     if equals and not name.startswith(("/", "~", ".")):
         return [Word(value, static=word.static, glob=word.glob, tilde=value.startswith("~"))]
+    if not re.match(r"-[^-].", word.text):
+        return []
+    # `-tfolder`: which letters are options and which the value is not known.
+    found = [Word(word.text[2:], static=word.static, glob=word.glob)]
     slash = word.text.find("/")
-    if word.text.startswith("-") and slash > 0:
-        return [Word(word.text[slash:], static=word.static, glob=word.glob)]
-    return []
+    return [*found, Word(word.text[slash:], static=word.static)] if slash > 1 else found

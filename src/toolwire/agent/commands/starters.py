@@ -1,7 +1,7 @@
 """Programs whose arguments are another command line: `env`, `timeout`, `sudo`, `xargs`, `find`."""
 
 import re
-from itertools import pairwise
+from collections.abc import Iterator
 
 import msgspec
 
@@ -61,9 +61,9 @@ STARTERS = {
     "caffeinate": Starter(flags="disu", values="t"),
     "sudo": Starter(
         flags="AbEHknPS",
-        values="ughpCDRTrtU",
+        values="ughp",
         long_flags=("non-interactive", "preserve-env", "set-home", "stdin", "background"),
-        long_values=("user", "group", "host", "prompt", "chdir", "chroot"),
+        long_values=("user", "group", "host", "prompt"),
         assignments=True,
         own_permission=True,
     ),
@@ -76,15 +76,7 @@ STARTERS = {
         flags="0rtxpo",
         values="dEILnPs",
         long_flags=("null", "no-run-if-empty", "verbose", "exit", "interactive", "open-tty"),
-        long_values=(
-            "delimiter",
-            "max-args",
-            "max-procs",
-            "max-lines",
-            "max-chars",
-            "replace",
-            "eof",
-        ),
+        long_values=("delimiter", "max-args", "max-procs", "max-chars"),
         feeds=True,
     ),
 }
@@ -117,7 +109,10 @@ def _start(command: Command, starter: Starter) -> Inside:
     if rest and not rest[0].static:
         return hiding(command, f"{command.root} starts what is known only when it runs")
     if starter.feeds:
-        rest = _fed(command.words, rest)
+        fed = _fed(command.words[1 : len(command.words) - len(rest)], rest)
+        if fed is None:
+            return hiding(command, f"{command.root} is used with options that are not read")
+        rest = fed
     started = starting(command, rest, assignments=tuple(assignments))
     if starter.own_permission or not rest:
         return msgspec.structs.replace(started, command=command)
@@ -160,15 +155,21 @@ def _option_length(text: str, starter: Starter) -> int:
     return 1
 
 
-def _fed(words: tuple[Word, ...], rest: tuple[Word, ...]) -> tuple[Word, ...]:
-    """The started command with what its input adds: at the end, or wherever the mark stands."""
+def _fed(options: tuple[Word, ...], rest: tuple[Word, ...]) -> tuple[Word, ...] | None:
+    """The started command with what its input adds: at the end, or wherever the mark stands.
+
+    None if the mark is not certain.
+    """
     if not rest:
         return (Word("echo"), _FROM_INPUT)
-    marks = [after.text for word, after in pairwise(words) if word.text == "-I"]
-    marks += [word.text[2:] for word in words if re.match(r"-I.", word.text)]
-    marks += [
-        word.text.partition("=")[2] or "{}" for word in words if word.text.startswith("--replace")
-    ]
+    marks: list[str] = []
+    for at, option in enumerate(options):
+        letters, found, mark = option.text.partition("I")
+        if not found or not re.match(r"-[a-zA-Z0-9]*\Z", letters):
+            continue
+        if letters != "-" or (not mark and at + 1 == len(options)):
+            return None
+        marks.append(mark or options[at + 1].text)
     if not marks:
         return (*rest, _FROM_INPUT)
     return tuple(
@@ -206,7 +207,25 @@ def _find(command: Command) -> Inside:
             commands.append(Command(words=(Word("rm"), _FROM_FIND), source=command.source))
         elif word.text in _FIND_WRITES and at + 1 < len(words):
             redirects.append(Redirect(Access.WRITE, words[at + 1], command.source))
-    return Inside(command=command, commands=tuple(commands), redirects=tuple(redirects))
+    return Inside(
+        command=command,
+        commands=tuple(commands),
+        redirects=tuple(redirects),
+        named=tuple(Redirect(Access.READ, word, command.source) for word in _searched(words[1:])),
+    )
+
+
+def _searched(words: tuple[Word, ...]) -> Iterator[Word]:
+    """The folders that find looks into, and files it compares with or reads."""
+    before_tests = True
+    for at, word in enumerate(words):
+        before_tests = before_tests and (
+            word.text in ("-H", "-L", "-P") or not word.text.startswith(("-", "(", "!"))
+        )
+        if before_tests and not word.text.startswith("-"):
+            yield word
+        elif re.match(r"-(?:newer|a?newer..|samefile|files0-from)", word.text):
+            yield from words[at + 1 : at + 2]
 
 
 def _found_command(command: Command, words: tuple[Word, ...]) -> Command:
