@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--rounds N] [memory loopback growth arguments startup]`."""
+"""`python -m bench [--quick] [--rounds N] [memory loopback growth arguments startup tools]`."""
 
 import argparse
 import os
@@ -12,7 +12,8 @@ from pathlib import Path
 
 from bench.report import Goal, Section, as_json, render, render_goals
 
-SECTIONS = ("memory", "loopback", "growth", "arguments", "startup")
+WIRE = ("memory", "loopback", "growth", "arguments", "startup")
+SECTIONS = (*WIRE, "tools")
 OUT = Path(__file__).parent / "out" / "wire.json"
 _PEERS = ("msgspec", "aiohttp", "openai", "anthropic", "google-genai", "pydantic-ai-slim", "jiter")
 
@@ -23,7 +24,7 @@ def main() -> None:
     rounds: int = chosen.rounds or (3 if chosen.quick else 5)
     names: list[str] = chosen.sections or list(SECTIONS)
     if "wire" in names:
-        names = list(SECTIONS)
+        names = list(WIRE)
     sections: list[Section] = []
     for name in names:
         begun = time.monotonic()
