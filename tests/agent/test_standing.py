@@ -1,15 +1,20 @@
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
-from toolwire.agent.confirmations import Choice, Confirmation, InfoDetails
+from toolwire.agent.confirmations import Answer, Choice, Confirmation, ExecDetails, InfoDetails
+from toolwire.agent.events import AgentEvent
 from toolwire.agent.policy import roots
 from toolwire.agent.rules import Rule
 from toolwire.agent.ruling import Terms
+from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.standing import StandingPolicy, ground_of
 from toolwire.messages import ToolCall
-from toolwire.tools.spec import Effect, Workspace
+from toolwire.request import JsonObject
+from toolwire.tools.registry import Registry
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput, Workspace
 
 
 class Desk:
@@ -104,5 +109,68 @@ def test_links_are_followed_and_protected_files_known(desk: Desk):
     assert desk.rules(read, Effect.READ, desk.root / "a\0b") == "ask"
 
 
+def test_patterns_stand_for_the_files_they_match(desk: Desk):
+    for name in ("a.txt", "b.txt", "server.pem"):
+        (desk.root / name).touch()
+    (desk.root / "c.md").symlink_to("/etc/passwd")
+    desk.shell("cat a.txt")
+    desk.answer(desk.call("cat a.txt"), Choice.SESSION)
+    assert desk.shell("cat *.txt") == "allow"
+    assert desk.shell("cat *.rst") == "allow"
+    for pattern in ("*", "*.md", "*.pem", "s*", ".*", "[ab].txt", "../*", "/etc/*"):
+        assert desk.shell(f"cat {pattern}") == "ask", pattern
+
+
+def test_a_link_to_the_workspace_does_not_open_its_parent(desk: Desk):
+    (desk.root / "here").symlink_to(".")
+    desk.shell("cat a")
+    desk.answer(desk.call("cat a"), Choice.SESSION)
+    assert desk.shell("cat here/a") == "allow"
+    assert desk.shell("cat here/../a") == "ask"
+    assert desk.shell("cd here && cat ../a") == "ask"
+
+
 def test_the_roots_of_a_text_are_all_programs_it_starts():
     assert roots("timeout 5 git log | head; echo $(ls)") == ("git", "head", "ls", "echo")
+
+
+def test_the_scheduler_asks_once_for_what_a_session_allows(desk: Desk):
+    asked: list[Confirmation] = []
+
+    async def approve(question: Confirmation) -> Answer:
+        asked.append(question)
+        return Answer(choice=Choice.SESSION)
+
+    async def ignore(event: AgentEvent) -> None:
+        del event
+
+    async def run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
+        del context
+        return ToolOutput(text=f"ran {arguments['command']}")
+
+    shell = Tool(
+        name="run_shell_command",
+        description="",
+        parameters={"type": "object"},
+        effect=Effect.EXECUTE,
+        run=run,
+    )
+    workspace = Workspace(roots=(desk.root,), temp=desk.root / "temp", home=desk.root)
+    scheduler = Scheduler(
+        Registry([shell]),
+        context=ToolContext(workspace=workspace),
+        policy=desk.policy,
+        emit=ignore,
+        approver=approve,
+        remember=desk.policy.remember,
+        roots=roots,
+    )
+    calls = [desk.call(text) for text in ("timeout 5 npm test", "npm install | npm ls")]
+    answer = asyncio.run(scheduler.run(calls))
+    assert [result.text for result in answer.results] == [
+        "ran timeout 5 npm test",
+        "ran npm install | npm ls",
+    ]
+    assert [question.details for question in asked] == [
+        ExecDetails(command="timeout 5 npm test", roots=("npm",))
+    ]

@@ -115,8 +115,12 @@ def test_the_command_starts_with_default_signals_and_no_extra_descriptors(tmp_pa
         await shell.finish(NO_LIMITS, silent)
         return out.head
 
-    zeros = b"0" * 16
-    assert asyncio.run(run()) == b"SigBlk:\t%b\nSigIgn:\t%b\n0 1 2 3 " % (zeros, zeros)
+    blocked, ignored, descriptors = asyncio.run(run()).split(b"\n")
+    # Signals 32 and up belong to the C library; whoever started us may have left them ignored.
+    ordinary = (1 << 31) - 1
+    assert int(blocked.removeprefix(b"SigBlk:\t"), 16) & ordinary == 0
+    assert int(ignored.removeprefix(b"SigIgn:\t"), 16) & ordinary == 0
+    assert descriptors == b"0 1 2 3 "
 
 
 def test_closing_ends_every_background_shell(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """What looking into one command gives."""
 
+from shlex import quote
+
 import msgspec
 
 from toolwire.agent.commands.values import NEVER, Assignment, Command, Redirect, Word
@@ -19,6 +21,12 @@ class Inside(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[str, ...] = ()
 
 
+def inner(words: tuple[Word, ...]) -> Command:
+    """A command that another one starts, written as if it stood alone."""
+    source = " ".join(quote(word.text) if word.plain else word.text for word in words)
+    return Command(words=words, source=source)
+
+
 def hiding(command: Command, why: str, covered_from: int = NEVER) -> Inside:
     """The command does more than its words say; only a rule that names more words permits it."""
     return Inside(command=msgspec.structs.replace(command, hidden=why, covered_from=covered_from))
@@ -30,7 +38,7 @@ def starting(
     """The command only starts another one, given by its words."""
     return Inside(
         command=msgspec.structs.replace(command, transparent=True),
-        commands=(Command(words=words, source=command.source),) if words else (),
+        commands=(inner(words),) if words else (),
         assignments=assignments,
     )
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from toolwire.agent.commands.inside import Inside, hiding, running_text, starting
+from toolwire.agent.commands.inside import Inside, hiding, inner, running_text, starting
 from toolwire.agent.commands.values import Access, Assignment, Command, Redirect, Word
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)\Z", re.DOTALL | re.ASCII)
@@ -202,9 +202,9 @@ def _find(command: Command) -> Inside:
     redirects: list[Redirect] = []
     for at, word in enumerate(words):
         if word.text in _FIND_STARTS:
-            commands.append(_found_command(command, words[at + 1 :]))
+            commands.append(_found_command(words[at + 1 :]))
         elif word.text == "-delete":
-            commands.append(Command(words=(Word("rm"), _FROM_FIND), source=command.source))
+            commands.append(inner((Word("rm"), _FROM_FIND)))
         elif word.text in _FIND_WRITES and at + 1 < len(words):
             redirects.append(Redirect(Access.WRITE, words[at + 1], command.source))
     return Inside(
@@ -228,7 +228,7 @@ def _searched(words: tuple[Word, ...]) -> Iterator[Word]:
             yield from words[at + 1 : at + 2]
 
 
-def _found_command(command: Command, words: tuple[Word, ...]) -> Command:
+def _found_command(words: tuple[Word, ...]) -> Command:
     taken: list[Word] = []
     for word in words:
         if word.text == ";" or (word.text == "+" and taken and taken[-1] is _FROM_FIND):
@@ -237,4 +237,4 @@ def _found_command(command: Command, words: tuple[Word, ...]) -> Command:
             taken.append(_FROM_FIND)
         else:
             taken.append(Word(word.text, static=False) if "{}" in word.text else word)
-    return Command(words=tuple(taken) or (_FROM_FIND,), source=command.source)
+    return inner(tuple(taken) or (_FROM_FIND,))

@@ -71,7 +71,9 @@ def _joined(node: Node, source: str) -> Word:
     children = node.children
     unquoted = "".join(text_of(child) for child in children if child.type in ("word", "number"))
     parts = [_part(child) for child in children]
-    if has_braces(unquoted) or not all(part.static for part in parts):
+    # The grammar does not see that `a$"b"` is `ab`.
+    dollar = any(text_of(child).endswith("$") for child in children[:-1])
+    if dollar or has_braces(unquoted) or not all(part.static for part in parts):
         return _dynamic(source)
     return Word(
         "".join(part.text for part in parts),
