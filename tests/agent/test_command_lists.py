@@ -67,3 +67,13 @@ def test_the_shell_complains_only_where_a_list_names_prefixes() -> None:
 def test_without_a_shell_nothing_changes() -> None:
     tools = builtins().without(["run_shell_command"])
     assert limited(tools, (), ("run_shell_command(rm)",)) is tools
+
+
+@pytest.mark.parametrize("command", ["'rm' x", "X=1 rm x", "r\\m x"])
+def test_quotes_and_assignments_hide_no_blocked_command(command: str) -> None:
+    assert complaint(command, (), ("rm",)) == BLOCKED.format(command)
+
+
+@pytest.mark.parametrize("command", ["$X log", "git status; $Y"])
+def test_a_name_known_only_when_it_runs_is_outside_the_list(command: str) -> None:
+    assert "not in the allowed commands list" in complaint(command, ("git status",), ())

@@ -3,6 +3,7 @@
 import msgspec
 
 from toolwire.agent.commands import read
+from toolwire.agent.commands.values import Command
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry, plain, prefixes
 from toolwire.tools.spec import ToolContext
@@ -35,19 +36,28 @@ def complaint(command: str, allowed: tuple[str, ...], blocked: tuple[str, ...]) 
     if not command.strip():
         return ""
     script = read(command)
-    parts = [_one_line(one.source) for one in script.commands if not one.transparent]
+    parts = [one for one in script.commands if not one.transparent]
     for part in parts:
-        if any(part.startswith(prefix) for prefix in blocked):
-            return f"Command '{part}' is blocked by configuration"
+        if any(_meant(part).startswith(prefix) for prefix in blocked):
+            return f"Command '{_one_line(part.source)}' is blocked by configuration"
     if not allowed:
         return ""
-    outside = [part for part in parts if not any(_begins(part, prefix) for prefix in allowed)]
-    if not parts:
+    outside = [
+        _one_line(part.source)
+        for part in parts
+        if not any(_begins(_meant(part), prefix) for prefix in allowed)
+    ]
+    if not parts or (script.doubts and not outside):
         outside = [_one_line(command)]
     if outside:
         named = ", ".join(dump(part) for part in outside)
         return f"Command(s) not in the allowed commands list. Disallowed commands: {named}"
     return ""
+
+
+def _meant(command: Command) -> str:
+    """The words without quotes and without assignments before them: what the shell will run."""
+    return " ".join(word.text for word in command.words)
 
 
 def _begins(command: str, prefix: str) -> bool:
