@@ -1,6 +1,6 @@
 """Settings into working parts: the one module that knows them all."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -60,7 +60,7 @@ async def open_model(
         credential=credential,
         base_url=base,
         learned=learned,
-        project=_project(provider, credential.project),
+        project=credential.project,
     )
     return Opened(
         ask=insisting(_styled(ask, provider, model, style)),
@@ -76,12 +76,6 @@ def with_fallback(opened: Sequence[Opened]) -> Model:
     """The first of these that answers; one alone needs no chain."""
     named = [(f"{one.provider.name}/{one.model}", one.ask) for one in opened]
     return named[0][1] if len(named) == 1 else falling_back(named)
-
-
-def _project(
-    provider: Provider, ask: Callable[[], Awaitable[str]]
-) -> Callable[[], Awaitable[str]] | None:
-    return ask if provider.dialect == "code-assist" else None
 
 
 def _styled(ask: Model, provider: Provider, model: str, choice: Choice) -> Model:

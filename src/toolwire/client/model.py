@@ -268,8 +268,10 @@ def _address(base: str, http: HttpRequest) -> str:
 
 
 def _with_project(http: HttpRequest, project: str) -> HttpRequest:
+    if not project:
+        return http
     body = parse_object(http.body, "request")
-    if not project or body.get("project"):
+    if body.get("project"):
         return http
     return msgspec.structs.replace(http, body=encode({**body, "project": project}))
 
