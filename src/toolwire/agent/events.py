@@ -7,7 +7,8 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.agent.confirmations import Confirmation
-from toolwire.messages import Outcome, ToolCall, ToolResult
+from toolwire.events import Finished, ModelEvent, Usage
+from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.tools.spec import DiffStat
 
 
@@ -18,6 +19,132 @@ class Decision(StrEnum):
     ACCEPT = "accept"
     MODIFY = "modify"
     REJECT = "reject"
+
+
+class TurnEnd(StrEnum):
+    """Why a turn ended."""
+
+    DONE = "done"
+    TURN_LIMIT = "turn_limit"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105 - no password
+    COST_LIMIT = "cost_limit"
+    TIME_LIMIT = "time_limit"
+    LOOP = "loop"
+    LENGTH = "length"
+    """The answer was cut by the model's output limit."""
+    REFUSAL = "refusal"
+    CONTENT_FILTER = "content_filter"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_opened"):
+    """A process begins to work on a session, the first or a later one."""
+
+    session: str
+    model: str
+    """`provider/model`."""
+    dialect: str = ""
+    style: str = ""
+    mode: str = ""
+    cwd: str = ""
+    version: str = ""
+    forked_from: str = ""
+
+
+class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_started"):
+    """The user's words are about to be worked on."""
+
+
+class MessageAdded(msgspec.Struct, frozen=True, kw_only=True, tag="message_added"):
+    """The conversation grows by a message: context, the user's words, or a model's reply."""
+
+    message: Message
+    context: bool = False
+    """Told by us, not typed by a person: surroundings, notes, acknowledgements."""
+    finished: Finished | None = None
+    """How a reply ended; None for other messages, and for a reply that broke off."""
+
+
+class AnswersGiven(msgspec.Struct, frozen=True, kw_only=True, tag="answers_given"):
+    """The calls of the last reply have their answers: one user message, made of what
+    `ToolFinished` said of each.
+    """
+
+    call_ids: tuple[str, ...]
+
+
+class ModelAsked(msgspec.Struct, frozen=True, kw_only=True, tag="model_asked"):
+    """A request goes to the model."""
+
+    model: str
+    """`provider/model`."""
+
+
+class Streaming(msgspec.Struct, frozen=True, gc=False, tag="streaming"):
+    """A piece of a reply as it comes; never kept, the whole message is."""
+
+    event: ModelEvent
+
+
+class Thought(msgspec.Struct, frozen=True, kw_only=True, tag="thought"):
+    """A piece of the model's thinking, whole: its headline and the rest."""
+
+    subject: str
+    description: str
+
+
+class UsageCounted(msgspec.Struct, frozen=True, kw_only=True, tag="usage_counted"):
+    """What one request cost, answered or failed."""
+
+    model: str
+    usage: Usage = Usage()
+    cost: float | None = None
+    """US dollars; None where no price is known."""
+    seconds: float = 0.0
+    failed: bool = False
+    purpose: str = "turn"
+    """`turn`, or what a side request was for."""
+
+
+class Retrying(msgspec.Struct, frozen=True, kw_only=True, tag="retrying"):
+    """A request failed and is made again; what was streamed of the answer so far is void."""
+
+    message: str
+    void: bool = False
+    """Whether text was already shown that is not part of the answer."""
+
+
+class Noticed(msgspec.Struct, frozen=True, kw_only=True, tag="noticed"):
+    """Something a person should know: a loss, a fallback, a loop, a limit."""
+
+    kind: str
+    message: str
+
+
+class HistoryReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="history_replaced"):
+    """The conversation was made shorter; this is all of it now."""
+
+    messages: tuple[Message, ...]
+    method: str
+    """`summary`, `outputs`, `mechanical`."""
+    before: int
+    """Tokens, estimated."""
+    after: int
+
+
+class TurnEnded(msgspec.Struct, frozen=True, kw_only=True, tag="turn_ended"):
+    """The agent stops working until it is told something again."""
+
+    reason: TurnEnd
+    detail: str = ""
+    """Why, in words; empty where the reason says it all."""
+    error: str = ""
+    """The kind of error, for a turn that failed."""
+    requests: int = 0
+    usage: Usage = Usage()
+    """Summed over the turn."""
+    cost: float | None = None
 
 
 class ToolRequested(msgspec.Struct, frozen=True, kw_only=True, tag="tool_requested"):
@@ -77,10 +204,29 @@ class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_finished
     display: str = ""
     server: str = ""
     result: ToolResult
+    beside: tuple[Text | Media, ...] = ()
+    """Parts that follow the result in the same message."""
 
 
 AgentEvent: TypeAlias = (
-    ToolRequested | ToolAsked | ToolDecided | ToolStarted | ToolOutputText | ToolFinished
+    SessionOpened
+    | TurnStarted
+    | MessageAdded
+    | AnswersGiven
+    | ModelAsked
+    | Streaming
+    | Thought
+    | UsageCounted
+    | Retrying
+    | Noticed
+    | HistoryReplaced
+    | TurnEnded
+    | ToolRequested
+    | ToolAsked
+    | ToolDecided
+    | ToolStarted
+    | ToolOutputText
+    | ToolFinished
 )
 Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 """Returns once the event is safely kept."""

@@ -226,6 +226,7 @@ class Scheduler:
                 display=display,
                 server=work.tool.server if work.tool is not None else "",
                 result=result,
+                beside=tuple(part for part in work.parts if not isinstance(part, ToolResult)),
             )
         )
 
