@@ -3,10 +3,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.tools.workspaces import call, context_in, put, refused, write
 from toolwire.messages import Text
+from toolwire.places import places
 from toolwire.tools import paths
 from toolwire.tools.builtin import (
     glob,
@@ -306,6 +308,36 @@ def test_files_of_the_home_and_our_own_places_are_protected(
     own = {"TOOLWIRE_HOME": str(tmp_path / "own")}
     why = paths.protected(tmp_path / "own" / "config.toml", context.workspace, own)
     assert why == "configuration of the agent"
+
+
+def test_our_own_places_are_protected_by_their_real_path_too(
+    context: ToolContext, tmp_path: Path
+) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "own").symlink_to(tmp_path / "real")
+    own = {"TOOLWIRE_HOME": str(tmp_path / "own")}
+    why = paths.protected(tmp_path / "real" / "policy.toml", context.workspace, own)
+    assert why == "configuration of the agent"
+
+
+def test_the_records_of_the_agent_are_protected(
+    context: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CONFIG", "CACHE", "DATA", "STATE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    own = places({})
+    for path in (own.sessions / "a.db", own.state / "audit.jsonl"):
+        assert paths.protected(path, context.workspace, {}) == "records of the agent"
+
+
+def test_the_temp_directory_is_not_protected_where_it_lies_in_our_home(
+    context: ToolContext, tmp_path: Path
+) -> None:
+    own = {"TOOLWIRE_HOME": str(tmp_path / "own")}
+    temp = tmp_path / "own" / "cache" / "projects" / "x"
+    workspace = msgspec.structs.replace(context.workspace, temp=temp)
+    assert paths.protected(temp / "call.output", workspace, own) == ""
+    assert paths.protected(temp / ".." / "y", workspace, own) == "configuration of the agent"
 
 
 def test_a_link_to_a_protected_file_is_protected(context: ToolContext) -> None:

@@ -223,11 +223,9 @@ def _why(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str:
     name = parts[-1] if parts else ""
     if _GIT in parts:
         return "git's own files"
-    if not _OWN_FOLDERS.isdisjoint(parts) and not path.is_relative_to(workspace.temp):
-        return "configuration of the agent"
-    own = places(environ)
-    if any(path.is_relative_to(place) for place in (own.config, own.credentials)):
-        return "configuration of the agent"
+    own = "" if path.is_relative_to(workspace.temp) else _own(path, parts, environ)
+    if own:
+        return own
     if name in _SECRET_NAMES or name.endswith(_SECRET_ENDS):
         return "credentials"
     if name.startswith(".env.") and not name.endswith(_SAMPLE_ENDS):
@@ -237,3 +235,15 @@ def _why(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str:
     if any(path.is_relative_to(workspace.home / place) for place in _HOME_STARTUP):
         return "files that a shell or a desktop runs"
     return ""
+
+
+def _own(path: Path, parts: list[str], environ: Mapping[str, str]) -> str:
+    """What of the agent's own files it is, if any."""
+    own = places(environ)
+    if not _OWN_FOLDERS.isdisjoint(parts) or _below(path, own.config, own.credentials):
+        return "configuration of the agent"
+    return "records of the agent" if _below(path, own.sessions, own.state) else ""
+
+
+def _below(path: Path, *folders: Path) -> bool:
+    return any(path.is_relative_to(each) for one in folders for each in (one, real(one) or one))
