@@ -3,6 +3,7 @@ import sys
 from pathlib import Path
 
 import toolwire
+from toolwire import app
 
 HEAVY = ("aiohttp", "asyncio", "click", "json_repair", "jsonschema_rs", "pydantic", "openai")
 
@@ -24,6 +25,13 @@ def test_importing_the_codecs_loads_nothing_heavy() -> None:
 def test_importing_the_app_loads_no_heavy_library() -> None:
     heavy = {"aiohttp", "textual", "mcp", "opentelemetry.sdk", "ray", "xllamacpp", "keyring"}
     assert loaded_by("import toolwire.app").isdisjoint(heavy)
+    for name in app.__all__:
+        assert loaded_by(f"from toolwire.app import {name}").isdisjoint(heavy), name
+
+
+def test_the_models_and_the_workshop_are_loaded_apart() -> None:
+    assert "toolwire.app.workshop" not in loaded_by("from toolwire.app import open_model")
+    assert "toolwire.app.models" not in loaded_by("from toolwire.app import open_workshop")
 
 
 def test_the_package_alone_loads_not_even_msgspec() -> None:

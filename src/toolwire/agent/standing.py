@@ -21,7 +21,7 @@ from toolwire.tools.spec import Effect, Workspace
 Keep: TypeAlias = Callable[[Rule], None]
 """Writes a rule that holds from now on."""
 
-_MOST_QUESTIONS = 256
+_MOST_RULINGS = 1024
 _MOST_MATCHES = 1000
 
 
@@ -57,20 +57,26 @@ class StandingPolicy:
     def __init__(self, terms: Terms, keep: Keep) -> None:
         self.terms = terms
         self._keep = keep
-        self._asked: dict[str, Ruling] = {}
+        self._rulings: dict[str, Ruling] = {}
 
     def __call__(self, call: ToolCall, effect: Effect, places: tuple[Path, ...] = ()) -> Ruling:
         ruling = rule(call, effect, (str(place) for place in places), self.terms)
-        if ruling.decision is Decision.ASK:
-            self._asked[call.id] = ruling
-            while len(self._asked) > _MOST_QUESTIONS:
-                self._asked.pop(next(iter(self._asked)))
+        self._rulings.pop(call.id, None)
+        self._rulings[call.id] = ruling
+        while len(self._rulings) > _MOST_RULINGS:
+            self._rulings.pop(next(iter(self._rulings)))
         return ruling
+
+    def ruling(self, call_id: str) -> Ruling | None:
+        """The last ruling on a call, as long as it is remembered."""
+        return self._rulings.get(call_id)
 
     def remember(self, confirmation: Confirmation, choice: Choice) -> None:
         """Keeps a yes: for the session, for always, or for a whole MCP server."""
-        ruling = self._asked.pop(confirmation.call.id, None)
-        if ruling is None or choice not in (Choice.SESSION, Choice.ALWAYS, Choice.SERVER):
+        ruling = self._rulings.get(confirmation.call.id)
+        if ruling is None or ruling.decision is not Decision.ASK:
+            return
+        if choice not in (Choice.SESSION, Choice.ALWAYS, Choice.SERVER):
             return
         rules = ruling.remembers
         if choice is Choice.SERVER:

@@ -1,7 +1,6 @@
 """`toolwire tools`: what tools there are, and one call of one of them."""
 
 import asyncio
-import hashlib
 import os
 import sys
 from contextlib import AsyncExitStack
@@ -9,12 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from toolwire import config
-from toolwire.agent import rule_file
-from toolwire.agent.approval import Policy
-from toolwire.agent.command_lists import limited
 from toolwire.agent.confirmations import (
     Answer,
     Approver,
@@ -26,26 +21,20 @@ from toolwire.agent.confirmations import (
     McpDetails,
 )
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
-from toolwire.agent.policy import roots, rule
-from toolwire.agent.ruling import Terms
-from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.standing import ground_of
+from toolwire.app.workshop import Workshop, open_registry, open_workshop
 from toolwire.cli.lines import fail
 from toolwire.cli.tables import echo_table
 from toolwire.config import Settings
-from toolwire.errors import BadInput, ToolwireError, UnknownName
+from toolwire.errors import ToolwireError, UnknownName
 from toolwire.ids import new_id
 from toolwire.messages import Message, Text, ToolCall
-from toolwire.places import places
 from toolwire.request import JsonObject, ModelRequest
-from toolwire.tools import registry as tools
-from toolwire.tools.builtin.run_shell_command import SHELLS
 from toolwire.tools.environment import clean_environment
 from toolwire.tools.registry import Registry
-from toolwire.tools.spec import Effect, ToolContext, Workspace
+from toolwire.tools.spec import Effect
 from toolwire.wire.reading import dump, parse, parse_object
 
-RULES = "policy.toml"
+_CHOICES = {"y": Choice.ONCE, "a": Choice.ALWAYS, "n": Choice.CANCEL}
 
 
 @click.group("tools")
@@ -58,7 +47,9 @@ def command() -> None:
 def list_tools(as_json: bool) -> None:
     """List the tools that a model is offered here, in the order they are declared."""
     try:
-        found = asyncio.run(_registry(_settings(Path.cwd()), Path.cwd()))
+        environ = clean_environment(os.environ, ())
+        cwd = Path.cwd()
+        found = asyncio.run(open_registry(_settings(cwd), environ=environ, cwd=cwd))
     except ToolwireError as error:
         fail(error)
         return
@@ -112,7 +103,6 @@ def call_tool(name: str, arguments: str, folder: Path | None, as_json: bool, yes
 async def _called(
     name: str, arguments: str, cwd: Path, settings: Settings, quiet: bool, yes: bool
 ) -> tuple[ToolFinished, Message]:
-    found = await _registry(settings, cwd)
     ended: list[ToolFinished] = []
 
     async def keep(event: AgentEvent) -> None:
@@ -124,27 +114,20 @@ async def _called(
     approver = _approver(yes)
     call = ToolCall(id=new_id(), name=name, arguments=arguments, made_id=True)
     async with AsyncExitStack() as opened:
-        opened.push_async_callback(SHELLS.aclose)
-        context = _context(settings, cwd)
-        tool = found.get(name)
-        if tool is not None and tool.effect is Effect.NETWORK and settings.default_model:
-            context = await _with_model(context, settings, opened)
-        scheduler = Scheduler(
-            found,
-            context=context,
-            policy=_policy(context, settings, headless=approver is None),
-            approver=approver,
-            emit=keep,
-            roots=roots,
+        shop = await opened.enter_async_context(
+            open_workshop(
+                settings, environ=os.environ, cwd=cwd, headless=approver is None, notice=_tell
+            )
         )
-        answers = await scheduler.run([call])
+        tool = shop.registry.get(name)
+        if tool is not None and tool.effect is Effect.NETWORK and settings.default_model:
+            shop = await _with_model(shop, settings, opened)
+        answers = await shop.scheduler(approver, emit=keep).run([call])
     return ended[0], answers
 
 
-async def _with_model(
-    context: ToolContext, settings: Settings, opened: AsyncExitStack
-) -> ToolContext:
-    """The context with the default model for questions beside the conversation."""
+async def _with_model(shop: Workshop, settings: Settings, opened: AsyncExitStack) -> Workshop:
+    """The workshop with the default model for questions beside the conversation."""
     from toolwire.app import open_model
     from toolwire.client.transport import HttpTransport
 
@@ -153,55 +136,15 @@ async def _with_model(
     model = await open_model(
         settings.default_model, settings=settings, environ=os.environ, transport=transport
     )
-    return msgspec.structs.replace(context, model=model.ask, model_dialect=model.provider.dialect)
+    return shop.with_model(model.ask, model.provider.dialect)
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
 
 
 def _settings(cwd: Path) -> Settings:
     return config.load(os.environ, cwd)
-
-
-async def _registry(settings: Settings, cwd: Path) -> Registry:
-    """Built-in, installed and discovered tools, as the allow and deny lists leave them."""
-    found = tools.builtins(settings.tools).with_tools(tools.installed())
-    discovery, call = (settings.tools.get(f"{one}_command") for one in ("discovery", "call"))
-    if isinstance(discovery, str) and isinstance(call, str):
-        from toolwire.tools.discovered import discover
-
-        environ = clean_environment(os.environ, ())
-        found = found.with_tools(await discover(discovery, call, cwd=cwd, environ=environ))
-    core, exclude = _names(settings, "core"), _names(settings, "exclude")
-    return limited(found.permitted(core, exclude), core, exclude)
-
-
-def _names(settings: Settings, key: str) -> tuple[str, ...]:
-    try:
-        return msgspec.convert(settings.tools.get(key, ()), tuple[str, ...])
-    except msgspec.ValidationError as error:
-        raise BadInput(f"tools.{key} must be a list of names: {error}") from error
-
-
-def _policy(context: ToolContext, settings: Settings, *, headless: bool) -> Policy:
-    """Rulings in the default mode, by the tool lists and the user's rule file."""
-    ground = ground_of(context.workspace, os.environ)
-    file = places(os.environ).config / RULES
-    written = rule_file.load(file.read_text("utf-8"), str(file)) if file.is_file() else ()
-    lists = rule_file.of_lists(
-        allowed=_names(settings, "allowed"), exclude=_names(settings, "exclude")
-    )
-    rules = rule_file.grounded((*written, *lists), ground)
-    terms = Terms(ground=ground, rules=rules, headless=headless)
-    return lambda call, effect, touched: rule(call, effect, map(str, touched), terms)
-
-
-def _context(settings: Settings, cwd: Path) -> ToolContext:
-    project = hashlib.sha256(str(cwd).encode()).hexdigest()
-    return ToolContext(
-        workspace=Workspace(
-            roots=(cwd,), temp=places(os.environ).cache / "projects" / project, home=Path.home()
-        ),
-        environ=clean_environment(os.environ, ()),
-        settings=settings.tools,
-    )
 
 
 def _described(found: Registry, name: str) -> JsonObject:
@@ -230,10 +173,15 @@ def _approver(yes: bool) -> Approver | None:
 
     async def ask(question: Confirmation) -> Answer:
         click.echo(_shown(question), err=True)
-        said = await asyncio.to_thread(
-            click.confirm, f"{question.title}: run it?", default=False, err=True
+        said: str = await asyncio.to_thread(
+            click.prompt,
+            f"{question.title}: run it? (y: yes, a: always, n: no)",
+            type=click.Choice(tuple(_CHOICES)),
+            default="n",
+            show_choices=False,
+            err=True,
         )
-        return Answer(choice=Choice.ONCE if said else Choice.CANCEL)
+        return Answer(choice=_CHOICES[said])
 
     if yes:
         return agree

@@ -1,4 +1,4 @@
-"""Settings into working parts: the one module that knows them all."""
+"""Settings into models that can be asked."""
 
 from collections.abc import Callable, Mapping, Sequence
 

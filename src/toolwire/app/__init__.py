@@ -1,0 +1,26 @@
+"""Settings into working parts: the one package that knows them all."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolwire.app.models import Opened, open_model, with_fallback
+    from toolwire.app.workshop import Workshop, open_workshop
+
+# Names are loaded when first used: who opens a model does not pay for the tools.
+_HOMES = {
+    "models": ("Opened", "open_model", "with_fallback"),
+    "workshop": ("Workshop", "open_workshop"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = ["Opened", "Workshop", "open_model", "open_workshop", "with_fallback"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"toolwire.app.{home}"), name)
+    globals()[name] = value
+    return value

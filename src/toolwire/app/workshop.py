@@ -1,0 +1,169 @@
+"""Settings into the place where calls become work: tools, policy, context and scheduler."""
+
+import hashlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.agent import rule_file
+from toolwire.agent.command_lists import limited
+from toolwire.agent.confirmations import Approver, Editor
+from toolwire.agent.events import Emit, unheard
+from toolwire.agent.policy import roots
+from toolwire.agent.rule_keeping import keep_rule, read_rules
+from toolwire.agent.rules import Mode, Rule
+from toolwire.agent.ruling import Terms
+from toolwire.agent.scheduler import Scheduler
+from toolwire.agent.standing import StandingPolicy, ground_of
+from toolwire.config import Settings
+from toolwire.errors import BadInput, ToolwireError
+from toolwire.model import Model
+from toolwire.places import places
+from toolwire.tools.builtin.run_shell_command import SHELLS
+from toolwire.tools.discovered import discover
+from toolwire.tools.environment import clean_environment
+from toolwire.tools.registry import Registry, builtins, installed
+from toolwire.tools.spec import Tool, ToolContext, Workspace
+
+RULES = "policy.toml"
+
+AskPerson: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[str]]
+_log = logging.getLogger(__name__)
+
+
+class Workshop(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one session needs to run calls."""
+
+    registry: Registry
+    policy: StandingPolicy
+    context: ToolContext
+
+    def with_model(self, model: Model, dialect: str) -> "Workshop":
+        """The same, with a model for questions beside the conversation."""
+        context = msgspec.structs.replace(self.context, model=model, model_dialect=dialect)
+        return msgspec.structs.replace(self, context=context)
+
+    def scheduler(
+        self,
+        approver: Approver | None = None,
+        editor: Editor | None = None,
+        emit: Emit = unheard,
+    ) -> Scheduler:
+        """A scheduler that rules by this policy and remembers the person's answers."""
+        return Scheduler(
+            self.registry,
+            context=self.context,
+            policy=self.policy,
+            approver=approver,
+            editor=editor,
+            emit=emit,
+            remember=self.policy.remember,
+            roots=roots,
+        )
+
+
+@asynccontextmanager
+async def open_workshop(
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    mode: Mode = Mode.DEFAULT,
+    headless: bool = False,
+    allowed: Sequence[str] = (),
+    secrets: Iterable[str] = (),
+    tools: Iterable[Tool] = (),
+    model: Model | None = None,
+    model_dialect: str = "",
+    ask: AskPerson | None = None,
+    temp: Path | None = None,
+    notice: Callable[[str], None] = _log.warning,
+) -> AsyncGenerator[Workshop]:
+    """The workshop of one session in a folder; what its commands left running ends with it.
+
+    `allowed` are entries of `--allowed-tools`, `tools` those a program brings itself, `temp` is
+    where long outputs are kept.
+    """
+    context = ToolContext(
+        workspace=workspace_of(cwd, environ, temp),
+        environ=clean_environment(environ, secrets),
+        settings=settings.tools,
+        model=model,
+        model_dialect=model_dialect,
+        ask=ask,
+        seen={},
+    )
+    registry = await open_registry(settings, environ=context.environ, cwd=cwd, tools=tools)
+    terms = Terms(
+        ground=ground_of(context.workspace, environ),
+        mode=mode,
+        servers={tool.name: tool.server for tool in registry if tool.server},
+        headless=headless,
+    )
+    rules = _rules(settings, environ, allowed)
+    terms = msgspec.structs.replace(terms, rules=rule_file.grounded(rules, terms.ground))
+    policy = StandingPolicy(terms, _keeper(places(environ).config / RULES, notice))
+    try:
+        yield Workshop(registry=registry, policy=policy, context=context)
+    finally:
+        await SHELLS.aclose()
+
+
+def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None) -> Workspace:
+    """The folder as tools see it; long outputs of a project are kept in the user's cache."""
+    root = cwd.resolve()
+    project = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()
+    return Workspace(
+        roots=(root,),
+        temp=temp or places(environ).cache / "projects" / project,
+        home=Path(environ.get("HOME") or Path.home()),
+    )
+
+
+async def open_registry(
+    settings: Settings, *, environ: Mapping[str, str], cwd: Path, tools: Iterable[Tool] = ()
+) -> Registry:
+    """Built-in, installed and discovered tools, as the allow and deny lists leave them.
+
+    Tools a program brings itself take the place of others of that name, and only a deny list takes
+    them away. The environment is what a discovery command sees, secrets already out of it.
+    """
+    found = builtins(settings.tools).with_tools(installed())
+    discovery, call = (settings.tools.get(f"{one}_command") for one in ("discovery", "call"))
+    if isinstance(discovery, str) and isinstance(call, str):
+        found = found.with_tools(await discover(discovery, call, cwd=cwd, environ=environ))
+    own = Registry(tools)
+    core, exclude = _names(settings, "core"), _names(settings, "exclude")
+    found = found.permitted(core, exclude).without(own.names)
+    return limited(found.with_tools(own.permitted((), exclude)), core, exclude)
+
+
+def _names(settings: Settings, key: str) -> tuple[str, ...]:
+    try:
+        return msgspec.convert(settings.tools.get(key, ()), tuple[str, ...])
+    except msgspec.ValidationError as error:
+        raise BadInput(f"tools.{key} must be a list of names: {error}") from error
+
+
+def _rules(
+    settings: Settings, environ: Mapping[str, str], allowed: Sequence[str]
+) -> tuple[Rule, ...]:
+    lists = rule_file.of_lists(
+        allowed=_names(settings, "allowed"), exclude=_names(settings, "exclude")
+    )
+    flags = rule_file.of_lists(allowed=allowed, origin="--allowed-tools")
+    return (*read_rules(places(environ).config / RULES), *lists, *flags)
+
+
+def _keeper(file: Path, notice: Callable[[str], None]) -> Callable[[Rule], None]:
+    def keep(rule: Rule) -> None:
+        try:
+            keep_rule(file, rule)
+        except ToolwireError as error:
+            notice(f"the answer holds for this session only: {error}")
+
+    return keep
