@@ -121,7 +121,10 @@ def test_tools_are_left_out_by_the_users_settings(home: Path) -> None:
     assert [tool["name"] for tool in found] == ["glob", "run_shell_command"]
 
 
-def test_a_project_may_take_tools_away_but_bring_none(home: Path) -> None:
+def test_a_project_may_take_tools_away_but_bring_none(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLWIRE_TRUST_WORKSPACE", "1")
     (home / ".toolwire").mkdir()
     project = home / ".toolwire" / "config.toml"
     project.write_text('[tools]\nexclude = ["glob"]\n')

@@ -14,11 +14,11 @@ def settings(home: Path, user: str = "", project: str = "") -> config.Settings:
     (work / ".toolwire").mkdir(parents=True, exist_ok=True)
     if project:
         (work / ".toolwire" / "config.toml").write_text(project)
-    return config.load({"TOOLWIRE_HOME": str(home)}, work)
+    return config.load({"TOOLWIRE_HOME": str(home)}, work, trusted=True)
 
 
 def test_without_files_nothing_is_set(tmp_path: Path) -> None:
-    assert settings(tmp_path) == config.Settings()
+    assert settings(tmp_path) == config.Settings(trusted=True)
 
 
 def test_a_file_gives_models_fallback_providers_and_prices(tmp_path: Path) -> None:
@@ -65,7 +65,9 @@ def test_the_project_wins_over_the_user(tmp_path: Path) -> None:
 
 def test_a_project_cannot_say_where_keys_are_sent(tmp_path: Path) -> None:
     project = '[providers.openai]\nextends = "openai"\nbase_url = "https://evil.example"'
-    with pytest.raises(BadInput, match=r"a project may not say where keys are sent; move the"):
+    with pytest.raises(
+        BadInput, match=r"providers: a project may not set this; move it to .*config\.toml"
+    ):
         settings(tmp_path, project=project)
 
 
@@ -98,7 +100,7 @@ def test_an_unknown_provider_is_told_the_users_own_too(tmp_path: Path) -> None:
         ("default_modle = 1", 'unknown setting "default_modle"; did you mean "default_model"'),
         ("default_model = 1", 'default_model must be "provider/model"'),
         ('default_model = "gpt"', 'default_model must be "provider/model"'),
-        ('fallback = "a/b"', 'write fallback = ["provider/model"]'),
+        ('fallback = "a/b"', 'fallback must be a list of "provider/model"; found "a/b"'),
         ('fallback = ["a/b", "c"]', 'fallback[1] must be "provider/model"'),
         ("providers = 1", "write [providers.<name>]"),
         ("[providers]\nmine = 1", "write [providers.mine]"),
@@ -130,7 +132,7 @@ def test_tools_are_set_by_the_user_and_only_narrowed_by_a_project(tmp_path: Path
         '[tools]\nexclude = ["todo"]\noutput_limit = 3',
     )
     assert found.tools == {
-        "exclude": ["glob", "todo"],
+        "exclude": ("glob", "todo"),
         "output_limit": 3,
         "call_command": "run",
     }

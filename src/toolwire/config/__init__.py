@@ -1,0 +1,24 @@
+"""Settings: defaults, TOML files, the environment and flags, read into one value."""
+
+from toolwire.config.layers import Resolved, load, resolve
+from toolwire.config.places import FILE, PROJECT_FILE
+from toolwire.config.settings import (
+    Compression,
+    Context,
+    Limits,
+    Sessions,
+    Settings,
+)
+
+__all__ = [
+    "FILE",
+    "PROJECT_FILE",
+    "Compression",
+    "Context",
+    "Limits",
+    "Resolved",
+    "Sessions",
+    "Settings",
+    "load",
+    "resolve",
+]

@@ -1,0 +1,260 @@
+"""The layers of settings, weakest first: defaults, system, user, project, variables, flags."""
+
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.config import named, trust
+from toolwire.config.places import ConfigFiles, config_files, read_text
+from toolwire.config.schema import Key, dotted, keys, names_in
+from toolwire.config.settings import Settings
+from toolwire.errors import BadInput, ToolwireError, UnknownName
+from toolwire.providers._spec import ModelInfo, Provider
+
+DEFAULT = "default"
+FLAG = "flag"
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings, and where each comes from."""
+
+    settings: Settings
+    values: Mapping[str, Any]
+    """By path, defaults included; tables with names as they were written."""
+    origins: Mapping[str, str]
+    """By path: `default`, a file, a variable or `flag`; with a comma if lists were joined."""
+
+
+class Layer(msgspec.Struct, frozen=True, kw_only=True):
+    """What one source says."""
+
+    origin: str
+    table: Mapping[str, Any]
+    base: Path
+    """The folder that paths in it start from."""
+    file: Path | None = None
+    project: bool = False
+
+
+def load(
+    environ: Mapping[str, str],
+    cwd: Path,
+    *,
+    flags: Mapping[str, object] | None = None,
+    trusted: bool | None = None,
+    ask: trust.Ask | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> Settings:
+    """The settings of this user in this folder; files that do not exist say nothing.
+
+    `flags` are values by path (`limits.turns`), None for those not given. A project's file counts
+    if the folder is trusted: `trusted` says so, else the environment, else what was answered
+    before, else `ask`. A file that is left out for that is told to `notice`.
+    """
+    resolved = resolve(environ, cwd, flags=flags, trusted=trusted, ask=ask, notice=notice)
+    return resolved.settings
+
+
+def resolve(
+    environ: Mapping[str, str],
+    cwd: Path,
+    *,
+    flags: Mapping[str, object] | None = None,
+    trusted: bool | None = None,
+    ask: trust.Ask | None = None,
+    notice: Callable[[str], None] | None = None,
+) -> Resolved:
+    """As `load`, with the origin of each value."""
+    files = config_files(environ, cwd)
+    if trusted is None:
+        trusted = _trusted(files, environ, cwd, ask, notice or _to_stderr)
+    found = _Merged()
+    for layer in (
+        *_of_files(files, with_project=trusted),
+        *_of_variables(environ, cwd),
+        *_of_flags(flags or {}, cwd),
+    ):
+        found.add(layer, files.user)
+    return found.resolved(trusted=trusted)
+
+
+def check_layer(layer: Layer, below: Iterator[Layer], user: Path) -> None:
+    """Read a layer on top of others as a load would, for its errors alone."""
+    found = _Merged()
+    for one in (*below, layer):
+        found.add(one, user)
+
+
+def has_project_file(files: ConfigFiles) -> bool:
+    """Whether the folder brings settings of its own; the user's file is not a project's."""
+    try:
+        return files.project.exists() and not (
+            files.user.exists() and files.project.samefile(files.user)
+        )
+    except OSError:
+        return True
+
+
+def parse(file: Path, text: str) -> dict[str, Any]:
+    """The file's text as tables."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{file} is not TOML: {error}; correct it there") from error
+
+
+def file_layer(file: Path, text: str, *, project: bool = False) -> Layer:
+    """What a file with this text says."""
+    return Layer(
+        origin=str(file), table=parse(file, text), base=file.parent, file=file, project=project
+    )
+
+
+def _trusted(
+    files: ConfigFiles,
+    environ: Mapping[str, str],
+    cwd: Path,
+    ask: trust.Ask | None,
+    notice: Callable[[str], None],
+) -> bool:
+    brings = has_project_file(files)
+    said = trust.decide(cwd, environ, ask if brings else None)
+    if said is None and brings:
+        notice(
+            f"{files.project} is left out because this folder is not trusted; "
+            'run "toolwire config trust" to use it, or "toolwire config trust --no"'
+        )
+    return bool(said)
+
+
+def _to_stderr(message: str) -> None:
+    sys.stderr.write(f"toolwire: {message}\n")
+
+
+def _of_files(files: ConfigFiles, *, with_project: bool) -> Iterator[Layer]:
+    wanted = [files.system, files.user]
+    if with_project and has_project_file(files):
+        wanted.append(files.project)
+    for file in wanted:
+        text = read_text(file)
+        if text is not None:
+            yield file_layer(file, text, project=file is files.project)
+
+
+def _of_variables(environ: Mapping[str, str], cwd: Path) -> Iterator[Layer]:
+    for key in keys().values():
+        text = environ.get(key.variable, "") if key.variable else ""
+        if text:
+            try:
+                table = _nested(key.path, key.from_text(text))
+            except ToolwireError as error:
+                raise BadInput(f"{key.variable}: {error}") from error
+            yield Layer(origin=key.variable, table=table, base=cwd)
+
+
+def _of_flags(flags: Mapping[str, object], cwd: Path) -> Iterator[Layer]:
+    for path, value in flags.items():
+        if value is not None:
+            yield Layer(origin=FLAG, table=_nested(path, value), base=cwd)
+
+
+def _nested(path: str, value: object) -> dict[str, Any]:
+    outer, dot, inner = path.partition(".")
+    return {outer: _nested(inner, value) if dot else value}
+
+
+class _Merged:
+    """The layers so far, the stronger on top."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, Any] = {}
+        self._origins: dict[str, str] = {}
+        self._raw: dict[str, Any] = {}
+        self._providers: dict[str, Provider] = {}
+        self._models: dict[str, ModelInfo] = {}
+        self._servers: dict[str, dict[str, Any]] = {}
+        self._files: list[Path] = []
+
+    def add(self, layer: Layer, user: Path) -> None:
+        """Put a layer on top, all of it or nothing."""
+        try:
+            for key, value in _said(layer.table):
+                if layer.project and not key.project:
+                    raise BadInput(f"{key.path}: a project may not set this; move it to {user}")
+                if key.tables:
+                    self._name(key, named.tables_of(key.path, value), layer)
+                else:
+                    self._set(key, key.read(value), layer)
+        except ToolwireError as error:
+            raise BadInput(f"{layer.origin}: {error}") from error
+        if layer.file is not None:
+            self._files.append(layer.file)
+
+    def _set(self, key: Key, value: Any, layer: Layer) -> None:
+        origin = layer.origin
+        if key.file and value:
+            value = str(layer.base / Path(value).expanduser())
+        if key.joins and key.path in self._values:
+            value = tuple(dict.fromkeys((*self._values[key.path], *value)))
+            origin = f"{self._origins[key.path]}, {origin}"
+        self._values[key.path], self._origins[key.path] = value, origin
+
+    def _name(self, key: Key, tables: dict[str, dict[str, Any]], layer: Layer) -> None:
+        match key.path:
+            case "providers":
+                self._providers = named.read_providers(tables, self._providers)
+            case "models":
+                self._models = named.read_models(tables, self._models)
+            case _:
+                self._servers |= tables
+        for name, table in tables.items():
+            self._raw[dotted(key.path, name)] = table
+            self._origins[dotted(key.path, name)] = layer.origin
+
+    def resolved(self, *, trusted: bool) -> Resolved:
+        """What the layers come to."""
+        plain = {path: key.default for path, key in keys().items() if not key.tables}
+        return Resolved(
+            settings=self._settings(trusted=trusted),
+            values=plain | self._values | self._raw,
+            origins=dict.fromkeys(plain, DEFAULT) | self._origins,
+        )
+
+    def _settings(self, *, trusted: bool) -> Settings:
+        changes: dict[str, Any] = {}
+        for path, value in self._values.items():
+            group, dot, name = path.partition(".")
+            if dot:
+                changes.setdefault(group, {})[name] = value
+            else:
+                changes[group] = value
+        usual = Settings(
+            providers=tuple(self._providers.values()),
+            models=tuple(self._models.values()),
+            mcp_servers=self._servers,
+            files=tuple(self._files),
+            trusted=trusted,
+        )
+        for group, said in changes.items():
+            before = getattr(usual, group)
+            if isinstance(before, msgspec.Struct):
+                changes[group] = msgspec.structs.replace(before, **said)
+        return msgspec.structs.replace(usual, **changes)
+
+
+def _said(table: Mapping[str, Any], group: str = "") -> Iterator[tuple[Key, Any]]:
+    known = names_in(group)
+    for name, value in table.items():
+        path = f"{group}.{name}" if group else name
+        if name not in known:
+            raise UnknownName(f"setting of {group}" if group else "setting", name, known)
+        if path in keys():
+            yield keys()[path], value
+        elif isinstance(value, dict):
+            yield from _said(cast(dict[str, Any], value), path)
+        else:
+            raise BadInput(f"{path} must be a table; write [{path}]")
