@@ -83,6 +83,17 @@ class Scheduler:
             self.answers = Message(role="user", parts=parts)
         return self.answers
 
+    async def refuse(self, calls: Sequence[ToolCall], text: str, type: str) -> Message:
+        """The same message without running anything: every call is answered with `text`."""
+        parts: list[ToolResult] = []
+        for call in calls:
+            work = Work(call, Rejected(text=text, type=type))
+            await self._emit(ToolRequested(call=call))
+            await self._fail(work, text, type, Outcome.NOT_RUN)
+            parts += (part for part in work.parts if isinstance(part, ToolResult))
+        self.answers = Message(role="user", parts=tuple(parts))
+        return self.answers
+
     def cancel(self) -> None:
         """Stop what runs; `run` then returns with every open call answered as cancelled."""
         if self._running is not None:

@@ -1,0 +1,252 @@
+"""One turn: ask the model, run its calls, and again, until it has said what it wants to say."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from toolwire.agent.events import (
+    AnswersGiven,
+    Emit,
+    HistoryReplaced,
+    MessageAdded,
+    Noticed,
+    TurnEnd,
+    TurnEnded,
+    TurnStarted,
+)
+from toolwire.agent.limits import NO_LIMITS, Limits, Spent
+from toolwire.agent.loops import CallLoops, Suspicion
+from toolwire.agent.reply import Asking, Price, Repeating, Reply, priceless
+from toolwire.agent.scheduler import Scheduler
+from toolwire.errors import ErrorKind, ProviderError, ToolwireError
+from toolwire.events import StopReason
+from toolwire.messages import Message, Text, ToolCall
+from toolwire.model import Model
+from toolwire.request import ModelRequest
+
+Inbox: TypeAlias = Callable[[], Sequence[Message]]
+"""What the user said since it was last asked."""
+Sleep: TypeAlias = Callable[[float], Awaitable[object]]
+
+LOOPING = "not run: the same call was made over and over; the turn was stopped"
+_ENDS = {
+    StopReason.END: TurnEnd.DONE,
+    StopReason.TOOL_CALLS: TurnEnd.DONE,
+    StopReason.LENGTH: TurnEnd.LENGTH,
+    StopReason.REFUSAL: TurnEnd.REFUSAL,
+    StopReason.CONTENT_FILTER: TurnEnd.CONTENT_FILTER,
+}
+_WORDS = {
+    TurnEnd.LENGTH: "the answer was cut at the model's output limit",
+    TurnEnd.REFUSAL: "the model declined to answer",
+    TurnEnd.CONTENT_FILTER: "the vendor's content filter stopped the answer",
+}
+
+
+class Shorten(Protocol):
+    """Makes a conversation shorter when it has to be; None leaves it as it is."""
+
+    async def __call__(
+        self, request: ModelRequest, *, force: bool = False
+    ) -> HistoryReplaced | None:
+        """The shorter conversation, if one is needed (`force`: in any case) and possible."""
+        ...
+
+
+class _End(msgspec.Struct, frozen=True):
+    reason: TurnEnd
+    detail: str = ""
+    error: str = ""
+
+
+def nothing_said() -> Sequence[Message]:
+    """Where the user only speaks between turns."""
+    return ()
+
+
+async def run_turn(
+    request: ModelRequest,
+    *,
+    model: Model,
+    scheduler: Scheduler,
+    emit: Emit,
+    limits: Limits = NO_LIMITS,
+    inbox: Inbox = nothing_said,
+    shorten: Shorten | None = None,
+    price: Price = priceless,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Sleep = asyncio.sleep,
+) -> ModelRequest:
+    """The request with everything said since appended: the next turn starts there.
+
+    Why it ended is in the last event, `TurnEnded`. A cancelled turn still leaves a whole
+    conversation: it is raised on after every call has its answer.
+    """
+    asking = Asking(model, emit=emit, price=price, clock=clock, sleep=sleep)
+    turn = Turn(request, asking=asking, scheduler=scheduler, emit=emit, shorten=shorten)
+    await turn.run(limits, inbox, clock)
+    return turn.request
+
+
+class Turn:
+    """The state of one turn; `request` holds the conversation at any time."""
+
+    def __init__(
+        self,
+        request: ModelRequest,
+        *,
+        asking: Asking,
+        scheduler: Scheduler,
+        emit: Emit,
+        shorten: Shorten | None = None,
+    ) -> None:
+        self.request = request
+        self._asking = asking
+        self._scheduler = scheduler
+        self._emit = emit
+        self._shorten = shorten
+        self._loops = CallLoops()
+        self._text_loops = 0
+
+    async def run(self, limits: Limits, inbox: Inbox, clock: Callable[[], float]) -> None:
+        """Work until the model is done, a limit is reached or something breaks."""
+        await self._emit(TurnStarted())
+        started = clock()
+        try:
+            async with asyncio.timeout(limits.seconds or None):
+                end = await self._steps(limits, inbox, lambda: clock() - started)
+        except TimeoutError:
+            words = f"worked {limits.seconds:.0f} s, which is the limit; raise limits.seconds"
+            end = _End(TurnEnd.TIME_LIMIT, words)
+        except asyncio.CancelledError:
+            await self._ended(_End(TurnEnd.CANCELLED))
+            raise
+        except ToolwireError as error:
+            end = _End(TurnEnd.FAILED, str(error), error.kind)
+        await self._ended(end)
+
+    async def _steps(self, limits: Limits, inbox: Inbox, elapsed: Callable[[], float]) -> _End:
+        while True:
+            for message in inbox():
+                await self._add(message)
+            over = self._spent.over(limits, elapsed())
+            if over is not None:
+                return _End(*over)
+            await self._shortened()
+            reply = await self._replied()
+            if reply is None:
+                if self._text_loops > 1:
+                    return _End(TurnEnd.LOOP, "the model repeats its own words")
+                continue
+            calls = reply.message.calls
+            if calls:
+                stopped = await self._called(calls)
+                if stopped is not None:
+                    return _End(TurnEnd.LOOP, stopped.what)
+            elif reply.finished.reason is not StopReason.PAUSE:
+                said = inbox()
+                if not said:
+                    return _ended_by(reply)
+                for message in said:
+                    await self._add(message)
+
+    async def _replied(self) -> Reply | None:
+        """The model's next reply, kept; None if it went round in circles and was told so."""
+        forced = False
+        while True:
+            try:
+                reply = await self._asking.reply(self.request, self._keep_partial)
+            except Repeating as repeating:
+                self._text_loops += 1
+                await self._keep_partial(repeating.partial)
+                await self._note(repeating.suspicion)
+                return None
+            except ProviderError as error:
+                if error.kind != ErrorKind.CONTEXT_TOO_LONG or forced:
+                    raise
+                forced = True
+                if not await self._shortened(force=True):
+                    raise
+                continue
+            await self._keep(
+                reply.message, MessageAdded(message=reply.message, finished=reply.finished)
+            )
+            return reply
+
+    async def _called(self, calls: Sequence[ToolCall]) -> Suspicion | None:
+        """Runs the calls; says why the turn has to stop if they are a loop's."""
+        certain = self._loops.before(calls)
+        if certain is not None:
+            await self._answered(await self._scheduler.refuse(calls, LOOPING, "loop"), calls)
+            return certain
+        try:
+            answers = await self._scheduler.run(calls)
+        except asyncio.CancelledError:
+            if self._scheduler.answers is not None:
+                await self._answered(self._scheduler.answers, calls)
+            raise
+        await self._answered(answers, calls)
+        suspicion = self._loops.after(calls, answers)
+        if suspicion is not None:
+            await self._note(suspicion)
+        return None
+
+    async def _answered(self, answers: Message, calls: Sequence[ToolCall]) -> None:
+        await self._keep(answers, AnswersGiven(call_ids=tuple(call.id for call in calls)))
+
+    async def _note(self, suspicion: Suspicion) -> None:
+        await self._emit(Noticed(kind="loop", message=suspicion.what))
+        await self._add(Message(role="user", parts=(Text(suspicion.note),)), context=True)
+
+    async def _keep_partial(self, message: Message) -> None:
+        """What came of a reply that broke off."""
+        if message.text.strip() or message.calls:
+            await self._add(message)
+
+    async def _add(self, message: Message, *, context: bool = False) -> None:
+        await self._keep(message, MessageAdded(message=message, context=context))
+
+    async def _keep(self, message: Message, event: MessageAdded | AnswersGiven) -> None:
+        self.request = msgspec.structs.replace(
+            self.request, messages=(*self.request.messages, message)
+        )
+        await self._emit(event)
+
+    async def _shortened(self, *, force: bool = False) -> bool:
+        if self._shorten is None:
+            return False
+        replaced = await self._shorten(self.request, force=force)
+        if replaced is None:
+            return False
+        self.request = msgspec.structs.replace(self.request, messages=replaced.messages)
+        await self._emit(replaced)
+        return True
+
+    @property
+    def _spent(self) -> Spent:
+        return self._asking.spent
+
+    async def _ended(self, end: _End) -> None:
+        spent = self._spent
+        await self._emit(
+            TurnEnded(
+                reason=end.reason,
+                detail=end.detail,
+                error=end.error,
+                requests=spent.requests,
+                usage=spent.usage,
+                cost=spent.cost,
+            )
+        )
+
+
+def _ended_by(reply: Reply) -> _End:
+    finished = reply.finished
+    reason = _ENDS.get(finished.reason, TurnEnd.FAILED)
+    words = _WORDS.get(reason, "")
+    detail = "; ".join(filter(None, (words, finished.detail if reason is not TurnEnd.DONE else "")))
+    error = finished.reason.value if reason is TurnEnd.FAILED else ""
+    return _End(reason, detail, error)
