@@ -10,6 +10,7 @@ from toolwire.agent.rules import Mode
 from toolwire.app import Workshop, open_workshop
 from toolwire.config import Settings
 from toolwire.errors import BadInput
+from toolwire.ids import new_id
 from toolwire.messages import Message, ToolCall, ToolResult
 from toolwire.request import JsonObject
 from toolwire.tools.registry import ADDED, ORIGINAL
@@ -77,7 +78,7 @@ def shell(command: str) -> ToolCall:
 
 
 def called(name: str, **arguments: object) -> ToolCall:
-    return ToolCall(id=f"{name} {arguments}", name=name, arguments=json.dumps(arguments))
+    return ToolCall(id=new_id(), name=name, arguments=json.dumps(arguments))
 
 
 def own_tool(name: str, text: str) -> Tool:
@@ -205,3 +206,14 @@ def test_a_file_changed_since_it_was_read_is_noticed_by_a_later_scheduler(bench:
     done = asyncio.run(work())
     assert done[0].is_error
     assert file.read_text() == "changed by others\n"
+
+
+def test_rulings_are_recorded_in_the_state_directory(bench: Bench) -> None:
+    bench.run(shell("echo secretsecret"), called("glob", pattern="*"))
+    text = (bench.home / "audit.jsonl").read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [(one["tool"], one["decision"], one.get("answer")) for one in lines] == [
+        ("run_shell_command", "ask", "once"),
+        ("glob", "allow", ""),
+    ]
+    assert "secretsecret" not in text

@@ -19,6 +19,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, tag="ruling"):
     mode: Mode
     decision: Decision
     reason: str
+    """Empty for commands: it would quote them."""
     rule: str
     roots: tuple[str, ...] = ()
     answer: str = ""
@@ -36,7 +37,7 @@ def record(
         effect=effect,
         mode=mode,
         decision=ruling.decision,
-        reason=ruling.reason,
+        reason="" if effect is Effect.EXECUTE else ruling.reason,
         rule=ruling.rule,
         roots=ruling.roots,
         answer=answer,

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.agent import rule_file
+from toolwire.agent.auditing import Audit, AuditFile
 from toolwire.agent.command_lists import limited
 from toolwire.agent.confirmations import Approver, Editor
 from toolwire.agent.events import Emit, unheard
@@ -30,6 +31,7 @@ from toolwire.tools.registry import Registry, builtins, installed
 from toolwire.tools.spec import Tool, ToolContext, Workspace
 
 RULES = "policy.toml"
+AUDIT = "audit.jsonl"
 
 AskPerson: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[str]]
 _log = logging.getLogger(__name__)
@@ -41,6 +43,7 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
     registry: Registry
     policy: StandingPolicy
     context: ToolContext
+    audit: Audit
 
     def with_model(self, model: Model, dialect: str) -> "Workshop":
         """The same, with a model for questions beside the conversation."""
@@ -53,14 +56,14 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
         editor: Editor | None = None,
         emit: Emit = unheard,
     ) -> Scheduler:
-        """A scheduler that rules by this policy and remembers the person's answers."""
+        """A scheduler that rules by this policy, remembers answers and records the rulings."""
         return Scheduler(
             self.registry,
             context=self.context,
             policy=self.policy,
             approver=approver,
             editor=editor,
-            emit=emit,
+            emit=self.audit.listening(emit),
             remember=self.policy.remember,
             roots=roots,
         )
@@ -107,8 +110,9 @@ async def open_workshop(
     rules = _rules(settings, environ, allowed)
     terms = msgspec.structs.replace(terms, rules=rule_file.grounded(rules, terms.ground))
     policy = StandingPolicy(terms, _keeper(places(environ).config / RULES, notice))
+    audit = Audit(policy, registry, AuditFile(places(environ).state / AUDIT, notice).write)
     try:
-        yield Workshop(registry=registry, policy=policy, context=context)
+        yield Workshop(registry=registry, policy=policy, context=context, audit=audit)
     finally:
         await SHELLS.aclose()
 
