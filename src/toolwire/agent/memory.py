@@ -1,0 +1,215 @@
+"""Memory files: what people wrote down for agents, found up and down the tree."""
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from toolwire.agent.imports import OUTSIDE, ImportFormat, ReadText, with_imports
+from toolwire.tools.breadth import breadth_first
+from toolwire.tools.encodings import printable
+from toolwire.tools.ignore import IgnoreRules, rules_for
+from toolwire.tools.paths import locate, real
+from toolwire.tools.spec import ToolFailed, Workspace
+from toolwire.tools.textfiles import read_document
+
+NAMES = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
+LARGEST = 1 << 20
+"""Bytes of a file that is still taken for notes."""
+
+
+class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What counts as memory."""
+
+    names: tuple[str, ...] = NAMES
+    """Names of memory files; all that a folder has are read, in this order."""
+    imports: ImportFormat = "tree"
+    most_folders: int = 200
+    """Folders below the working directory that are looked into."""
+
+
+class MemoryFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One file that was loaded."""
+
+    path: str
+    shown: str
+    """From the working directory."""
+    size: int
+    """Bytes of what it adds to the prompt, its imports included."""
+    imported: tuple[str, ...] = ()
+
+
+class Memory(msgspec.Struct, frozen=True, kw_only=True):
+    """All memory as one text, and what it was made of."""
+
+    text: str = ""
+    files: tuple[MemoryFile, ...] = ()
+    notices: tuple[str, ...] = ()
+    """Files that were found but left out, and why."""
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """A folder, the memory files it has, and the folder that their links may not leave."""
+
+    files: tuple[Path, ...]
+    bound: Path | None
+
+
+def load_memory(
+    workspace: Workspace,
+    *,
+    global_file: Path,
+    trusted: bool = True,
+    settings: MemorySettings | None = None,
+) -> Memory:
+    """The memory of the working directory: global, then from the outside in, then below.
+
+    A folder that is not trusted has no say: only the global file is read.
+    """
+    settings = settings or MemorySettings()
+    cwd = real(workspace.roots[0])
+    places = [_global(workspace.home, global_file, settings.names)]
+    if cwd is not None and trusted:
+        bound = _outermost(cwd, workspace.home)
+        places += _above(cwd, bound, settings.names)
+        places += _below(cwd, bound, workspace, settings)
+    return _Loading(cwd or workspace.roots[0], workspace, settings).load(places)
+
+
+def with_memory(prompt: str, memory: str) -> str:
+    """The system prompt with the memory after it."""
+    memory = memory.strip()
+    return f"{prompt}\n\n---\n\n{memory}" if memory else prompt
+
+
+def _global(home: Path, file: Path, names: tuple[str, ...]) -> _Place:
+    beside = (home / ".gemini" / name for name in names)
+    return _Place(tuple(dict.fromkeys((*_present(beside), *_present([file])))), None)
+
+
+def _present(files: Iterable[Path]) -> Iterator[Path]:
+    for file in files:
+        try:
+            if file.is_file():
+                yield file
+        except OSError:
+            continue
+
+
+def _outermost(cwd: Path, home: Path) -> Path:
+    """The project's root: the folder with `.git`, else the home that holds the folder."""
+    repository = IgnoreRules(cwd).repository
+    if repository is not None:
+        return repository
+    own = real(home)
+    return own if own is not None and cwd.is_relative_to(own) else cwd
+
+
+def _above(cwd: Path, bound: Path, names: tuple[str, ...]) -> list[_Place]:
+    folders = [folder for folder in (cwd, *cwd.parents) if folder.is_relative_to(bound)]
+    return [
+        _Place(tuple(_present(folder / name for name in names)), bound)
+        for folder in reversed(folders)
+    ]
+
+
+def _below(cwd: Path, bound: Path, workspace: Workspace, settings: MemorySettings) -> list[_Place]:
+    rules = rules_for(cwd, workspace)
+    found: list[tuple[str, _Place]] = []
+    try:
+        for looked, listing in enumerate(breadth_first(cwd, workspace, rules)):
+            if looked >= settings.most_folders:
+                break
+            # People keep their own notes out of git: its rules close folders, but hide no memory.
+            there = {entry.name for entry in listing.files}
+            files = tuple(
+                cwd / listing.path / name
+                for name in settings.names
+                if name in there and not rules.ignored(cwd / listing.path / name, git=False)
+            )
+            if files:
+                found.append((f"{listing.path}/", _Place(files, bound)))
+    except (OSError, ToolFailed):
+        # The working directory itself cannot be listed; the tools will say so.
+        return []
+    return [place for _, place in sorted(found, key=lambda pair: pair[0])]
+
+
+class _Loading:
+    def __init__(self, cwd: Path, workspace: Workspace, settings: MemorySettings) -> None:
+        self._cwd = cwd
+        self._workspace = workspace
+        self._settings = settings
+        self._notices: list[str] = []
+
+    def load(self, places: Iterable[_Place]) -> Memory:
+        """Read them all; a file is read once, and the same words in one folder count once."""
+        blocks: list[str] = []
+        files: list[MemoryFile] = []
+        seen: set[Path] = set()
+        for place in places:
+            said: set[str] = set()
+            for path in place.files:
+                if path in seen:
+                    continue
+                seen.add(path)
+                text = self._text(path, place.bound)
+                if not text or text in said:
+                    continue
+                said.add(text)
+                block, file = self._block(path, text)
+                blocks.append(block)
+                files.append(file)
+        return Memory(text="\n\n".join(blocks), files=tuple(files), notices=tuple(self._notices))
+
+    def _text(self, path: Path, bound: Path | None) -> str:
+        found = self._read(str(path), bound or (real(path) or path).parent)
+        if found.problem:
+            reason = "it leads out of the project" if found.problem == OUTSIDE else found.problem
+            self._notices.append(f"memory file {path} was left out: {reason}")
+        return found.text.strip()
+
+    def _block(self, path: Path, text: str) -> tuple[str, MemoryFile]:
+        root = IgnoreRules(path.parent).repository or path.parent
+        imported = with_imports(
+            text, str(path), lambda file: self._read(file, root), self._settings.imports
+        )
+        shown = printable(os.path.relpath(path, self._cwd))
+        body = imported.text.strip()
+        block = f"--- Context from: {shown} ---\n{body}\n--- End of Context from: {shown} ---"
+        file = MemoryFile(
+            path=printable(str(path)),
+            shown=shown,
+            size=len(block.encode()),
+            imported=tuple(map(printable, imported.files)),
+        )
+        return block, file
+
+    def _read(self, path: str, bound: Path) -> ReadText:
+        """The text of a file at or below `bound`, in the original's words where it fails."""
+        inside = msgspec.structs.replace(self._workspace, roots=(bound,))
+        found = locate(path, inside)
+        if found is None:
+            return ReadText(problem=OUTSIDE)
+        try:
+            if found.stat().st_size > LARGEST:
+                return ReadText(problem=f"larger than {LARGEST >> 20} MB")
+            return ReadText(printable(read_document(found, inside).text))
+        except OSError as error:
+            return ReadText(problem=_reason(error, path))
+        except ToolFailed as error:
+            return ReadText(problem=str(error))
+
+
+def _reason(error: OSError, path: str) -> str:
+    match error.errno:
+        case errno.ENOENT | errno.ENOTDIR:
+            return f"ENOENT: no such file or directory, access '{path}'"
+        case errno.EACCES | errno.EPERM:
+            return f"EACCES: permission denied, access '{path}'"
+        case errno.EISDIR:
+            return "EISDIR: illegal operation on a directory, read"
+        case _:
+            return error.strerror or "it cannot be read"
