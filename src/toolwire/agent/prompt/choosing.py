@@ -1,0 +1,94 @@
+"""Which system prompt is used: ours, or a file that the user names."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from toolwire.agent.prompt.composing import PromptFacts, system_prompt
+from toolwire.errors import BadInput
+
+USED = "GEMINI_SYSTEM_MD"
+WRITTEN = "GEMINI_WRITE_SYSTEM_MD"
+PROJECT_FILES = (Path(".gemini") / "system.md", Path(".toolwire") / "system.md")
+
+
+class SystemPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt, and where it comes from; memory is not yet in it."""
+
+    text: str
+    file: str = ""
+    """The user's file; empty for our own prompt."""
+    written: str = ""
+    """Where our own prompt was written to, if the user asked for that."""
+
+
+def chosen_prompt(
+    facts: PromptFacts,
+    *,
+    environ: Mapping[str, str],
+    folder: Path,
+    home: Path,
+    file: Path | None = None,
+    trusted: bool = True,
+) -> SystemPrompt:
+    """The file of `--system`, else that of `GEMINI_SYSTEM_MD`, else our own prompt.
+
+    `GEMINI_WRITE_SYSTEM_MD` writes our own prompt out. A project that is not trusted may not
+    bring a prompt of its own.
+    """
+    own = system_prompt(facts)
+    used = folder / file if file else _named(environ, USED, folder, home)
+    if used is not None and not file and not trusted and _is_projects(used, folder):
+        raise BadInput(
+            f"{USED}: {used} belongs to a folder that is not trusted; trust the folder, "
+            "or name the file with --system"
+        )
+    target = _named(environ, WRITTEN, folder, home)
+    # Whoever uses the very file that is to be written keeps their own words.
+    written = "" if target is None or target == used else _write(target, own)
+    if used is None:
+        return SystemPrompt(text=own, written=written)
+    source = "--system" if file else USED
+    return SystemPrompt(text=_read(used, source), file=str(used), written=written)
+
+
+def _named(environ: Mapping[str, str], variable: str, folder: Path, home: Path) -> Path | None:
+    value = environ.get(variable, "").strip()
+    match value.lower():
+        case "" | "0" | "false":
+            return None
+        case "1" | "true":
+            present = (folder / file for file in PROJECT_FILES if (folder / file).is_file())
+            return next(present, folder / PROJECT_FILES[0])
+        case _:
+            if value == "~" or value.startswith("~/"):
+                return home / value[2:]
+            return folder / value
+
+
+def _is_projects(file: Path, folder: Path) -> bool:
+    return file.resolve().is_relative_to(folder.resolve())
+
+
+def _read(file: Path, source: str) -> str:
+    try:
+        return file.read_text("utf-8")
+    except FileNotFoundError as error:
+        raise BadInput(
+            f"{source}: no such file: {file}; {WRITTEN}={file} writes our own prompt there to "
+            "start from"
+        ) from error
+    except OSError as error:
+        raise BadInput(f"{source}: {file} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{source}: {file} is not UTF-8; save it again as UTF-8") from error
+
+
+def _write(file: Path, text: str) -> str:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    except OSError as error:
+        raise BadInput(f"{WRITTEN}: {file} cannot be written: {error.strerror}") from error
+    return str(file)
