@@ -473,3 +473,41 @@ def test_work_grows_with_the_history_and_no_faster(late: bool):
     small, large = history(100), history(400)
     ratio = _steps(lambda: repair(large, GPT, rules)) / _steps(lambda: repair(small, GPT, rules))
     assert ratio < 4.4
+
+
+BESIDE = HistoryRules(results_first=False)
+
+
+def test_what_follows_a_result_stays_behind_it_where_the_reader_lets_it():
+    asked = assistant(call("a"), call("b"))
+    history = (user("hi"), asked, user(result("a"), "a1", IMAGE, result("b"), "b1"))
+    assert repair(history, GPT, BESIDE) == Repaired(history, ())
+    mixed = user(result("b"), "b1", result("a"), "a1", IMAGE)
+    assert repair((*history[:2], mixed), GPT, BESIDE) == Repaired(
+        history, (Change("messages[2]", "put the results in order", "that of the calls"),)
+    )
+
+
+def test_a_message_that_begins_with_words_gets_its_results_first():
+    asked = assistant(call("a"), call("b"))
+    history = (user("hi"), asked, user("wait", result("a"), "a1", result("b")))
+    first = user(result("a"), result("b"), "wait", "a1")
+    assert repaired(*history, rules=BESIDE) == [user("hi"), asked, first]
+
+
+def test_a_made_up_result_stands_in_its_place_among_those_with_something_beside():
+    asked = assistant(call("a"), call("b"), call("c"))
+    history = (asked, user(result("a"), "a1", result("c"), "c1"))
+    whole = user(result("a"), "a1", lost("b"), result("c"), "c1")
+    assert repaired(*history, rules=BESIDE) == [asked, whole]
+
+
+def test_results_in_messages_of_their_own_keep_what_follows_them():
+    asked = assistant(call("a"), call("b"))
+    history = (user("hi"), asked, user(result("a"), "a1"), user(result("b"), "b1"))
+    rules = HistoryRules(alternate=True, results_first=False)
+    assert repaired(*history, rules=rules) == [
+        user("hi"),
+        asked,
+        user(result("a"), "a1", result("b"), "b1"),
+    ]

@@ -37,6 +37,8 @@ RULES = (
     HistoryRules(id_characters="a-zA-Z0-9_-", id_limit=64, alternate=True, thinking_leads=True),
     HistoryRules(id_characters="a-zA-Z0-9", id_length=9, alternate=True, user_first=True),
     HistoryRules(id_limit=12, user_first=True, thinking_leads=True),
+    HistoryRules(alternate=True, user_first=True, results_first=False),
+    HistoryRules(results_first=False),
 )
 # Few ids, so that they meet; some that no strict reader takes.
 IDS = st.sampled_from(["call_0", "functions.add:0", "a", "", "abcDEF123", "x" * 70, "toolu_ü", "b"])
@@ -114,11 +116,13 @@ def conversations(draw: st.DrawFn) -> list[Message]:
             ]
             seal = Seal(origin=maker, data=f'{{"signature":"{turn}.{step}"}}')
             said.append(Message(role="assistant", parts=(Thinking("hm", seal), *made)))
-            answers = tuple(
-                ToolResult(call_id=call.id, name="add", parts=(Text(f"result {turn}.{step}"),))
-                for call in made
-            )
-            said.append(Message(role="user", parts=answers))
+            answers: list[Part] = []
+            for call in made:
+                words = (Text(f"result {turn}.{step}.{call.id}"),)
+                answers.append(ToolResult(call_id=call.id, name="add", parts=words))
+                for beside in range(draw(st.integers(0, 2))):
+                    answers.append(Text(f"beside {turn}.{step}.{call.id}.{beside}"))
+            said.append(Message(role="user", parts=tuple(answers)))
         said.append(Message(role="assistant", parts=(Text(f"answer {turn}"),)))
     return said
 
@@ -185,7 +189,8 @@ def assert_balanced(messages: Sequence[Message], rules: HistoryRules) -> None:
             assert message.role == "assistant"
             assert following is not None
             assert following.role == "user"
-            answers = following.parts[: len(called)]
+            answers = following.parts[: len(called)] if rules.results_first else following.parts
+            assert isinstance(following.parts[0], ToolResult)
             assert [part.call_id for part in answers if isinstance(part, ToolResult)] == called
         asked = len(messages[number - 1].calls) if number else 0
         assert len(message.results) == asked
@@ -225,6 +230,36 @@ def test_changes_are_told_exactly_when_there_are_some(
 ) -> None:
     repaired = repair(messages, target, rules)
     assert (repaired.messages == tuple(messages)) == (repaired.changes == ())
+
+
+@given(conversations(), st.data())
+def test_what_stands_beside_a_result_stays_behind_it_for_a_reader_that_lets_it(
+    messages: list[Message], data: st.DataObject
+) -> None:
+    mixed = [_groups_mixed(message, data) for message in messages]
+    rules = HistoryRules(alternate=True, user_first=True, results_first=False)
+    after = repair(mixed, Origin("gemini"), rules).messages
+    assert [[_seen(part) for part in message.parts] for message in after] == [
+        [_seen(part) for part in message.parts] for message in messages
+    ]
+
+
+def _groups_mixed(message: Message, data: st.DataObject) -> Message:
+    """The results in any order, each with what follows it."""
+    if not message.results:
+        return message
+    groups: list[list[Part]] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            groups.append([])
+        groups[-1].append(part)
+    mixed = data.draw(st.permutations(groups))
+    return _with_parts(message, [part for group in mixed for part in group])
+
+
+def _seen(part: Part) -> str:
+    # Ids are made unique across turns; here only what is said counts.
+    return part.text if isinstance(part, Text | ToolResult | Thinking) else "call"
 
 
 @given(histories, targets, rules)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from toolwire.history.call_ids import CallIds
-from toolwire.history.drafts import Draft, Placed, Report, has_members
+from toolwire.history.drafts import Draft, Placed, Report, Slot, has_members
 from toolwire.history.pairing import answer, pair
 from toolwire.history.readable import readable, unseal_end
 from toolwire.history.rules import HistoryRules, Repaired
@@ -18,7 +18,7 @@ def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _A
     report = Report()
     drafts = readable(messages, target, report)
     drafts = pair(drafts, CallIds(rules), report)
-    drafts = _placed(drafts, report)
+    drafts = _placed(drafts, rules, report)
     if rules.thinking_leads:
         drafts = _led(drafts, target, report)
     if rules.user_first:
@@ -28,7 +28,7 @@ def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _A
     return Repaired(tuple(draft.message() for draft in drafts), report.done())
 
 
-def _placed(drafts: list[Draft], report: Report) -> list[Draft]:
+def _placed(drafts: list[Draft], rules: HistoryRules, report: Report) -> list[Draft]:
     """Each message with calls followed by the message with their results."""
     placed: list[Draft] = []
     host: Draft | None = None
@@ -37,7 +37,7 @@ def _placed(drafts: list[Draft], report: Report) -> list[Draft]:
             host = Draft("user", draft.place)
             if following is not None and any(slot.found_in is following for slot in draft.slots):
                 host = following
-            _answer(draft, host, report)
+            _answer(draft, host, rules, report)
             placed += (draft, host)
         elif draft is not host:
             if draft.parts:
@@ -47,28 +47,48 @@ def _placed(drafts: list[Draft], report: Report) -> list[Draft]:
     return placed
 
 
-def _answer(draft: Draft, host: Draft, report: Report) -> None:
-    """Puts the results of a draft's calls first into the message after it."""
+def _answer(draft: Draft, host: Draft, rules: HistoryRules, report: Report) -> None:
+    """Puts the results of a draft's calls into the message after it, in the order of the calls."""
     for slot in draft.slots:
-        if slot.result is None:
-            word = "interrupted" if slot.call.complete else "not run"
-            report.add(
-                slot.place, f'answered the call "{slot.call.id}": {word}', "it had no result"
-            )
-        elif slot.found_in is not host:
-            report.add(
-                slot.result_place,
-                f'moved the result of "{slot.call.id}"',
-                "a result follows its call directly",
-            )
+        _tell(slot, host, report)
     here = [slot for slot in draft.slots if slot.found_in is host]
     mine = set(here)
     was = [slot for slot in host.takes if slot in mine]
-    if here != was or any(slot.found_behind for slot in here):
+    first = rules.results_first or any(slot.found_behind for slot in was[:1])
+    if here != was or (first and any(slot.found_behind for slot in here)):
+        what = "put the results first" if first else "put the results in order"
+        why = "they stand before all else, in the order of calls" if first else "that of the calls"
+        report.add(host.place, what, why)
+    followers = {} if first or not was else _followers(host, was)
+    rest = host.parts if first else []
+    host.parts = []
+    for slot in draft.slots:
+        host.parts += (Placed(slot.result_place, answer(slot)), *followers.get(slot, ()))
+    host.parts += rest
+
+
+def _tell(slot: Slot, host: Draft, report: Report) -> None:
+    if slot.result is None:
+        word = "interrupted" if slot.call.complete else "not run"
+        report.add(slot.place, f'answered the call "{slot.call.id}": {word}', "it had no result")
+    elif slot.found_in is not host:
         report.add(
-            host.place, "put the results first", "they stand before all else, in the order of calls"
+            slot.result_place,
+            f'moved the result of "{slot.call.id}"',
+            "a result follows its call directly",
         )
-    host.parts[:0] = [Placed(slot.result_place, answer(slot)) for slot in draft.slots]
+
+
+def _followers(host: Draft, slots: list[Slot]) -> dict[Slot, list[Placed]]:
+    """What stood between each result and the next; nothing stood before the first."""
+    found: dict[Slot, list[Placed]] = {slot: [] for slot in slots}
+    behind = iter(slots[1:])
+    current, following = slots[0], next(behind, None)
+    for placed in host.parts:
+        while following is not None and following.result_place < placed.place:
+            current, following = following, next(behind, None)
+        found[current].append(placed)
+    return found
 
 
 def _led(drafts: list[Draft], target: Origin, report: Report) -> list[Draft]:

@@ -18,6 +18,10 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
     """User and assistant must take turns: neighbours of one role are merged."""
     user_first: bool = False
     """The first message that is not a system message must be the user's."""
+    results_first: bool = True
+    """All results of a message stand before anything else in it. Gemini's may be followed each by
+    what belongs to it, such as the contents of the files a call read; Anthropic answers 400 then.
+    """
     thinking_leads: bool = False
     """What sealed thinking led to must follow it: at the end of a turn it loses its seal. Anthropic
     and Responses answer 400 otherwise.

@@ -127,6 +127,28 @@ def test_media_in_answers_stands_inside_or_beside() -> None:
     assert body["contents"][2]["parts"] == [{"functionResponse": {**answer, "parts": [WIRE_IMAGE]}}]
 
 
+def test_what_follows_a_result_is_written_behind_it() -> None:
+    calls = [ToolCall(id=id, name="f", kept=FROM_HERE) for id in "12"]
+    beside = user(result("1"), "a", IMAGE, result("2"), "b")
+    mixed = user(result("2"), "b", result("1"), "a", IMAGE)
+    spoken = user("c", result("1"), "d", result("2"))
+    kinds = {"1": "result 1", "2": "result 2"}
+
+    def written(*answers: Message) -> list[str]:
+        body, _ = body_and_losses(request(user("hi"), model(*calls), *answers))
+        return [
+            kinds[part["functionResponse"]["id"]]
+            if "functionResponse" in part
+            else part.get("text", "image")
+            for part in body["contents"][2]["parts"]
+        ]
+
+    assert written(beside) == ["result 1", "a", "image", "result 2", "b"]
+    assert written(mixed) == ["result 1", "a", "image", "result 2", "b"]
+    assert written(mixed, user("and")) == ["result 1", "a", "image", "result 2", "b", "and"]
+    assert written(spoken) == ["result 1", "result 2", "c", "d"]
+
+
 def test_the_first_unsigned_call_of_each_step_gets_the_sentinel() -> None:
     calls = [ToolCall(id="1", name="f"), ToolCall(id="2", name="f")]
     signed = ToolCall(id="3", name="f", seal=seal("s"))

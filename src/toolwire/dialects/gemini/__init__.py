@@ -19,7 +19,7 @@ from toolwire.wire.reading import dump, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import whole_characters
 
-HISTORY = HistoryRules(alternate=True, user_first=True)
+HISTORY = HistoryRules(alternate=True, user_first=True, results_first=False)
 
 
 class Gemini:

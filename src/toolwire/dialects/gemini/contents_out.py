@@ -46,7 +46,9 @@ def _exact_content(message: Message, number: int, writer: PartWriter) -> Any:
 
 
 class Turn:
-    """One content while it grows: results first, in the order of their calls, then the rest."""
+    """One content while it grows: results in the order of their calls, each with what follows it in
+    its message, then the rest.
+    """
 
     def __init__(self, role: str, order: dict[str, int]) -> None:
         self.role = role
@@ -54,13 +56,24 @@ class Turn:
         self._order = order
         self._results: list[tuple[int, list[Any]]] = []
         self._others: list[Any] = []
+        self._last = self._others
+        self._spoken = False
+
+    def begin(self) -> None:
+        """A message begins; one that does not begin with a result says everything after them."""
+        self._last = self._others
+        self._spoken = False
 
     def add(self, part: object, written: list[Any]) -> None:
         """The wire parts of one of ours."""
         if isinstance(part, ToolResult):
-            self._results.append((self._order.get(part.call_id, len(self._order)), written))
+            place = self._order.get(part.call_id, len(self._order))
+            self._results.append((place, [*written]))
+            if not self._spoken:
+                self._last = self._results[-1][1]
         else:
-            self._others += written
+            self._spoken = self._spoken or self._last is self._others
+            self._last += written
 
     def content(self) -> JsonObject | None:
         """The finished content; None if nothing is in it."""
@@ -97,6 +110,7 @@ class ContentsWriter:
         turn = self._turn(role, members)
         if role == "model":
             self._order = {call.id: place for place, call in enumerate(message.calls)}
+        turn.begin()
         signed = False
         for place, part in enumerate(message.parts):
             written = self._writer.write(part, f"{path}.parts[{place}]")

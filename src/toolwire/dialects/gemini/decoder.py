@@ -115,6 +115,15 @@ class GeminiDecoder:
             return (TextDelta(part.text),)
         events: list[ModelEvent] = []
         try:
+            call = part.functionCall
+            if call is not None and len(parts) == 1 and call.args:
+                args = str(call.args, "utf-8")
+                bare = part.text is part.thought is part.thoughtSignature is call.id is None
+                if bare and args[0] == "{":
+                    handle = self._count
+                    self._count = handle + 1
+                    self._open = _NOTHING
+                    return self._calls.whole(handle, call.name, None, args)
             for part in parts:
                 self._part(part, events)
         except UnicodeDecodeError as error:
