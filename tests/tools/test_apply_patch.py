@@ -141,6 +141,37 @@ def test_what_was_written_is_taken_back_when_a_later_write_fails(tmp_path: Path)
     assert not (tmp_path / "new.txt").exists()
 
 
+class Meddler(dict[str, str]):
+    """What a session has seen; another program takes a file away when the first is forgotten."""
+
+    def __init__(self, takes: Path) -> None:
+        self._takes = takes
+
+    def pop(self, *key: Any) -> Any:
+        self._takes.unlink(missing_ok=True)
+        return super().pop(*key)
+
+
+def test_a_deleted_file_that_comes_back_keeps_its_mode(tmp_path: Path) -> None:
+    for name, mode in (("a.sh", 0o750), ("b.txt", 0o644)):
+        (tmp_path / name).write_text(f"{name}\n")
+        (tmp_path / name).chmod(mode)
+    given = patch("*** Delete File: a.sh", "*** Delete File: b.txt")
+    with pytest.raises(ToolFailed, match=r"b\.txt cannot be deleted: .*\nNo file was changed"):
+        done(TOOL, given, context(tmp_path, seen=Meddler(tmp_path / "b.txt")))
+    assert (tmp_path / "a.sh").read_text() == "a.sh\n"
+    assert (tmp_path / "a.sh").stat().st_mode & 0o7777 == 0o750
+
+
+def test_a_moved_file_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("one\n")
+    (tmp_path / "run.sh").chmod(0o700)
+    patched(tmp_path, "*** Update File: run.sh", "*** Move to: bin/go.sh", "@@", "-one", "+two")
+    assert (tmp_path / "bin" / "go.sh").read_text() == "two\n"
+    assert (tmp_path / "bin" / "go.sh").stat().st_mode & 0o7777 == 0o700
+    assert not (tmp_path / "run.sh").exists()
+
+
 @pytest.mark.parametrize(
     ("lines", "words"),
     [

@@ -13,10 +13,15 @@ from toolwire.tools.textfiles import stamp_of
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
-def write_new(path: Path, data: bytes, workspace: Workspace) -> str:
-    """Make a file and the directories above it; gives its stamp. FileExistsError if it exists."""
+def write_new(
+    path: Path, data: bytes, workspace: Workspace, like: os.stat_result | None = None
+) -> str:
+    """Make a file and the directories above it; gives its stamp. FileExistsError if it exists.
+
+    `like` is the file it comes from: its mode and owner are kept.
+    """
     with parent(path, workspace, create=True) as (folder, name):
-        written = _Written(folder, name, data, None)
+        written = _Written(folder, name, data, like)
         try:
             _name_new(written.temporary, name, folder)
         finally:

@@ -1,6 +1,7 @@
 """One file's change, from plan to disk."""
 
 import difflib
+import os
 import re
 from pathlib import Path
 
@@ -26,6 +27,8 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     encoding: Encoding
     stamp: str
     """Of the file that was read; empty for a new one."""
+    like: os.stat_result | None = None
+    """The file whose mode a new one gets: it was moved, or comes back."""
 
     @property
     def proposal(self) -> Proposal:
@@ -45,7 +48,7 @@ def write_edit(edit: Edit, context: ToolContext) -> None:
         if edit.stamp:
             stamp = write_over(edit.path, data, context.workspace, edit.stamp)
         else:
-            stamp = write_new(edit.path, data, context.workspace)
+            stamp = write_new(edit.path, data, context.workspace, edit.like)
     except OSError as error:
         raise _failure(edit.given, error) from error
     remember(context, edit.path, stamp, digest_of(data))

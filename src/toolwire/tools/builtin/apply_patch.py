@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
@@ -181,7 +182,15 @@ def _edit(path: Path, given: str, old: Document, after: str) -> Edit:
         after=after,
         encoding=old.encoding,
         stamp=old.stamp,
+        like=_status(path),
     )
+
+
+def _status(path: Path) -> os.stat_result | None:
+    with suppress(OSError):
+        found = path.lstat()
+        return found if stat.S_ISREG(found.st_mode) else None
+    return None
 
 
 def _made(changes: list[_Change], context: ToolContext) -> None:
