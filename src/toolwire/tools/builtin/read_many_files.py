@@ -21,7 +21,7 @@ from toolwire.tools.typed import words
 from toolwire.tools.walking import Walk, walk
 
 NOTHING = "No files matching the criteria were found or all were skipped."
-_CUT = (
+CUT_NOTE = (
     "[WARNING: This file was truncated. To view the full content, use the 'read_file' tool on "
     "this specific file.]\n\n"
 )
@@ -200,7 +200,7 @@ def _part(path: str, content: Content) -> Text | Media:
         return content.media
     lines = content.lines
     text = content.note if lines is None else lines.text
-    cut = _CUT if lines is not None and lines.partial else ""
+    cut = CUT_NOTE if lines is not None and lines.partial else ""
     return Text(f"--- {path} ---\n\n{cut}{text}\n\n")
 
 

@@ -1,0 +1,251 @@
+"""`@path` in a prompt: the files meant, put behind the words; piped input, put before them."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.messages import Media, Message, Part, Text
+from toolwire.tools.builtin.read_many_files import CUT_NOTE, DEFAULT_EXCLUDES
+from toolwire.tools.contents import Content, read_content
+from toolwire.tools.encodings import printable
+from toolwire.tools.filetypes import mime_of
+from toolwire.tools.globs import Globs
+from toolwire.tools.ignore import Ignored, rules_for
+from toolwire.tools.paths import locate, real
+from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
+from toolwire.tools.walking import Walk, walk
+
+BEGINS = "\n--- Content from referenced files ---"
+ENDS = "\n--- End of content ---"
+EMPTY = "(empty file)"
+MOST_TEXT = 4 << 20
+"""Characters that folders and patterns may add; a file named by itself always fits."""
+
+_MENTION = re.compile(
+    # No mail address, no escaped sign; only plain white space ends a path, since names of pictures
+    # hold other kinds.
+    r'(?<![A-Za-z0-9_.+\-\\/@%])@(?:"([^"\n]+)"'
+    r"|((?:\\.|[^ \t\n\r,;!?()\[\]{}.\\]|\\|\.(?!$|[ \t\n\r]))+))"
+)
+_ESCAPED = re.compile(r"\\([ \t()\[\]{};|*?$`'\"#&<>!~,.\\@])")
+_AFTER = "'\"`:>*."
+_MAGIC = re.compile(r"[*?\[{]")
+
+Allows: TypeAlias = Callable[[Path], bool]
+"""Whether a real path outside of the workspace may be read."""
+
+
+class Mentioned(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's message, and what was made of its mentions."""
+
+    message: Message
+    files: tuple[str, ...] = ()
+    """Absolute paths of the files that were put in."""
+    notices: tuple[str, ...] = ()
+    """Mentions that were left as text, and why."""
+
+
+def _never(path: Path) -> bool:
+    del path
+    return False
+
+
+def user_message(
+    prompt: str, context: ToolContext, *, piped: str = "", allows: Allows = _never
+) -> Mentioned:
+    """What the user says: piped input, a blank line, the prompt, then the files it mentions.
+
+    Without a prompt the piped text is the prompt. Beside one it is data, and mentions nothing.
+    """
+    prompt, piped = printable(prompt), printable(piped)
+    said = f"{piped}\n\n{prompt}" if prompt and piped else prompt or piped
+    gathering = _Gathering(context, allows)
+    for name in mentions(prompt or piped):
+        gathering.add(name)
+    parts = gathering.parts()
+    body: tuple[Part, ...] = (Text(BEGINS), *parts, Text(ENDS)) if parts else ()
+    return Mentioned(
+        message=Message(role="user", parts=(Text(said), *body)),
+        files=tuple(gathering.read),
+        notices=tuple(dict.fromkeys(gathering.notices)),
+    )
+
+
+def mentions(prompt: str) -> list[str]:
+    """The paths that a prompt mentions, without their escapes, each once."""
+    found = (
+        match[1] or _ESCAPED.sub(r"\1", match[2])
+        for match in _MENTION.finditer(prompt)
+        if match[1] or match[2].strip("\\")
+    )
+    return list(dict.fromkeys(found))
+
+
+class _File(msgspec.Struct, frozen=True):
+    """One file to put in: its real path, a workspace that holds it, and who asked for it."""
+
+    path: Path
+    workspace: Workspace
+    named: bool
+    """By itself, not by its folder or a pattern."""
+
+
+class _Gathering:
+    def __init__(self, context: ToolContext, allows: Allows) -> None:
+        self._context = context
+        self._workspace = context.workspace
+        self._allows = allows
+        self._files: dict[str, _File] = {}
+        self._room = MOST_TEXT
+        self.read: list[str] = []
+        self.notices: list[str] = []
+
+    def add(self, name: str) -> None:
+        """Find what one mention means: a path, a pattern, or a path with signs after it."""
+        pattern = _MAGIC.search(name)
+        path = self._existing(name)
+        if path:
+            self._add_path(name, path)
+        elif pattern and self._add_pattern(name):
+            return
+        elif path := self._existing(name.rstrip(_AFTER)):
+            self._add_path(name, path)
+        else:
+            self._tell(name, "no file fits the pattern" if pattern else "no such file")
+
+    def parts(self) -> list[Text | Media]:
+        """The contents of all files, in the order of their paths."""
+        parts: list[Text | Media] = []
+        left_out = 0
+        for shown, file in sorted(self._files.items()):
+            if not file.named and self._room <= 0:
+                left_out += 1
+                continue
+            parts += self._contents(shown, file)
+        if left_out:
+            self.notices.append(
+                f"{left_out} more files were left out: what is mentioned exceeds "
+                f"{MOST_TEXT >> 20} MB; name the files that matter"
+            )
+        return parts
+
+    def _tell(self, name: str, reason: str) -> None:
+        self.notices.append(f"@{name} was left as text: {reason}")
+
+    def _existing(self, name: str) -> str:
+        """The absolute path of that name, if something is there."""
+        if not name:
+            return ""
+        given = Path(name)
+        if name == "~" or name.startswith("~/"):
+            given = self._workspace.home / name[2:]
+        paths = (os.path.normpath(root / given) for root in self._workspace.roots)
+        return next((path for path in paths if os.path.lexists(path)), "")
+
+    def _add_path(self, name: str, path: str) -> None:
+        found = real(path)
+        if found is None or not found.exists():
+            self._tell(name, "its link leads nowhere")
+            return
+        workspace = self._workspace
+        if locate(path, workspace) is None:
+            if not self._allows(found):
+                self._tell(name, f"{found} is outside of the workspace")
+                return
+            outer = found if found.is_dir() else found.parent
+            workspace = msgspec.structs.replace(workspace, roots=(*workspace.roots, outer))
+        else:
+            hidden = self._hidden(found)
+            if hidden:
+                self._tell(name, f"it is ignored by {hidden}")
+                return
+        if found.is_dir():
+            self._add_folder(name, path, found, workspace)
+        else:
+            self._files[path] = _File(found, workspace, True)
+
+    def _hidden(self, path: Path) -> str:
+        rules = rules_for(path, self._workspace)
+        match rules.ignored(path, folder=path.is_dir()):
+            case Ignored.NO:
+                return ""
+            case Ignored.GIT:
+                return "git"
+            case Ignored.OWN:
+                return rules.own_file_for(path)
+
+    def _add_folder(self, name: str, path: str, found: Path, workspace: Workspace) -> None:
+        media = 0
+        for below in self._walked(found, workspace, None):
+            if mime_of(below):
+                media += 1
+            else:
+                self._add_found(os.path.join(path, below), workspace)  # noqa: PTH118 - text
+        if media:
+            self.notices.append(
+                f"@{name}: pictures, documents and recordings were left out ({media}); "
+                "name each one that should be sent"
+            )
+
+    def _add_pattern(self, pattern: str) -> bool:
+        added = False
+        end = pattern.rpartition("/")[2].lower()
+        for root in self._workspace.roots:
+            start = locate(root, self._workspace)
+            if start is None:
+                continue
+            below = pattern.removeprefix(f"{root}/").removeprefix(f"{start}/")
+            if below.startswith("/"):
+                continue
+            for path in self._walked(start, self._workspace, Globs([below])):
+                # A pattern for everything means text; one that names the ending means the picture.
+                if mime_of(path) and Path(path).suffix.lower() not in end:
+                    continue
+                self._add_found(os.path.join(root, path), self._workspace)  # noqa: PTH118 - text
+                added = True
+        return added
+
+    def _walked(self, start: Path, workspace: Workspace, wanted: Globs | None) -> Iterator[str]:
+        unwanted = Globs(DEFAULT_EXCLUDES)
+        plan = Walk(
+            start=start,
+            workspace=workspace,
+            rules=rules_for(start, workspace),
+            enters=None if wanted is None else wanted.enters,
+        )
+        for file in walk(plan):
+            if file.ignored or unwanted.matches(file.path):
+                continue
+            if wanted is None or wanted.matches(file.path):
+                yield file.path
+
+    def _add_found(self, path: str, workspace: Workspace) -> None:
+        found = locate(path, workspace)
+        if found is not None and found.is_file():
+            self._files.setdefault(path, _File(found, workspace, False))
+
+    def _contents(self, shown: str, file: _File) -> list[Text | Media]:
+        context = msgspec.structs.replace(self._context, workspace=file.workspace)
+        try:
+            content = read_content(file.path, shown, context)
+        except ToolFailed as error:
+            self.notices.append(f"{shown} was left out: {str(error).partition(chr(10))[0]}")
+            return []
+        self.read.append(printable(shown))
+        if content.media is not None:
+            return [content.media]
+        text = _written(content)
+        if not file.named:
+            self._room -= len(text)
+        return [Text(f"\nContent from @{printable(shown)}:\n"), Text(text or EMPTY)]
+
+
+def _written(content: Content) -> str:
+    lines = content.lines
+    if lines is None:
+        return content.note.strip()
+    return ((CUT_NOTE if lines.partial else "") + lines.text).strip()
