@@ -7,6 +7,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+import pytest
+
 SENTINEL = "sk-sentinel-0123456789abcdef"
 
 
@@ -69,3 +71,21 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
         done = doctor(tmp_path, *args, MINE_KEY=f"{SENTINEL}-mine", **keys)
         assert "mine" in done.stdout, done.stderr
         assert SENTINEL not in done.stdout + done.stderr
+
+
+def test_doctor_tells_which_configuration_files_count_and_whether_the_folder_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "work"
+    (work / ".toolwire").mkdir(parents=True)
+    (work / ".toolwire" / "config.toml").write_text('tool_style = "xml"')
+    monkeypatch.chdir(work)
+    places = json.loads(doctor(tmp_path, "--offline", "--json").stdout)["places"]
+    assert places["this folder"] == "not trusted; nobody was asked yet"
+    assert "left out: the folder is not trusted" in places["project"]
+    assert places["user"] == f"{tmp_path / 'config.toml'} (does not exist)"
+    trusted = doctor(tmp_path, "--offline", "--json", TOOLWIRE_TRUST_WORKSPACE="1")
+    places = json.loads(trusted.stdout)["places"]
+    assert places["this folder"] == "trusted"
+    assert places["project"] == f"{work / '.toolwire' / 'config.toml'} (read)"
+    assert places["read"] == str(work / ".toolwire" / "config.toml")

@@ -3,8 +3,12 @@ from pathlib import Path
 import pytest
 
 from toolwire import config
+from toolwire.config import trust
+from toolwire.config.edit import rendered
+from toolwire.config.schema import Key, keys
 from toolwire.errors import BadInput, UnknownName
 from toolwire.providers import Prices, catalogue
+from toolwire.request import Effort
 
 
 def settings(home: Path, user: str = "", project: str = "") -> config.Settings:
@@ -142,3 +146,242 @@ def test_a_project_may_not_bring_commands_or_permissions(tmp_path: Path) -> None
     for line in ('call_command = "evil"', "allow_private_addresses = true", 'core = ["glob"]'):
         with pytest.raises(BadInput, match="a project may not set this"):
             settings(tmp_path, project=f"[tools]\n{line}")
+
+
+def test_later_layers_win_and_each_value_tells_its_origin(tmp_path: Path) -> None:
+    system, home, work = tmp_path / "system.toml", tmp_path / "home", tmp_path / "work"
+    system.write_text("[limits]\nturns = 1\ntokens = 1\ncost = 1\nseconds = 1\n")
+    home.mkdir()
+    (home / "config.toml").write_text("[limits]\ntokens = 2\ncost = 2\nseconds = 2\n")
+    environ = {
+        "TOOLWIRE_SYSTEM_CONFIG": str(system),
+        "TOOLWIRE_HOME": str(home),
+        "TOOLWIRE_LIMITS_COST": "3",
+        "TOOLWIRE_LIMITS_SECONDS": "3",
+    }
+    found = config.resolve(environ, work, flags={"limits.seconds": 4, "limits.turns": None})
+    assert found.settings.limits == config.Limits(turns=1, tokens=2, cost=3.0, seconds=4.0)
+    assert {path: found.origins[path] for path in found.origins if "limits" in path} == {
+        "limits.turns": str(system),
+        "limits.tokens": str(home / "config.toml"),
+        "limits.cost": "TOOLWIRE_LIMITS_COST",
+        "limits.seconds": "flag",
+    }
+    assert found.origins["tool_style"] == "default"
+    assert found.values["tool_style"] == "auto"
+    assert found.settings.files == (system, home / "config.toml")
+
+
+def test_variables_win_over_the_project(tmp_path: Path) -> None:
+    (tmp_path / ".toolwire").mkdir()
+    (tmp_path / ".toolwire" / "config.toml").write_text('tool_style = "xml"')
+    home = {"TOOLWIRE_HOME": str(tmp_path / "home")}
+    assert config.load(home, tmp_path, trusted=True).tool_style == "xml"
+    environ = {**home, "TOOLWIRE_TOOL_STYLE": "json"}
+    assert config.load(environ, tmp_path, trusted=True).tool_style == "json"
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "path", "value"),
+    [
+        ("TOOLWIRE_DEFAULT_MODEL", "a/b", "default_model", "a/b"),
+        ("TOOLWIRE_FALLBACK", "a/b, c/d", "fallback", ("a/b", "c/d")),
+        ("TOOLWIRE_FALLBACK", '["a/b,c"]', "fallback", ("a/b,c",)),
+        ("TOOLWIRE_COMPRESSION_ENABLED", "Off", "compression.enabled", False),
+        ("TOOLWIRE_COMPRESSION_KEEP", "0.5", "compression.keep", 0.5),
+        ("TOOLWIRE_REASONING_EFFORT", "high", "reasoning.effort", Effort.HIGH),
+        ("TOOLWIRE_REASONING_BUDGET", "-1", "reasoning.budget", -1),
+        ("TOOLWIRE_REASONING_VISIBLE", "1", "reasoning.visible", True),
+        ("TOOLWIRE_CONTEXT_FILES", "NOTES.md", "context.files", ("NOTES.md",)),
+        ("TOOLWIRE_TOOLS_SEARCH_WITH", "own", "tools.search_with", "own"),
+        ("TOOLWIRE_LIMITS_TURNS", "", "limits.turns", 0),
+    ],
+)
+def test_a_variable_sets_its_setting(
+    tmp_path: Path, variable: str, text: str, path: str, value: object
+) -> None:
+    found = config.resolve({"TOOLWIRE_HOME": str(tmp_path), variable: text}, tmp_path)
+    assert found.values[path] == value
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "said"),
+    [
+        ("LIMITS_TURNS", "x", 'limits.turns must be a whole number of at least 0; found "x"'),
+        ("LIMITS_TURNS", "-1", "limits.turns must be a whole number of at least 0; found -1"),
+        ("LIMITS_COST", "nan", "limits.cost must be a number of at least 0; found nan"),
+        ("LIMITS_COST", "inf", "limits.cost must be a number of at least 0; found inf"),
+        ("COMPRESSION_ENABLED", "maybe", 'enabled must be true or false; found "maybe"'),
+        ("APPROVAL_MODE", "yollo", 'approval_mode: unknown value "yollo"; did you mean "yolo"?'),
+        ("FALLBACK", "[", "fallback: no list"),
+        ("FALLBACK", "[1]", 'fallback[0] must be "provider/model"; found 1'),
+    ],
+)
+def test_a_wrong_variable_is_named(tmp_path: Path, variable: str, text: str, said: str) -> None:
+    with pytest.raises(BadInput) as error:
+        config.load({"TOOLWIRE_HOME": str(tmp_path), f"TOOLWIRE_{variable}": text}, tmp_path)
+    assert str(error.value).startswith(f"TOOLWIRE_{variable}: ")
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[limits]\nturn = 1", 'unknown setting of limits "turn"; did you mean "turns"'),
+        ("limits = 1", "limits must be a table; write [limits]"),
+        ("[limits]\nturns = 1.5", "limits.turns must be a whole number of at least 0; found 1.5"),
+        ("[limits]\nturns = true", "limits.turns must be a whole number of at least 0; found true"),
+        (
+            "[limits]\nturns = {}",
+            "limits.turns must be a whole number of at least 0; found a table",
+        ),
+        ("[compression]\nkeep = 2", "compression.keep must be a number between 0 and 1; found 2"),
+        ("[context]\nfiles = [1]", "context.files[0] must be text; found 1"),
+        ("[context]\nfiles = 1", "context.files must be a list of texts; found 1"),
+        ('[reasoning]\neffort = "hgih"', 'unknown value "hgih"; did you mean "high"'),
+        ("[reasoning]\nkept = 1", 'unknown setting of reasoning "kept"'),
+        ("tool_style = 1", 'tool_style must be one of "auto", "json", "native", "xml"; found 1'),
+        ('[tools]\nexlude = ["a"]', 'unknown setting of tools "exlude"; did you mean "exclude"'),
+        ("[providers.a]\nbase_ulr = 1", 'unknown setting of providers.a "base_ulr"'),
+        ('[models."a/b"]\ncontxt = 1', '"contxt"; did you mean "context"'),
+        ("[mcp_servers]\na = 1", "mcp_servers.a must be a table; write [mcp_servers.a]"),
+        ("files = 1", 'unknown setting "files"'),
+        ("trusted = true", 'unknown setting "trusted"'),
+    ],
+)
+def test_a_wrong_setting_says_what_was_found_and_what_is_wanted(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    with pytest.raises(BadInput) as error:
+        settings(tmp_path, text)
+    assert str(error.value).startswith(f"{tmp_path / 'config.toml'}: ")
+    assert said in str(error.value)
+
+
+def test_a_project_sets_exactly_what_the_table_lets_it(tmp_path: Path) -> None:
+    for key in keys().values():
+        if key.tables:
+            continue
+        value = key.default if key.default not in (None, "") else _some(key)
+        project = f"{key.path} = {rendered(value)}"
+        if key.project:
+            assert settings(tmp_path, project=project).trusted
+        else:
+            with pytest.raises(BadInput, match=f"{key.path}: a project may not set this"):
+                settings(tmp_path, project=project)
+
+
+def _some(key: Key) -> object:
+    texts = ("a/b", "high", "own", "5", "true")
+    for text in texts:
+        try:
+            value = key.from_text(text)
+            key.read(value)
+        except BadInput:
+            continue
+        return value
+    raise AssertionError(key.path)
+
+
+def test_servers_are_kept_as_written_and_only_from_the_user(tmp_path: Path) -> None:
+    table = '[mcp_servers.files]\ncommand = "serve"\nargs = ["-v"]\nanything = 1'
+    found = settings(tmp_path, table)
+    assert found.mcp_servers == {"files": {"command": "serve", "args": ["-v"], "anything": 1}}
+    with pytest.raises(BadInput, match="mcp_servers: a project may not set this"):
+        settings(tmp_path, project=table)
+
+
+def test_a_path_starts_from_the_folder_of_its_file(tmp_path: Path) -> None:
+    assert settings(tmp_path, 'system_prompt = "own.md"').system_prompt == str(tmp_path / "own.md")
+    environ = {"TOOLWIRE_HOME": str(tmp_path), "TOOLWIRE_SYSTEM_PROMPT": "x.md"}
+    assert config.load(environ, tmp_path / "w").system_prompt == str(tmp_path / "w" / "x.md")
+
+
+def test_the_user_extends_what_the_system_describes(tmp_path: Path) -> None:
+    system = tmp_path / "system.toml"
+    system.write_text('[providers.corp]\ndialect = "gemini"\nbase_url = "https://h"\n')
+    (tmp_path / "config.toml").write_text('[providers.corp]\nextends = "corp"\ntitle = "Ours"\n')
+    environ = {"TOOLWIRE_HOME": str(tmp_path), "TOOLWIRE_SYSTEM_CONFIG": str(system)}
+    provider = config.load(environ, tmp_path).provider("corp")
+    assert (provider.title, provider.base_url) == ("Ours", "https://h/v1beta")
+
+
+def test_a_system_file_that_is_named_must_exist(tmp_path: Path) -> None:
+    environ = {"TOOLWIRE_HOME": str(tmp_path), "TOOLWIRE_SYSTEM_CONFIG": str(tmp_path / "no.toml")}
+    with pytest.raises(BadInput, match="TOOLWIRE_SYSTEM_CONFIG: no file"):
+        config.load(environ, tmp_path)
+
+
+def test_a_file_saved_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_bytes(b'\xef\xbb\xbftool_style = "xml"\r\n')
+    assert settings(tmp_path).tool_style == "xml"
+
+
+def test_a_folder_in_the_place_of_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").mkdir()
+    with pytest.raises(BadInput, match=r"config\.toml cannot be read"):
+        settings(tmp_path)
+
+
+def test_an_unknown_flag_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match='flag: unknown setting of limits "turn"'):
+        config.load({"TOOLWIRE_HOME": str(tmp_path)}, tmp_path, flags={"limits.turn": 1})
+
+
+def test_a_project_that_nobody_trusts_is_left_out_with_a_notice(tmp_path: Path) -> None:
+    (tmp_path / ".toolwire").mkdir()
+    (tmp_path / ".toolwire" / "config.toml").write_text("not even toml")
+    said: list[str] = []
+    environ = {"TOOLWIRE_HOME": str(tmp_path / "home")}
+    found = config.load(environ, tmp_path, notice=said.append)
+    assert found == config.Settings()
+    assert len(said) == 1
+    assert '"toolwire config trust"' in said[0]
+    assert str(tmp_path / ".toolwire" / "config.toml") in said[0]
+
+
+def test_a_notice_goes_to_standard_error_if_nobody_else_wants_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".toolwire").mkdir()
+    (tmp_path / ".toolwire" / "config.toml").write_text("")
+    config.load({"TOOLWIRE_HOME": str(tmp_path / "home")}, tmp_path)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("toolwire: ")
+
+
+def test_a_folder_that_was_refused_is_left_out_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / ".toolwire").mkdir()
+    (tmp_path / ".toolwire" / "config.toml").write_text('tool_style = "xml"')
+    environ = {"TOOLWIRE_HOME": str(tmp_path / "home")}
+    trust.trust(tmp_path, trust.Answer.NO, environ)
+    said: list[str] = []
+    assert config.load(environ, tmp_path, notice=said.append).tool_style == "auto"
+    assert said == []
+
+
+def test_a_person_is_asked_once_and_only_about_a_folder_with_settings(tmp_path: Path) -> None:
+    environ = {"TOOLWIRE_HOME": str(tmp_path / "home")}
+    asked: list[Path] = []
+
+    def ask(folder: Path) -> trust.Answer:
+        asked.append(folder)
+        return trust.Answer.YES
+
+    assert not config.load(environ, tmp_path, ask=ask).trusted
+    (tmp_path / ".toolwire").mkdir()
+    (tmp_path / ".toolwire" / "config.toml").write_text('tool_style = "xml"')
+    for _ in range(2):
+        assert config.load(environ, tmp_path, ask=ask).tool_style == "xml"
+    assert asked == [tmp_path]
+
+
+def test_the_users_own_file_is_no_project(tmp_path: Path) -> None:
+    own = tmp_path / ".toolwire"
+    own.mkdir()
+    (own / "config.toml").write_text('approval_mode = "yolo"')
+    found = config.load({"TOOLWIRE_HOME": str(own)}, tmp_path, trusted=True)
+    assert found.approval_mode == "yolo"
+    assert found.files == (own / "config.toml",)

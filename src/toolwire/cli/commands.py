@@ -15,6 +15,7 @@ _COMMANDS = {
     "models": "List the models that are known.",
     "login": "Keep a key, or log in, for a provider.",
     "logout": "Forget what login kept.",
+    "config": "Show, change and explain the settings; trust a folder.",
     "doctor": "Say what is configured and reachable, and how to mend the rest.",
     "simulate": "Serve a scripted model over HTTP in every wire format.",
 }

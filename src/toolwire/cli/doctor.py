@@ -15,7 +15,8 @@ from toolwire.cli.tables import echo_table
 from toolwire.client.credentials import credential_for, open_store, without_secrets
 from toolwire.client.limits import Limits
 from toolwire.client.transport import HttpTransport, Outgoing
-from toolwire.config import Settings
+from toolwire.config import Settings, trust
+from toolwire.config.showing import file_states
 from toolwire.errors import ToolwireError
 from toolwire.places import places
 from toolwire.prompted import style
@@ -89,9 +90,21 @@ def _places(settings: Settings) -> dict[str, str]:
     return {
         "configuration": str(where.config),
         "read": ", ".join(map(str, settings.files)) or "no configuration file",
+        **_config_files(),
         "credentials": str(where.credentials),
         "cache": str(where.cache),
     }
+
+
+def _config_files() -> dict[str, str]:
+    try:
+        trusted = trust.decide(Path.cwd(), os.environ)
+        found = file_states(os.environ, Path.cwd())
+    except ToolwireError as error:
+        return {"this folder": without_secrets(str(error))}
+    words = {True: "trusted", False: "not trusted", None: "not trusted; nobody was asked yet"}
+    told = {layer: f"{file} ({state})" for layer, file, state in found}
+    return {**told, "this folder": words[trusted]}
 
 
 async def _examine(settings: Settings, *, offline: bool) -> list[_Finding]:

@@ -82,11 +82,15 @@ def resolve(
     return found.resolved(trusted=trusted)
 
 
-def check_layer(layer: Layer, below: Iterator[Layer], user: Path) -> None:
-    """Read a layer on top of others as a load would, for its errors alone."""
+def check_file(files: ConfigFiles, file: Path, text: str) -> None:
+    """Read a file that would have this text, on top of the weaker ones, for its errors alone."""
     found = _Merged()
-    for one in (*below, layer):
-        found.add(one, user)
+    for one in (files.system, files.user, files.project):
+        said = text if one == file else read_text(one)
+        if said is not None:
+            found.add(file_layer(one, said, project=one == files.project), files.user)
+        if one == file:
+            return
 
 
 def has_project_file(files: ConfigFiles) -> bool:

@@ -191,7 +191,8 @@ def _wanted(kind: inspect.Type) -> str:
         case inspect.FloatType() as number:
             return f"a number{_range(number)}"
         case inspect.VarTupleType(item):
-            return f"a list of {_wanted(item).removeprefix('a ')}"
+            words = _wanted(item)
+            return "a list of texts" if words == "text" else f"a list of {words}"
         case _:
             return "text"
 

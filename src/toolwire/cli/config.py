@@ -1,0 +1,172 @@
+"""`toolwire config`: what is set and by whom, changes to it, and the folders that are trusted."""
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from toolwire import config
+from toolwire.cli.lines import fail
+from toolwire.cli.tables import echo_table
+from toolwire.config import trust, writing
+from toolwire.config.places import ConfigFiles, config_files
+from toolwire.config.schema import keys
+from toolwire.config.showing import Row, file_states, rows
+from toolwire.errors import ToolwireError, UnknownName
+from toolwire.wire.reading import dump
+
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_TARGET = click.option(
+    "--project/--user",
+    "project",
+    default=False,
+    help="Change the project's file, or your own (which is usual).",
+)
+
+
+def asker() -> trust.Ask | None:
+    """Asks the person at the terminal whether to trust a folder; None if nobody is there."""
+    return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+
+
+@click.group("config")
+def command() -> None:
+    """Show, change and explain the settings; trust a folder."""
+
+
+@command.command("show")
+@_JSON
+def show(as_json: bool) -> None:
+    """Print every setting with its value and where it comes from; secrets are hidden."""
+    with _errors_told():
+        _print(rows(config.resolve(os.environ, Path.cwd(), ask=asker())), as_json)
+
+
+@command.command("get")
+@click.argument("key")
+@_JSON
+def get(key: str, as_json: bool) -> None:
+    """Print one setting's value, or all those of a table."""
+    with _errors_told():
+        found = rows(config.resolve(os.environ, Path.cwd()))
+        exact = [row for row in found if row.key == key]
+        inside = [row for row in found if row.key.startswith(f"{key}.")]
+        if not exact and not inside:
+            if key in keys():
+                return
+            raise UnknownName("setting", key, dict.fromkeys((*keys(), *(row.key for row in found))))
+    if exact and as_json:
+        click.echo(dump(exact[0].value))
+    elif exact:
+        value = exact[0].value
+        click.echo(value if isinstance(value, str) else exact[0].text)
+    else:
+        _print(inside, as_json)
+
+
+@command.command("set")
+@click.argument("key")
+@click.argument("value")
+@_TARGET
+def set_(key: str, value: str, project: bool) -> None:
+    """Write a setting into your file or the project's; the rest of the file stays as it is.
+
+    A list is written a,b or as TOML: ["a", "b"].
+    """
+    with _errors_told():
+        files, file = _target(project)
+        writing.set_value(files, file, key, value, Path.cwd())
+        click.echo(f"{key} is set in {file}", err=True)
+        _tell_what_wins(key, file)
+
+
+@command.command("unset")
+@click.argument("key")
+@_TARGET
+def unset(key: str, project: bool) -> None:
+    """Take a setting out of your file or the project's."""
+    with _errors_told():
+        files, file = _target(project)
+        writing.unset_value(files, file, key)
+        click.echo(f"{key} is no longer set in {file}", err=True)
+
+
+@command.command("path")
+@_JSON
+def path(as_json: bool) -> None:
+    """Print the files that settings are read from, the weaker ones first."""
+    with _errors_told():
+        found = file_states(os.environ, Path.cwd())
+    if as_json:
+        click.echo(
+            dump([{"layer": one, "path": file, "state": state} for one, file, state in found])
+        )
+        return
+    echo_table(("LAYER", "FILE", "STATE"), found)
+
+
+@command.command("trust")
+@click.argument(
+    "folder",
+    metavar="[DIR]",
+    default=".",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+)
+@click.option("--no", "refuse", is_flag=True, help="Do not trust it, and do not ask again.")
+@click.option("--parent", is_flag=True, help="Trust the folder above it with all it holds.")
+def trust_(folder: Path, refuse: bool, parent: bool) -> None:
+    """Let a folder's own settings count, with the folders below it."""
+    if refuse and parent:
+        raise click.UsageError("--no and --parent say different things; give one of them")
+    answer = trust.Answer.NO if refuse else trust.Answer.YES
+    with _errors_told():
+        about = trust.trust(folder, trust.Answer.PARENT if parent else answer, os.environ)
+    click.echo(f"{about} is {'not trusted' if refuse else 'trusted'} from now on", err=True)
+
+
+def _target(project: bool) -> tuple[ConfigFiles, Path]:
+    files = config_files(os.environ, Path.cwd())
+    return files, files.project if project else files.user
+
+
+def _tell_what_wins(key: str, file: Path) -> None:
+    origin = config.resolve(os.environ, Path.cwd()).origins.get(key, "")
+    if origin and str(file) not in origin.split(", ") and origin != "default":
+        click.echo(f"{key} is also set by {origin}, which wins here", err=True)
+
+
+def _print(found: list[Row], as_json: bool) -> None:
+    if as_json:
+        told = {row.key: {"value": row.value, "origin": row.origin} for row in found}
+        click.echo(dump(told))
+        return
+    echo_table(("SETTING", "VALUE", "FROM"), ((row.key, row.text, row.origin) for row in found))
+
+
+def _ask(folder: Path) -> trust.Answer | None:
+    click.echo(
+        f"{folder} has settings of its own. They count only if you trust the folder: they choose "
+        "models and what a model is told.",
+        err=True,
+    )
+    words = [str(answer) for answer in trust.Answer]
+    said = click.prompt(
+        f"Trust {folder}? (parent: trust {folder.parent} and all in it)",
+        type=click.Choice(words),
+        default=str(trust.Answer.NO),
+        err=True,
+    )
+    return trust.Answer(said)
+
+
+@contextmanager
+def _errors_told() -> Generator[None]:
+    try:
+        yield
+    except UnknownName as error:
+        raise click.UsageError(str(error)) from error
+    except ToolwireError as error:
+        fail(error)
