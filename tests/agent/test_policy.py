@@ -369,3 +369,26 @@ def test_the_audit_record_tells_the_ruling_and_no_arguments():
         "roots": ["git"],
         "answer": "",
     }
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_what_runs_in_the_background_may_be_looked_at_and_outside_plan_stopped(mode: Mode):
+    terms = with_mode(mode)
+    rulings = [
+        tool("background", Effect.EXECUTE, terms=terms, action=action).decision
+        for action in ("list", "read", "stop")
+    ]
+    assert rulings == ["allow", "allow", "deny" if mode is Mode.PLAN else "allow"]
+
+
+def test_a_rule_against_the_background_holds():
+    against = Rule(decision=Decision.DENY, tool="background", arguments=(("action", "stop"),))
+    terms = with_mode(Mode.YOLO, against)
+    assert tool("background", Effect.EXECUTE, terms=terms, action="stop").decision == "deny"
+    assert tool("background", Effect.EXECUTE, terms=terms, action="read").decision == "allow"
+
+
+@pytest.mark.parametrize("name", ["background", "google_web_search"])
+def test_a_tool_of_a_server_does_not_pass_for_a_built_in_one(name: str):
+    terms = msgspec.structs.replace(TERMS, servers={name: "evil"})
+    assert tool(name, Effect.OTHER, terms=terms, action="list").decision == "ask"

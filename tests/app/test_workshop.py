@@ -1,12 +1,14 @@
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
 from toolwire.agent.confirmations import Answer, Choice, Confirmation
 from toolwire.agent.rules import Mode
+from toolwire.agent.scheduler import Scheduler
 from toolwire.app import Workshop, open_workshop
 from toolwire.config import Settings
 from toolwire.errors import BadInput
@@ -178,6 +180,33 @@ def test_what_a_command_left_running_ends_with_the_workshop(bench: Bench) -> Non
     text = bench.run(shell("sleep 1000 &"))[0].text
     pid = next(line for line in text.splitlines() if line.startswith("Background PIDs: "))
     assert not Path(f"/proc/{pid.removeprefix('Background PIDs: ')}").exists()
+
+
+def test_a_session_neither_sees_nor_stops_what_another_left_running(bench: Bench) -> None:
+    async def work() -> tuple[str, str, str]:
+        async with AsyncExitStack() as opened:
+
+            async def shop() -> Scheduler:
+                one = open_workshop(
+                    Settings(), environ=bench.environ, cwd=bench.root, mode=Mode.YOLO
+                )
+                return (await opened.enter_async_context(one)).scheduler()
+
+            first, second = await shop(), await shop()
+
+            async def said(by: Scheduler, call: ToolCall) -> str:
+                return (await by.run([call])).results[0].text
+
+            text = await said(first, shell("sleep 1000 &"))
+            pgid = int(text.partition("Process Group PGID: ")[2].split()[0])
+            stop = called("background", action="stop", pgid=pgid)
+            unseen = await said(second, called("background", action="list"))
+            return unseen, await said(second, stop), await said(first, stop)
+
+    unseen, refused, stopped = asyncio.run(work())
+    assert unseen == "No background shells are running."
+    assert "no background shell has PGID" in refused
+    assert "was stopped with all it started" in stopped
 
 
 def test_long_output_kept_in_our_own_home_may_be_read(bench: Bench) -> None:

@@ -8,8 +8,30 @@ from toolwire.agent.ground import Ground, Place, Spot
 from toolwire.agent.rules import Act, Decision, Match, Mode, Rule, match
 from toolwire.tools.spec import Effect
 
-BUILT_IN = (Rule(decision=Decision.ALLOW, tool="google_web_search", origin="built in"),)
-"""A search goes to the model's own vendor, as every prompt does."""
+_LOOKS = tuple(
+    Rule(
+        decision=Decision.ALLOW,
+        tool="background",
+        arguments=(("action", action),),
+        modes=tuple(Mode),
+        origin="built in",
+    )
+    for action in ("list", "read")
+)
+_STOPS = Rule(
+    decision=Decision.ALLOW,
+    tool="background",
+    arguments=(("action", "stop"),),
+    origin="built in",
+)
+BUILT_IN = (
+    Rule(decision=Decision.ALLOW, tool="google_web_search", origin="built in"),
+    *_LOOKS,
+    _STOPS,
+)
+"""A search goes to the model's own vendor, as every prompt does. What runs in the background was
+allowed to start, and `background` reaches no more than that; plan mode only looks.
+"""
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,10 +141,10 @@ def forbidding(act: Act, rules: tuple[Rule, ...]) -> Finding | None:
 
 
 def permitting(act: Act, terms: Terms) -> tuple[Rule, ...]:
-    """Rules that allow an act."""
+    """Rules that allow an act; a server's tool does not pass for ours by its name."""
     return tuple(
         rule
-        for rule in (*terms.rules, *BUILT_IN)
+        for rule in (*terms.rules, *(() if act.server else BUILT_IN))
         if rule.decision is Decision.ALLOW and match(rule, act) is Match.YES
     )
 

@@ -22,9 +22,10 @@ from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.standing import StandingPolicy, ground_of
 from toolwire.config import Settings
 from toolwire.errors import BadInput, ToolwireError
+from toolwire.ids import new_id
 from toolwire.model import Model
 from toolwire.places import places
-from toolwire.tools.builtin.run_shell_command import SHELLS
+from toolwire.tools.builtin.run_shell_command import end_shells
 from toolwire.tools.discovered import discover
 from toolwire.tools.environment import clean_environment
 from toolwire.tools.registry import Registry, builtins, installed
@@ -93,6 +94,7 @@ async def open_workshop(
     """
     context = ToolContext(
         workspace=workspace_of(cwd, environ, temp),
+        owner=new_id(),
         environ=clean_environment(environ, secrets),
         settings=settings.tools,
         model=model,
@@ -114,7 +116,7 @@ async def open_workshop(
     try:
         yield Workshop(registry=registry, policy=policy, context=context, audit=audit)
     finally:
-        await SHELLS.aclose()
+        await end_shells(context.owner)
 
 
 def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None) -> Workspace:

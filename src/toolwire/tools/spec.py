@@ -74,6 +74,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
     workspace: Workspace
     call_id: str = ""
+    owner: str = ""
+    """The session: it alone sees and stops what its commands left running."""
     environ: Mapping[str, str] = {}
     """For child processes; secrets are already out of it."""
     settings: Mapping[str, object] = {}

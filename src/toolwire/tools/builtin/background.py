@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.builtin.run_shell_command import SHELLS, plain_text
+from toolwire.tools.builtin.run_shell_command import plain_text, shells_of
 from toolwire.tools.processes import Shell
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.spool import Spool, decoded_tail
@@ -30,31 +30,31 @@ class Background(msgspec.Struct, frozen=True):
 
 
 def _check(arguments: JsonObject, context: ToolContext) -> str:
-    del context
     if arguments.get("action") != "list" and not arguments.get("pgid"):
-        return f'"pgid" is needed to {arguments.get("action")}; {_known()}'
+        return f'"pgid" is needed to {arguments.get("action")}; {_known(context)}'
     return ""
 
 
-def _known() -> str:
-    running = SHELLS.running()
+def _known(context: ToolContext) -> str:
+    running = shells_of(context.owner).running()
     if not running:
         return "no background shell is running"
     return f"running: {', '.join(map(str, running))}"
 
 
-# It reaches only what an allowed run_shell_command started, hence no more than reading.
-@tool("background", Effect.READ, words("background"), title="Background", check=_check)
+# To stop is to change something; the policy lets it, since it reaches only what an allowed
+# run_shell_command of this session started.
+@tool("background", Effect.EXECUTE, words("background"), title="Background", check=_check)
 async def background(args: Background, context: ToolContext) -> ToolOutput:
     """List, read or stop."""
     complaint = _check(msgspec.to_builtins(args), context)
     if complaint:
         raise ToolFailed(complaint, type="invalid_tool_params")
     if args.action == "list":
-        return await _list()
-    found = SHELLS.get(args.pgid)
+        return await _list(context)
+    found = shells_of(context.owner).get(args.pgid)
     if found is None:
-        raise ToolFailed(f"no background shell has PGID {args.pgid}; {_known()}")
+        raise ToolFailed(f"no background shell has PGID {args.pgid}; {_known(context)}")
     shell, said = found
     if args.action == "stop":
         ended_before = not shell.running
@@ -65,8 +65,8 @@ async def background(args: Background, context: ToolContext) -> ToolOutput:
     return ToolOutput(text=await asyncio.to_thread(_said, shell, said, state, args.lines))
 
 
-async def _list() -> ToolOutput:
-    running = SHELLS.running()
+async def _list(context: ToolContext) -> ToolOutput:
+    running = shells_of(context.owner).running()
     if not running:
         return ToolOutput(text="No background shells are running.")
     lines = [

@@ -17,7 +17,8 @@ from toolwire.tools.typed import tool, words
 
 OUTPUT_CHARACTERS = 400_000
 SHELLS = Shells()
-"""What commands of this process left running; it ends with the process at the latest."""
+"""What commands without an owner left running; it ends with the process at the latest."""
+_OWNED: dict[str, Shells] = {}
 
 _EMPTY = "Command cannot be empty."
 _MARKER = "\n... [CONTENT TRUNCATED] ...\n"
@@ -38,6 +39,18 @@ _AFTER_ESCAPE = re.compile(
     r"|[0-9=>A-PR-TZcf-nq-uy]"  # short ones
 )
 _SHORT_START = re.compile(r"\x9b[0-?]*[ -/]*[@-~]")
+
+
+def shells_of(owner: str) -> Shells:
+    """What a session's commands left running; no other session sees or stops it."""
+    return _OWNED.setdefault(owner, Shells()) if owner else SHELLS
+
+
+async def end_shells(owner: str) -> None:
+    """End what a session's commands left running."""
+    shells = _OWNED.pop(owner, None)
+    if shells is not None:
+        await shells.aclose()
 
 
 # Neither docstring nor plain defaults: both would show in the schema, which has to be gemini-cli's.
@@ -150,7 +163,8 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
         if not finished:
             await shell.end()
         elif shell.running:
-            SHELLS.keep(shell, Spool(_LATER_MEMORY, file.with_suffix(".background")))
+            later = Spool(_LATER_MEMORY, file.with_suffix(".background"))
+            shells_of(context.owner).keep(shell, later)
     if ended.problem.startswith("spawn "):
         raise ToolFailed(ended.problem, type="shell_execute_error")
     return await _told(args, context, shell, ended, (out, err), most)
