@@ -3,9 +3,11 @@
 ToolwireError
 ├── BadInput            a body, schema or name from outside that cannot be read
 ├── UnknownName         a dialect, provider, tool … that does not exist; says the nearest
+├── ModelMissing        no model to ask: none is configured, or its file is not there
 ├── MalformedStream     a stream said something that is not in its wire format
 ├── IncompleteStream    a stream stopped before its own end mark
 ├── ConnectionFailed    no answer came: unreachable, broken or silent; worth another try
+├── SessionError        a session that is unknown, in use, or cannot be read or written
 └── ProviderError       the vendor answered with an error; `kind` says how to treat it
 """
 
@@ -56,6 +58,12 @@ class UnknownName(ToolwireError):
         super().__init__(f'unknown {what} "{name}"; {hint}')
 
 
+class ModelMissing(ToolwireError):
+    """There is no model to ask; the message says the ways to one."""
+
+    kind = "model_missing"
+
+
 class MalformedStream(ToolwireError):
     """A stream said something that is not in its wire format."""
 
@@ -80,6 +88,12 @@ class ConnectionFailed(ToolwireError):
         self.kind = "timeout" if timed_out else "connection_failed"
         self.lasting = lasting
         """Another try meets the same: a certificate nobody trusts."""
+
+
+class SessionError(ToolwireError):
+    """A session that does not exist, that another process holds, or whose file fails."""
+
+    kind = "session"
 
 
 class ProviderError(ToolwireError):

@@ -72,15 +72,17 @@ def locked_briefly(path: Path) -> Generator[None]:
 
 @asynccontextmanager
 async def locked(
-    path: Path, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    path: Path,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    patience: float | None = _PATIENCE,
 ) -> AsyncGenerator[None]:
     """Hold the file's lock over a refresh; tasks and processes that want it too wait for it."""
     handle = _open_lock(path, "lock")
     try:
         waited = 0.0
         while not _try_lock(handle):
-            if waited >= _PATIENCE:
-                raise BadInput(f"another program has been refreshing {path} for {_PATIENCE:.0f} s")
+            if patience is not None and waited >= patience:
+                raise BadInput(f"another program has been refreshing {path} for {patience:.0f} s")
             await sleep(_PAUSE)
             waited += _PAUSE
         yield

