@@ -104,7 +104,7 @@ def test_an_unknown_provider_is_told_the_users_own_too(tmp_path: Path) -> None:
         ("default_modle = 1", 'unknown setting "default_modle"; did you mean "default_model"'),
         ("default_model = 1", 'default_model must be "provider/model"'),
         ('default_model = "gpt"', 'default_model must be "provider/model"'),
-        ('fallback = "a/b"', 'fallback must be a list of "provider/model"; found "a/b"'),
+        ('fallback = "a/b"', 'fallback must be a list, each "provider/model"; found "a/b"'),
         ('fallback = ["a/b", "c"]', 'fallback[1] must be "provider/model"'),
         ("providers = 1", "write [providers.<name>]"),
         ("[providers]\nmine = 1", "write [providers.mine]"),
@@ -236,8 +236,13 @@ def test_a_wrong_variable_is_named(tmp_path: Path, variable: str, text: str, sai
             "limits.turns must be a whole number of at least 0; found a table",
         ),
         ("[compression]\nkeep = 2", "compression.keep must be a number between 0 and 1; found 2"),
-        ("[context]\nfiles = [1]", "context.files[0] must be text; found 1"),
-        ("[context]\nfiles = 1", "context.files must be a list of texts; found 1"),
+        ("[context]\nfiles = [1]", "context.files[0] must be a file name without folders; found 1"),
+        (
+            "[context]\nfiles = 1",
+            "context.files must be a list, each a file name without folders; found 1",
+        ),
+        ('[context]\nfiles = ["a.md", "../b.md"]', "files[1] must be a file name without folders"),
+        ('[context]\nfiles = [".."]', 'files[0] must be a file name without folders; found ".."'),
         ('[reasoning]\neffort = "hgih"', 'unknown value "hgih"; did you mean "high"'),
         ("[reasoning]\nkept = 1", 'unknown setting of reasoning "kept"'),
         ("tool_style = 1", 'tool_style must be one of "auto", "json", "native", "xml"; found 1'),
@@ -385,3 +390,14 @@ def test_the_users_own_file_is_no_project(tmp_path: Path) -> None:
     found = config.load({"TOOLWIRE_HOME": str(own)}, tmp_path, trusted=True)
     assert found.approval_mode == "yolo"
     assert found.files == (own / "config.toml",)
+
+
+def test_a_folder_that_was_deleted_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(BadInput, match="the current folder no longer exists"):
+        config.current_folder()

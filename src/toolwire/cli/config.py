@@ -42,7 +42,7 @@ def command() -> None:
 def show(as_json: bool) -> None:
     """Print every setting with its value and where it comes from; secrets are hidden."""
     with _errors_told():
-        _print(rows(config.resolve(os.environ, Path.cwd(), ask=asker())), as_json)
+        _print(rows(config.resolve(os.environ, config.current_folder(), ask=asker())), as_json)
 
 
 @command.command("get")
@@ -51,7 +51,7 @@ def show(as_json: bool) -> None:
 def get(key: str, as_json: bool) -> None:
     """Print one setting's value, or all those of a table."""
     with _errors_told():
-        found = rows(config.resolve(os.environ, Path.cwd()))
+        found = rows(config.resolve(os.environ, config.current_folder()))
         exact = [row for row in found if row.key == key]
         inside = [row for row in found if row.key.startswith(f"{key}.")]
         if not exact and not inside:
@@ -78,7 +78,7 @@ def set_(key: str, value: str, project: bool) -> None:
     """
     with _errors_told():
         files, file = _target(project)
-        writing.set_value(files, file, key, value, Path.cwd())
+        writing.set_value(files, file, key, value, config.current_folder())
         click.echo(f"{key} is set in {file}", err=True)
         _tell_what_wins(key, file)
 
@@ -99,7 +99,7 @@ def unset(key: str, project: bool) -> None:
 def path(as_json: bool) -> None:
     """Print the files that settings are read from, the weaker ones first."""
     with _errors_told():
-        found = file_states(os.environ, Path.cwd())
+        found = file_states(os.environ, config.current_folder())
     if as_json:
         click.echo(
             dump([{"layer": one, "path": file, "state": state} for one, file, state in found])
@@ -128,12 +128,12 @@ def trust_(folder: Path, refuse: bool, parent: bool) -> None:
 
 
 def _target(project: bool) -> tuple[ConfigFiles, Path]:
-    files = config_files(os.environ, Path.cwd())
+    files = config_files(os.environ, config.current_folder())
     return files, files.project if project else files.user
 
 
 def _tell_what_wins(key: str, file: Path) -> None:
-    origin = config.resolve(os.environ, Path.cwd()).origins.get(key, "")
+    origin = config.resolve(os.environ, config.current_folder()).origins.get(key, "")
     if origin and str(file) not in origin.split(", ") and origin != "default":
         click.echo(f"{key} is also set by {origin}, which wins here", err=True)
 

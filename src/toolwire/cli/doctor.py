@@ -5,7 +5,6 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import click
 import msgspec
@@ -64,7 +63,7 @@ def command(as_json: bool, offline: bool) -> None:
 
 def _settings() -> tuple[Settings, list[str]]:
     try:
-        return config.load(os.environ, Path.cwd()), []
+        return config.load(os.environ, config.current_folder()), []
     except ToolwireError as error:
         return Settings(), [without_secrets(str(error))]
 
@@ -98,8 +97,8 @@ def _places(settings: Settings) -> dict[str, str]:
 
 def _config_files() -> dict[str, str]:
     try:
-        trusted = trust.decide(Path.cwd(), os.environ)
-        found = file_states(os.environ, Path.cwd())
+        cwd = config.current_folder()
+        trusted, found = trust.decide(cwd, os.environ), file_states(os.environ, cwd)
     except ToolwireError as error:
         return {"this folder": without_secrets(str(error))}
     words = {True: "trusted", False: "not trusted", None: "not trusted; nobody was asked yet"}

@@ -1,7 +1,6 @@
 """`toolwire models`: what is known of the models that can be asked."""
 
 import os
-from pathlib import Path
 
 import click
 import msgspec
@@ -26,7 +25,7 @@ def command(provider: str | None, as_json: bool) -> None:
     A provider may offer others; name any of them as provider/model.
     """
     try:
-        settings = config.load(os.environ, Path.cwd())
+        settings = config.load(os.environ, config.current_folder())
         if provider:
             settings.provider(provider)
     except UnknownName as error:

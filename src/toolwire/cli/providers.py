@@ -1,7 +1,6 @@
 """`toolwire providers`: who can be asked, and how."""
 
 import os
-from pathlib import Path
 
 import click
 
@@ -29,7 +28,7 @@ from toolwire.wire.reading import dump
 def command(name: str | None, as_json: bool) -> None:
     """List the providers and which key is set, or say everything of one."""
     try:
-        settings = config.load(os.environ, Path.cwd())
+        settings = config.load(os.environ, config.current_folder())
         found = [settings.provider(name)] if name else _all(settings)
     except UnknownName as error:
         raise click.UsageError(str(error)) from error

@@ -74,7 +74,7 @@ def resolve(
         trusted = _trusted(files, environ, cwd, ask, notice or _to_stderr)
     found = _Merged()
     for layer in (
-        *_of_files(files, with_project=trusted),
+        *_of_files(files, with_project=bool(trusted)),
         *_of_variables(environ, cwd),
         *_of_flags(flags or {}, cwd),
     ):
@@ -124,7 +124,7 @@ def _trusted(
     cwd: Path,
     ask: trust.Ask | None,
     notice: Callable[[str], None],
-) -> bool:
+) -> bool | None:
     brings = has_project_file(files)
     said = trust.decide(cwd, environ, ask if brings else None)
     if said is None and brings:
@@ -132,7 +132,7 @@ def _trusted(
             f"{files.project} is left out because this folder is not trusted; "
             'run "toolwire config trust" to use it, or "toolwire config trust --no"'
         )
-    return bool(said)
+    return said
 
 
 def _to_stderr(message: str) -> None:
@@ -219,7 +219,7 @@ class _Merged:
             self._raw[dotted(key.path, name)] = table
             self._origins[dotted(key.path, name)] = layer.origin
 
-    def resolved(self, *, trusted: bool) -> Resolved:
+    def resolved(self, *, trusted: bool | None) -> Resolved:
         """What the layers come to."""
         plain = {path: key.default for path, key in keys().items() if not key.tables}
         return Resolved(
@@ -228,7 +228,7 @@ class _Merged:
             origins=dict.fromkeys(plain, DEFAULT) | self._origins,
         )
 
-    def _settings(self, *, trusted: bool) -> Settings:
+    def _settings(self, *, trusted: bool | None) -> Settings:
         changes: dict[str, Any] = {}
         for path, value in self._values.items():
             group, dot, name = path.partition(".")

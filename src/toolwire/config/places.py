@@ -23,6 +23,14 @@ class ConfigFiles(msgspec.Struct, frozen=True, kw_only=True):
     project: Path
 
 
+def current_folder() -> Path:
+    """The folder we work in; it may have been deleted under us."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise BadInput("the current folder no longer exists; change to another") from error
+
+
 def config_files(environ: Mapping[str, str], cwd: Path) -> ConfigFiles:
     """The files for this environment and folder."""
     return ConfigFiles(

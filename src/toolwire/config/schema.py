@@ -191,8 +191,7 @@ def _wanted(kind: inspect.Type) -> str:
         case inspect.FloatType() as number:
             return f"a number{_range(number)}"
         case inspect.VarTupleType(item):
-            words = _wanted(item)
-            return "a list of texts" if words == "text" else f"a list of {words}"
+            return f"a list, each {_wanted(item)}"
         case _:
             return "text"
 

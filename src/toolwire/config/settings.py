@@ -19,6 +19,10 @@ SearchWay: TypeAlias = Literal["rg", "git", "own"]
 ModelName: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^[^/]+/.", extra={"wanted": '"provider/model"'})
 ]
+FileName: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^(?!\.{1,2}$)[^/\\]+$", extra={"wanted": "a file name without folders"}),
+]
 Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
@@ -61,7 +65,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The notes of a project that a model is given."""
 
     files: Annotated[
-        tuple[str, ...], setting("Names of the notes that are looked for.", project=True)
+        tuple[FileName, ...], setting("Names of the notes that are looked for.", project=True)
     ] = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
     max_dirs: Annotated[Count, setting("Folders searched for notes, at most.", project=True)] = 200
     respect_git_ignore: Annotated[bool, setting("Leave out what git ignores.", project=True)] = True
@@ -152,8 +156,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = {}
     files: tuple[Path, ...] = ()
     """Files that were read, the stronger ones last."""
-    trusted: bool = False
-    """Whether the folder's own files count: its settings, notes and servers."""
+    trusted: bool | None = None
+    """Whether the user trusts the folder; None if nobody was asked. Its settings count if True."""
 
     def provider(self, name: str) -> Provider:
         """The user's provider of that name, else the built-in or installed one."""
