@@ -26,11 +26,47 @@ _OWN = """## Tools of your own
   `allowed` those that need no approval. An entry is a name, or `run_shell_command(git status)` for
   commands that begin so. A project's `.toolwire/config.toml` may only exclude.
 """
+SETTINGS = {
+    "core": ("[]", "All tools that are offered; an empty list offers every one."),
+    "exclude": ("[]", "Tools that are not offered. A project may add to the list."),
+    "allowed": ("[]", "Tools that need no approval."),
+    "discovery_command": ('""', "Command that prints the declarations of tools, see below."),
+    "call_command": ('""', "Command that runs a tool so declared."),
+    "output_limit": (
+        "400000",
+        "Characters of a result that a model is sent whole; of a longer one it gets both ends and "
+        "the name of a file with all of it. 0 is no limit. A project may set it.",
+    ),
+    "output_characters": ("400000", "Characters of a command's output that are kept at hand."),
+    "output_lines": ("0", "Lines of a command's output that a model is sent; 0 is all."),
+    "shell_seconds": ("3600.0", "Seconds a command may take before it is ended; 0 is no limit."),
+    "shell_idle_seconds": ("300.0", "Seconds a command may print nothing; 0 is no limit."),
+    "plain_edit": (
+        "false",
+        "Offers `replace` with `expected_replacements` and without `instruction`.",
+    ),
+    "edit_correction": (
+        "false",
+        "Asks the model once what an edit meant whose text is not in the file.",
+    ),
+    "search_with": (
+        "not set",
+        "`rg`, `git` or `own`: how `search_file_content` searches. Not set, the first that works.",
+    ),
+    "allow_private_addresses": (
+        "false",
+        "Lets `web_fetch` read from loopback and private networks.",
+    ),
+    "side_model": ('""', "Name of the model in the errors of searches and fetches."),
+    "memory_file": ('""', "File of `save_memory`, from your home folder."),
+}
+"""The `[tools]` table: the default of each setting, and what it does."""
 
 
 def page(registry: Registry) -> str:
     """The whole page."""
-    parts = [_HEAD, _table(registry), *(_section(tool) for tool in registry), _OWN]
+    sections = (_section(tool) for tool in registry)
+    parts = [_HEAD, _table(registry), *sections, _settings(), _OWN]
     return "\n".join(parts)
 
 
@@ -40,6 +76,13 @@ def _table(registry: Registry) -> str:
         for one in registry
     )
     return "\n".join(("| tool | effect | what it does |", "|---|---|---|", *rows, ""))
+
+
+def _settings() -> str:
+    rows = (f"| `{name}` | {value} | {words} |" for name, (value, words) in SETTINGS.items())
+    head = ("## Settings", "Under `[tools]` in `config.toml`; those a project may not make are")
+    more = ("read from your own file only.", "", "| setting | default | meaning |", "|---|---|---|")
+    return "\n".join((*head, *more, *rows, ""))
 
 
 def _first_sentence(text: str) -> str:
