@@ -34,9 +34,9 @@ _STATUS = {kind: status for status, kind in reversed(_BY_STATUS.items())} | {
 _BY_WORDS = (
     (
         ErrorKind.CONTEXT_TOO_LONG,
-        r"context_length_exceeded|context (length|window)|maximum context|prompt is too long"
-        r"|input token count|too[_ ]many[_ ](prompt[_ ])?tokens|input is too long"
-        r"|exceeds the maximum",
+        r"context_length_exceeded|context_size_error|context (length|window|size|limit)"
+        r"|maximum (context|prompt length)|prompt is too long|input token count"
+        r"|too[_ ]many[_ ](prompt[_ ])?tokens|input is too long|exceeds the maximum",
     ),
     (
         ErrorKind.MALFORMED_CALL,
