@@ -1,0 +1,255 @@
+"""How much of a request is the unchanged beginning of the one before, and what changed it."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.agent.cache_marks import bare_message, unmarked
+from toolwire.messages import Message
+from toolwire.request import AnyTool, ModelRequest
+from toolwire.wire.reading import encode
+
+_SETTING = "a setting (tool choice, reasoning or output form)"
+_BODY_SETTINGS = ("tool_choice", "toolConfig", "thinking", "reasoning", "reasoning_effort")
+
+
+class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
+    """Two requests in a row, compared in the order in which a model reads them.
+
+    That order is model, tools, system prompt, settings that enter the prompt, messages; cache marks
+    do not count. What is compared is bytes of our own writing of each piece: vendors differ in
+    spelling and order, but cache by the same pieces.
+    """
+
+    previous: int
+    """Bytes of the earlier request."""
+    shared: int
+    """Bytes of it with which the later one begins."""
+    following: int
+    """Bytes of the later request."""
+    why: str = ""
+    """The first change in words; empty if the earlier request is a whole prefix."""
+
+    @property
+    def stable(self) -> bool:
+        """Whether a cache of the earlier request serves the later one to its end."""
+        return not self.why
+
+
+class Stability(msgspec.Struct, frozen=True, kw_only=True):
+    """The prefixes of a whole session, summed up."""
+
+    requests: int = 0
+    bytes: int = 0
+    """Of all requests that had a successor."""
+    shared: int = 0
+    changes: tuple[str, ...] = ()
+    """Why prefixes changed, with the number of the request, counting from 1."""
+
+    @property
+    def share(self) -> float:
+        """The part of the bytes that came again as a prefix; 1 if nothing was to be compared."""
+        return self.shared / self.bytes if self.bytes else 1.0
+
+
+class PrefixMeter:
+    """Compares each request with the one before; costs no more than what is new."""
+
+    def __init__(self) -> None:
+        self._before: ModelRequest | None = None
+        self._pieces: list[_Piece] = []
+        self._bytes = 0
+        self.total = Stability()
+
+    def add(self, request: ModelRequest) -> PrefixChange | None:
+        """The change since the last request; None for the first."""
+        before, self._before = self._before, request
+        if before is not None and _continues(before, request):
+            change = self._grown(request, len(before.messages))
+        else:
+            pieces = list(_pieces(request))
+            change = _compared(self._pieces, pieces)
+            self._pieces, self._bytes = pieces, change.following
+        if before is None:
+            self.total = Stability(requests=1)
+            return None
+        self.total = _summed(self.total, change)
+        return change
+
+    def _grown(self, request: ModelRequest, known: int) -> PrefixChange:
+        new = [
+            _message_piece(at, message)
+            for at, message in enumerate(request.messages[known:], start=known)
+        ]
+        shared = self._bytes
+        self._pieces += new
+        self._bytes += sum(piece.weigh() for piece in new)
+        return PrefixChange(previous=shared, shared=shared, following=self._bytes)
+
+
+def compared(previous: ModelRequest, following: ModelRequest) -> PrefixChange:
+    """The change from one request to the next."""
+    return _compared(list(_pieces(previous)), list(_pieces(following)))
+
+
+def compared_bodies(previous: bytes, following: bytes) -> PrefixChange:
+    """The same for two encoded bodies of one wire format, whichever it is."""
+    return _compared(list(_body_pieces(previous)), list(_body_pieces(following)))
+
+
+class _Piece:
+    """One piece of a prompt; its bytes are written when they are needed, its size is kept."""
+
+    __slots__ = ("_value", "name", "size")
+
+    def __init__(self, name: str, value: object) -> None:
+        self.name = name
+        self._value = value
+        self.size = -1
+
+    def same(self, other: "_Piece") -> bool:
+        """Whether both are the same words in the same place."""
+        if self.name != other.name:
+            return False
+        return self._value is other._value or self._value == other._value
+
+    def written(self) -> bytes:
+        """The bytes that count."""
+        value = self._value
+        data = encode(bare_message(value) if isinstance(value, Message) else value)
+        self.size = len(data)
+        return data
+
+    def weigh(self) -> int:
+        """How many bytes those are."""
+        return self.size if self.size >= 0 else len(self.written())
+
+
+def _continues(before: ModelRequest, request: ModelRequest) -> bool:
+    """Whether only messages were added; equal values that are one object cost nothing."""
+    return (
+        before.messages == request.messages[: len(before.messages)]
+        and (before.model, before.tools, before.system)
+        == (request.model, request.tools, request.system)
+        and _settings(before) == _settings(request)
+    )
+
+
+def _compared(previous: list[_Piece], following: list[_Piece]) -> PrefixChange:
+    shared, why = 0, ""
+    for at, piece in enumerate(previous):
+        other = following[at] if at < len(following) else None
+        if other is not None and (piece is other or piece.same(other)):
+            shared += piece.weigh()
+            continue
+        old, new = piece.written(), other.written() if other else b""
+        if other is not None and piece.name == other.name and old == new:
+            # Only marks differ.
+            shared += len(old)
+            continue
+        if other is not None and piece.name == other.name:
+            shared += _common(old, new)
+        why = _why(at, previous, following)
+        break
+    return PrefixChange(
+        previous=sum(piece.weigh() for piece in previous),
+        shared=shared,
+        following=sum(piece.weigh() for piece in following),
+        why=why,
+    )
+
+
+def _common(one: bytes, other: bytes) -> int:
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _why(at: int, previous: list[_Piece], following: list[_Piece]) -> str:
+    piece = previous[at]
+    if at >= len(following):
+        return f"{piece.name} is gone; {len(previous) - at} pieces fewer"
+    other = following[at]
+    if piece.name == other.name:
+        return f"{piece.name} changed"
+    if any(later.name == piece.name for later in following[at:]):
+        return f"{other.name} was added before {piece.name}"
+    return f"{piece.name} is gone"
+
+
+def _summed(total: Stability, change: PrefixChange) -> Stability:
+    number = total.requests + 1
+    told = (f"request {number}: {change.why}",) if change.why else ()
+    return Stability(
+        requests=number,
+        bytes=total.bytes + change.previous,
+        shared=total.shared + change.shared,
+        changes=(*total.changes, *told),
+    )
+
+
+def _pieces(request: ModelRequest) -> Iterator[_Piece]:
+    bare = unmarked(msgspec.structs.replace(request, messages=()))
+    yield _Piece("the model", bare.model)
+    for tool in bare.tools:
+        yield _Piece(f"tool {_tool_name(tool)}", tool)
+    for at, text in enumerate(bare.system):
+        yield _Piece("the system prompt" if at == 0 else f"system text {at + 1}", text)
+    yield _Piece(_SETTING, _settings(bare))
+    for at, message in enumerate(request.messages):
+        yield _message_piece(at, message)
+
+
+def _message_piece(at: int, message: Message) -> _Piece:
+    return _Piece(f"message {at + 1} ({message.role})", message)
+
+
+def _settings(request: ModelRequest) -> tuple[object, ...]:
+    return (request.tool_choice, request.parallel_calls, request.reasoning, request.output)
+
+
+def _tool_name(tool: AnyTool) -> str:
+    return getattr(tool, "name", "") or getattr(tool, "kind", "")
+
+
+def _body_pieces(body: bytes) -> Iterator[_Piece]:
+    whole = cast(dict[str, Any], msgspec.json.decode(body))
+    inner = whole.get("request")
+    fields = cast(dict[str, Any], inner) if isinstance(inner, dict) else whole
+    yield _Piece("the model", whole.get("model"))
+    yield _Piece("the tools", _without_marks(fields.get("tools")))
+    for name in ("system", "systemInstruction", "instructions"):
+        if name in fields:
+            yield _Piece("the system prompt", _without_marks(fields[name]))
+    settings = [fields.get(name) for name in _BODY_SETTINGS]
+    yield _Piece(_SETTING, settings)
+    for name in ("messages", "contents", "input"):
+        listed = fields.get(name)
+        if isinstance(listed, list):
+            for at, message in enumerate(cast(list[Any], listed)):
+                yield _Piece(f"message {at + 1}", _without_marks(message))
+
+
+def _without_marks(value: Any) -> Any:
+    """Without cache marks, and a lone text as a string: a mark makes some formats write a list."""
+    match value:
+        case dict():
+            members = cast(dict[str, Any], value)
+            return {
+                key: _without_marks(one) for key, one in members.items() if key != "cache_control"
+            }
+        case list():
+            items = [_without_marks(one) for one in cast(list[Any], value)]
+            match items:
+                case [{"type": "text", "text": str(text), **rest}] if not rest:
+                    return text
+                case _:
+                    return items
+        case _:
+            return value
