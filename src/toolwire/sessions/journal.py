@@ -1,0 +1,236 @@
+"""What a journal is, and what a session's events add up to."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from toolwire.agent.events import (
+    AgentEvent,
+    AnswersGiven,
+    HistoryReplaced,
+    MessageAdded,
+    SessionOpened,
+    ToolFinished,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UsageCounted,
+)
+from toolwire.messages import Message
+from toolwire.sessions.settling import OpenCall, OpenReply, answered
+
+_TITLE = 70
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as it was kept."""
+
+    seq: int
+    """Counts from 1 without a gap."""
+    at: float
+    """Seconds since 1970, by the clock of the machine that wrote it."""
+    event: AgentEvent
+
+
+class Journal(Protocol):
+    """Keeps what happens in sessions, in order, for good."""
+
+    async def append(self, session: str, event: AgentEvent) -> int:
+        """Returns the record's number once it is safely kept; the last one for an event that is
+        never kept.
+        """
+        ...
+
+    async def read(self, session: str, after: int = 0) -> list[AgentEvent]:
+        """All events after that record, in order."""
+        ...
+
+
+class ModelTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session spent on one model."""
+
+    model: str
+    requests: int = 0
+    failed: int = 0
+    input: int = 0
+    """All prompt tokens, cached ones included."""
+    output: int = 0
+    """All generated tokens, reasoning included."""
+    cached: int = 0
+    reasoning: int = 0
+    seconds: float = 0.0
+    cost: float | None = None
+    """US dollars of the requests whose price is known; None if none is."""
+    unpriced: int = 0
+    """Requests that are not in `cost`."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """A session as its events left it."""
+
+    id: str = ""
+    model: str = ""
+    """`provider/model` of the last process that worked on it; so are the four below."""
+    dialect: str = ""
+    style: str = ""
+    mode: str = ""
+    cwd: str = ""
+    forked_from: str = ""
+    messages: tuple[Message, ...] = ()
+    context: int = 0
+    """How many messages at the start were told by us and not typed by a person."""
+    totals: tuple[ModelTotals, ...] = ()
+    turns: int = 0
+    title: str = ""
+    """The first words a person said."""
+    ended: TurnEnded | None = None
+    """How the last turn ended; None if it did not."""
+    open: tuple[OpenCall, ...] = ()
+    """Calls of the last message that have no answer yet."""
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars over all models, as far as prices are known."""
+        known = [one.cost for one in self.totals if one.cost is not None]
+        return sum(known) if known else None
+
+    @property
+    def settled_messages(self) -> tuple[Message, ...]:
+        """The conversation with every call answered, though nothing is run again."""
+        return (*self.messages, answered(self.open)) if self.open else self.messages
+
+
+def replay(events: Iterable[AgentEvent]) -> Session:
+    """The session these events add up to."""
+    fold = _Replay()
+    for event in events:
+        fold.add(event)
+    return fold.session()
+
+
+def open_calls(events: Iterable[AgentEvent]) -> tuple[OpenCall, ...]:
+    """The calls of the last reply that have no answer, and what is known of each."""
+    return replay(events).open
+
+
+class _Replay:
+    def __init__(self) -> None:
+        self._opened: SessionOpened | None = None
+        self._forked_from = ""
+        self._messages: list[Message] = []
+        self._context = 0
+        self._reply: OpenReply | None = None
+        self._totals: dict[str, ModelTotals] = {}
+        self._turns = 0
+        self._title = ""
+        self._ended: TurnEnded | None = None
+
+    def add(self, event: AgentEvent) -> None:
+        match event:
+            case ToolStarted() | ToolFinished():
+                if self._reply is not None:
+                    self._reply.add(event)
+            case MessageAdded():
+                self._message(event)
+            case AnswersGiven():
+                self._answers(event)
+            case UsageCounted():
+                _count(self._totals, event)
+            case HistoryReplaced():
+                self._shortened(event)
+            case TurnStarted():
+                self._turns += 1
+                self._ended = None
+            case TurnEnded():
+                self._ended = event
+            case SessionOpened():
+                self._opened = event
+                self._forked_from = event.forked_from or self._forked_from
+            case _:
+                pass
+
+    def session(self) -> Session:
+        """What has been added so far."""
+        last = self._opened or SessionOpened(session="", model="")
+        return Session(
+            id=last.session,
+            model=last.model,
+            dialect=last.dialect,
+            style=last.style,
+            mode=last.mode,
+            cwd=last.cwd,
+            forked_from=self._forked_from,
+            messages=tuple(self._messages),
+            context=self._context,
+            totals=tuple(self._totals.values()),
+            turns=self._turns,
+            title=self._title,
+            ended=self._ended,
+            open=() if self._reply is None else self._reply.calls,
+        )
+
+    def _message(self, event: MessageAdded) -> None:
+        self._close_reply()
+        message = event.message
+        if event.context and self._context == len(self._messages):
+            self._context += 1
+        self._messages.append(message)
+        if message.role == "assistant" and message.calls:
+            self._reply = OpenReply(message, whole=event.finished is not None)
+        elif message.role == "user" and not event.context and not self._title:
+            self._title = title_of(message.text)
+
+    def _close_reply(self) -> None:
+        """A reply that is passed over (it broke off, the user went on) has its calls answered."""
+        if self._reply is not None:
+            self._messages.append(answered(self._reply.calls))
+            self._reply = None
+
+    def _answers(self, event: AnswersGiven) -> None:
+        reply, self._reply = self._reply, None
+        if reply is None:
+            return
+        waiting = list(reply.calls)
+        given: list[OpenCall] = []
+        for call_id in event.call_ids:
+            one = next((one for one in waiting if one.call.id == call_id), None)
+            if one is not None:
+                waiting.remove(one)
+                given.append(one)
+        # A call the record leaves out is answered all the same: no reader takes it without.
+        self._messages.append(answered((*given, *waiting)))
+
+    def _shortened(self, event: HistoryReplaced) -> None:
+        same = 0
+        for one, other in zip(self._messages[: self._context], event.messages, strict=False):
+            if one != other:
+                break
+            same += 1
+        self._context = same
+        self._messages = list(event.messages)
+        if self._reply is not None and self._messages[-1:] != [self._reply.message]:
+            self._reply = None
+
+
+def title_of(text: str) -> str:
+    """The first words of a text on one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= _TITLE else f"{words[: _TITLE - 1].rstrip()}…"
+
+
+def _count(totals: dict[str, ModelTotals], event: UsageCounted) -> None:
+    so_far = totals.get(event.model) or ModelTotals(model=event.model)
+    usage = event.usage
+    totals[event.model] = ModelTotals(
+        model=event.model,
+        requests=so_far.requests + 1,
+        failed=so_far.failed + event.failed,
+        input=so_far.input + usage.total_input,
+        output=so_far.output + usage.total_output,
+        cached=so_far.cached + (usage.cached or 0),
+        reasoning=so_far.reasoning + (usage.reasoning or 0),
+        seconds=so_far.seconds + event.seconds,
+        cost=(so_far.cost or 0.0) + event.cost if event.cost is not None else so_far.cost,
+        unpriced=so_far.unpriced + (event.cost is None),
+    )

@@ -1,0 +1,97 @@
+"""One writer a session: a lock the operating system holds for the life of the process."""
+
+import os
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from toolwire.errors import SessionError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+_FAR = 1 << 30
+"""Windows locks bytes against reading too: a byte nobody reads is locked."""
+
+
+class _Holder(msgspec.Struct, frozen=True):
+    pid: int
+    host: str
+
+
+class SessionLock:
+    """Holds the lock until it is let go or the process ends, however it ends."""
+
+    def __init__(self, path: Path, session: str) -> None:
+        self._path = path
+        self._handle = _locked(path, session)
+        holder = msgspec.json.encode(_Holder(os.getpid(), socket.gethostname()))
+        # Who holds it is only told to people: a full disk does not stop the session here.
+        with suppress(OSError):
+            os.truncate(self._handle, 0)
+            os.lseek(self._handle, 0, os.SEEK_SET)
+            os.write(self._handle, holder)
+
+    def release(self) -> None:
+        """Let go; the file goes too where that can be done while it is held."""
+        if self._handle < 0:
+            return
+        if sys.platform != "win32":
+            with suppress(OSError):
+                self._path.unlink()
+        os.close(self._handle)
+        self._handle = -1
+
+
+def _locked(path: Path, session: str) -> int:
+    while True:
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise SessionError(
+                f'cannot lock session "{session}": {error.strerror}: {path}'
+            ) from error
+        if not _try_lock(handle):
+            holder = _holder(handle)
+            os.close(handle)
+            raise SessionError(
+                f'session "{session}" is in use by {holder}; end that one first, or go on in a '
+                f"copy with --fork (toolwire sessions fork {session})"
+            )
+        if _still_named(handle, path):
+            return handle
+        # Its holder took the name away while we waited at the door; another file has it now.
+        os.close(handle)
+
+
+def _try_lock(handle: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            os.lseek(handle, _FAR, os.SEEK_SET)
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _still_named(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _holder(handle: int) -> str:
+    try:
+        os.lseek(handle, 0, os.SEEK_SET)
+        holder = msgspec.json.decode(os.read(handle, 1_000), type=_Holder)
+    except (OSError, msgspec.MsgspecError):
+        return "another process"
+    return f"process {holder.pid} on {holder.host}"

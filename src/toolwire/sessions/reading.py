@@ -1,0 +1,172 @@
+"""Reading a session's file, whatever state it is in: good records up to the first bad one."""
+
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from toolwire.errors import SessionError
+from toolwire.sessions.files import PAGE, SCHEMA, Row, beside, prepare
+from toolwire.sessions.records import checksum
+
+_ROWS = "SELECT seq, at, kind, body, crc FROM records WHERE seq > ? ORDER BY seq"
+_VALID_FOR = slice(92, 96)
+
+
+class Scan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file holds: its good records, and what is wrong behind them."""
+
+    rows: tuple[Row, ...]
+    meta: dict[str, str]
+    damage: str = ""
+    """Empty for a file in order."""
+
+
+class Damaged(Exception):
+    """Nothing behind this point can be trusted."""
+
+
+def scan(path: Path, session: str, after: int = 0) -> Scan:
+    """All good records behind `after`; never fails for damage, only for files it may not read."""
+    first = _scan_file(path, session, after)
+    if not first.damage:
+        return first
+    with tempfile.TemporaryDirectory(prefix="toolwire-") as folder:
+        copy = _with_new_first_page(path, Path(folder))
+        second = _scan_file(copy, session, after) if copy is not None else first
+    best = second if len(second.rows) > len(first.rows) else first
+    return msgspec.structs.replace(best, damage=first.damage)
+
+
+def _scan_file(path: Path, session: str, after: int) -> Scan:
+    rows: list[Row] = []
+    meta: dict[str, str] = {}
+    damage = ""
+    try:
+        with readable(path, session) as connection:
+            try:
+                meta = meta_of(connection)
+                _check_version(connection, meta, session)
+            except (sqlite3.Error, Damaged) as error:
+                damage = str(error)
+            for row in good_rows(connection, after):
+                rows.append(row)
+            _check_structure(connection)
+    except (sqlite3.Error, Damaged) as error:
+        damage = damage or str(error)
+    if damage.startswith("no such table"):
+        damage = "the file holds no records"
+    return Scan(rows=tuple(rows), meta=meta, damage=damage)
+
+
+def good_rows(connection: sqlite3.Connection, after: int = 0) -> Iterator[Row]:
+    """The records in order; `Damaged` at the first gap or wrong checksum."""
+    expected = after
+    for seq, at, kind, body, crc in connection.execute(_ROWS, (after,)):
+        expected += 1
+        if seq != expected:
+            raise Damaged(f"record {expected} is missing")
+        if not (isinstance(at, float) and isinstance(kind, bytes) and isinstance(body, bytes)):
+            raise Damaged(f"record {seq} is damaged")
+        name = kind.decode("utf-8", "replace")
+        if checksum(seq, at, name, body) != crc:
+            raise Damaged(f"record {seq} is damaged")
+        yield Row(seq, at, name, body, crc)
+
+
+@contextmanager
+def readable(path: Path, session: str) -> Generator[sqlite3.Connection]:
+    """A connection that changes nothing; a folder we may not write is read from a copy."""
+    try:
+        with path.open("rb") as file:
+            file.read(1)
+    except FileNotFoundError as error:
+        raise SessionError(f'the file of session "{session}" is gone: {path}') from error
+    except OSError as error:
+        raise SessionError(f'cannot read session "{session}": {error.strerror}: {path}') from error
+    connection = _connect(path)
+    try:
+        connection.execute("PRAGMA schema_version").fetchall()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if "unable to open" not in str(error) and "readonly" not in str(error):
+            raise
+        with (
+            tempfile.TemporaryDirectory(prefix="toolwire-") as folder,
+            closing(_connect(_copied(path, Path(folder)))) as connection,
+        ):
+            yield connection
+        return
+    except sqlite3.Error:
+        connection.close()
+        raise
+    with closing(connection):
+        yield connection
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=10
+    )
+    # Damaged text must not stop the reading of what stands before it.
+    connection.text_factory = bytes
+    # SQLite then also reads a file that was cut short.
+    connection.execute("PRAGMA writable_schema = ON")
+    return connection
+
+
+def meta_of(connection: sqlite3.Connection) -> dict[str, str]:
+    """What the file says of itself."""
+    found = connection.execute("SELECT key, value FROM meta").fetchall()
+    return {bytes(key).decode("utf-8", "replace"): _text(value) for key, value in found}
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _check_version(connection: sqlite3.Connection, meta: dict[str, str], session: str) -> None:
+    (number,) = connection.execute("PRAGMA user_version").fetchone()
+    if meta.get("schema") != str(number):
+        raise Damaged("the file's head is damaged")
+    if number != SCHEMA:
+        raise SessionError(
+            f'session "{session}" was written by a newer toolwire (format {number}, this version '
+            f"reads {SCHEMA}); update toolwire"
+        )
+
+
+def _check_structure(connection: sqlite3.Connection) -> None:
+    (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if answer != b"ok":
+        raise Damaged(f"the file's structure is damaged: {_text(answer)}")
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    copy = folder / "session.sqlite"
+    shutil.copyfile(path, copy)
+    if beside(path, "-wal").exists():
+        shutil.copyfile(beside(path, "-wal"), beside(copy, "-wal"))
+    return copy
+
+
+def _with_new_first_page(path: Path, folder: Path) -> Path | None:
+    """A copy whose first page, the same in every session, is taken from a fresh file."""
+    copy = _copied(path, folder)
+    fresh = folder / "fresh.sqlite"
+    with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
+        prepare(connection)
+    page = bytearray(fresh.read_bytes()[:PAGE])
+    # Another number here makes SQLite count the pages by the file's size.
+    page[_VALID_FOR] = b"\xff\xff\xff\xfe"
+    data = copy.read_bytes()
+    if len(data) <= PAGE:
+        return None
+    data = bytes(page) + data[PAGE:]
+    copy.write_bytes(data + bytes(-len(data) % PAGE))
+    return copy

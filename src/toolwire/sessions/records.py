@@ -1,0 +1,116 @@
+"""A record's bytes: events as JSON, what is kept, and a checksum over the whole of it."""
+
+from pathlib import Path
+from typing import Any, TypeAlias
+from zlib import crc32
+
+import msgspec
+
+from toolwire.agent.events import (
+    AgentEvent,
+    AnswersGiven,
+    HistoryReplaced,
+    MessageAdded,
+    ModelAsked,
+    Noticed,
+    Retrying,
+    SessionOpened,
+    Streaming,
+    Thought,
+    ToolAsked,
+    ToolDecided,
+    ToolFinished,
+    ToolOutputText,
+    ToolRequested,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UsageCounted,
+)
+from toolwire.errors import SessionError
+from toolwire.tools.spec import Effect
+from toolwire.wire.surrogates import without_halves
+
+KeptEvent: TypeAlias = (
+    SessionOpened
+    | TurnStarted
+    | MessageAdded
+    | AnswersGiven
+    | ModelAsked
+    | Thought
+    | UsageCounted
+    | Retrying
+    | Noticed
+    | HistoryReplaced
+    | TurnEnded
+    | ToolRequested
+    | ToolAsked
+    | ToolDecided
+    | ToolStarted
+    | ToolFinished
+)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Path):
+        return str(value)
+    raise NotImplementedError(f"cannot keep a {type(value).__name__}")
+
+
+def _path(kind: type[Any], value: Any) -> Any:
+    if kind is Path:
+        return Path(value)
+    raise NotImplementedError(f"cannot read a {kind.__name__}")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=_plain)
+_decode = msgspec.json.Decoder[KeptEvent](KeptEvent, dec_hook=_path).decode
+
+
+def is_kept(event: AgentEvent) -> bool:
+    """Whether the event is kept at all; what only moves the screen is not."""
+    return not isinstance(event, Streaming | ToolOutputText)
+
+
+def matters(event: AgentEvent) -> bool:
+    """Whether the event has to outlive a power cut before anything else happens."""
+    if isinstance(event, ToolStarted):
+        return event.effect != Effect.READ
+    return isinstance(event, MessageAdded | AnswersGiven | TurnEnded | HistoryReplaced)
+
+
+def kind_of(event: AgentEvent) -> str:
+    """The event's tag."""
+    return str(event.__struct_config__.tag)
+
+
+def encode(event: AgentEvent) -> bytes:
+    """The event as JSON; half surrogate pairs, which JSON cannot hold, become U+FFFD."""
+    try:
+        return _encoder.encode(event)
+    except UnicodeEncodeError:
+        return _encoder.encode(without_halves(msgspec.to_builtins(event, enc_hook=_plain)))
+
+
+def decode(body: bytes) -> AgentEvent:
+    """The event again; one that a newer version wrote is an error, not a loss."""
+    try:
+        return _decode(body)
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise SessionError(
+            f"the session holds a record that this version cannot read ({error}); update toolwire"
+        ) from error
+
+
+def readable(body: bytes) -> bool:
+    """Whether the bytes are an event."""
+    try:
+        _decode(body)
+    except (msgspec.MsgspecError, UnicodeError):
+        return False
+    return True
+
+
+def checksum(seq: int, at: float, kind: str, body: bytes) -> int:
+    """Of everything a record says."""
+    return crc32(body, crc32(f"{seq} {at!r} {kind} ".encode()))

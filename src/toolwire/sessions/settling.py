@@ -1,0 +1,156 @@
+"""Calls a session left without an answer, and the answers that are true of them."""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import msgspec
+
+from toolwire.agent.events import ToolFinished, ToolStarted
+from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResult
+from toolwire.tools.spec import Effect
+
+UNKNOWN = (
+    "interrupted, outcome unknown: the session ended while this ran; "
+    "check what it did before you go on"
+)
+LOST_READ = "interrupted: the session ended while this ran; it only reads, call again if needed"
+NOT_STARTED = "not run: the session ended before this call was started; call again if still needed"
+BROKE_OFF = "not run: the reply broke off before its end; call again if still needed"
+
+_READS = (Effect.READ, Effect.NETWORK)
+
+
+class CallState(StrEnum):
+    """How far a call got."""
+
+    NOT_STARTED = "not_started"
+    STARTED = "started"
+    FINISHED = "finished"
+
+
+class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of a reply that has not been answered, and what is known of it."""
+
+    call: ToolCall
+    started: ToolStarted | None = None
+    finished: ToolFinished | None = None
+    whole: bool = True
+    """Whether the reply came to its own end; a call of one that did not never runs."""
+
+    @property
+    def state(self) -> CallState:
+        """How far it got."""
+        if self.finished is not None:
+            return CallState.FINISHED
+        return CallState.NOT_STARTED if self.started is None else CallState.STARTED
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it started, and did nothing that a second run would do twice."""
+        return self.started is not None and self.started.effect in _READS
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done so that every open call has its answer."""
+
+    finished: tuple[ToolFinished, ...]
+    """Answers to calls that will not run: to be kept like any other."""
+    again: tuple[ToolCall, ...]
+    """Calls that only read: to be run again."""
+    call_ids: tuple[str, ...]
+    """All of them in the reply's order, for `AnswersGiven`."""
+
+
+class OpenReply:
+    """A reply with calls while they are worked on; calls are told apart by id and by order."""
+
+    def __init__(self, message: Message, *, whole: bool) -> None:
+        self.message = message
+        self._calls = [OpenCall(call=call, whole=whole) for call in message.calls]
+        self._places: dict[str, list[int]] = {}
+        for place, call in enumerate(message.calls):
+            self._places.setdefault(call.id, []).append(place)
+
+    @property
+    def calls(self) -> tuple[OpenCall, ...]:
+        """What is known of each call, in the reply's order."""
+        return tuple(self._calls)
+
+    def add(self, event: ToolStarted | ToolFinished) -> None:
+        """Take in what happened to one of the calls; events of other calls are passed over."""
+        places = self._places.get(event.call_id)
+        if not places:
+            return
+        if isinstance(event, ToolStarted):
+            # Of two calls with one id only the first can run.
+            self._replace(places[0], started=event)
+            return
+        waiting = [place for place in places if self._calls[place].finished is None]
+        if event.error_type == "duplicate_id":
+            waiting = [place for place in waiting if place != places[0]] or waiting
+        self._replace(waiting[0] if waiting else places[-1], finished=event)
+
+    def _replace(self, place: int, **known: ToolStarted | ToolFinished) -> None:
+        self._calls[place] = msgspec.structs.replace(self._calls[place], **known)
+
+
+def settled(open: Sequence[OpenCall], *, run_again: bool = True) -> Settled:
+    """The answers that make the conversation true after the process ended in the middle."""
+    finished: list[ToolFinished] = []
+    again: list[ToolCall] = []
+    for one in open:
+        if one.finished is not None:
+            continue
+        if run_again and one.only_reads and one.whole:
+            again.append(one.call)
+        else:
+            finished.append(_made_up(one))
+    return Settled(
+        finished=tuple(finished),
+        again=tuple(again),
+        call_ids=tuple(one.call.id for one in open),
+    )
+
+
+def answered(open: Sequence[OpenCall], finished: Iterable[ToolFinished] = ()) -> Message:
+    """The user message with a result for every open call; those still without one as settled."""
+    reply = Message(role="assistant", parts=tuple(one.call for one in open))
+    known = OpenReply(reply, whole=True)
+    for one in open:
+        if one.finished is not None:
+            known.add(one.finished)
+    for event in finished:
+        known.add(event)
+    parts: list[ToolResult | Text | Media] = []
+    for before, now in zip(open, known.calls, strict=True):
+        last = now.finished or _made_up(before)
+        parts += (last.result, *last.beside)
+    return Message(role="user", parts=tuple(parts))
+
+
+def _made_up(one: OpenCall) -> ToolFinished:
+    """The answer to a call nobody answered."""
+    if one.started is None:
+        outcome, text = Outcome.NOT_RUN, NOT_STARTED if one.whole else BROKE_OFF
+    else:
+        outcome, text = Outcome.INTERRUPTED, LOST_READ if one.only_reads else UNKNOWN
+    call = one.call
+    result = ToolResult(
+        call_id=call.id,
+        name=call.name,
+        parts=(Text(text),),
+        is_error=True,
+        outcome=outcome,
+        kind=call.kind,
+    )
+    return ToolFinished(
+        call_id=call.id,
+        name=call.name if one.started is None else one.started.name,
+        arguments=call.arguments if one.started is None else one.started.arguments,
+        outcome=outcome,
+        success=False,
+        duration=0.0,
+        error_type=outcome.value,
+        display=text,
+        result=result,
+    )

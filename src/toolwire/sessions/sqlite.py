@@ -1,0 +1,152 @@
+"""The journal of one session in one SQLite file, held by one process."""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from toolwire.agent.events import AgentEvent, TurnEnded
+from toolwire.errors import SessionError
+from toolwire.sessions import records
+from toolwire.sessions.files import INSERT, remove_files
+from toolwire.sessions.journal import Record
+from toolwire.sessions.lock import SessionLock
+from toolwire.sessions.reading import scan
+from toolwire.sessions.redaction import Redact, redacted, unredacted
+from toolwire.sessions.rescue import Rescued, finish_rescue, rescue
+
+
+class SqliteJournal:
+    """One session's journal, open for writing; a second process is refused."""
+
+    def __init__(
+        self, path: Path, *, redact: Redact = unredacted, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.session = path.stem
+        self.path = path
+        self._redact = redact
+        self._clock = clock
+        self._lock = SessionLock(path.with_suffix(".lock"), self.session)
+        # One thread: records are written in the order they were handed in.
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="session")
+        self._unheard: SessionError | None = None
+        self._full: bool | None = None
+        try:
+            self.rescued: Rescued | None = self._checked()
+            self._connection = _connect(path)
+            (last,) = self._connection.execute("SELECT max(seq) FROM records").fetchone()
+        except sqlite3.Error as error:
+            self._lock.release()
+            raise self._failure("open", error) from error
+        except BaseException:
+            self._lock.release()
+            raise
+        self._last: int = last or 0
+
+    def _checked(self) -> Rescued | None:
+        """What had to be mended before the file can be written again."""
+        finish_rescue(self.path)
+        found = scan(self.path, self.session)
+        return rescue(self.path, found) if found.damage else None
+
+    async def append(self, session: str, event: AgentEvent) -> int:
+        """Once called, the record is written even if the caller is cancelled meanwhile."""
+        self._belongs(session)
+        if not records.is_kept(event):
+            return self._last
+        if self._unheard is not None:
+            failure, self._unheard = self._unheard, None
+            raise failure
+        writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, event)
+        try:
+            number = await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            writing.add_done_callback(self._overheard)
+            raise
+        if isinstance(event, TurnEnded):
+            self._writer.submit(self._tidy)
+        return number
+
+    async def read(self, session: str, after: int = 0) -> list[AgentEvent]:
+        """All events after that record."""
+        return [record.event for record in await self.records(session, after)]
+
+    async def records(self, session: str, after: int = 0) -> list[Record]:
+        """The same with numbers and times."""
+        self._belongs(session)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writer, read_records, self.path, after)
+
+    async def close(self) -> None:
+        """Let go of the session; one in which nothing was kept leaves no file."""
+        await asyncio.get_running_loop().run_in_executor(self._writer, self.close_now)
+
+    def close_now(self) -> None:
+        """The same for callers without an event loop."""
+        self._writer.shutdown(wait=False)
+        with suppress(sqlite3.Error):
+            self._connection.close()
+        if not self._last and self.rescued is None:
+            remove_files(self.path)
+        self._lock.release()
+
+    def _belongs(self, session: str) -> None:
+        if session != self.session:
+            raise SessionError(f'this journal is of session "{self.session}", not "{session}"')
+
+    def _overheard(self, writing: "asyncio.Future[int]") -> None:
+        failure = None if writing.cancelled() else writing.exception()
+        if isinstance(failure, SessionError):
+            self._unheard = failure
+
+    def _write(self, event: AgentEvent) -> int:
+        body = redacted(records.encode(event), self._redact)
+        number, at, kind = self._last + 1, float(self._clock()), records.kind_of(event)
+        crc = records.checksum(number, at, kind, body)
+        try:
+            self._keep_safe(records.matters(event))
+            self._connection.execute(INSERT, (number, at, kind, body, crc))
+        except sqlite3.Error as error:
+            raise self._failure("write", error) from error
+        self._last = number
+        return number
+
+    def _keep_safe(self, full: bool) -> None:
+        """Whether the next record, and all before it, must outlive a power cut."""
+        if full and not self.path.exists():
+            raise SessionError(f'the file of session "{self.session}" was removed: {self.path}')
+        if full != self._full:
+            self._connection.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
+            self._full = full
+
+    def _tidy(self) -> None:
+        """Between turns the log goes into the file: a long session's log stays short."""
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _failure(self, what: str, error: sqlite3.Error) -> SessionError:
+        return SessionError(
+            f'cannot {what} session "{self.session}": {error}; is the disk full or read-only? '
+            f"({self.path})"
+        )
+
+
+def read_records(path: Path, after: int = 0) -> list[Record]:
+    """The good records of a session's file; nothing is locked and nothing changed."""
+    rows = scan(path, path.stem, after).rows
+    return [Record(seq=row.seq, at=row.at, event=records.decode(row.body)) for row in rows]
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"file:{quote(str(path))}?mode=rw",
+        uri=True,
+        isolation_level=None,
+        timeout=10,
+        # Only the writer's thread uses it, but another one made it.
+        check_same_thread=False,
+    )

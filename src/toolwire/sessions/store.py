@@ -1,0 +1,161 @@
+"""All sessions of a user: made, found, listed, forked and deleted."""
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from toolwire.agent.events import AgentEvent, SessionOpened
+from toolwire.errors import SessionError
+from toolwire.ids import new_id
+from toolwire.sessions import records
+from toolwire.sessions.files import Row, create, remove_files, words_of
+from toolwire.sessions.journal import Record
+from toolwire.sessions.listing import Summary, summary_of
+from toolwire.sessions.lock import SessionLock
+from toolwire.sessions.reading import scan
+from toolwire.sessions.redaction import Redact, unredacted
+from toolwire.sessions.rescue import RESCUED, Rescued, found_in
+from toolwire.sessions.sqlite import SqliteJournal
+
+_FILE = ".sqlite"
+
+
+class Contents(msgspec.Struct, frozen=True, kw_only=True):
+    """All good records of a session, and what is wrong with its file."""
+
+    id: str
+    project: str
+    records: tuple[Record, ...]
+    rescued: Rescued | None = None
+
+    @property
+    def events(self) -> list[AgentEvent]:
+        """The events alone."""
+        return [record.event for record in self.records]
+
+
+def project_key(project: Path) -> str:
+    """A folder's name in the store: readable, and another for every real path."""
+    real = project.resolve()
+    slug = re.sub(r"[^a-z0-9]+", "-", real.name.lower()).strip("-")[:40] or "root"
+    return f"{slug}-{hashlib.sha256(str(real).encode('utf-8', 'surrogateescape')).hexdigest()[:10]}"
+
+
+class Sessions:
+    """The sessions below one folder. Every method blocks; only journals are for event loops."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        redact: Redact = unredacted,
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[str], str] = new_id,
+    ) -> None:
+        self._root = root
+        self._redact = redact
+        self._clock = clock
+        self._new_id = new_id
+
+    def create(self, project: Path) -> SqliteJournal:
+        """A new session of this folder, open for writing."""
+        path = self._new_path(project)
+        create(path, self._meta(path, str(project.resolve())))
+        return self._open(path)
+
+    def open(self, name: str) -> SqliteJournal:
+        """A session to go on with; refused while another process has it, rescued if damaged."""
+        return self._open(self.find(name))
+
+    def read(self, name: str) -> Contents:
+        """Everything a session holds; nothing is locked and nothing changed."""
+        path = self.find(name)
+        found = scan(_file(path), path.stem)
+        kept = tuple(
+            Record(seq=row.seq, at=row.at, event=records.decode(row.body)) for row in found.rows
+        )
+        project = found.meta.get("project", "")
+        return Contents(id=path.stem, project=project, records=kept, rescued=found_in(found))
+
+    def find(self, name: str) -> Path:
+        """The file of the session with this id, or whose id alone begins so."""
+        found = [path for path in self._paths() if path.stem.startswith(name)] if name else []
+        exact = [path for path in found if path.stem == name]
+        if len(exact or found) == 1:
+            return (exact or found)[0]
+        if not found:
+            raise SessionError(f'no session "{name}"; see toolwire sessions list --all')
+        shown = ", ".join(path.stem for path in found[:5])
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        raise SessionError(f'"{name}" begins the ids of {len(found)} sessions: {shown}{more}')
+
+    def list(self, project: Path | None = None) -> list[Summary]:
+        """The sessions of a folder, or all; the last worked on first, empty ones left out."""
+        key = project_key(project) if project is not None else "*"
+        found = (summary_of(_file(path), path.stem) for path in self._paths(key))
+        kept = [one for one in found if one.records or one.damaged]
+        return sorted(kept, key=lambda one: (one.updated, one.id), reverse=True)
+
+    def latest(self, project: Path) -> Summary | None:
+        """The session last worked on in this folder in which anything was said."""
+        return next((one for one in self.list(project) if one.turns), None)
+
+    def fork(self, name: str, upto: int | None = None) -> str:
+        """A copy, to its record number `upto`, under a new id; also of a session in use."""
+        path = self.find(name)
+        found = scan(_file(path), path.stem)
+        rows = tuple(row for row in found.rows if upto is None or row.seq <= upto)
+        if not rows:
+            raise SessionError(f'session "{path.stem}" has no record to fork from')
+        project = found.meta.get("project", "")
+        copy = path.with_name(f"{self._new_id('')}{_FILE}")
+        meta = {**self._meta(copy, project), "forked_from": path.stem}
+        create(copy, meta, (*rows, self._forked(copy.stem, path.stem, rows)))
+        return copy.stem
+
+    def delete(self, name: str) -> str:
+        """Remove a session with everything that was rescued of it; refused while it is in use."""
+        path = self.find(name)
+        lock = SessionLock(path.with_suffix(".lock"), path.stem)
+        try:
+            for file in path.parent.glob(f"{path.stem}.*"):
+                if file.suffix != ".lock":
+                    file.unlink(missing_ok=True)
+            remove_files(path)
+        except OSError as error:
+            raise SessionError(f'cannot delete session "{path.stem}": {words_of(error)}') from error
+        finally:
+            lock.release()
+        return path.stem
+
+    def _open(self, path: Path) -> SqliteJournal:
+        return SqliteJournal(path, redact=self._redact, clock=self._clock)
+
+    def _new_path(self, project: Path) -> Path:
+        return self._root / project_key(project) / f"{self._new_id('')}{_FILE}"
+
+    def _meta(self, path: Path, project: str) -> dict[str, str]:
+        return {"session": path.stem, "project": project, "created": repr(self._clock())}
+
+    def _paths(self, key: str = "*") -> Iterator[Path]:
+        found = {*self._root.glob(f"{key}/*{_FILE}"), *self._root.glob(f"{key}/*{RESCUED}")}
+        yield from sorted({path.with_suffix(_FILE) for path in found})
+
+    def _forked(self, session: str, origin: str, rows: tuple[Row, ...]) -> Row:
+        """The record that says where the copy comes from."""
+        opened = [row for row in rows if row.kind == "session_opened"]
+        last = records.decode(opened[-1].body) if opened else None
+        before = last if isinstance(last, SessionOpened) else SessionOpened(session="", model="")
+        event = msgspec.structs.replace(before, session=session, forked_from=origin)
+        seq, at, kind, body = len(rows) + 1, self._clock(), "session_opened", records.encode(event)
+        return Row(seq, at, kind, body, records.checksum(seq, at, kind, body))
+
+
+def _file(path: Path) -> Path:
+    """Where the records are: a process that ended while it rescued left them beside."""
+    rescued = path.with_suffix(RESCUED)
+    return rescued if rescued.exists() and not path.exists() else path

@@ -1,0 +1,328 @@
+import asyncio
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.sessions.happenings import a_session, a_turn, call, kept, opened, said, started
+from toolwire.agent.confirmations import Confirmation, EditDetails
+from toolwire.agent.events import (
+    AgentEvent,
+    Streaming,
+    ToolAsked,
+    ToolOutputText,
+    TurnEnd,
+    TurnEnded,
+)
+from toolwire.errors import SessionError
+from toolwire.events import TextDelta
+from toolwire.sessions.files import beside
+from toolwire.sessions.sqlite import SqliteJournal, read_records
+from toolwire.sessions.store import Sessions
+from toolwire.tools.spec import DiffStat
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Sessions:
+    return Sessions(tmp_path / "sessions")
+
+
+def write(journal: SqliteJournal, events: Sequence[AgentEvent]) -> list[int]:
+    async def all_of_them() -> list[int]:
+        return [await journal.append(journal.session, event) for event in events]
+
+    return asyncio.run(all_of_them())
+
+
+def read(journal: SqliteJournal, after: int = 0) -> list[AgentEvent]:
+    return asyncio.run(journal.read(journal.session, after))
+
+
+def test_what_is_written_is_read_again(sessions: Sessions, tmp_path: Path) -> None:
+    journal = sessions.create(tmp_path)
+    events = a_session(3)
+    numbers = write(journal, events)
+    assert read(journal) == kept(events)
+    assert max(numbers) == len(kept(events))
+    journal.close_now()
+    again = sessions.open(journal.session)
+    assert read(again) == kept(events)
+    assert read(again, after=numbers[-1] - 1) == events[-1:]
+    assert again.rescued is None
+    again.close_now()
+
+
+def test_every_kind_of_event_comes_back_equal(sessions: Sessions, tmp_path: Path) -> None:
+    details = EditDetails(paths=(Path("/a/b c"),), diff="+x", stat=DiffStat(model_added=1))
+    asked = ToolAsked(
+        call_id="a",
+        confirmation=Confirmation(call=call("a"), title="t", reason="r", details=details),
+    )
+    journal = sessions.create(tmp_path)
+    write(journal, [asked])
+    assert read(journal) == [asked]
+    journal.close_now()
+
+
+def test_what_only_moves_the_screen_is_not_kept(sessions: Sessions, tmp_path: Path) -> None:
+    journal = sessions.create(tmp_path)
+    seen = [opened(), Streaming(TextDelta("x")), ToolOutputText(call_id="a", text="x"), said("x")]
+    assert write(journal, seen) == [1, 1, 1, 2]
+    journal.close_now()
+
+
+def test_half_a_character_is_kept_as_an_unknown_one(sessions: Sessions, tmp_path: Path) -> None:
+    journal = sessions.create(tmp_path)
+    write(journal, [said("a\ud800b")])
+    assert read(journal) == [said("a�b")]
+    journal.close_now()
+
+
+def stars(secret: bytes) -> Callable[[bytes], bytes]:
+    return lambda body: body.replace(secret, b"*" * len(secret))
+
+
+def test_secrets_are_taken_out_of_every_file(tmp_path: Path) -> None:
+    sessions = Sessions(tmp_path / "sessions", redact=stars(b"hush-hush"))
+    journal = sessions.create(tmp_path)
+    write(journal, [opened(), said("the key is hush-hush!")])
+    assert read(journal)[1] == said("the key is *********!")
+    for file in journal.path.parent.iterdir():
+        assert b"hush-hush" not in file.read_bytes()
+    journal.close_now()
+
+
+def test_a_secret_that_is_part_of_the_form_does_not_break_the_record(tmp_path: Path) -> None:
+    sessions = Sessions(tmp_path / "sessions", redact=stars(b"message"))
+    journal = sessions.create(tmp_path)
+    write(journal, [said("a message")])
+    assert read(journal) == [said("a *******")]
+    journal.close_now()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
+def test_only_the_owner_reads_sessions(sessions: Sessions, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        journal = sessions.create(tmp_path)
+        write(journal, a_session(1))
+        files = list(journal.path.parent.iterdir())
+    finally:
+        os.umask(before)
+    assert {file.suffix for file in files} >= {".sqlite", ".lock", ".sqlite-wal"}
+    assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+    folders = (journal.path.parent, journal.path.parent.parent)
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
+    journal.close_now()
+
+
+def test_nothing_is_left_of_a_session_in_which_nothing_was_kept(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    journal = sessions.create(tmp_path)
+    asyncio.run(journal.close())
+    assert list(journal.path.parent.iterdir()) == []
+
+
+def test_records_are_numbered_in_the_order_they_were_handed_in(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    journal = sessions.create(tmp_path)
+
+    async def at_once() -> list[int]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(journal.append(journal.session, said(str(number))))
+                for number in range(50)
+            ]
+        return [task.result() for task in tasks]
+
+    assert asyncio.run(at_once()) == list(range(1, 51))
+    assert read(journal) == [said(str(number)) for number in range(50)]
+    journal.close_now()
+
+
+def test_a_record_is_kept_though_its_writer_is_cancelled(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    journal = sessions.create(tmp_path)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(journal.append(journal.session, said("kept")))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await journal.append(journal.session, said("after"))
+
+    asyncio.run(cancelled())
+    assert read(journal) == [said("kept"), said("after")]
+    journal.close_now()
+
+
+def test_a_second_holder_is_told_who_has_the_session(sessions: Sessions, tmp_path: Path) -> None:
+    journal = sessions.create(tmp_path)
+    write(journal, [opened()])
+    with pytest.raises(SessionError) as refused:
+        sessions.open(journal.session)
+    assert f"in use by process {os.getpid()} on " in str(refused.value)
+    assert f"toolwire sessions fork {journal.session}" in str(refused.value)
+    journal.close_now()
+    sessions.open(journal.session).close_now()
+
+
+OTHER = """
+import sys
+from pathlib import Path
+from toolwire.errors import SessionError
+from toolwire.sessions.store import Sessions
+try:
+    Sessions(Path(sys.argv[1])).open(sys.argv[2])
+except SessionError as error:
+    print(error)
+else:
+    print("opened")
+"""
+
+
+def test_another_process_is_refused_until_the_first_lets_go(tmp_path: Path) -> None:
+    sessions = Sessions(tmp_path / "sessions")
+    journal = sessions.create(tmp_path)
+    write(journal, [opened()])
+    asks = [sys.executable, "-c", OTHER, str(tmp_path / "sessions"), journal.session]
+    first = subprocess.run(asks, capture_output=True, text=True, check=True)
+    assert f"in use by process {os.getpid()}" in first.stdout
+    journal.close_now()
+    second = subprocess.run(asks, capture_output=True, text=True, check=True)
+    assert second.stdout == "opened\n"
+
+
+def test_a_journal_refuses_events_of_another_session(sessions: Sessions, tmp_path: Path) -> None:
+    journal = sessions.create(tmp_path)
+    with pytest.raises(SessionError, match='not "other"'):
+        asyncio.run(journal.append("other", said("x")))
+    journal.close_now()
+
+
+def test_a_removed_file_is_noticed_before_an_effect(sessions: Sessions, tmp_path: Path) -> None:
+    journal = sessions.create(tmp_path)
+    write(journal, [opened()])
+    journal.path.unlink()
+    with pytest.raises(SessionError, match="was removed"):
+        write(journal, [started(call("a"))])
+    journal.close_now()
+
+
+def test_the_log_goes_into_the_file_between_turns(sessions: Sessions, tmp_path: Path) -> None:
+    journal = sessions.create(tmp_path)
+    write(journal, [*a_turn(0), TurnEnded(reason=TurnEnd.DONE)])
+    read(journal)  # behind the tidying, in the same thread
+    copy = tmp_path / "copy.sqlite"
+    copy.write_bytes(journal.path.read_bytes())
+    assert len(read_records(copy)) == len(read(journal))
+    journal.close_now()
+
+
+LIMITED = """
+import asyncio, resource, sys
+from pathlib import Path
+from tests.sessions.happenings import said
+from toolwire.errors import SessionError
+from toolwire.sessions.store import Sessions
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+journal = Sessions(Path(sys.argv[1])).create(Path.cwd())
+
+async def fill():
+    for number in range(1, 1000):
+        try:
+            await journal.append(journal.session, said(f"{number} " + "x" * 5000))
+        except SessionError as error:
+            return number - 1, error
+    raise AssertionError("the disk never became full")
+
+kept, error = asyncio.run(fill())
+print(journal.session, kept)
+print(error)
+sys.stdout.flush()
+import os
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file size limit")
+def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+    root = tmp_path / "sessions"
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(root)],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    first, message = done.stdout.splitlines()
+    session, count = first.split()
+    assert f'cannot write session "{session}"' in message
+    assert "disk full" in message
+    journal = Sessions(root).open(session)
+    assert journal.rescued is None
+    assert [event.message.text.split()[0] for event in read(journal)] == [  # pyright: ignore[reportAttributeAccessIssue] - all are messages
+        str(number) for number in range(1, int(count) + 1)
+    ]
+    write(journal, [said("there is room again")])
+    journal.close_now()
+
+
+READER = """
+import os, sys
+from pathlib import Path
+from toolwire.errors import SessionError
+from toolwire.sessions.store import Sessions
+if os.getuid() == 0:
+    os.setuid(65534)  # modes do not bind the superuser
+sessions = Sessions(Path(sys.argv[1]))
+print(len(sessions.read(sys.argv[2]).records), [one.turns for one in sessions.list()])
+for step in (lambda: sessions.open(sys.argv[2]), lambda: sessions.create(Path("/"))):
+    try:
+        step()
+    except SessionError as error:
+        print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
+def test_a_folder_that_cannot_be_written_is_read_and_said(sessions: Sessions) -> None:
+    journal = sessions.create(Path.cwd())
+    events = a_session(2)
+    write(journal, events)
+    with tempfile.TemporaryDirectory() as place:
+        # As a killed process leaves it: with its log, held by nobody.
+        root = Path(place) / "sessions"
+        folder = root / journal.path.parent.name
+        folder.mkdir(parents=True)
+        for ending in ("", "-wal"):
+            data = beside(journal.path, ending).read_bytes()
+            beside(folder / journal.path.name, ending).write_bytes(data)
+            beside(folder / journal.path.name, ending).chmod(0o444)
+        for one in (folder, root, Path(place)):
+            one.chmod(0o555)
+        done = subprocess.run(
+            [sys.executable, "-c", READER, str(root), journal.session],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for one in (Path(place), root, folder):
+            one.chmod(0o755)
+    journal.close_now()
+    first, *errors = done.stdout.splitlines()
+    assert first == f"{len(kept(events))} [2]", done.stderr
+    assert [" ".join(error.split()[:3]) for error in errors] == [
+        "cannot lock session",
+        "cannot make a",
+    ]
