@@ -65,8 +65,18 @@ def unmarked(request: ModelRequest) -> ModelRequest:
 
 def bare_message(message: Message) -> Message:
     """The message without marks."""
-    parts = _each(message.parts, _bare_part)
-    return message if parts is message.parts else msgspec.structs.replace(message, parts=parts)
+    for part in message.parts:
+        # Every request looks at the whole conversation: what has no mark is passed over quickly.
+        if _is_marked(part) or (
+            type(part) is ToolResult and any(_is_marked(inner) for inner in part.parts)
+        ):
+            bare = tuple(_bare_part(one) for one in message.parts)
+            return msgspec.structs.replace(message, parts=bare)
+    return message
+
+
+def _is_marked(part: Part) -> bool:
+    return getattr(part, "cache", None) is not None
 
 
 def _each(values: tuple[_T, ...], change: Callable[[_T], _T]) -> tuple[_T, ...]:
@@ -93,8 +103,6 @@ def _bare_part(part: Part) -> Part:
             return part if part.cache is None else msgspec.structs.replace(part, cache=None)
         case ToolResult():
             inner = tuple(_bare_part(one) for one in part.parts)
-            if part.cache is None and all(a is b for a, b in zip(inner, part.parts, strict=True)):
-                return part
             return msgspec.structs.replace(part, cache=None, parts=inner)
         case _:
             return part
