@@ -1,8 +1,11 @@
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.tools.workspaces import call, context_in, put, refused, write
 from toolwire.tools.builtin import list_directory
-from toolwire.tools.collation import collation_key
+from toolwire.tools.collation import collation_key, in_collation_order
 
 
 def test_names_are_in_the_order_people_expect() -> None:
@@ -10,6 +13,15 @@ def test_names_are_in_the_order_people_expect() -> None:
     assert sorted(names, key=collation_key) == [
         *("_x", "-x", ".x", "$", "10", "9", "a", "A", "a b", "ab", "B", "e", "é", "f", "Zed")
     ]
+
+
+PLAIN = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_size=6)
+
+
+@given(names=st.lists(st.one_of(PLAIN, PLAIN, st.text(max_size=4)), max_size=12))
+def test_many_names_are_ordered_as_by_their_keys(names: list[str]) -> None:
+    names += [name.upper() for name in names]
+    assert in_collation_order(names) == sorted(names, key=collation_key)
 
 
 def test_ignored_patterns_go_by_the_name(tmp_path: Path) -> None:

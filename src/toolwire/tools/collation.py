@@ -8,6 +8,23 @@ _RANK = {sign: rank for rank, sign in enumerate(" " + _SIGNS)}
 
 Key = tuple[tuple[tuple[int, str], ...], str, tuple[bool, ...]]
 
+# The same weights, one letter each, for names of plain letters only.
+_PLAIN = {
+    code: chr(_RANK[chr(code)]) if chr(code) in _RANK else chr(code).lower()
+    for code in range(0x20, 0x7F)
+}
+
+
+def in_collation_order(names: list[str]) -> list[str]:
+    """Many names at once: those of plain letters are weighed in one go."""
+    if all(map(_is_plain, names)):
+        return sorted(names, key=lambda name: (name.translate(_PLAIN), name.swapcase()))
+    return sorted(names, key=collation_key)
+
+
+def _is_plain(name: str) -> bool:
+    return name.isascii() and name.isprintable()
+
 
 @lru_cache(maxsize=4096)
 def collation_key(name: str) -> Key:

@@ -26,21 +26,70 @@ class Globs:
         flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
         routes = [_segments(one) for pattern in patterns for one in braces(pattern)]
         routes += [[re.escape(part) for part in _parts(path)] for path in literal]
+        routes = [route for route in routes if route and ".." not in route]
+        self._flags = flags
         self._routes = [
             [part if part == _ANY_FOLDERS else re.compile(part, flags) for part in route]
             for route in routes
-            if route and ".." not in route
         ]
-        whole = "|".join(_whole(route) for route in routes if route and ".." not in route)
-        self._whole = re.compile(whole or r"(?!)", flags)
+        self._whole = re.compile("|".join(map(_whole, routes)) or r"(?!)", flags)
+        self._ends = [(_where(route, flags), _last(route)) for route in routes]
+        # A group may hold a slash, and then fits no single name.
+        self._crossing = any("/" in part.replace("[^/]", "") for route in routes for part in route)
+        self._names: dict[tuple[str, ...], _Names] = {}
 
     def matches(self, path: str) -> bool:
         """Whether a file at this path is meant."""
         return self._whole.fullmatch(path) is not None
 
+    def among(self, folder: str, names: list[str]) -> list[str]:
+        """The names of files that are meant in a directory, told with a slash at its end."""
+        if self._crossing:
+            return [name for name in names if self.matches(folder + name)]
+        ends = tuple(end for where, end in self._ends if where is None or where.fullmatch(folder))
+        known = self._names.get(ends)
+        if known is None:
+            known = self._names[ends] = _Names(ends, self._flags)
+        return known.among(names)
+
+    @property
+    def everywhere(self) -> bool:
+        """Files may be meant below any directory."""
+        return any(route[0] == _ANY_FOLDERS for route in self._routes)
+
     def enters(self, parts: Sequence[str]) -> bool:
         """Whether something below this directory may be meant."""
         return any(_enters(route, parts) for route in self._routes)
+
+
+class _Names:
+    """Expressions for one name, any of which may fit."""
+
+    def __init__(self, ends: tuple[str, ...], flags: int) -> None:
+        self._expression = re.compile("|".join(ends) or r"(?!)", flags)
+        self._ignore_case = bool(flags & re.IGNORECASE)
+        tails = [_tail(end) for end in ends]
+        self._tails = tuple(tail.lower() if self._ignore_case else tail for tail in tails if tail)
+        self._only_tails = bool(tails) and all(tails)
+
+    def among(self, names: list[str]) -> list[str]:
+        if not self._only_tails:
+            return list(filter(self._expression.fullmatch, names))
+        tails = self._tails
+        if not self._ignore_case:
+            return [name for name in names if name.endswith(tails)]
+        joined = "/".join(names)
+        if not joined.isascii():
+            # Some letters are the same as a plain one to an expression, but not in lower case.
+            return list(filter(self._expression.fullmatch, names))
+        small = joined.lower().split("/")
+        return [name for name, low in zip(names, small, strict=False) if low.endswith(tails)]
+
+
+def _tail(end: str) -> str:
+    """The letters of an expression for `*` and plain letters; empty for any other."""
+    found = re.fullmatch(r"\(\?:\[\^/\]\*((?:\w|\\\.|\\-)+)\)", end, re.ASCII)
+    return found[1].replace("\\", "") if found else ""
 
 
 def _enters(route: list[str | re.Pattern[str]], parts: Sequence[str]) -> bool:
@@ -94,14 +143,23 @@ def _split(pattern: str) -> list[str]:
 
 
 def _whole(route: list[str]) -> str:
-    written = ""
-    for place, part in enumerate(route):
-        last = place == len(route) - 1
-        if part == _ANY_FOLDERS:
-            written += "(?:[^/]+/)*[^/]+" if last else "(?:[^/]+/)*"
-        else:
-            written += f"(?:{part})" if last else f"(?:{part})/"
-    return written
+    return _folders(route) + _last(route)
+
+
+def _folders(route: list[str]) -> str:
+    """Where the files of a route lie: a pattern that ends in `**` means any depth."""
+    above = route if route[-1] == _ANY_FOLDERS else route[:-1]
+    return "".join("(?:[^/]+/)*" if part == _ANY_FOLDERS else f"(?:{part})/" for part in above)
+
+
+def _where(route: list[str], flags: int) -> re.Pattern[str] | None:
+    """None if its files lie anywhere."""
+    anywhere = route[0] == _ANY_FOLDERS and len(route) <= 2
+    return None if anywhere else re.compile(_folders(route), flags)
+
+
+def _last(route: list[str]) -> str:
+    return "[^/]+" if route[-1] == _ANY_FOLDERS else f"(?:{route[-1]})"
 
 
 def braces(pattern: str) -> list[str]:

@@ -1,11 +1,13 @@
 """Ignore rules, the same in every tool: git's, and those of `.geminiignore`, `.toolwireignore`."""
 
 import os
-import re
-from collections.abc import Iterable
 from enum import StrEnum
+from functools import cached_property, lru_cache
 from pathlib import Path
 
+import msgspec
+
+from toolwire.tools.gitignore import NameRules, Rule, name_rules, parsed
 from toolwire.tools.paths import real
 from toolwire.tools.spec import Workspace
 
@@ -23,64 +25,93 @@ class Ignored(StrEnum):
     OWN = "own"
 
 
-class Patterns:
-    """The lines of one ignore file; the last that fits decides."""
+class Patterns(msgspec.Struct, frozen=True, eq=False):
+    """Rules of one ignore file, those that can still apply in a directory at or below it."""
 
-    def __init__(self, lines: Iterable[str]) -> None:
-        from pathspec import GitIgnoreSpec  # noqa: PLC0415 - only a workspace with rules needs it
+    rules: tuple[Rule, ...]
+    """The strongest first."""
+    folder: str = ""
+    """The directory, told from the file's own, with a slash at its end."""
+    settled: bool = False
+    """No rule asks for the directory: they apply alike in all below."""
 
-        self._rules: list[tuple[re.Pattern[str], bool]] = []
-        for pattern in GitIgnoreSpec.from_lines(lines).patterns:
-            expression: re.Pattern[str] | None = getattr(pattern, "regex", None)
-            if expression is not None and pattern.include is not None:
-                self._rules.insert(0, (expression, pattern.include))
-        unnamed = (re.sub(r"\(\?P<\w+>", "(?:", rule.pattern) for rule, _ in self._rules)
-        self._any = re.compile("|".join(f"(?:{rule})" for rule in unnamed) or r"(?!)")
+    @staticmethod
+    def of(text: str) -> "Patterns":
+        """All rules of a file, in its own directory."""
+        return _patterns(text)
 
-    def rule(self, path: str) -> bool | None:
-        """True ignores, False brings back, None says nothing; directories end in a slash."""
-        if self._any.match(path) is None:
-            return None
-        return next((include for rule, include in self._rules if rule.match(path)), None)
+    def below(self, name: str) -> "Patterns":
+        """In a directory of this one."""
+        if self.settled:
+            return self
+        folder = f"{self.folder}{name}/"
+        rules = tuple(rule for rule in self.rules if rule.reaches(folder))
+        return Patterns(rules, folder, all(rule.where is None for rule in rules))
+
+    def in_force(self) -> tuple[Rule, ...]:
+        """The rules for entries of the directory."""
+        if self.settled:
+            return self.rules
+        return tuple(
+            rule for rule in self.rules if rule.where is None or rule.where.fullmatch(self.folder)
+        )
+
+
+@lru_cache(maxsize=256)
+def _patterns(text: str) -> Patterns:
+    rules = parsed(text)
+    return Patterns(rules, settled=all(rule.where is None for rule in rules))
 
 
 class Level:
     """The rules in force inside one directory."""
 
-    def __init__(
-        self, git: tuple[tuple[str, Patterns], ...], own: tuple[tuple[str, Patterns], ...]
-    ):
+    def __init__(self, git: tuple[Patterns, ...], own: tuple[Patterns, ...]) -> None:
         self._git = git
         self._own = own
-        self.quiet = not git and not own
-        """No rule can apply here."""
+        self._settled = all(patterns.settled for patterns in (*git, *own))
+
+    @cached_property
+    def _in_force(self) -> tuple[NameRules, NameRules]:
+        return _strongest_first(self._git), _strongest_first(self._own)
 
     def below(self, name: str, patterns: Patterns | None) -> "Level":
         """The rules inside a directory of this one, with those of its own `.gitignore`."""
-        git = tuple((f"{prefix}{name}/", rules) for prefix, rules in self._git)
-        own = tuple((f"{prefix}{name}/", rules) for prefix, rules in self._own)
-        return Level((*git, ("", patterns)) if patterns else git, own)
+        if self._settled and patterns is None:
+            return self
+        git = tuple(one.below(name) for one in self._git)
+        own = tuple(one.below(name) for one in self._own)
+        return Level((*git, patterns) if patterns else git, own)
 
     def with_own(self, patterns: Patterns) -> "Level":
         """These rules, and ours, which begin here."""
-        return Level(self._git, (*self._own, ("", patterns)))
+        return Level(self._git, (*self._own, patterns))
 
     def ignored(self, name: str, *, folder: bool, git: bool = True, own: bool = True) -> Ignored:
         """Which of the wanted rules hide this entry."""
-        entry = f"{name}/" if folder else name
-        if git and _decide(self._git, entry):
+        by_git, by_own = self._in_force
+        if git and by_git.ignores(name, folder=folder):
             return Ignored.GIT
-        if own and _decide(self._own, entry):
+        if own and by_own.ignores(name, folder=folder):
             return Ignored.OWN
         return Ignored.NO
 
+    def hidden(
+        self, names: list[str], *, folder: bool, git: bool = True, own: bool = True
+    ) -> dict[str, Ignored]:
+        """Those of many entries that the wanted rules hide."""
+        if not names or not (self._git or self._own):
+            return {}
+        by_git, by_own = self._in_force
+        spoken_of = by_git.spoken_of(names) if git else set[str]()
+        if own and self._own:
+            spoken_of |= by_own.spoken_of(names)
+        found = {name: self.ignored(name, folder=folder, git=git, own=own) for name in spoken_of}
+        return {name: why for name, why in found.items() if why}
 
-def _decide(rules: tuple[tuple[str, Patterns], ...], entry: str) -> bool:
-    for prefix, patterns in reversed(rules):
-        found = patterns.rule(prefix + entry)
-        if found is not None:
-            return found
-    return False
+
+def _strongest_first(chain: tuple[Patterns, ...]) -> NameRules:
+    return name_rules(tuple(rule for patterns in reversed(chain) for rule in patterns.in_force()))
 
 
 class IgnoreRules:
@@ -100,8 +131,8 @@ class IgnoreRules:
         """The directory's own `.gitignore`, if git's rules count here."""
         if self.repository is None:
             return None
-        lines = _lines(folder / GIT_FILE)
-        return Patterns(lines) if lines else None
+        text = _text(folder / GIT_FILE)
+        return Patterns.of(text) if text else None
 
     def ignored(
         self, path: Path, *, folder: bool = False, git: bool = True, own: bool = True
@@ -128,9 +159,13 @@ class IgnoreRules:
         """The name of the file of ours that hides this path; empty if none does."""
         relative = path.relative_to(self.root)
         for name in OWN_FILES:
-            patterns = Patterns(_lines(self.root / name))
-            above = [f"{parent.as_posix()}/" for parent in relative.parents][:-1]
-            if any(patterns.rule(one) for one in (relative.as_posix(), *above)):
+            level = Level((), (Patterns.of(_text(self.root / name)),))
+            *folders, last = relative.parts
+            for folder in folders:
+                if level.ignored(folder, folder=True):
+                    return name
+                level = level.below(folder, None)
+            if level.ignored(last, folder=False):
                 return name
         return ""
 
@@ -149,19 +184,19 @@ class IgnoreRules:
         level = above.below(folder.name, self.patterns_in(folder))
         return self._with_own(folder, level), by_git, by_own
 
-    def _top_rules(self) -> tuple[tuple[str, Patterns], ...]:
+    def _top_rules(self) -> tuple[Patterns, ...]:
         if self.repository is None:
             return ()
-        excluded = _lines(self.repository / ".git" / "info" / "exclude")
-        first = Patterns([".git", *excluded])
+        excluded = _text(self.repository / ".git" / "info" / "exclude")
+        first = Patterns.of(f".git\n{excluded}")
         here = self.patterns_in(self.repository)
-        return (("", first), ("", here)) if here else (("", first),)
+        return (first, here) if here else (first,)
 
     def _with_own(self, folder: Path, level: Level) -> Level:
         if folder != self.root:
             return level
-        lines = [line for name in OWN_FILES for line in _lines(self.root / name)]
-        return level.with_own(Patterns(lines)) if lines else level
+        text = "\n".join(filter(None, (_text(self.root / name) for name in OWN_FILES)))
+        return level.with_own(Patterns.of(text)) if text else level
 
 
 def rules_for(path: Path, workspace: Workspace) -> IgnoreRules:
@@ -177,10 +212,10 @@ def _repository(folder: Path) -> Path | None:
     return None
 
 
-def _lines(file: Path) -> list[str]:
+def _text(file: Path) -> str:
     try:
         if not file.is_file() or file.stat().st_size > 1 << 20:
-            return []
-        return file.read_text("utf-8", "replace").splitlines()
+            return ""
+        return file.read_text("utf-8-sig", "replace")
     except OSError:
-        return []
+        return ""

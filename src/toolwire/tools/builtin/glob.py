@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +13,14 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.collation import collation_key
+from toolwire.tools.collation import in_collation_order
 from toolwire.tools.folders import resolved, starts
 from toolwire.tools.globs import Globs
 from toolwire.tools.ignore import Ignored, rules_for
 from toolwire.tools.paths import locate, named
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
-from toolwire.tools.walking import Walk, walk
+from toolwire.tools.walking import Walk, folders
 
 _RECENT = 24 * 3600
 
@@ -91,11 +92,6 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
     return (locate(where, context.workspace) or Path(where),)
 
 
-class _Entry(msgspec.Struct, frozen=True):
-    path: str
-    modified: float
-
-
 async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
     complaint = _check(arguments, context)
     if complaint:
@@ -110,7 +106,8 @@ async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
 def _search(arguments: JsonObject, context: ToolContext, stopped: Callable[[], bool]) -> ToolOutput:
     pattern = str(arguments["pattern"])
     places = starts(str(arguments.get("path") or ""), context.workspace)
-    found: list[_Entry] = []
+    paths: list[str] = []
+    times: list[float] = []
     hidden: Counter[Ignored] = Counter()
     for shown, start in places:
         globs = _globs(pattern, shown, start, ignore_case=not arguments.get("case_sensitive"))
@@ -121,17 +118,23 @@ def _search(arguments: JsonObject, context: ToolContext, stopped: Callable[[], b
             git=arguments.get("respect_git_ignore") is not False,
             own=arguments.get("respect_gemini_ignore") is not False,
             into_ignored=True,
-            enters=globs.enters,
+            enters=None if globs.everywhere else globs.enters,
             stopped=stopped,
         )
-        for file in walk(plan):
-            if not globs.matches(file.path):
-                continue
-            hidden[file.ignored] += 1
-            if not file.ignored:
-                when = _modified(file.name, file.folder)
-                found.append(_Entry(os.path.join(shown, file.path), when))  # noqa: PTH118 - text
-    return _output(pattern, [shown for shown, _ in places], found, hidden)
+        above = os.path.join(shown, "")  # noqa: PTH118 - text
+        for folder in folders(plan):
+            meant = globs.among(folder.path, folder.names)
+            names = folder.seen(meant)
+            if len(names) < len(meant):
+                hidden.update(
+                    folder.hidden or folder.ignored.get(name, Ignored.NO) for name in meant
+                )
+            prefix = above + folder.path
+            paths += [prefix + name for name in names]
+            times += modified(names, folder.descriptor)
+    return _output(
+        pattern, [shown for shown, _ in places], ordered(paths, times, time.time()), hidden
+    )
 
 
 def _globs(pattern: str, shown: str, start: Path, *, ignore_case: bool) -> Globs:
@@ -145,6 +148,15 @@ def _globs(pattern: str, shown: str, start: Path, *, ignore_case: bool) -> Globs
     return Globs(() if outside else (pattern,), ignore_case=ignore_case)
 
 
+def modified(names: list[str], folder: int) -> list[float]:
+    """When files of an open directory were last written to; 0 for one that is gone."""
+    look = os.stat
+    try:
+        return [look(name, dir_fd=folder, follow_symlinks=False).st_mtime for name in names]
+    except OSError:
+        return [_modified(name, folder) for name in names]
+
+
 def _modified(name: str, folder: int) -> float:
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
@@ -153,7 +165,7 @@ def _modified(name: str, folder: int) -> float:
 
 
 def _output(
-    pattern: str, places: list[str], found: list[_Entry], hidden: Counter[Ignored]
+    pattern: str, places: list[str], found: list[str], hidden: Counter[Ignored]
 ) -> ToolOutput:
     git, own = hidden[Ignored.GIT], hidden[Ignored.OWN]
     if not found:
@@ -169,20 +181,22 @@ def _output(
     text = f'Found {len(found)} file(s) matching "{pattern}" {where}'
     text += f" ({git} additional files were git-ignored)" if git else ""
     text += f" ({own} additional files were gemini-ignored)" if own else ""
-    lines = "\n".join(entry.path for entry in ordered(found, time.time()))
+    lines = "\n".join(found)
     return ToolOutput(
         text=f"{text}, sorted by modification time (newest first):\n{lines}",
         display=f"Found {len(found)} matching file(s)",
     )
 
 
-def ordered(found: list[_Entry], now: float) -> list[_Entry]:
+def ordered(paths: list[str], times: list[float], now: float) -> list[str]:
     """Files of the last day, newest first, then the others by name."""
-    recent = [entry for entry in found if now - entry.modified < _RECENT]
-    older = [entry for entry in found if now - entry.modified >= _RECENT]
-    recent.sort(key=lambda entry: -entry.modified)
-    older.sort(key=lambda entry: collation_key(entry.path))
-    return recent + older
+    numbers = sorted(range(len(paths)), key=times.__getitem__, reverse=True)
+    count = bisect_left(numbers, True, key=lambda number: now - times[number] >= _RECENT)
+    recent = [paths[number] for number in numbers[:count]]
+    if count == len(paths):
+        return recent
+    older = [paths[number] for number in sorted(numbers[count:])]
+    return recent + in_collation_order(older)
 
 
 @tool("glob", Effect.READ, words("glob"), title="FindFiles", check=_check, touches=_touches)
