@@ -223,3 +223,23 @@ def test_many_changes_at_once_all_arrive(work: Path) -> None:
         process.communicate(timeout=60)
         assert process.returncode == 0
     assert tomllib.loads(own(work).read_text()) == {"limits": dict.fromkeys(names, 7)}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
+@pytest.mark.parametrize(("said", "style"), [("yes", "xml"), ("no", "auto"), ("parent", "xml")])
+def test_a_person_at_a_terminal_is_asked_once(work: Path, said: str, style: str) -> None:
+    import pty
+
+    project(work).parent.mkdir()
+    project(work).write_text('tool_style = "xml"')
+    program = Path(sys.executable).with_name("toolwire")
+    for answers in (f"{said}\n".encode(), b""):
+        outer, inner = pty.openpty()
+        os.write(outer, answers)
+        process = subprocess.Popen(
+            [str(program), "config", "show", "--json"], stdin=inner, stdout=-1, stderr=inner
+        )
+        shown, _ = process.communicate(timeout=60)
+        os.close(inner)
+        os.close(outer)
+        assert json.loads(shown)["tool_style"]["value"] == style

@@ -59,6 +59,7 @@ def test_only_the_value_changes(path: str, value: object, old: str, new: str) ->
         ("[a]\nb.c = 1\n", "a.b.d", 2, "[a]\nb.c = 1\nb.d = 2\n"),
         ("a = { b = 1 } # x\n", "a.c", 2, "a = { b = 1, c = 2 } # x\n"),
         ("[a.b]\nc = 1\n", "a.d", 2, "[a.b]\nc = 1\n\n[a]\nd = 2\n"),
+        ("[[a]]\nb = 1\n[c]\n", "d", 2, "d = 2\n\n[[a]]\nb = 1\n[c]\n"),
         ("[a]\n[b]\nc = 1\n", "a.d", 2, "[a]\nd = 2\n[b]\nc = 1\n"),
         ('"x y".z = 1\n', '"x y".z', 2, '"x y".z = 2\n'),
         ("[ 'a' . \"b\" ]\nc=1\n", "a.b.c", 2, "[ 'a' . \"b\" ]\nc=2\n"),
@@ -88,6 +89,8 @@ def test_what_cannot_be_changed_by_itself_is_an_error(text: str, path: str) -> N
         (PERSONS, "limits.turns", PERSONS.replace("  turns = 5   # enough\n", "")),
         ("a = { b = 1, c = 2 }\n", "a.b", "a = { c = 2 }\n"),
         ("a = 1", "a", ""),
+        ("a.b = 1\nc = 2\n", "a.b", "c = 2\n"),
+        ("[a]\nb.c = 1 # x\n", "a.b.c", "[a]\n"),
     ],
 )
 def test_a_line_is_taken_out(text: str, path: str, changed: str) -> None:
@@ -153,4 +156,58 @@ def _is_in_the_way(tables: Any, path: tuple[str, ...]) -> bool:
         if name not in tables:
             return False
         tables = tables[name]
-    return isinstance(tables, dict)
+    return isinstance(tables, dict | list)
+
+
+keys = st.lists(st.sampled_from(["a", "b", '"x y"', "'q'"]), min_size=1, max_size=3).map(".".join)
+written = st.sampled_from(
+    [
+        "1",
+        '"s # no"',
+        "'l [x]'",
+        '[ # c\n  1, # ]\n  "a]", # "\n]',
+        '{ b = { c = "}" } }',
+        '"""m\n[a]\n# none\nb = 1\n"""',
+        "'''\n\"\"\"\n'''",
+        '"""q\\""""""',
+        "1979-05-27 07:32:00Z",
+        "[{ a = 1 }]",
+    ]
+)
+lines = st.one_of(
+    st.sampled_from(["", "# comment"]),
+    st.builds("[{}] # head".format, keys),
+    st.builds("  [[ {} ]]".format, keys),
+    st.builds("{} = {}".format, keys, written),
+    st.builds("  {}={} # tail".format, keys, written),
+)
+
+
+def _as_toml(found: list[str]) -> str:
+    """As many of the lines as make a file together."""
+    text = ""
+    for line in found:
+        try:
+            tomllib.loads(f"{text}{line}\n")
+        except tomllib.TOMLDecodeError:
+            continue
+        text += f"{line}\n"
+    return text
+
+
+@given(st.lists(lines, max_size=8).map(_as_toml), st.lists(st.sampled_from("abq"), min_size=1))
+def test_whatever_a_person_wrote_stays_beside_the_new_value(text: str, path: list[str]) -> None:
+    before = tomllib.loads(text)
+    try:
+        changed = assign(text, tuple(path), "new")
+    except BadInput:
+        assert _is_in_the_way(before, tuple(path))
+        return
+    found: Any = tomllib.loads(changed)
+    for name in path:
+        found = found[name]
+    assert found == "new"
+    assert changed.count("# comment") == text.count("# comment")
+    assert changed.count("# head") == text.count("# head")
+    assert changed.count("# tail") == text.count("# tail")
+    assert "new" not in remove(changed, tuple(path))

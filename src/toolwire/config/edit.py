@@ -45,7 +45,7 @@ def assign(text: str, path: Path, value: object) -> str:
     """The text with the value at the path, put where a person would."""
     before = tomllib.loads(text)
     wanted = _with(before, path, value)
-    statements = [one for one in _statements(text) if not one.array]
+    statements = list(_statements(text))
     changed = _replaced(text, statements, path, wanted)
     if changed is None:
         changed = _inserted(text, statements, path, rendered(value))
@@ -57,9 +57,9 @@ def remove(text: str, path: Path) -> str:
     wanted = _without(tomllib.loads(text), path)
     if wanted is None:
         raise BadInput(f"{dotted(*path)} is not set there")
-    statements = [one for one in _statements(text) if not one.array]
+    statements = list(_statements(text))
     for one in statements:
-        if one.path == path:
+        if one.path == path and not one.array:
             return _checked(text[: one.start] + text[one.end :], wanted, path)
     changed = _replaced(text, statements, path, wanted)
     return _checked(text if changed is None else changed, wanted, path)
@@ -95,11 +95,20 @@ def rendered(value: object) -> str:
 
 def _checked(text: str, wanted: dict[str, Any], path: Path) -> str:
     try:
-        if tomllib.loads(text) == wanted:
+        if _without_empty(tomllib.loads(text)) == _without_empty(wanted):
             return text
     except tomllib.TOMLDecodeError:
         pass
     raise BadInput(f"{dotted(*path)} cannot be changed by itself in this file; edit it by hand")
+
+
+def _without_empty(table: dict[str, Any]) -> dict[str, Any]:
+    """The tables that hold something: a table goes with its last dotted key, which is no loss."""
+    inner = {
+        name: _without_empty(cast(dict[str, Any], value)) if isinstance(value, dict) else value
+        for name, value in table.items()
+    }
+    return {name: value for name, value in inner.items() if value != {}}
 
 
 def _with(table: dict[str, Any], path: Path, value: object) -> dict[str, Any]:
@@ -127,7 +136,7 @@ def _replaced(
 ) -> str | None:
     """The text with a new value in the pair that holds the path, itself or in an inline table."""
     for one in statements:
-        if one.path and path[: len(one.path)] == one.path:
+        if one.path and not one.array and path[: len(one.path)] == one.path:
             value: Any = wanted
             for name in one.path:
                 value = value[name]
@@ -158,7 +167,7 @@ def _neighbour(statements: list[_Statement], path: Path) -> _Statement | None:
             len(one.path) > len(one.section) + 1
             and path[: len(one.section) + 1] == one.path[: len(one.section) + 1]
         )
-        if in_table or dotted_beside:
+        if (in_table or dotted_beside) and not one.array:
             found = one
     return found
 
