@@ -120,6 +120,8 @@ def test_ignored_folders_are_not_searched_but_notes_kept_out_of_git_are_read(lan
     for folder in ("build", "hidden", "half", "node_modules/x", ".git"):
         write(land.project / folder / "GEMINI.md", "no")
     assert shown(land.load()) == ["sub/CLAUDE.md"]
+    everything = land.load(settings=MemorySettings(respect_git_ignore=False))
+    assert shown(everything) == ["build/GEMINI.md", "sub/CLAUDE.md"]
 
 
 def test_only_so_many_folders_are_searched(land: Land):

@@ -178,6 +178,14 @@ def test_ignored_files_are_skipped_and_said(desk: Desk):
     )
 
 
+def test_git_may_have_no_say(desk: Desk):
+    git(desk.root)
+    write(desk.root / ".gitignore", "out/\n")
+    write(desk.root / "out/c.txt", "C")
+    said = user_message("@out @out/c.txt", desk.context, respect_git_ignore=False)
+    assert list(said.message.parts[2:-1]) == desk.shown(out__c_txt="C")
+
+
 def test_what_lies_outside_is_refused_unless_it_is_allowed(desk: Desk):
     secret = write(desk.outside / "secret.txt", "S")
     (desk.root / "link.txt").symlink_to(secret)

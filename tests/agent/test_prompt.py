@@ -171,6 +171,18 @@ def test_a_missing_file_is_an_error_that_names_it(desk: Desk):
         desk.choose(Path("deep"))
 
 
+def test_an_error_names_what_named_the_file(desk: Desk):
+    with pytest.raises(BadInput, match="system_prompt: no such file"):
+        chosen_prompt(
+            FACTS,
+            environ={},
+            folder=desk.folder,
+            home=desk.home,
+            file=Path("gone"),
+            source="system_prompt",
+        )
+
+
 def test_a_file_that_is_no_text_is_an_error(desk: Desk):
     write(desk.folder / "a.md", b"\xff\xfe\x00")
     with pytest.raises(BadInput, match="is not UTF-8"):

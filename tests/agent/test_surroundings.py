@@ -124,6 +124,17 @@ def test_files_come_before_folders_and_ignored_folders_are_named_only(root: Path
     )
 
 
+def test_what_git_ignores_is_shown_on_demand(root: Path):
+    git(root)
+    write(root / ".gitignore", "build/\n")
+    write(root / "build/x", "x")
+    text = surroundings(workspace(root), today=DAY, system="linux", respect_git_ignore=False)[
+        0
+    ].text
+    assert "└───build/\n    └───x" in text
+    assert "├───.git/..." in text
+
+
 def test_the_nearest_200_items_are_shown(root: Path):
     for number in range(150):
         write(root / f"near/{number:03}", "x")

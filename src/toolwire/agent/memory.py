@@ -28,6 +28,8 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
     imports: ImportFormat = "tree"
     most_folders: int = 200
     """Folders below the working directory that are looked into."""
+    respect_git_ignore: bool = True
+    """Leave folders alone that git ignores; notes themselves count even where git ignores them."""
 
 
 class MemoryFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +121,8 @@ def _below(cwd: Path, bound: Path, workspace: Workspace, settings: MemorySetting
     rules = rules_for(cwd, workspace)
     found: list[tuple[str, _Place]] = []
     try:
-        for looked, listing in enumerate(breadth_first(cwd, workspace, rules)):
+        listings = breadth_first(cwd, workspace, rules, git=settings.respect_git_ignore)
+        for looked, listing in enumerate(listings):
             if looked >= settings.most_folders:
                 break
             # People keep their own notes out of git: its rules close folders, but hide no memory.

@@ -55,7 +55,12 @@ def _never(path: Path) -> bool:
 
 
 def user_message(
-    prompt: str, context: ToolContext, *, piped: str = "", allows: Allows = _never
+    prompt: str,
+    context: ToolContext,
+    *,
+    piped: str = "",
+    allows: Allows = _never,
+    respect_git_ignore: bool = True,
 ) -> Mentioned:
     """What the user says: piped input, a blank line, the prompt, then the files it mentions.
 
@@ -63,7 +68,7 @@ def user_message(
     """
     prompt, piped = printable(prompt), printable(piped)
     said = f"{piped}\n\n{prompt}" if prompt and piped else prompt or piped
-    gathering = _Gathering(context, allows)
+    gathering = _Gathering(context, allows, git=respect_git_ignore)
     for name in mentions(prompt or piped):
         gathering.add(name)
     parts = gathering.parts()
@@ -95,10 +100,11 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Gathering:
-    def __init__(self, context: ToolContext, allows: Allows) -> None:
+    def __init__(self, context: ToolContext, allows: Allows, *, git: bool) -> None:
         self._context = context
         self._workspace = context.workspace
         self._allows = allows
+        self._git = git
         self._files: dict[str, _File] = {}
         self._room = MOST_TEXT
         self.read: list[str] = []
@@ -170,7 +176,7 @@ class _Gathering:
 
     def _hidden(self, path: Path) -> str:
         rules = rules_for(path, self._workspace)
-        match rules.ignored(path, folder=path.is_dir()):
+        match rules.ignored(path, folder=path.is_dir(), git=self._git):
             case Ignored.NO:
                 return ""
             case Ignored.GIT:
@@ -215,6 +221,7 @@ class _Gathering:
             start=start,
             workspace=workspace,
             rules=rules_for(start, workspace),
+            git=self._git,
             enters=None if wanted is None else wanted.enters,
         )
         for file in walk(plan):

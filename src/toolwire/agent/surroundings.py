@@ -41,28 +41,31 @@ _MORE = (
 )
 
 
-def surroundings(workspace: Workspace, *, today: date, system: str) -> tuple[Message, Message]:
+def surroundings(
+    workspace: Workspace, *, today: date, system: str, respect_git_ignore: bool = True
+) -> tuple[Message, Message]:
     """The environment as the user's first words, and the model's acknowledgement.
 
     `system` is `linux`, `darwin` or `win32`. Compute it once and keep it with the session: another
     date or a new file would change every byte that follows.
     """
-    text = _text(workspace, today, system)
+    trees = [folder_tree(root, workspace, git=respect_git_ignore) for root in workspace.roots]
+    text = _text(workspace.roots, trees, today, system)
     return (
         Message(role="user", parts=(Text(text),)),
         Message(role="assistant", parts=(Text(ACKNOWLEDGED),)),
     )
 
 
-def _text(workspace: Workspace, today: date, system: str) -> str:
+def _text(roots: tuple[Path, ...], trees: list[str], today: date, system: str) -> str:
     lines = [
         _NAME,
         f"Today's date is {long_date(today)} (formatted according to the user's locale).",
         f"My operating system is: {system}",
-        _directories(workspace.roots),
+        _directories(roots),
         "Here is the folder structure of the current working directories:",
         "",
-        *(folder_tree(root, workspace) for root in workspace.roots),
+        *trees,
     ]
     return "\n".join(lines).strip()
 
@@ -79,13 +82,14 @@ def _directories(roots: tuple[Path, ...]) -> str:
     return f"I'm currently working in the following directories:\n{named}"
 
 
-def folder_tree(root: Path, workspace: Workspace) -> str:
+def folder_tree(root: Path, workspace: Workspace, *, git: bool = True) -> str:
     """The tree below one directory, at most 200 items, the nearest levels first."""
     found = real(root)
     try:
         if found is None:
             raise NotADirectoryError(str(root))
-        listings = breadth_first(found, workspace, rules_for(found, workspace), skipped=_FOLDED)
+        rules = rules_for(found, workspace)
+        listings = breadth_first(found, workspace, rules, git=git, skipped=_FOLDED)
         folders, complete = _collected(listings)
     except (OSError, ToolFailed):
         return f'Error: Could not read directory "{root}". Check path and permissions.'

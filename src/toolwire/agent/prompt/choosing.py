@@ -30,12 +30,13 @@ def chosen_prompt(
     folder: Path,
     home: Path,
     file: Path | None = None,
+    source: str = "--system",
     trusted: bool = True,
 ) -> SystemPrompt:
     """The file of `--system`, else that of `GEMINI_SYSTEM_MD`, else our own prompt.
 
     `GEMINI_WRITE_SYSTEM_MD` writes our own prompt out. A project that is not trusted may not
-    bring a prompt of its own.
+    bring a prompt of its own. `source` is what named the file, for errors.
     """
     own = system_prompt(facts)
     used = folder / file if file else _named(environ, USED, folder, home)
@@ -49,8 +50,8 @@ def chosen_prompt(
     written = "" if target is None or target == used else _write(target, own)
     if used is None:
         return SystemPrompt(text=own, written=written)
-    source = "--system" if file else USED
-    return SystemPrompt(text=_read(used, source), file=str(used), written=written)
+    text = _read(used, source if file else USED)
+    return SystemPrompt(text=text, file=str(used), written=written)
 
 
 def _named(environ: Mapping[str, str], variable: str, folder: Path, home: Path) -> Path | None:
