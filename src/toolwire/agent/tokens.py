@@ -32,8 +32,8 @@ _PER_PART = 3
 _MEDIA = 1_500
 """An image of usual size, and the least that any other media cost."""
 _BYTES_PER_TOKEN = {MediaKind.DOCUMENT: 25, MediaKind.AUDIO: 400, MediaKind.VIDEO: 400}
-_SMALLEST_SCALE = 1.0
-_LARGEST_SCALE = 4.0
+_SMALLEST_SCALE = 0.5
+_LARGEST_SCALE = 3.0
 
 
 def of_text(text: str) -> int:
@@ -117,7 +117,7 @@ class Tally:
         self._head_size = 0
         self._anchor: _Anchor | None = None
         self.scale = 1.0
-        """Counted tokens for each estimated one, where the vendor's count was the larger."""
+        """Counted tokens for each estimated one, within reason: vendors add words of their own."""
 
     def size(self, request: ModelRequest) -> int:
         """Tokens of the request: the last count, and an estimate of what was added since."""
