@@ -272,4 +272,18 @@ def test_what_was_mentioned_counts_as_seen(desk: Desk):
 
 def test_a_loop_of_links_is_no_file(desk: Desk):
     (desk.root / "loop").symlink_to("loop")
-    assert desk.say("@loop").notices == ("@loop was left as text: its link leads nowhere",)
+    assert desk.say("@loop").notices == ("@loop was left as text: nothing can be read there",)
+
+
+def test_a_text_full_of_signs_does_not_flood_the_screen(desk: Desk):
+    notices = desk.say(" ".join(f"@x{number}" for number in range(500))).notices
+    assert len(notices) == 21
+    assert notices[-1] == "480 more notices about mentions"
+
+
+def test_a_huge_folder_is_not_taken_whole(desk: Desk):
+    for number in range(2002):
+        write(desk.root / f"d/{number:04}", "x")
+    said = desk.say("@d")
+    assert len(said.files) == 2000
+    assert said.notices == ("@d: only 2000 files are taken; name the folders that matter",)

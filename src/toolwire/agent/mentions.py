@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeAlias
@@ -24,6 +25,9 @@ ENDS = "\n--- End of content ---"
 EMPTY = "(empty file)"
 MOST_TEXT = 4 << 20
 """Characters that folders and patterns may add; a file named by itself always fits."""
+MOST_FILES = 2000
+"""Files that folders and patterns may add."""
+MOST_NOTICES = 20
 
 _MENTION = re.compile(
     # No mail address, no escaped sign; only plain white space ends a path, since names of pictures
@@ -76,8 +80,16 @@ def user_message(
     return Mentioned(
         message=Message(role="user", parts=(Text(said), *body)),
         files=tuple(gathering.read),
-        notices=tuple(dict.fromkeys(gathering.notices)),
+        notices=_told(gathering.notices),
     )
+
+
+def _told(notices: list[str]) -> tuple[str, ...]:
+    """Every notice once; a text full of signs does not flood the screen."""
+    told = tuple(dict.fromkeys(notices))
+    if len(told) <= MOST_NOTICES:
+        return told
+    return (*told[:MOST_NOTICES], f"{len(told) - MOST_NOTICES} more notices about mentions")
 
 
 def mentions(prompt: str) -> list[str]:
@@ -154,29 +166,31 @@ class _Gathering:
 
     def _add_path(self, name: str, path: str) -> None:
         found = real(path)
-        if found is None or not found.exists():
-            self._tell(name, "its link leads nowhere")
+        mode = _mode(found) if found is not None else 0
+        if found is None or not mode:
+            self._tell(name, "nothing can be read there")
             return
+        folder = stat.S_ISDIR(mode)
         workspace = self._workspace
         if locate(path, workspace) is None:
             if not self._allows(found):
                 self._tell(name, f"{found} is outside of the workspace")
                 return
-            outer = found if found.is_dir() else found.parent
+            outer = found if folder else found.parent
             workspace = msgspec.structs.replace(workspace, roots=(*workspace.roots, outer))
         else:
-            hidden = self._hidden(found)
+            hidden = self._hidden(found, folder)
             if hidden:
                 self._tell(name, f"it is ignored by {hidden}")
                 return
-        if found.is_dir():
+        if folder:
             self._add_folder(name, path, found, workspace)
         else:
             self._files[path] = _File(found, workspace, True)
 
-    def _hidden(self, path: Path) -> str:
+    def _hidden(self, path: Path, folder: bool) -> str:
         rules = rules_for(path, self._workspace)
-        match rules.ignored(path, folder=path.is_dir(), git=self._git):
+        match rules.ignored(path, folder=folder, git=self._git):
             case Ignored.NO:
                 return ""
             case Ignored.GIT:
@@ -189,8 +203,8 @@ class _Gathering:
         for below in self._walked(found, workspace, None):
             if mime_of(below):
                 media += 1
-            else:
-                self._add_found(os.path.join(path, below), workspace)  # noqa: PTH118 - text
+            elif not self._add_found(name, os.path.join(path, below), workspace):  # noqa: PTH118 - text
+                break
         if media:
             self.notices.append(
                 f"@{name}: pictures, documents and recordings were left out ({media}); "
@@ -211,8 +225,9 @@ class _Gathering:
                 # A pattern for everything means text; one that names the ending means the picture.
                 if mime_of(path) and Path(path).suffix.lower() not in end:
                     continue
-                self._add_found(os.path.join(root, path), self._workspace)  # noqa: PTH118 - text
                 added = True
+                if not self._add_found(pattern, os.path.join(root, path), self._workspace):  # noqa: PTH118 - text
+                    break
         return added
 
     def _walked(self, start: Path, workspace: Workspace, wanted: Globs | None) -> Iterator[str]:
@@ -230,10 +245,17 @@ class _Gathering:
             if wanted is None or wanted.matches(file.path):
                 yield file.path
 
-    def _add_found(self, path: str, workspace: Workspace) -> None:
+    def _add_found(self, name: str, path: str, workspace: Workspace) -> bool:
+        """False if there are too many."""
+        if len(self._files) >= MOST_FILES:
+            self.notices.append(
+                f"@{name}: only {MOST_FILES} files are taken; name the folders that matter"
+            )
+            return False
         found = locate(path, workspace)
-        if found is not None and found.is_file():
+        if found is not None and stat.S_ISREG(_mode(found)):
             self._files.setdefault(path, _File(found, workspace, False))
+        return True
 
     def _contents(self, shown: str, file: _File) -> list[Text | Media]:
         context = msgspec.structs.replace(self._context, workspace=file.workspace)
@@ -256,3 +278,11 @@ def _written(content: Content) -> str:
     if lines is None:
         return content.note.strip()
     return ((CUT_NOTE if lines.partial else "") + lines.text).strip()
+
+
+def _mode(path: Path) -> int:
+    """What kind of thing is there; 0 if nothing is, or nothing that may be looked at."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0

@@ -60,12 +60,20 @@ def _named(environ: Mapping[str, str], variable: str, folder: Path, home: Path) 
         case "" | "0" | "false":
             return None
         case "1" | "true":
-            present = (folder / file for file in PROJECT_FILES if (folder / file).is_file())
+            present = (folder / file for file in PROJECT_FILES if _exists(folder / file))
             return next(present, folder / PROJECT_FILES[0])
         case _:
             if value == "~" or value.startswith("~/"):
                 return home / value[2:]
             return folder / value
+
+
+def _exists(file: Path) -> bool:
+    try:
+        return file.is_file()
+    except OSError:
+        # A folder that may not be entered: reading the file will say so.
+        return True
 
 
 def _is_projects(file: Path, folder: Path) -> bool:
