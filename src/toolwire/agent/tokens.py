@@ -110,7 +110,7 @@ class Tally:
 
     def __init__(self, weigh: Callable[[Message], int] = of_message) -> None:
         self._weigh = weigh
-        self._messages: list[Message] = []
+        self._messages: tuple[Message, ...] = ()
         self._sums: list[int] = [0]
         """Tokens of the first n messages."""
         self._head: tuple[tuple[Text, ...], tuple[AnyTool, ...]] = ((), ())
@@ -154,12 +154,14 @@ class Tally:
         self.scale = min(max(counted / max(estimate, 1), _SMALLEST_SCALE), _LARGEST_SCALE)
 
     def _follow(self, messages: tuple[Message, ...]) -> None:
-        same = map(operator.is_, self._messages, messages)
-        known = sum(1 for _ in takewhile(bool, same))
-        del self._messages[known:]
-        del self._sums[known + 1 :]
+        known = len(self._messages)
+        # Equal tuples are told by the identity of their members, at no cost worth naming.
+        if messages[:known] != self._messages:
+            same = map(operator.eq, self._messages, messages)
+            known = sum(1 for _ in takewhile(bool, same))
+            del self._sums[known + 1 :]
         if self._anchor is not None and self._anchor.messages > known:
             self._anchor = None
         for message in messages[known:]:
-            self._messages.append(message)
             self._sums.append(self._sums[-1] + self._weigh(message))
+        self._messages = messages
