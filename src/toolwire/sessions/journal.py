@@ -192,6 +192,9 @@ class _Replay:
         if reply is None:
             return
         waiting = list(reply.calls)
+        if event.call_ids == tuple(one.call.id for one in waiting):
+            self._messages.append(answered(waiting))
+            return
         given: list[OpenCall] = []
         for call_id in event.call_ids:
             one = next((one for one in waiting if one.call.id == call_id), None)

@@ -110,8 +110,10 @@ def readable(path: Path, session: str) -> Generator[sqlite3.Connection]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    # Without a log nobody writes, and a reader that takes no part leaves no files beside it.
+    mode = "ro" if beside(path, "-wal").exists() else "ro&immutable=1"
     connection = sqlite3.connect(
-        f"file:{quote(str(path))}?mode=ro", uri=True, isolation_level=None, timeout=10
+        f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, timeout=10
     )
     # Damaged text must not stop the reading of what stands before it.
     connection.text_factory = bytes
@@ -123,7 +125,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 def meta_of(connection: sqlite3.Connection) -> dict[str, str]:
     """What the file says of itself."""
     found = connection.execute("SELECT key, value FROM meta").fetchall()
-    return {bytes(key).decode("utf-8", "replace"): _text(value) for key, value in found}
+    return {_text(key): _text(value) for key, value in found}
 
 
 def _text(value: object) -> str:

@@ -114,18 +114,29 @@ def settled(open: Sequence[OpenCall], *, run_again: bool = True) -> Settled:
 
 def answered(open: Sequence[OpenCall], finished: Iterable[ToolFinished] = ()) -> Message:
     """The user message with a result for every open call; those still without one as settled."""
-    reply = Message(role="assistant", parts=tuple(one.call for one in open))
-    known = OpenReply(reply, whole=True)
+    parts: list[ToolResult | Text | Media] = []
+    for one in _with_answers(open, tuple(finished)):
+        last = one.finished or _made_up(one)
+        parts.append(last.result)
+        parts += last.beside
+    return Message(role="user", parts=tuple(parts))
+
+
+def _with_answers(
+    open: Sequence[OpenCall], finished: tuple[ToolFinished, ...]
+) -> Sequence[OpenCall]:
+    if not finished:
+        return open
+    reply = OpenReply(Message(role="assistant", parts=tuple(one.call for one in open)), whole=True)
     for one in open:
         if one.finished is not None:
-            known.add(one.finished)
+            reply.add(one.finished)
     for event in finished:
-        known.add(event)
-    parts: list[ToolResult | Text | Media] = []
-    for before, now in zip(open, known.calls, strict=True):
-        last = now.finished or _made_up(before)
-        parts += (last.result, *last.beside)
-    return Message(role="user", parts=tuple(parts))
+        reply.add(event)
+    return [
+        msgspec.structs.replace(one, finished=now.finished)
+        for one, now in zip(open, reply.calls, strict=True)
+    ]
 
 
 def _made_up(one: OpenCall) -> ToolFinished:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from toolwire.agent.events import AgentEvent, TurnEnded
 from toolwire.errors import SessionError
 from toolwire.sessions import records
-from toolwire.sessions.files import INSERT, remove_files
+from toolwire.sessions.files import INSERT, Row, remove_files
 from toolwire.sessions.journal import Record
 from toolwire.sessions.lock import SessionLock
 from toolwire.sessions.reading import scan
@@ -35,6 +35,7 @@ class SqliteJournal:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="session")
         self._unheard: SessionError | None = None
         self._full: bool | None = None
+        self._found: tuple[Row, ...] = ()
         try:
             self.rescued: Rescued | None = self._checked()
             self._connection = _connect(path)
@@ -51,6 +52,8 @@ class SqliteJournal:
         """What had to be mended before the file can be written again."""
         finish_rescue(self.path)
         found = scan(self.path, self.session)
+        # The first reading needs no second look at the file.
+        self._found = found.rows
         return rescue(self.path, found) if found.damage else None
 
     async def append(self, session: str, event: AgentEvent) -> int:
@@ -79,7 +82,7 @@ class SqliteJournal:
         """The same with numbers and times."""
         self._belongs(session)
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._writer, read_records, self.path, after)
+        return await loop.run_in_executor(self._writer, self._read, after)
 
     async def close(self) -> None:
         """Let go of the session; one in which nothing was kept leaves no file."""
@@ -93,6 +96,12 @@ class SqliteJournal:
         if not self._last and self.rescued is None:
             remove_files(self.path)
         self._lock.release()
+
+    def _read(self, after: int) -> list[Record]:
+        found, self._found = self._found, ()
+        if after == 0 and found and len(found) == self._last:
+            return [_record(row) for row in found]
+        return read_records(self.path, after)
 
     def _belongs(self, session: str) -> None:
         if session != self.session:
@@ -137,8 +146,11 @@ class SqliteJournal:
 
 def read_records(path: Path, after: int = 0) -> list[Record]:
     """The good records of a session's file; nothing is locked and nothing changed."""
-    rows = scan(path, path.stem, after).rows
-    return [Record(seq=row.seq, at=row.at, event=records.decode(row.body)) for row in rows]
+    return [_record(row) for row in scan(path, path.stem, after).rows]
+
+
+def _record(row: Row) -> Record:
+    return Record(seq=row.seq, at=row.at, event=records.decode(row.body))
 
 
 def _connect(path: Path) -> sqlite3.Connection:
