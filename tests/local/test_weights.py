@@ -15,7 +15,7 @@ from toolwire.client.transport import HttpTransport
 from toolwire.errors import BadInput, ModelMissing
 from toolwire.local.catalogue import MODELS, Parts, Weights
 from toolwire.local.partial import NoSpace
-from toolwire.local.weights import Shelf, obtain, present, question
+from toolwire.local.weights import Consent, Shelf, obtain, present, question
 from toolwire.places import places
 
 CONTENT = b"".join(hashlib.sha256(str(n).encode()).digest() for n in range(100_000))
@@ -159,7 +159,7 @@ def test_a_host_that_stays_busy_is_given_up(host: FileHost, tmp_path: Path):
     host.statuses = [503] * 20
     with pytest.raises(ModelMissing, match="answers 503"):
         run(weights(host), tmp_path, Told())
-    assert len(host.ranges) == 4
+    assert len(host.ranges) == 3
 
 
 def test_a_wrong_hash_is_refused_and_removed(host: FileHost, tmp_path: Path):
@@ -352,10 +352,15 @@ def test_flags_win_over_the_environment(tmp_path: Path):
     environ = {"TOOLWIRE_HOME": str(tmp_path), "TOOLWIRE_LOCAL_WEIGHTS": "/a", "HOME": "/h"}
     where = places(environ)
     transport = HttpTransport()
-    found = Shelf.of(where, environ, transport)
+    found = Shelf.of(where, environ, transport, Consent())
     assert (found.named, found.consents) == (Path("/a"), False)
     assert found.folder == tmp_path / "cache" / "models"
-    found = Shelf.of(where, environ | {"TOOLWIRE_LOCAL_FETCH": "1"}, transport, named=Path("/b"))
+    found = Shelf.of(
+        where,
+        environ | {"TOOLWIRE_LOCAL_FETCH": "1"},
+        transport,
+        Consent(weights=Path("/b")),
+    )
     assert (found.named, found.consents) == (Path("/b"), True)
 
 

@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 
 from toolwire.errors import UnknownName
@@ -92,3 +93,9 @@ def test_json_in_kilocode_settings_means_native():
     ]
     with pytest.raises(UnknownName):
         from_kilocode("yaml")
+
+
+def test_a_provider_may_prefer_json_to_xml_where_native_calls_do_not_work():
+    preferring = msgspec.structs.replace(provider(native=False), prompted_style="json")
+    assert choose(preferring, "m").style is ToolStyle.JSON
+    assert choose(provider(native=False), "m").style is ToolStyle.XML

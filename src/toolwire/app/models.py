@@ -1,6 +1,9 @@
 """Settings into models that can be asked."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +22,9 @@ from toolwire.prompted.style import AUTO, Choice, ToolStyle, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.providers.addresses import address
+
+if TYPE_CHECKING:
+    from toolwire.local.weights import Consent
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,9 +49,13 @@ async def open_model(
     base_url: str = "",
     tool_style: str = AUTO,
     learned: Learned | None = None,
+    consent: Consent | None = None,
     notice: Callable[[str], None] = silent,
 ) -> Opened:
-    """`provider/model` ready to be asked: credential, address, retries and tool style in place."""
+    """`provider/model` ready to be asked: credential, address, retries and tool style in place.
+
+    `consent` is about fetching the embedded model, should it be the one.
+    """
     provider, model = settings.split(name)
     store = open_store(places(environ), environ)
     credential = credential_for(provider, flag=key, environ=environ, store=store, notice=notice)
@@ -53,6 +63,8 @@ async def open_model(
     base = bound or address(provider, environ, override=base_url)
     info = catalogue.find(provider.name, model, settings.models)
     style = choose(provider, model, tool_style, info=info)
+    if provider.in_process and base == provider.base_url:
+        transport = _embedded(model, environ, transport, consent, notice)
     ask = connect(
         provider,
         model,
@@ -70,6 +82,21 @@ async def open_model(
         origin=credential.origin,
         info=info,
     )
+
+
+def _embedded(
+    model: str,
+    environ: Mapping[str, str],
+    transport: Transport,
+    consent: Consent | None,
+    notice: Callable[[str], None],
+) -> Transport:
+    from toolwire.local import catalogue as embedded  # noqa: PLC0415 - start-up time
+    from toolwire.local.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
+    from toolwire.local.weights import Consent, Shelf  # noqa: PLC0415 - start-up time
+
+    shelf = Shelf.of(places(environ), environ, transport, consent or Consent(), notice)
+    return EmbeddedTransport(embedded.find(model), shelf, transport)
 
 
 def with_fallback(opened: Sequence[Opened]) -> Model:

@@ -11,7 +11,7 @@ from toolwire.local.partial import Partial
 from toolwire.local.progress import Meter
 
 _REDIRECTS = 5
-_TRIES = 4
+_TRIES = 3
 """In a row without one byte more."""
 _BLOCK = 1024 * 1024
 

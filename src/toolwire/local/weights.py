@@ -37,6 +37,16 @@ WAYS_ON = (
 )
 
 
+class Consent(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person at the front end says about the weights, and how they are told of them."""
+
+    weights: Path | None = None
+    """A file that is there already."""
+    yes: bool = False
+    ask: Ask | None = None
+    report: Report = lambda progress: None
+
+
 class Shelf(msgspec.Struct, frozen=True, kw_only=True):
     """Where weights are kept, and how they may be come by."""
 
@@ -61,11 +71,7 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
         where: Places,
         environ: Mapping[str, str],
         transport: Transport,
-        *,
-        named: Path | None = None,
-        yes: bool = False,
-        ask: Ask | None = None,
-        report: Report = lambda progress: None,
+        consent: Consent,
         notice: Callable[[str], None] = lambda words: None,
     ) -> "Shelf":
         """As the flags and the environment say; a flag wins."""
@@ -74,10 +80,10 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
             folder=where.cache / "models",
             transport=transport,
             environ=environ,
-            named=named or (Path(said).expanduser() if said else None),
-            consents=yes or environ.get(FETCH, "") == "1",
-            ask=ask,
-            report=report,
+            named=consent.weights or (Path(said).expanduser() if said else None),
+            consents=consent.yes or environ.get(FETCH, "") == "1",
+            ask=consent.ask,
+            report=consent.report,
             notice=notice,
         )
 

@@ -31,13 +31,16 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 def choose(
     provider: Provider, model: str, setting: str = AUTO, *, info: ModelInfo | None = None
 ) -> Choice:
-    """An explicit setting, else what is known of the model, else of the provider, else xml."""
+    """An explicit setting, else what is known of the model, else of the provider, else a prompted
+    style, mostly xml.
+    """
     if setting != AUTO:
         return _explicit(provider, model, setting, info)
     if not model:
         return Choice(style=ToolStyle.XML, reason="no model is named; xml works with every model")
     native, reason = _native(provider, model, info)
-    return Choice(style=ToolStyle.NATIVE if native else ToolStyle.XML, reason=reason)
+    style = ToolStyle.NATIVE if native else ToolStyle(provider.prompted_style)
+    return Choice(style=style, reason=reason)
 
 
 def from_kilocode(word: str | None) -> str:

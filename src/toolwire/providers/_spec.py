@@ -99,6 +99,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[ModelRule, ...] = ()
     native_tools: bool = True
     """Whether native tool calls are known to work; the tool style `auto` asks this."""
+    prompted_style: Literal["xml", "json"] = "xml"
+    """The tool style `auto` takes where native calls are not known to work."""
     json_schema_output: bool = False
     """Whether the server takes a JSON schema or grammar for its output (constrained JSON style)."""
     headers: tuple[tuple[str, str], ...] = ()
@@ -108,6 +110,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     docs: str = ""
     local: bool = False
     """Runs on this machine: reached without a key, never offered as a cloud."""
+    in_process: bool = False
+    """Runs inside this process, if its address is not set to another; loaded when first asked."""
+    small: bool = False
+    """Slow and simple: shown few tools in few words, and only so much of a result."""
     prepare: Callable[[HttpRequest], HttpRequest] | None = None
     """What data cannot say: signed addresses, token exchange."""
 

@@ -296,3 +296,15 @@ def test_a_character_cut_between_two_frames_is_joined():
 
     events = decode(half("a\\ud83d"), half("\\ude00b"), STOP)
     assert events == [TextDelta("a"), TextDelta("😀b"), done()]
+
+
+def test_how_much_of_the_prompt_was_read_is_told():
+    progress = '{"choices":[{"index":0,"delta":{"role":"assistant","content":null}}],'
+    progress += '"prompt_progress":{"total":700,"cache":0,"processed":128,"time_ms":9}}'
+    events = decode(progress, delta(content="a"), STOP)
+    assert events == [Notice("reading", "128 of 700 tokens read"), TextDelta("a"), done()]
+
+
+def test_a_progress_of_another_shape_is_not_read():
+    odd = '{"choices":[{"index":0,"delta":{"content":"a"}}],"prompt_progress":"half"}'
+    assert decode(odd, STOP) == [TextDelta("a"), done()]

@@ -70,6 +70,9 @@ class ChatDecoder:
             self._usage = chunk.usage
         if chunk.x_groq is not None:
             self._groq(chunk, frame)
+        if chunk.prompt_progress is not None:
+            read = chunk.prompt_progress
+            return (Notice("reading", f"{read.processed} of {read.total} tokens read"),)
         if choices is not None and len(choices) == 1:
             choice = choices[0]
             delta = choice.delta

@@ -78,6 +78,13 @@ class Groq(msgspec.Struct, gc=False):
     error: Any = None
 
 
+class ReadSoFar(msgspec.Struct, gc=False):
+    """How much of the prompt llama.cpp has read, while it reads."""
+
+    total: int = 0
+    processed: int = 0
+
+
 class Chunk(msgspec.Struct, gc=False):
     """One frame of a stream, and a whole answer too."""
 
@@ -87,6 +94,7 @@ class Chunk(msgspec.Struct, gc=False):
     usage: dict[str, Any] | None = None
     error: Any = None
     x_groq: Groq | None = None
+    prompt_progress: ReadSoFar | None = None
 
 
 class ContentPart(msgspec.Struct, gc=False):

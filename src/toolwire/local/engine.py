@@ -1,0 +1,155 @@
+"""llama.cpp inside this process: one loaded model, listening on loopback behind a key."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from toolwire.client.transport import Incoming, Outgoing, Transport
+from toolwire.errors import BadInput, ModelMissing
+from toolwire.local.catalogue import Weights
+from toolwire.local.machine import Sizes, machine, sizes
+from toolwire.local.prefixes import Prefixes
+from toolwire.local.weights import Shelf, obtain
+
+_BATCH = 128
+"""Tokens read at a time: the progress of a slow machine is seen every few seconds."""
+_MEMORY_FOR_PROMPTS = 512
+"""Megabytes for prompts that another one took the place of."""
+
+
+class _Server(Protocol):
+    @property
+    def listening_address(self) -> str: ...
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """A loaded model. It is unloaded with the process."""
+
+    address: str
+    key: str
+    server: _Server
+    """Held, because the model goes when it does."""
+    version: str
+    sizes: Sizes
+
+
+class Engines:
+    """Each file is loaded once, whoever asks for it."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[Path, Engine] = {}
+
+    async def load(self, path: Path, weights: Weights, states: Path) -> Engine:
+        """The engine for the file; states of prompts are kept in a folder of its own."""
+        if path not in self._loaded:
+            found = sizes(weights, machine())
+            self._loaded[path] = await asyncio.to_thread(start, path, found, states, weights.model)
+        return self._loaded[path]
+
+
+ENGINES = Engines()
+
+
+class EmbeddedTransport:
+    """The way to the embedded model: fetched, loaded and prepared when it is first asked."""
+
+    def __init__(
+        self, weights: Weights, shelf: Shelf, transport: Transport, engines: Engines = ENGINES
+    ) -> None:
+        self._weights = weights
+        self._shelf = shelf
+        self._transport = transport
+        self._engines = engines
+        self._prefixes: Prefixes | None = None
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def open(self, request: Outgoing) -> AsyncGenerator[Incoming]:
+        """Send; one request at a time, since the model has one memory."""
+        async with self._lock:
+            prefixes = await self._ready()
+            async with prefixes.open(request) as incoming:
+                yield incoming
+
+    async def _ready(self) -> Prefixes:
+        if self._prefixes is None:
+            states = self._shelf.folder.parent / "prefixes"
+            path = await obtain(self._weights, self._shelf)
+            engine = await self._engines.load(path, self._weights, states)
+            self._prefixes = Prefixes(
+                self._transport,
+                address=engine.address,
+                key=engine.key,
+                folder=states,
+                identity=f"{self._weights.sha256} {engine.version} {engine.sizes}",
+            )
+        return self._prefixes
+
+
+def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
+    """Load the model; this takes seconds and belongs in a thread."""
+    llama = _llama()
+    try:
+        states.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise BadInput(f"cannot make {states}: {error.strerror}") from error
+    key = secrets.token_urlsafe(24)
+    params = llama.CommonParams()
+    params.model.path = str(path)
+    params.model_alias = {name}
+    params.n_ctx = sizes.context
+    params.n_parallel = 1
+    params.n_batch = params.n_ubatch = _BATCH
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = sizes.threads
+    params.cache_ram_mib = _MEMORY_FOR_PROMPTS
+    params.slot_save_path = f"{states}{os.sep}"
+    params.api_keys = [key]
+    params.port = 0
+    params.warmup = False
+    params.ui = False
+    params.verbosity = 0
+    try:
+        server: _Server = llama.Server(params)
+    except (RuntimeError, ValueError) as error:
+        raise ModelMissing(f"llama.cpp cannot load {path}: {error}") from error
+    return Engine(
+        address=server.listening_address,
+        key=key,
+        server=server,
+        version=str(llama.__version__),
+        sizes=sizes,
+    )
+
+
+def _llama() -> Any:
+    try:
+        with _patient_threads():
+            return import_module("xllamacpp")
+    except ImportError as error:
+        raise ModelMissing(
+            "the embedded model needs the package xllamacpp; install it with "
+            f"pip install 'toolwire[local]' ({error})"
+        ) from error
+
+
+@contextmanager
+def _patient_threads() -> Generator[None]:
+    """OpenMP reads this once, when it is loaded: threads that wait by spinning starve each other
+    on a busy machine. Child processes must not inherit it.
+    """
+    name = "OMP_WAIT_POLICY"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "PASSIVE"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
