@@ -87,6 +87,27 @@ def seen_by_git(root: Path) -> set[str]:
     return {name for name in asked.stdout.decode().split("\0") if name}
 
 
+@pytest.mark.parametrize(
+    ("rules", "seen"),
+    [
+        ("/**\n!x.log\n", {"x.log"}),
+        ("a/**\n!a/b\n!a/b/c\n", {"x.log", "b/x.log", ".gitignore", "a/b/c"}),
+        ("*.log\n!b\n", {"a/b/c", "a/d/e", ".gitignore"}),
+        ("/a/b\n", {"a/d/e", "x.log", "b/x.log", ".gitignore"}),
+        ("a/b/c/\nb/*\n", {"a/b/c", "a/d/e", "x.log", ".gitignore"}),
+        ("*\n!*/\n!e\n", {"a/d/e"}),
+        ("\ufeffx.log\n", {"a/b/c", "a/d/e", ".gitignore"}),
+    ],
+)
+def test_these_rules_hide_what_git_hides(rules: str, seen: set[str], tmp_path: Path) -> None:
+    context = context_in(tmp_path)
+    root = context.workspace.roots[0]
+    put_tree(root, ["a/b/c", "a/d/e", "x.log", "b/x.log"], {"": rules})
+    subprocess.run(["git", "init", "-q", str(root)], check=True)
+    plan = Walk(start=root, workspace=context.workspace, rules=IgnoreRules(root))
+    assert {file.path for file in walk(plan) if not file.ignored} == seen == seen_by_git(root)
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     paths=st.lists(PATHS, max_size=12),

@@ -5,7 +5,8 @@ import pytest
 
 from tests.tools.workspaces import call, context_in, git, put, refused, write
 from toolwire.tools.builtin import search_file_content
-from toolwire.tools.searching import MOST_MATCHES, ripgrep
+from toolwire.tools.scanning import MOST_MATCHES
+from toolwire.tools.searching import ripgrep
 from toolwire.tools.spec import ToolContext, Workspace
 
 WAYS = [

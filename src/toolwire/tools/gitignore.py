@@ -62,12 +62,13 @@ def _rule(line: str) -> Rule | None:
         return None
     try:
         *folders, name = _segments(line.removeprefix("/"))
-        where = _place(folders) if "/" in line else None
         if not name:
             return None
         if name == "**" and "/" in line:
-            where, name = _compiled(_place_text([*folders, "**"])), "*"
-        plain = where is not None and not _SPECIAL.search(line.rpartition("/")[0])
+            # Whatever lies below, however deep.
+            folders, name = [*folders, "**"], "*"
+        where = _place(folders) if "/" in line else None
+        plain = where is not None and not any(map(_SPECIAL.search, folders))
         only = "".join(f"{folder}/" for folder in folders) if plain else None
         return Rule(ignores, folders_only, where, _compiled(_expression(name)), name, only)
     except ValueError:

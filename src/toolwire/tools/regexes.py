@@ -45,3 +45,66 @@ def _translated(pattern: str) -> str:
 def _escape(found: re.Match[str]) -> str:
     letter = found[1]
     return letter if letter.isalpha() and letter not in "abBdDfnrsStuUvwWx" else found[0]
+
+
+_QUANTITY = re.compile(r"\{\d*(?:,\d*)?\}")
+# Flags and comments, and escapes that say something about the letters after them.
+_UNCLEAR = re.compile(r"\(\?[aiLmsux#-]|\\[0-9NUkux]")
+
+
+def literals(pattern: str) -> list[str]:
+    """Small plain letters, some of which every line that fits has, in any case.
+
+    None if the pattern does not tell: it is only read as far as that is safe.
+    """
+    if _UNCLEAR.search(pattern):
+        return []
+    longest = [max(_runs(choice), key=len, default="") for choice in _choices(pattern)]
+    return [run.lower() for run in longest] if all(longest) else []
+
+
+def _choices(pattern: str) -> list[list[str]]:
+    """Each alternative, cut into letters, escapes, classes, groups and signs."""
+    choices: list[list[str]] = [[]]
+    place = 0
+    while place < len(pattern):
+        end = _piece_end(pattern, place)
+        if pattern[place] == "|":
+            choices.append([])
+        else:
+            choices[-1].append(pattern[place:end])
+        place = end
+    return choices
+
+
+def _piece_end(pattern: str, place: int) -> int:
+    letter = pattern[place]
+    if letter == "\\":
+        return place + 2
+    if letter == "[":
+        end = place + 2 + (pattern[place + 1 : place + 2] == "^")
+        while end < len(pattern) and pattern[end] != "]":
+            end += 1 + (pattern[end] == "\\")
+        return end + 1
+    if letter == "(":
+        end = place + 1
+        while end < len(pattern) and pattern[end] != ")":
+            end = _piece_end(pattern, end)
+        return end + 1
+    quantity = _QUANTITY.match(pattern, place)
+    return quantity.end() if quantity else place + 1
+
+
+def _runs(pieces: list[str]) -> list[str]:
+    """Letters that stand side by side in whatever fits."""
+    runs = [""]
+    for piece in pieces:
+        plain = piece[1:] if piece[0] == "\\" and not piece[1:].isalnum() else piece
+        if len(plain) == 1 and plain.isascii() and (len(piece) == 2 or plain not in "^$.*+?{[("):
+            runs[-1] += plain
+            continue
+        if piece[0] in "*?{":
+            # The letter before may be missing.
+            runs[-1] = runs[-1][:-1]
+        runs.append("")
+    return runs

@@ -6,44 +6,13 @@ import re
 import shutil
 import sysconfig
 import threading
-from collections.abc import AsyncGenerator, Callable, Mapping
-from pathlib import Path
+from collections.abc import AsyncGenerator, Mapping
 
-import msgspec
+from toolwire.tools.encodings import printable
+from toolwire.tools.ignore import NEVER_SEARCHED, OWN_FILES
+from toolwire.tools.scanning import Line, Search, include_globs, scan
 
-from toolwire.tools.encodings import detect, printable
-from toolwire.tools.filetypes import SNIFFED, looks_binary
-from toolwire.tools.globs import Globs
-from toolwire.tools.ignore import NEVER_SEARCHED, OWN_FILES, IgnoreRules
-from toolwire.tools.regexes import compiled
-from toolwire.tools.spec import Workspace
-from toolwire.tools.walking import Found, Walk, walk
-
-MOST_MATCHES = 20_000
-_LARGEST = 256 << 20
 _LONGEST_LINE = 64 << 20
-
-
-class Line(msgspec.Struct, frozen=True):
-    """One line that fits."""
-
-    path: str
-    """From where the search began."""
-    number: int
-    text: str
-
-
-class Search(msgspec.Struct, frozen=True, kw_only=True):
-    """What to look for, and where."""
-
-    pattern: str
-    start: Path
-    """A real path inside the workspace."""
-    include: str
-    workspace: Workspace
-    rules: IgnoreRules
-    environ: Mapping[str, str]
-    most: int = MOST_MATCHES
 
 
 class Unable(Exception):
@@ -63,7 +32,7 @@ async def search(task: Search, way: str = "") -> list[Line]:
         return sorted(lines, key=lambda line: (line.path, line.number))
     stop = threading.Event()
     try:
-        lines = await asyncio.to_thread(_by_ourselves, task, stop.is_set)
+        lines = await asyncio.to_thread(scan, task, stop.is_set)
     finally:
         stop.set()
     return sorted(lines, key=lambda line: (line.path, line.number))
@@ -185,66 +154,3 @@ class _Wanted:
             return False
         whole = self._task.start / path
         return not self._task.rules.ignored(whole) and not whole.is_symlink()
-
-
-def include_globs(include: str) -> Globs | None:
-    """The filter as globs: one without a slash fits names at any depth."""
-    if not include:
-        return None
-    pattern = include.removeprefix("/")
-    patterns = [pattern, f"{pattern.rstrip('/')}/**"]
-    if "/" not in include.rstrip("/"):
-        patterns = [f"**/{one}" for one in patterns]
-    return Globs(patterns, ignore_case=False)
-
-
-def _by_ourselves(task: Search, stopped: Callable[[], bool]) -> list[Line]:
-    expression = compiled(task.pattern)
-    include = include_globs(task.include)
-    plan = Walk(start=task.start, workspace=task.workspace, rules=task.rules, stopped=stopped)
-    # A look ahead or behind may see the next line, so such patterns are tried line by line only.
-    whole = "(?" not in task.pattern and not re.search(r"\\[AZbB]", task.pattern)
-    plain = task.pattern.lower().encode() if _is_plain(task.pattern) else b""
-    lines: list[Line] = []
-    for file in walk(plan):
-        if file.ignored or file.link or (include is not None and not include.matches(file.path)):
-            continue
-        text = _text(file, plain)
-        if not text or (whole and expression.search(text) is None):
-            continue
-        for number, line in enumerate(text.split("\n"), 1):
-            if expression.search(line.removesuffix("\r")):
-                lines.append(Line(printable(file.path), number, printable(line)))
-                if len(lines) >= task.most:
-                    return lines
-    return lines
-
-
-def _is_plain(pattern: str) -> bool:
-    return pattern.isascii() and re.fullmatch(r"[\w \-:;,=<>\"'@#%&!~`/]+", pattern) is not None
-
-
-def _text(file: Found, plain: bytes) -> str:
-    """The text; empty if it is none, or surely lacks the plain letters looked for."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    try:
-        handle = os.open(file.name, flags, dir_fd=file.folder)
-    except OSError:
-        return ""
-    try:
-        size = os.fstat(handle).st_size
-        data = b"" if size > _LARGEST else os.read(handle, size + 1)
-        while len(data) < size and (more := os.read(handle, size - len(data))):
-            data += more
-    except OSError:
-        return ""
-    finally:
-        os.close(handle)
-    if looks_binary(data[:SNIFFED]):
-        return ""
-    if 0 in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return ""
-    # Other letters than ASCII ones may be capitals of these, and UTF-16 spells them otherwise.
-    if plain and data.isascii() and plain not in data.lower():
-        return ""
-    return detect(data).decode(data).removesuffix("\n")

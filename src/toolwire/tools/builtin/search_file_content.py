@@ -12,7 +12,8 @@ from toolwire.tools.folders import resolved, starts, stat_error
 from toolwire.tools.ignore import rules_for
 from toolwire.tools.paths import locate, named
 from toolwire.tools.regexes import BadPattern, compiled
-from toolwire.tools.searching import MOST_MATCHES, Line, Search, search
+from toolwire.tools.scanning import MOST_MATCHES, Line, Search
+from toolwire.tools.searching import search
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
