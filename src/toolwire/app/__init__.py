@@ -5,16 +5,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolwire.app.models import Opened, open_model, with_fallback
+    from toolwire.app.session import AgentSession, open_session
+    from toolwire.app.wanted import Wanted
     from toolwire.app.workshop import Workshop, open_workshop
 
 # Names are loaded when first used: who opens a model does not pay for the tools.
 _HOMES = {
     "models": ("Opened", "open_model", "with_fallback"),
+    "session": ("AgentSession", "open_session"),
+    "wanted": ("Wanted",),
     "workshop": ("Workshop", "open_workshop"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
-__all__ = ["Opened", "Workshop", "open_model", "open_workshop", "with_fallback"]
+__all__ = [
+    "AgentSession",
+    "Opened",
+    "Wanted",
+    "Workshop",
+    "open_model",
+    "open_session",
+    "open_workshop",
+    "with_fallback",
+]
 
 
 def __getattr__(name: str) -> Any:

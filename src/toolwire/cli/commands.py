@@ -7,6 +7,7 @@ import click
 from toolwire import __version__
 
 _COMMANDS = {
+    "run": "Work on one prompt without a person, and print the answer.",
     "decode": "Read a vendor's response body and print what it says.",
     "convert": "Translate a request body from one wire format to another.",
     "schema": "Make a JSON Schema fit a wire format.",

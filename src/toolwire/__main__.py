@@ -1,0 +1,5 @@
+"""`python -m toolwire`: the same as the `toolwire` command."""
+
+from toolwire.cli import main
+
+main()

@@ -1,0 +1,86 @@
+"""Which model a session asks: the one named or set, or one that a key in the environment is for."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from toolwire import providers
+from toolwire.config import Settings
+from toolwire.errors import BadInput, ErrorKind, ProviderError
+from toolwire.providers._spec import ApiKey
+from toolwire.providers.upstream import NAME, Upstream
+
+_FIRST = ("anthropic", "openai", "google", "openrouter")
+"""Looked at before the others, which follow in the order they are listed."""
+
+
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """A model's name, why this one, and what is needed to open it."""
+
+    name: str
+    """`provider/model`."""
+    reason: str
+    settings: Settings
+    """With the nameless provider among its own, if there is one."""
+    key: str = ""
+    style: str = ""
+
+
+def choose_model(
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    model: str = "",
+    provider: str = "",
+    upstream: Upstream | None = None,
+    before: str = "",
+) -> Chosen:
+    """The model to ask; `before` is the one a session was last held with."""
+    if upstream is not None:
+        own = (*settings.providers, upstream.provider)
+        return Chosen(
+            name=f"{NAME}/{model or upstream.model}",
+            reason="--upstream",
+            settings=msgspec.structs.replace(settings, providers=own),
+            key=upstream.key,
+            style=upstream.style,
+        )
+    name, reason = _named(settings, model, provider)
+    if not name and before and not before.startswith(f"{NAME}/"):
+        name, reason = before, "the session was held with it"
+    if not name and settings.default_model:
+        name, reason = settings.default_model, "default_model in the settings"
+    if not name:
+        name, reason = _keyed(environ)
+    if not name:
+        raise ProviderError(
+            ErrorKind.AUTH,
+            "no model is configured; set a key such as ANTHROPIC_API_KEY, OPENAI_API_KEY or "
+            "GEMINI_API_KEY, name a model with --model provider/model, or set default_model "
+            "(toolwire config set default_model …)",
+        )
+    return Chosen(name=name, reason=reason, settings=settings)
+
+
+def _named(settings: Settings, model: str, provider: str) -> tuple[str, str]:
+    if not provider:
+        return model, "--model" if model else ""
+    if model:
+        return f"{provider}/{model}", "--provider and --model"
+    found = settings.provider(provider)
+    if not found.default_model:
+        raise BadInput(f"{provider} has no model of its own; name one with --model")
+    return f"{provider}/{found.default_model}", f"the first choice of {provider}"
+
+
+def _keyed(environ: Mapping[str, str]) -> tuple[str, str]:
+    """The first provider that a key in the environment is for."""
+    others = (name for name in providers.names() if name not in _FIRST)
+    for name in (*_FIRST, *others):
+        found = providers.get(name)
+        if not isinstance(found.auth, ApiKey) or not found.default_model:
+            continue
+        key = next((env for env in found.auth.env if environ.get(env)), "")
+        if key:
+            return f"{name}/{found.default_model}", f"{key} is set"
+    return "", ""

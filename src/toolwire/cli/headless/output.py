@@ -1,0 +1,37 @@
+"""What every form of output is to a run: a reader of its events that speaks the last word too."""
+
+from typing import Protocol
+
+from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
+from toolwire.errors import ToolwireError
+
+
+class Output(Protocol):
+    """Hears everything; `end` comes once, after the last event or instead of any."""
+
+    async def hear(self, event: AgentEvent) -> None:
+        """Take the next event."""
+        ...
+
+    def end(self, session: str, ended: TurnEnded) -> None:
+        """Print what is left to say."""
+        ...
+
+
+def failed(error: ToolwireError) -> TurnEnded:
+    """An error outside a turn, told like a turn that failed."""
+    return TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
+
+
+def error_of(ended: TurnEnded) -> dict[str, str] | None:
+    """The error of a turn, in machine-readable output; None if it is done."""
+    if ended.reason is TurnEnd.DONE:
+        return None
+    return {"type": ended.error or ended.reason, "message": ended.detail or _WORDS[ended.reason]}
+
+
+_WORDS = {
+    **{end: end.replace("_", " ") for end in TurnEnd},
+    TurnEnd.CANCELLED: "cancelled",
+    TurnEnd.FAILED: "the run failed",
+}

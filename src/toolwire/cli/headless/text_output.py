@@ -1,0 +1,126 @@
+"""Output for people and pipes: the answer on standard output, progress on standard error."""
+
+from typing import TextIO
+
+from toolwire.agent.events import (
+    AgentEvent,
+    HistoryReplaced,
+    MessageAdded,
+    ModelAsked,
+    Noticed,
+    Retrying,
+    Streaming,
+    ToolFinished,
+    ToolStarted,
+    TurnEnd,
+    TurnEnded,
+)
+from toolwire.cli.headless.output import error_of
+from toolwire.cli.headless.spinner import Spinner
+from toolwire.events import RefusalDelta, TextDelta
+from toolwire.wire.repair_json import parse_arguments
+
+_LONGEST = 60
+
+
+class TextOutput:
+    """Text streams as it comes; a line for each call when it is over."""
+
+    def __init__(self, out: TextIO, err: TextIO, *, quiet: bool = False) -> None:
+        self._out = out
+        self._err = err
+        self._quiet = quiet
+        self._spinner = None if quiet or not err.isatty() else Spinner(err)
+        self._mixed = out.isatty() and err.isatty()
+        self._open_line = False
+
+    async def hear(self, event: AgentEvent) -> None:
+        """Prints what a person wants to see of it."""
+        match event:
+            case Streaming():
+                if isinstance(event.event, TextDelta | RefusalDelta) and event.event.text:
+                    self._say(event.event.text)
+            case ModelAsked():
+                self._spin("thinking")
+            case MessageAdded():
+                if event.message.calls:
+                    self._end_line()
+            case ToolStarted():
+                self._spin(f"{event.name} {hint(event.arguments)}")
+            case ToolFinished():
+                self._line(_outcome(event))
+            case Noticed(kind="prefix"):
+                # Of interest to who counts: machine-readable output has it.
+                pass
+            case Noticed() | Retrying():
+                self._line(f"… {event.message}")
+            case HistoryReplaced():
+                self._line(
+                    f"… the conversation was shortened: about {event.before} tokens, "
+                    f"now {event.after} ({event.method})"
+                )
+            case _:
+                pass
+
+    def end(self, session: str, ended: TurnEnded) -> None:
+        """Ends the last line, and says why it stopped if it is not done."""
+        self._stop()
+        self._end_line()
+        error = error_of(ended)
+        if error is None:
+            return
+        words = error["message"]
+        self._err.write(f"{words}\n" if ended.reason is TurnEnd.CANCELLED else f"error: {words}\n")
+        if session:
+            self._err.write(f"go on with: toolwire run --session {session} …\n")
+        self._err.flush()
+
+    def _say(self, text: str) -> None:
+        self._stop()
+        self._out.write(text)
+        self._out.flush()
+        self._open_line = not text.endswith("\n")
+
+    def _line(self, text: str) -> None:
+        self._stop()
+        if self._quiet:
+            return
+        if self._mixed:
+            self._end_line()
+        self._err.write(f"{text}\n")
+        self._err.flush()
+
+    def _end_line(self) -> None:
+        if self._open_line:
+            self._out.write("\n")
+            self._open_line = False
+        self._out.flush()
+
+    def _spin(self, words: str) -> None:
+        if self._spinner is not None and not (self._mixed and self._open_line):
+            self._spinner.start(words)
+
+    def _stop(self) -> None:
+        if self._spinner is not None:
+            self._spinner.stop()
+
+
+def hint(arguments: str) -> str:
+    """What a call is about, in a few words: its first short text."""
+    value = parse_arguments(arguments).value or {}
+    text = next((one for one in value.values() if isinstance(one, str) and one), "")
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
+
+
+def _outcome(event: ToolFinished) -> str:
+    about = hint(event.arguments)
+    name = f"{event.name} {about}".rstrip()
+    if event.success:
+        return f"✓ {name} ({_duration(event.duration)})"
+    words = next(iter(event.display.strip().splitlines()), "") or event.error_type
+    return f"✗ {name}: {words}"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
