@@ -164,6 +164,13 @@ ALLOW = (
     "sudo git log",
     "sudo -u nobody git log",
     "git log --format='%h %s' | sort | head -5 | wc -l",
+    "make all PREFIX=build V=1 -j4",
+    "make CFLAGS='-O2 -g' all",
+    "npm run test -- --script-shell x",
+    "npm run test --silent --prefix src",
+    "git log --grep '/etc'",
+    "git log --format=/x -S '~'",
+    "git diff HEAD~1..HEAD -- src/../README.md",
 )
 
 ASK = (
@@ -623,6 +630,31 @@ ASK = (
     "$(" * 100 + "git log" + ")" * 100,
     "(" * 100 + "git log" + ")" * 100,
     "echo " + "'a' " * 40_000,
+    # Programs named by options and variables of allowed ones.
+    "npm run test --script-shell=/tmp/evil",
+    "npm run test --script-shell evil",
+    "npm run test --script-sh=evil",
+    "npm run test --node-options=--require=/tmp/x",
+    "npm run test --prefix /tmp/evil",
+    "npm run test --prefix=../evil",
+    "npm run test $x",
+    "make SHELL=/tmp/evil all",
+    "make CC=evil a.o",
+    "make MAKEFLAGS=--eval=x all",
+    "make 'x!=evil' all",
+    "make CFLAGS='; evil' all",
+    "make 'CFLAGS=$(shell evil)' all",
+    "make -f /tmp/evil",
+    "make -f/tmp/evil",
+    "make --file=/tmp/evil",
+    "make -C .. all",
+    "make all DESTDIR=/usr",
+    "git diff --no-index /etc/passwd README.md",
+    "git diff --no-index -m /etc/passwd README.md",
+    "git diff -O/etc/passwd",
+    "git log -- ../other",
+    "git log -- ~/x",
+    "git log --show-signature --output=/etc/x",
 )
 
 DENY = (

@@ -1,8 +1,16 @@
 """git: options and settings through which it runs other commands or writes files."""
 
+import re
+
 from toolwire.agent.commands.inside import Inside, hiding
 from toolwire.agent.commands.values import Access, Command, Redirect, Word, names
 
+_MAKES_FOLDERS = names("clone init worktree bundle mv fast-export checkout-index")
+_REMOTE = names("clone fetch pull push remote ls-remote archive submodule")
+_HELPER = re.compile(r"\w+::")
+"""`ext::command`: an address that names a program."""
+_SEARCHED = ("--grep", "--author", "--committer", "-S", "-G", "--format", "--pretty")
+_SAID = ("--message", "--author", "--trailer")
 HARMLESS_OPTIONS = frozenset({"--no-pager", "-P", "--literal-pathspecs", "--no-optional-locks"})
 _RUNS = (
     "--upload-pack",
@@ -11,6 +19,8 @@ _RUNS = (
     "--ext-diff",
     "--open-files-in-pager",
     "--extcmd",
+    "--config",
+    "--template",
 )
 _HIDING_SUBCOMMANDS = names("""
     config bisect filter-branch difftool mergetool daemon send-email shell submodule hook
@@ -36,15 +46,46 @@ def look(command: Command) -> Inside:
     if subcommand in _HIDING_SUBCOMMANDS:
         return hiding(command, f"git {subcommand} can run other commands", at + 1)
     redirects: list[Redirect] = []
+    named: list[Redirect] = []
+    access = Access.WRITE if subcommand in _MAKES_FOLDERS else Access.READ
     for position, word in enumerate(words[at + 1 :], at + 1):
         if word.static and _runs(word.text, subcommand):
             return hiding(command, f"git {subcommand} is told to run something", position)
         if word.static and _writes(word.text, subcommand):
             redirects.append(Redirect(Access.WRITE, _target(words, position), command.source))
-    return Inside(command=command, redirects=tuple(redirects))
+        if not _is_words(words, position, subcommand):
+            named += [Redirect(access, place, command.source) for place in _places(word)]
+    return Inside(command=command, redirects=tuple(redirects), named=tuple(named))
+
+
+def _is_words(words: tuple[Word, ...], position: int, subcommand: str) -> bool:
+    """Whether a word is what an option searches for or says, and no path."""
+    before, text = words[position - 1].text, words[position].text
+    options = _SEARCHED if subcommand in ("log", "show", "diff", "shortlog", "rev-list") else ()
+    if subcommand in ("commit", "tag", "merge", "stash", "notes"):
+        options = _SAID
+        if re.match(r"-[a-z]*m\Z", before):
+            return True
+    return before in options or text.startswith(tuple(f"{each}=" for each in options))
+
+
+def _places(word: Word) -> list[Word]:
+    """A word, or the value of an option, that is a path of its own kind: revisions are not."""
+    if not word.static:
+        return []
+    _, equals, value = word.text.partition("=")
+    if not word.text.startswith("-"):
+        value = word.text
+    elif not equals:
+        value = word.text[2:]
+    if word.tilde:
+        return [word]
+    return [Word(value)] if value.startswith(("/", "../")) or value == ".." else []
 
 
 def _runs(text: str, subcommand: str) -> bool:
+    if subcommand in _REMOTE and _HELPER.match(text):
+        return True
     name = text.partition("=")[0]
     if name.startswith("--"):
         return len(name) > 3 and any(option.startswith(name) for option in _RUNS)

@@ -31,7 +31,6 @@ _CODE_OPTIONS = {
     "groovy": ("-e",),
     "ghc": ("-e",),
     "tclsh": ("-",),
-    "sqlite3": ("-cmd",),
     "guile": ("-c", "-"),
     "racket": ("-e",),
     "sbcl": ("--eval",),

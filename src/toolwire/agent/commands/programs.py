@@ -14,25 +14,56 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
     runs: tuple[str, ...] = ()
     """Options that make it run a command or code."""
+    runs_by: str = ""
+    """Pattern of other words that make it run something."""
     writes: tuple[str, ...] = ()
     """Options whose value is a file to write."""
+    reads: tuple[str, ...] = ()
+    """Options whose value is a file to read, where its operands are none."""
     operands: Access | None = None
     """Its operands are files, which it reads or writes."""
+    known_only: bool = False
+    """Operands known only when it runs are no files it would not look at anyway."""
+    hands_on: bool = False
+    """What follows `--` belongs to the program that it starts."""
     skip: int = 0
     """Operands before the files: the pattern of `grep`."""
     skip_unless: tuple[str, ...] = ()
     """Options that take the place of the skipped operands."""
 
 
-_EDITOR = Program(
-    runs=("-c", "-S", "-s", "-u", "--cmd", "+", "-e", "-E", "--eval", "-l", "--load", "-f")
-)
 _PATTERN_FIRST = Program(
     operands=Access.READ,
     skip=1,
     skip_unless=("-e", "-f", "--regexp", "--file"),
     runs=("--pre", "--hostname-bin"),
 )
+_FILTERS = ("-f", "--from-file")
+_PACKAGES = Program(
+    runs=(
+        "--script-shell",
+        "--shell",
+        "--node-options",
+        "--userconfig",
+        "--globalconfig",
+        "--editor",
+        "--viewer",
+        "--git",
+        "--call",
+        "-c",
+    ),
+    reads=("--prefix", "--cwd", "--dir", "-C"),
+    hands_on=True,
+)
+_MAKE_RUNS = (
+    # Programs of the built-in rules; `x!=command`; values that leave the word they are put into.
+    r"(?:SHELL|\.SHELLFLAGS|MAKE\w*|GNUMAKEFLAGS|CC|CXX|CPP|AR|AS|LD|FC|PC|M2C|CO|GET|LEX|YACC|LINT"
+    r"|RM|INSTALL\w*|TEXI2DVI|TEX|WEAVE|CWEAVE|TANGLE|CTANGLE)\s*[:+?]*="
+    r"|[^=]*!=|[^=]*=.*[^\w./:,+@%= -]"
+)
+_SQL_RUNS = r"\s*\.|.*\n\s*\.|.*(?:attach|vacuum.*into|load_extension|(?:read|write)file|edit\s*\()"
+_SENT = re.compile(r"(?:^(?:-[dF])?|=)[@<]([^;]+)|@([/~.][^;]*)|file:(?://[^/]*)?(/.*)")
+"""Files whose contents go out: `-d @file`, `-F x=@file`, `name@/file`, `file:///file`."""
 PROGRAMS = {
     "tar": Program(
         runs=(
@@ -45,9 +76,12 @@ PROGRAMS = {
             "--new-volume-script",
             "--rsh-command",
             "--rmt-command",
+            "-P",
+            "--absolute-names",
         ),
         operands=Access.WRITE,
     ),
+    **dict.fromkeys(("npm", "npx", "yarn", "pnpm"), _PACKAGES),
     "rsync": Program(runs=("-e", "--rsh", "--rsync-path"), operands=Access.WRITE),
     "scp": Program(runs=("-S", "-o", "-F"), operands=Access.WRITE),
     "sftp": Program(runs=("-S", "-o", "-F", "-b", "-D")),
@@ -57,7 +91,25 @@ PROGRAMS = {
     "fdfind": Program(runs=("-x", "-X", "--exec", "--exec-batch")),
     "man": Program(runs=("-P", "--pager", "-H", "--html")),
     "zip": Program(runs=("-TT", "--unzip-command"), operands=Access.WRITE),
-    "make": Program(runs=("--eval", "-E")),
+    **dict.fromkeys(
+        ("make", "gmake"),
+        Program(runs=("--eval", "-E"), runs_by=_MAKE_RUNS, operands=Access.READ),
+    ),
+    "go": Program(
+        runs=("-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool"),
+        operands=Access.READ,
+    ),
+    "cargo": Program(runs=("--config",), operands=Access.READ, hands_on=True),
+    "sqlite3": Program(
+        runs=("-cmd", "--cmd", "-init", "--init"), runs_by=_SQL_RUNS, operands=Access.WRITE
+    ),
+    "date": Program(runs_by="-s|--se", operands=Access.READ, known_only=True),
+    "shuf": Program(writes=("-o", "--output"), operands=Access.READ),
+    "iconv": Program(writes=("-o", "--output"), operands=Access.READ),
+    "openssl": Program(
+        runs=("-engine", "-provider"), writes=("-out", "-keyout"), operands=Access.READ
+    ),
+    **dict.fromkeys(("jq", "yq"), Program(operands=Access.READ, skip=1, skip_unless=_FILTERS)),
     "curl": Program(
         runs=("-K", "--config"),
         writes=(
@@ -74,6 +126,7 @@ PROGRAMS = {
             "-O",
             "--remote-name",
         ),
+        reads=("-T", "--upload-file", "-E", "--cert", "--key", "--netrc-file", "-b", "--cookie"),
     ),
     "wget": Program(
         runs=("-e", "--execute", "--use-askpass", "--config"),
@@ -87,25 +140,28 @@ PROGRAMS = {
             "-P",
             "--directory-prefix",
         ),
+        reads=("--post-file", "--body-file", "-i", "--input-file", "--load-cookies"),
     ),
     "script": Program(runs=("-c", "--command"), operands=Access.WRITE),
     "su": Program(runs=("-c", "--command", "--session-command")),
     "runuser": Program(runs=("-c", "--command")),
     "ld": Program(),
-    **dict.fromkeys(
-        ("vi", "vim", "nvim", "view", "ex", "ed", "emacs", "emacsclient", "nano", "gvim"), _EDITOR
-    ),
     **dict.fromkeys(("grep", "egrep", "fgrep", "rg", "ag", "ack"), _PATTERN_FIRST),
     **dict.fromkeys(
         names("""
     cat head tail less more wc uniq cut nl tac rev od xxd hexdump strings file stat du ls tree
-        diff cmp comm md5sum sha1sum sha256sum sha512sum base64 readlink realpath bat"""),
+        diff cmp comm md5sum sha1sum sha256sum sha512sum base64 readlink realpath bat paste join
+        column fold fmt expand unexpand pr tsort cksum b2sum base32 zcat bzcat xzcat zless bc"""),
         Program(operands=Access.READ),
+    ),
+    **dict.fromkeys(
+        names("pytest ruff mypy pyright black eslint prettier tsc jest vitest mocha"),
+        Program(operands=Access.READ, known_only=True),
     ),
     **dict.fromkeys(
         names("""
     rm rmdir mv cp ln mkdir touch tee truncate dd install shred unlink patch gzip gunzip
-        bzip2 xz zstd unzip mkfifo mknod"""),
+        bzip2 xz zstd unzip mkfifo mknod csplit"""),
         Program(operands=Access.WRITE),
     ),
     **dict.fromkeys(
@@ -114,6 +170,13 @@ PROGRAMS = {
     ),
 }
 _ALWAYS_HIDDEN = {
+    **dict.fromkeys(
+        names("""
+    vi vim nvim view gvim vimdiff ex ed emacs emacsclient nano joe m4 dc psql mysql mariadb mongosh
+        gnuplot octave irb ghci ftp lftp"""),
+        "it runs whatever comes on its input",
+    ),
+    "fzf": "it runs other commands",
     "ssh": "it runs on another machine",
     "mosh": "it runs on another machine",
     "telnet": "it talks to another machine",
@@ -163,16 +226,33 @@ def look(command: Command) -> Inside | None:
     program = PROGRAMS.get(name)
     if program is None:
         return None
+    if name == "sqlite3" and sum(not word.text.startswith("-") for word in command.words) < 3:
+        return hiding(command, "it runs whatever comes on its input")
     for at, word in enumerate(command.words[1:], 1):
-        if word.static and is_option(word.text, program.runs):
+        if program.hands_on and word.plain and word.text == "--":
+            break
+        if word.static and _told_to_run(word.text, program):
             return hiding(command, f"{name} is told to run something", at)
-        if name == "tar" and at == 1 and re.match(r"[A-Za-z]*[IF]", word.text):
+        if name == "tar" and at == 1 and re.match(r"[A-Za-z]*[IFP]", word.text):
             return hiding(command, "tar is told to run something", at)
         if not word.plain and program.runs and not word.glob and not word.tilde:
             return hiding(command, f"{name} is given what is known only when it runs", at)
     return Inside(
-        command=command, redirects=_written(command, program), named=_operands(command, program)
+        command=command,
+        redirects=_of_options(command, program.writes, Access.WRITE),
+        named=(
+            *_operands(command, program),
+            *_of_options(command, program.reads, Access.READ),
+            *(_sent(command) if name in ("curl", "wget") else ()),
+        ),
     )
+
+
+def _told_to_run(text: str, program: Program) -> bool:
+    if is_option(text, program.runs):
+        return True
+    by = program.runs_by
+    return bool(by) and re.match(by, text, re.DOTALL | re.IGNORECASE) is not None
 
 
 def is_option(text: str, options: tuple[str, ...]) -> bool:
@@ -190,11 +270,23 @@ def is_option(text: str, options: tuple[str, ...]) -> bool:
     )
 
 
-def _written(command: Command, program: Program) -> tuple[Redirect, ...]:
+def _sent(command: Command) -> tuple[Redirect, ...]:
+    """Files that a program for the web is told to send, or to read as an address."""
+    found = (_SENT.search(word.text) for word in command.words[1:])
+    paths = (next(path for path in each.groups() if path) for each in found if each)
+    return tuple(
+        Redirect(Access.READ, Word(path, tilde=path.startswith("~")), command.source)
+        for path in paths
+        if path != "-"
+    )
+
+
+def _of_options(command: Command, options: tuple[str, ...], access: Access) -> tuple[Redirect, ...]:
+    """The files that some options name."""
     found: list[Redirect] = []
     words = command.words
     for at, word in enumerate(words[1:], 1):
-        if not is_option(word.text, program.writes):
+        if not is_option(word.text, options):
             continue
         _, equals, value = word.text.partition("=")
         if word.text.startswith("--") and equals:
@@ -204,7 +296,7 @@ def _written(command: Command, program: Program) -> tuple[Redirect, ...]:
             target = Word(word.text, static=False)
         else:
             target = words[at + 1] if at + 1 < len(words) else Word("", static=False)
-        found.append(Redirect(Access.WRITE, target, command.source))
+        found.append(Redirect(access, target, command.source))
     return tuple(found)
 
 
@@ -230,7 +322,9 @@ def _operands(command: Command, program: Program) -> tuple[Redirect, ...]:
     return tuple(
         Redirect(access, target, command.source)
         for target in targets
-        if target.text != "-" and not target.pipe
+        if target.text != "-"
+        and not target.pipe
+        and (not program.known_only or (target.static and not target.glob))
     )
 
 
