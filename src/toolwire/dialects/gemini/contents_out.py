@@ -4,9 +4,9 @@ from typing import Any, cast
 
 from toolwire.dialects.gemini.parts_out import SIGNATURE, PartWriter
 from toolwire.dialects.gemini.request_in import USUAL_ROLE, role_of
-from toolwire.dialects.gemini.spelling import Spelled
-from toolwire.dialects.keeping import Losses
-from toolwire.messages import Message, Text, ToolCall, ToolResult
+from toolwire.dialects.gemini.spelling import NAME, Spelled
+from toolwire.dialects.keeping import Losses, own_seal
+from toolwire.messages import Message, Text, Thinking, ToolCall, ToolResult
 from toolwire.request import JsonObject, ModelRequest
 
 
@@ -114,6 +114,12 @@ class ContentsWriter:
         signed = False
         for place, part in enumerate(message.parts):
             written = self._writer.write(part, f"{path}.parts[{place}]")
+            if isinstance(part, Thinking) and not own_seal(part.seal, NAME):
+                # A foreign seal is told of where it is dropped.
+                if part.text and part.seal is None:
+                    why = "Gemini takes back only what it signed"
+                    self._losses.add(f"{path}.parts[{place}]", "thinking", why)
+                continue
             if isinstance(part, ToolCall):
                 if self._sentinel and not signed and SIGNATURE not in written[0]:
                     written[0][SIGNATURE] = self._sentinel
