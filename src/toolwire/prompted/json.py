@@ -39,11 +39,14 @@ def wrap(
     *,
     examples: Sequence[Example] = (),
     result_limit: int | None = None,
+    told: str | None = None,
 ) -> Model:
-    """The model with tools; `result_limit` is the most characters of a result it is shown."""
+    """The model with tools; `result_limit` is the most characters of a result it is shown, `told`
+    the words for the system prompt, if they are not to be made from the tools.
+    """
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        prepared = prepare(request, examples=examples, result_limit=result_limit)
+        prepared = prepare(request, examples=examples, result_limit=result_limit, told=told)
         if prepared is None:
             async with reading(model(request)) as events:
                 async for event in events:
@@ -68,6 +71,7 @@ def prepare(
     *,
     examples: Sequence[Example] = (),
     result_limit: int | None = None,
+    told: str | None = None,
 ) -> Prepared | None:
     """The request to send; None when there are no tools in it, so that it goes as it is."""
     past = any(message.calls or message.results for message in request.messages)
@@ -81,7 +85,8 @@ def prepare(
     several = request.parallel_calls is True
     wanted = response_schema(tools, names, reply=None if must_call else reply, several=several)
     rendering = Rendering(names, result_limit)
-    told = prompt(tools, names, reply=not must_call, several=several, examples=examples)
+    if told is None:
+        told = prompt(tools, names, reply=not must_call, several=several, examples=examples)
     sent = msgspec.structs.replace(
         request,
         messages=rendering.messages(request.messages),

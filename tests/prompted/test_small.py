@@ -1,0 +1,254 @@
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from itertools import count
+from typing import Any
+
+import pytest
+
+from toolwire.events import (
+    Finished,
+    ModelEvent,
+    Notice,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+from toolwire.messages import Message, Part, Text, ToolCall, ToolResult
+from toolwire.prompted import small
+from toolwire.prompted.small_tools import TOOLS, Ground, to_real, to_shown
+from toolwire.request import ModelRequest, ToolSpec
+from toolwire.tools.registry import builtins
+
+GROUND = Ground(root="/home/me/app", files=("main.py", "src/a.py"), folders=("src",))
+BUILT_IN = builtins({}).specs()
+
+
+class Model:
+    """Says the given texts in turn and remembers what it was asked."""
+
+    def __init__(self, *texts: str) -> None:
+        self._texts = iter(texts)
+        self.asked: list[ModelRequest] = []
+
+    async def __call__(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        self.asked.append(request)
+        text = next(self._texts)
+        for at in range(0, len(text), 7):
+            yield TextDelta(text[at : at + 7])
+        yield Finished(reason=StopReason.END)
+
+
+def user(*parts: Part | str) -> Message:
+    made = tuple(Text(part) if isinstance(part, str) else part for part in parts)
+    return Message(role="user", parts=made)
+
+
+def called(name: str, arguments: dict[str, Any], id: str = "c1") -> Message:
+    call = ToolCall(id=id, name=name, arguments=json.dumps(arguments))
+    return Message(role="assistant", parts=(call,))
+
+
+def result(text: str, id: str = "c1") -> Message:
+    return user(ToolResult(call_id=id, parts=(Text(text),)))
+
+
+def request(*messages: Message, tools: Sequence[ToolSpec] | None = None) -> ModelRequest:
+    offered = tuple(BUILT_IN if tools is None else tools)
+    return ModelRequest(
+        model="m", messages=messages, system=(Text("A long prompt"),), tools=offered
+    )
+
+
+def ask(model: Model, asked: ModelRequest, ground: Ground = GROUND) -> list[ModelEvent]:
+    ids = count(1)
+
+    async def go() -> list[ModelEvent]:
+        wrapped = small.wrap(model, lambda: f"id{next(ids)}", lambda: ground)
+        return [event async for event in wrapped(asked)]
+
+    return asyncio.run(go())
+
+
+def branches(sent: ModelRequest) -> dict[str, Any]:
+    """The arguments' schema of each call that the response schema allows."""
+    assert sent.output is not None
+    assert sent.output.schema is not None
+    schema = sent.output.schema
+    found: dict[str, Any] = {}
+    for branch in schema.get("anyOf", [schema]):
+        members = branch["properties"]
+        name = members["tool"]["const"] if "tool" in members else "reply"
+        found[name] = members.get("arguments", {}).get("properties")
+    return found
+
+
+def test_a_short_call_becomes_a_real_one():
+    model = Model('{"tool": "read_file", "arguments": {"path": "src/a.py"}}')
+    events = ask(model, request(user("show a")))
+    assert events == [
+        ToolCallStarted("id1", "read_file", made_id=True),
+        ToolCallDelta("id1", '{"absolute_path":"/home/me/app/src/a.py"}'),
+        ToolCallEnded("id1"),
+        Finished(reason=StopReason.TOOL_CALLS),
+    ]
+
+
+def test_a_cut_call_stays_what_the_model_wrote():
+    model = Model('{"tool": "write_file", "arguments": {"path": "b.py", "con')
+    events = ask(model, request(user("write b")))
+    assert ToolCallDelta("id1", '{"path": "b.py", "con') in events
+    assert ToolCallEnded("id1", complete=False) in events
+
+
+def test_only_a_few_tools_are_offered_and_foreign_ones_stay():
+    own = ToolSpec(name="deploy", description="Ship it.", parameters={})
+    model = Model('{"reply": "hi"}')
+    ask(model, request(user("hello"), tools=(*BUILT_IN, own)))
+    assert set(branches(model.asked[0])) == {*TOOLS, "deploy", "reply"}
+
+
+def test_paths_that_exist_are_the_only_choices_for_reading_and_changing():
+    model = Model('{"reply": "hi"}')
+    ask(model, request(user("hello")))
+    offered = branches(model.asked[0])
+    assert offered["read_file"]["path"]["enum"] == ["main.py", "src/a.py"]
+    assert offered["replace"]["path"]["enum"] == ["main.py", "src/a.py"]
+    assert offered["list_directory"]["path"]["enum"] == [".", "src"]
+    assert offered["write_file"]["path"] == {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    "ground",
+    [
+        Ground(root="/r", files=("a",), more=True),
+        Ground(root="/r", files=tuple(f"f{n}" for n in range(201))),
+        Ground(root="/r"),
+    ],
+)
+def test_in_a_large_or_empty_project_any_path_may_be_written(ground: Ground):
+    model = Model('{"reply": "hi"}')
+    ask(model, request(user("hello")), ground)
+    assert branches(model.asked[0])["read_file"]["path"] == {"type": "string"}
+
+
+def test_the_beginning_is_the_same_in_every_project_and_at_every_step():
+    model = Model(*['{"reply": "hi"}'] * 3)
+    ask(model, request(user("hello")))
+    ask(model, request(user("other")), Ground(root="/elsewhere", files=("x.c",)))
+    steps = [called("glob", {"pattern": "*"}, f"c{n}") for n in range(9)]
+    answers = [result("nothing", f"c{n}") for n in range(9)]
+    talk = [message for pair in zip(steps, answers, strict=True) for message in pair]
+    ask(model, request(user("go"), *talk))
+    systems = {sent.system for sent in model.asked}
+    assert len(systems) == 1
+    assert "/home/me" not in systems.pop()[0].text
+
+
+def test_what_was_sent_before_is_sent_again_byte_for_byte():
+    model = Model('{"reply": "1"}', '{"reply": "2"}')
+    grounds = iter((GROUND, Ground(root="/home/me/app", files=("main.py", "src/a.py", "new.py"))))
+    wrapped = small.wrap(model, lambda: "id", lambda: next(grounds))
+
+    async def go(asked: ModelRequest) -> None:
+        async for _ in wrapped(asked):
+            pass
+
+    first = request(user("make new.py"))
+    step = called("write_file", {"file_path": "/home/me/app/new.py", "content": ""})
+    asyncio.run(go(first))
+    asyncio.run(go(request(*first.messages, step, result("Successfully wrote"))))
+    before, after = model.asked
+    assert after.messages[: len(before.messages)] == before.messages
+    assert branches(after)["read_file"]["path"]["enum"][-1] == "new.py"
+
+
+def test_the_first_request_names_the_files_and_a_result_names_the_request():
+    model = Model('{"reply": "hi"}')
+    step = called("read_file", {"absolute_path": "/home/me/app/main.py"})
+    ask(model, request(user("what is main?"), step, result("see /home/me/app/src/a.py")))
+    first, call, answer = model.asked[0].messages
+    assert first.text == "Files: main.py, src/a.py\n\nRequest: what is main?"
+    assert call.text == '{"tool": "read_file", "arguments": {"path":"main.py"}}'
+    assert answer.text == ("Result of read_file:\nsee src/a.py\n\n(The request was: what is main?)")
+
+
+def test_a_long_result_is_cut_and_the_cut_is_said_to_both():
+    model = Model('{"reply": "hi"}')
+    step = called("read_file", {"absolute_path": "/home/me/app/main.py"})
+    events = ask(model, request(user("read"), step, result("a" * 1000 + "b" * 1000)))
+    heard = model.asked[0].messages[-1].text
+    assert "[… 400 characters left out here …]" in heard
+    assert len(heard) < 1800
+    assert events[0] == Notice(
+        "result_cut", "400 characters of the result of read_file were left out for this small model"
+    )
+
+
+def test_a_call_made_twice_leaves_only_the_reply():
+    same = {"pattern": "TODO"}
+    talk = (
+        called("search_file_content", same, "c1"),
+        result("none", "c1"),
+        called("search_file_content", same, "c2"),
+        result("none", "c2"),
+    )
+    model = Model('{"reply": "none"}', '{"reply": "none"}')
+    ask(model, request(user("find TODO"), *talk))
+    assert set(branches(model.asked[0])) == {"reply"}
+    ask(model, request(user("find TODO"), *talk, user("and now?")))
+    assert "glob" in branches(model.asked[1])
+
+
+def test_a_conversation_without_tools_goes_as_it_is():
+    model = Model("plain words")
+    asked = request(user("sum up"), tools=())
+    assert ask(model, asked)[-1] == Finished(reason=StopReason.END)
+    assert model.asked == [asked]
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_every_short_tool_is_the_real_one_in_other_words(name: str):
+    spec = next(spec for spec in BUILT_IN if spec.name == name)
+    short = {argument.shown: "src/a.py" for argument in TOOLS[name].arguments}
+    made = to_real(name, short, "/r")
+    assert set(spec.parameters["required"]) <= set(made) <= set(spec.parameters["properties"])
+    assert to_shown(name, made, "/r") == short
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (".", "/r"),
+        ("./", "/r"),
+        ("a.py", "/r/a.py"),
+        ("./a.py", "/r/a.py"),
+        ("src/", "/r/src"),
+        ("/r/a.py", "/r/a.py"),
+        ("/etc/passwd", "/etc/passwd"),
+    ],
+)
+def test_paths_are_meant_from_the_root(written: str, meant: str):
+    assert to_real("list_directory", {"path": written}, "/r") == {"path": meant}
+
+
+def test_every_example_is_a_call_the_schema_allows():
+    told = small.fit(request(user("x")), GROUND, listed=GROUND).told
+    lines = [line for line in told.partition("Examples:")[2].splitlines() if line[:1] == "{"]
+    assert len(lines) > 12
+    for line in lines:
+        value = json.loads(line)
+        if "reply" not in value:
+            shown = TOOLS[value["tool"]]
+            assert set(value["arguments"]) == {argument.shown for argument in shown.arguments}
+    assert re.search(r"\{\w+\}", told) is None
+
+
+def test_examples_of_tools_that_are_not_offered_are_left_out():
+    some = tuple(spec for spec in BUILT_IN if spec.name in ("glob", "read_file"))
+    told = small.fit(request(user("x"), tools=some), GROUND, listed=GROUND).told
+    assert "run_shell_command" not in told
+    assert '{"tool": "glob"' in told
