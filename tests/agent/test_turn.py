@@ -28,7 +28,7 @@ from toolwire.agent.events import (
 from toolwire.agent.limits import Limits
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
-from toolwire.errors import ErrorKind, IncompleteStream, ProviderError
+from toolwire.errors import ErrorKind, IncompleteStream, ProviderError, SessionError
 from toolwire.events import (
     Finished,
     ModelEvent,
@@ -387,3 +387,32 @@ def test_a_notice_is_told_once_a_turn_and_a_retry_each_time(tmp_path: Path):
     asyncio.run(stage.run())
     assert stage.of(Noticed) == [Noticed(kind="loss", message="no images")]
     assert len(stage.of(Retrying)) == 2
+
+
+def test_a_call_whose_start_can_not_be_kept_does_not_run(tmp_path: Path):
+    ran: list[str] = []
+
+    async def note(arguments: JsonObject, context: ToolContext) -> ToolOutput:
+        ran.append("it")
+        return ToolOutput(text="ok")
+
+    model = Scripted(calls(("a", "work", {"x": "1"})))
+    stage = Stage(tmp_path, model, a_tool("work", note, Effect.WRITE))
+
+    async def full(event: AgentEvent) -> None:
+        if isinstance(event, ToolStarted):
+            raise SessionError("the disk is full")
+        stage.events.append(event)
+
+    stage.keep = full  # the turn's events go on
+    stage.scheduler = Scheduler(
+        Registry([a_tool("work", note, Effect.WRITE)]),
+        context=ToolContext(
+            workspace=Workspace(roots=(tmp_path,), temp=tmp_path / "temp", home=tmp_path)
+        ),
+        policy=lambda call, effect, places: Allow(),
+        emit=full,
+    )
+    asyncio.run(stage.run())
+    assert not ran
+    assert (stage.ended.reason, stage.ended.detail) == (TurnEnd.FAILED, "the disk is full")

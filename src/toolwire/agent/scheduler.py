@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -76,6 +76,8 @@ class Scheduler:
                 await self._emit(ToolRequested(call=work.call))
             async with asyncio.TaskGroup() as group:
                 self._running = group.create_task(self._all(works))
+        except BaseExceptionGroup as failures:
+            raise _first_of(failures) from failures
         finally:
             self._running = None
             await self._answer_open(works)
@@ -250,6 +252,14 @@ class Scheduler:
             outcome = Outcome.INTERRUPTED if lost else Outcome.CANCELLED
             help = "\nIt had started; check what it did before you go on." if lost else ""
             await self._fail(work, f"{CANCELLED}{help}", "cancelled", outcome)
+
+
+def _first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """What went wrong outside of any tool: an event that could not be kept."""
+    first: BaseException = failures
+    while isinstance(first, BaseExceptionGroup):
+        first = cast(BaseExceptionGroup[BaseException], first).exceptions[0]
+    return first
 
 
 async def _checked(tool: Tool, arguments: JsonObject, context: ToolContext) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from toolwire.client.cost import cost
 from toolwire.client.credentials import credential_for, open_store, silent
 from toolwire.client.fallback import falling_back
 from toolwire.client.insist import insisting
@@ -14,6 +15,7 @@ from toolwire.client.learned import Learned
 from toolwire.client.model import connect
 from toolwire.client.transport import Transport
 from toolwire.config import Settings
+from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.model import Model
 from toolwire.places import places
@@ -37,6 +39,10 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     """Where its credential comes from, in words."""
     info: ModelInfo | None = None
+
+    def price(self, usage: Usage) -> float | None:
+        """US dollars of one answer; None where no price is known."""
+        return cost(usage, self.info.prices if self.info is not None else None)
 
 
 async def open_model(

@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 
 from toolwire.agent.cache_marks import marking
+from toolwire.agent.compressing import CompressionRules
 from toolwire.agent.events import AgentEvent, AnswersGiven, Emit, ToolFinished
 from toolwire.agent.memory import MemorySettings, load_memory, with_memory
 from toolwire.agent.prefix import PrefixMeter
@@ -185,3 +186,9 @@ def system_text(
     for words in memory.notices:
         notice(words)
     return with_memory(prompt.text, memory.text)
+
+
+def compression_rules(settings: Settings) -> CompressionRules:
+    """When a long conversation is made shorter, as the settings say."""
+    said = settings.compression
+    return CompressionRules(enabled=said.enabled, threshold=said.threshold, keep=said.keep)

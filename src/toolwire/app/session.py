@@ -8,11 +8,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date
 from pathlib import Path
 
+import msgspec
+
 from toolwire import __version__
+from toolwire.agent.compressing import Compressor
 from toolwire.agent.confirmations import Approver, Editor
 from toolwire.agent.events import (
     AgentEvent,
     Emit,
+    HistoryReplaced,
     MessageAdded,
     Noticed,
     SessionOpened,
@@ -26,16 +30,21 @@ from toolwire.agent.surroundings import surroundings
 from toolwire.agent.turn import Turn
 from toolwire.app.choosing import choose_model
 from toolwire.app.models import Opened, with_fallback
-from toolwire.app.opening import explaining, open_journal, open_models, settle, system_text
+from toolwire.app.opening import (
+    compression_rules,
+    explaining,
+    open_journal,
+    open_models,
+    settle,
+    system_text,
+)
 from toolwire.app.telling import Telling
 from toolwire.app.wanted import Wanted
 from toolwire.app.workshop import AskPerson, Workshop, open_workshop
-from toolwire.client.cost import cost
 from toolwire.client.secret import known_secrets
 from toolwire.client.transport import HttpTransport, Transport
 from toolwire.config import Settings
 from toolwire.errors import SessionError
-from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.messages import Message, Text
 from toolwire.model import Model
@@ -57,6 +66,7 @@ class AgentSession:
         workshop: Workshop,
         telling: Telling,
         limits: Limits,
+        shorten: Compressor,
         approver: Approver | None = None,
         editor: Editor | None = None,
     ) -> None:
@@ -67,6 +77,7 @@ class AgentSession:
         self._model = model
         self._telling = telling
         self._limits = limits
+        self._shorten = shorten
         self._scheduler = workshop.scheduler(approver, editor, telling)
         self._inbox: list[Message] = []
         self._ended: TurnEnded | None = None
@@ -78,11 +89,17 @@ class AgentSession:
         asking = Asking(
             self._model,
             emit=self._hear,
-            price=self._price,
+            price=self.opened.price,
             clock=time.monotonic,
             sleep=asyncio.sleep,
         )
-        turn = Turn(self.request, asking=asking, scheduler=self._scheduler, emit=self._hear)
+        turn = Turn(
+            self.request,
+            asking=asking,
+            scheduler=self._scheduler,
+            emit=self._hear,
+            shorten=self._shorten,
+        )
         try:
             await turn.run(self._limits, self._take, time.monotonic)
         except SessionError as error:
@@ -99,6 +116,14 @@ class AgentSession:
         """Words for a turn that is under way: it hears them at its next step."""
         self._inbox.append(message)
 
+    async def compress(self) -> HistoryReplaced | None:
+        """Make the conversation shorter now; None if it can not be."""
+        replaced = await self._shorten(self.request, force=True)
+        if replaced is not None:
+            self.request = msgspec.structs.replace(self.request, messages=replaced.messages)
+            await self._telling(replaced)
+        return replaced
+
     async def note(self, kind: str, message: str) -> None:
         """Tell whoever listens something about the session."""
         await self._telling(Noticed(kind=kind, message=message))
@@ -111,10 +136,6 @@ class AgentSession:
         if isinstance(event, TurnEnded):
             self._ended = event
         await self._telling(event)
-
-    def _price(self, usage: Usage) -> float | None:
-        info = self.opened.info
-        return cost(usage, info.prices if info is not None else None)
 
 
 @asynccontextmanager
@@ -191,11 +212,21 @@ async def open_session(
             tools=workshop.registry.specs(),
             reasoning=None if settings.reasoning == Reasoning() else settings.reasoning,
         )
+        model = with_fallback(models)
+        shorten = Compressor(
+            model,
+            window=opened.info.context if opened.info is not None else 0,
+            temp=workshop.context.workspace.temp,
+            emit=telling,
+            rules=compression_rules(settings),
+            price=opened.price,
+        )
         yield AgentSession(
             id,
             request,
             opened=opened,
-            model=explaining(with_fallback(models)),
+            model=explaining(shorten.watching(model)),
+            shorten=shorten,
             workshop=workshop,
             telling=telling,
             limits=wanted.limits or _limits(settings),
