@@ -60,8 +60,8 @@ def wrap(
                 for notice in notices:
                     yield notice
                 notices = ()
-                for told in answer.read(event):
-                    yield told
+                for read in answer.read(event):
+                    yield read
 
     return ask
 
