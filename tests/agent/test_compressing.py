@@ -20,12 +20,17 @@ from toolwire.agent.compressing import QUESTION, CompressionRules, Compressor
 from toolwire.agent.events import AgentEvent, HistoryReplaced, Noticed, UsageCounted
 from toolwire.agent.floor import weight
 from toolwire.agent.old_outputs import with_old_outputs_cut
+from toolwire.agent.ruling import Ruling
+from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.tokens import Tally, of_message
+from toolwire.agent.turn import run_turn
 from toolwire.errors import ConnectionFailed, ErrorKind, ProviderError
 from toolwire.events import Finished, StopReason, TextDelta, Usage
-from toolwire.messages import Media, MediaKind, Message, Text
+from toolwire.messages import Media, MediaKind, Message, Text, ToolCall
 from toolwire.model import Model
 from toolwire.request import ModelRequest, ToolChoice, ToolSpec
+from toolwire.tools.registry import Registry
+from toolwire.tools.spec import Effect, ToolContext, Workspace
 
 SNAPSHOT = "<state_snapshot>\n<overall_goal>mend it</overall_goal>\n</state_snapshot>"
 TOOLS = (ToolSpec(name="read_file", description="reads"),)
@@ -387,3 +392,27 @@ def test_whatever_comes_back_is_whole_and_smaller(
     assert last in kept or of_message(last) > 0.7 * 0.8 * window // 2
     if size >= 0.92 * window and 0.7 * 0.8 * window > 400:
         assert weight(kept) < 0.7 * window
+
+
+def test_a_turn_whose_request_is_refused_for_length_goes_on_with_a_shorter_one(tmp_path: Path):
+    refusal = ProviderError(
+        ErrorKind.CONTEXT_TOO_LONG, f"prompt is too long: {SIZE} tokens > {SIZE // 2} maximum"
+    )
+    asking = Scripted([refusal], says("done"))
+    made = compressor(spoken(SNAPSHOT), tmp_path, window=1_000_000)
+    heard = Heard()
+    context = ToolContext(workspace=Workspace(roots=(tmp_path,), temp=tmp_path, home=tmp_path))
+    scheduler = Scheduler(Registry(()), context=context, policy=_deny)
+    request = asyncio.run(
+        run_turn(TALK, model=made.watching(asking), scheduler=scheduler, emit=heard, shorten=made)
+    )
+    (replaced,) = (event for event in heard.events if isinstance(event, HistoryReplaced))
+    assert made.window == SIZE // 2
+    assert replaced.method == "summary"
+    assert asking.asked[1].messages == replaced.messages
+    assert request.messages == (*replaced.messages, model("done"))
+    assert Tally().size(asking.asked[1]) < 0.7 * made.window
+
+
+def _deny(call: ToolCall, effect: Effect, places: object) -> Ruling:
+    raise AssertionError(call, effect, places)
