@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import msgspec
 
@@ -258,7 +258,7 @@ def _first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     """What went wrong outside of any tool: an event that could not be kept."""
     first: BaseException = failures
     while isinstance(first, BaseExceptionGroup):
-        first = cast(BaseExceptionGroup[BaseException], first).exceptions[0]
+        first = first.exceptions[0]
     return first
 
 
