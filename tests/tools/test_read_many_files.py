@@ -66,3 +66,30 @@ def test_a_file_too_large_is_left_out_and_named_to_people(context: ToolContext) 
     output = call(read_many_files.TOOL, context, paths=["*.txt"])
     assert len(output.beside) == 2
     assert "big.txt" in output.display
+
+
+def test_protected_files_come_only_if_they_are_named_and_ruled_on(context: ToolContext) -> None:
+    root = put(context, a_txt="A", server_pem="P", sub__b_txt="B")
+    write(root / "sub" / ".env.local", "KEY=1")
+    (root / "link.txt").symlink_to("server.pem")
+    assert shown(context, "**/*", "**/.*") == ["a.txt", "sub/b.txt"]
+    assert shown(context, "*.pem") == []
+    output = call(read_many_files.TOOL, context, paths=["**/*"])
+    assert "- `server.pem` (protected; name the file itself to be asked for it)" in output.display
+    for name in ("server.pem", "link.txt", str(root / "server.pem")):
+        touched = read_many_files.TOOL.touches({"paths": ["*", name]}, context)
+        assert touched == (root, root / Path(name).name)
+    assert shown(context, "server.pem") == ["server.pem"]
+
+
+def test_the_policy_is_not_asked_about_files_that_would_not_be_read(context: ToolContext) -> None:
+    root = put(context, a_txt="A")
+    write(root / ".env", "KEY=1")
+    touches = read_many_files.TOOL.touches
+    assert touches({"paths": [".env", "../outside/secret.txt"]}, context) == (root,)
+    assert shown(context, ".env") == []
+    assert touches({"paths": [".env"], "useDefaultExcludes": False}, context) == (
+        root,
+        root / ".env",
+    )
+    assert touches({"paths": 1}, context) == (root,)

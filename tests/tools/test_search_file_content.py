@@ -149,3 +149,22 @@ def test_a_search_that_is_cancelled_stops(tmp_path: Path) -> None:
             await task
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_lines_of_protected_files_are_not_shown_and_told(way: str, tmp_path: Path) -> None:
+    context = context_in(tmp_path, settings={"search_with": way})
+    root = put(context, a_txt="KEY here\n", server_pem="KEY=1\n")
+    write(root / "sub" / ".env", "KEY=2\n")
+    write(root / ".env.example", "KEY=\n")
+    git(root)
+    assert call(search_file_content.TOOL, context, pattern="KEY").text == (
+        'Found 2 matches for pattern "KEY" in the workspace directory:\n---\n'
+        "File: .env.example\nL1: KEY=\n---\nFile: a.txt\nL1: KEY here\n---\n"
+        "Not shown, since they are protected: server.pem, sub/.env. "
+        "Use read_file, which asks, if you need one."
+    )
+    assert call(search_file_content.TOOL, context, pattern="KEY", path=str(root / "sub")).text == (
+        f'No matches found for pattern "KEY" in path "{root / "sub"}".\n'
+        "Not shown, since they are protected: .env. Use read_file, which asks, if you need one."
+    )

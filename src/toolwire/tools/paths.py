@@ -22,6 +22,7 @@ _LONGEST = 4096
 _STEPS = os.open in os.supports_dir_fd
 
 _GIT = ".git"
+GIT_FILES = "git's own files"
 _OWN_FOLDERS = frozenset({".toolwire", ".gemini"})
 _SECRET_NAMES = frozenset(
     {
@@ -212,38 +213,54 @@ def protected(path: str | Path, workspace: Workspace, environ: Mapping[str, str]
     """Why a file wants a ruling of its own, in a few words; empty if it does not."""
     given = Path(os.path.abspath(os.path.join(workspace.roots[0], path)))  # noqa: PTH100, PTH118
     found = real(given)
-    return _why(given, workspace, environ) or (
-        _why(found, workspace, environ) if found and found != given else ""
-    )
+    protection = Protection(workspace, environ)
+    return protection.why(given) or (protection.why(found) if found and found != given else "")
 
 
-def _why(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str:
-    # Some file systems take any case for the same name.
-    parts = [part.lower() for part in path.parts]
-    name = parts[-1] if parts else ""
-    if _GIT in parts:
-        return "git's own files"
-    own = "" if path.is_relative_to(workspace.temp) else _own(path, parts, environ)
-    if own:
-        return own
-    if name in _SECRET_NAMES or name.endswith(_SECRET_ENDS):
-        return "credentials"
-    if name.startswith(".env.") and not name.endswith(_SAMPLE_ENDS):
-        return "credentials"
-    if any(path.is_relative_to(workspace.home / place) for place in _HOME_SECRETS):
-        return "credentials"
-    if any(path.is_relative_to(workspace.home / place) for place in _HOME_STARTUP):
-        return "files that a shell or a desktop runs"
-    return ""
+class Protection:
+    """Knows protected files by their path alone; links are for others to follow."""
+
+    def __init__(self, workspace: Workspace, environ: Mapping[str, str] = {}) -> None:
+        own = places(environ)
+        home = workspace.home
+        self._temp = workspace.temp
+        self._config = _both_names(own.config, own.credentials)
+        self._records = _both_names(own.sessions, own.state)
+        self._secrets = tuple(home / place for place in _HOME_SECRETS)
+        self._startup = tuple(home / place for place in _HOME_STARTUP)
+
+    def why(self, path: Path) -> str:
+        """Why a file wants a ruling of its own; empty if it does not."""
+        # Some file systems take any case for the same name.
+        parts = [part.lower() for part in path.parts]
+        name = parts[-1] if parts else ""
+        if _GIT in parts:
+            return GIT_FILES
+        own = "" if path.is_relative_to(self._temp) else self._own(path, parts)
+        if own:
+            return own
+        if name in _SECRET_NAMES or name.endswith(_SECRET_ENDS):
+            return "credentials"
+        if name.startswith(".env.") and not name.endswith(_SAMPLE_ENDS):
+            return "credentials"
+        if _below(path, self._secrets):
+            return "credentials"
+        return "files that a shell or a desktop runs" if _below(path, self._startup) else ""
+
+    def hides(self, path: Path) -> str:
+        """Why a file may not be read without a ruling; git's own files may."""
+        why = self.why(path)
+        return "" if why == GIT_FILES else why
+
+    def _own(self, path: Path, parts: list[str]) -> str:
+        if not _OWN_FOLDERS.isdisjoint(parts) or _below(path, self._config):
+            return "configuration of the agent"
+        return "records of the agent" if _below(path, self._records) else ""
 
 
-def _own(path: Path, parts: list[str], environ: Mapping[str, str]) -> str:
-    """What of the agent's own files it is, if any."""
-    own = places(environ)
-    if not _OWN_FOLDERS.isdisjoint(parts) or _below(path, own.config, own.credentials):
-        return "configuration of the agent"
-    return "records of the agent" if _below(path, own.sessions, own.state) else ""
+def _both_names(*folders: Path) -> tuple[Path, ...]:
+    return tuple(each for one in folders for each in dict.fromkeys((one, real(one) or one)))
 
 
-def _below(path: Path, *folders: Path) -> bool:
-    return any(path.is_relative_to(each) for one in folders for each in (one, real(one) or one))
+def _below(path: Path, folders: tuple[Path, ...]) -> bool:
+    return any(path.is_relative_to(each) for each in folders)

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -15,7 +15,7 @@ from toolwire.tools.filetypes import media_kind, mime_of
 from toolwire.tools.filtering import Filtering, filtering_schema
 from toolwire.tools.globs import Globs
 from toolwire.tools.ignore import NEVER_SEARCHED, rules_for
-from toolwire.tools.paths import locate, shown
+from toolwire.tools.paths import Protection, locate, shown
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import words
 from toolwire.tools.walking import Walk, walk
@@ -94,8 +94,29 @@ _PARAMETERS: JsonObject = {
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    del arguments
-    return context.workspace.roots
+    """The roots, and each file that is named: the policy rules on protected ones."""
+    try:
+        args = msgspec.convert(arguments, ReadManyFiles)
+    except msgspec.ValidationError:
+        return context.workspace.roots
+    return (*context.workspace.roots, *map(Path, _named(args, context)))
+
+
+def _named(args: ReadManyFiles, context: ToolContext) -> set[str]:
+    """Files that are wanted by their own name, without a wildcard's help."""
+    unwanted = _unwanted(args)
+    found: set[str] = set()
+    for root in context.workspace.roots:
+        start = locate(root, context.workspace)
+        if start is not None:
+            literal, _ = _sorted_out((*args.paths, *args.include), root, start)
+            wanted = (one for one in literal if not unwanted.matches(one))
+            found |= {os.path.join(root, one) for one in wanted}  # noqa: PTH118 - text
+    return {path for path in found if locate(path, context.workspace) is not None}
+
+
+def _unwanted(args: ReadManyFiles) -> Globs:
+    return Globs((*(DEFAULT_EXCLUDES if args.default_excludes else ()), *args.exclude))
 
 
 async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
@@ -113,10 +134,12 @@ async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
 def _read(args: ReadManyFiles, context: ToolContext, stopped: Callable[[], bool]) -> ToolOutput:
     parts: list[Text | Media] = []
     skipped: list[str] = []
+    protection = Protection(context.workspace, context.environ)
+    asked_for = _named(args, context)
     for path in sorted(_found(args, context, stopped)):
         if stopped():
             break
-        content, reason = _content(path, args, context)
+        content, reason = _content(path, args, context, None if path in asked_for else protection)
         if content is None:
             skipped.append(f"- `{shown(path, context.workspace)}` ({reason})")
         else:
@@ -134,8 +157,7 @@ def _read(args: ReadManyFiles, context: ToolContext, stopped: Callable[[], bool]
 
 
 def _found(args: ReadManyFiles, context: ToolContext, stopped: Callable[[], bool]) -> set[str]:
-    excludes = (*(DEFAULT_EXCLUDES if args.default_excludes else ()), *args.exclude)
-    unwanted = Globs(excludes)
+    unwanted = _unwanted(args)
     filtering = args.file_filtering_options
     found: set[str] = set()
     for root in context.workspace.roots:
@@ -162,6 +184,12 @@ def _found(args: ReadManyFiles, context: ToolContext, stopped: Callable[[], bool
 
 
 def _wanted(patterns: tuple[str, ...], root: Path, start: Path) -> Globs:
+    literal, globs = _sorted_out(patterns, root, start)
+    return Globs(globs, literal=literal)
+
+
+def _sorted_out(patterns: Iterable[str], root: Path, start: Path) -> tuple[list[str], list[str]]:
+    """Names of what exists, and patterns; both from the root."""
     literal: list[str] = []
     globs: list[str] = []
     for pattern in patterns:
@@ -171,13 +199,17 @@ def _wanted(patterns: tuple[str, ...], root: Path, start: Path) -> Globs:
         if relative.startswith("/") or "\0" in relative:
             continue
         (literal if os.path.lexists(start / relative) else globs).append(relative)
-    return Globs(globs, literal=literal)
+    return literal, globs
 
 
-def _content(path: str, args: ReadManyFiles, context: ToolContext) -> tuple[Content | None, str]:
+def _content(
+    path: str, args: ReadManyFiles, context: ToolContext, protection: Protection | None
+) -> tuple[Content | None, str]:
     found = locate(path, context.workspace)
     if found is None:
         return None, "leads out of the workspace"
+    if protection is not None and (protection.hides(Path(path)) or protection.hides(found)):
+        return None, "protected; name the file itself to be asked for it"
     if not _asked_for(path, args.paths):
         return None, "asset file (image/pdf) was not explicitly requested by name or extension"
     try:

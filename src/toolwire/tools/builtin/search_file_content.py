@@ -10,13 +10,14 @@ import msgspec
 from toolwire.request import JsonObject
 from toolwire.tools.folders import resolved, starts, stat_error
 from toolwire.tools.ignore import rules_for
-from toolwire.tools.paths import locate, named
+from toolwire.tools.paths import Protection, locate, named
 from toolwire.tools.regexes import BadPattern, compiled
 from toolwire.tools.scanning import MOST_MATCHES, Line, Search
 from toolwire.tools.searching import search
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
+_MOST_NAMED = 20
 WAY_SETTING = "search_with"
 """`rg`, `git` or `own`; the first that works if it is not set."""
 
@@ -99,6 +100,8 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
     include = args.include or ""
     places = starts(args.path or "", context.workspace)
     lines: list[Line] = []
+    protection = Protection(context.workspace, context.environ)
+    hidden: set[str] = set()
     for shown, start in places:
         task = Search(
             pattern=args.pattern,
@@ -111,10 +114,21 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
         )
         found = await search(task, str(context.settings.get(WAY_SETTING, "")))
         prefix = f"{os.path.basename(shown)}/" if len(places) > 1 else ""  # noqa: PTH119 - text
-        lines += [Line(prefix + line.path, line.number, line.text) for line in found]
+        for path, group in groupby(found, key=lambda line: line.path):
+            if protection.hides(start / path):
+                hidden.add(prefix + path)
+            else:
+                lines += [Line(prefix + path, line.number, line.text) for line in group]
         if len(lines) >= MOST_MATCHES:
             break
-    return _output(args.pattern, _where(args.path or "", len(places), include), lines)
+    output = _output(args.pattern, _where(args.path or "", len(places), include), lines)
+    if not hidden:
+        return output
+    names = ", ".join(sorted(hidden)[:_MOST_NAMED])
+    more = f" and {len(hidden) - _MOST_NAMED} more" if len(hidden) > _MOST_NAMED else ""
+    left_out = f"Not shown, since they are protected: {names}{more}. "
+    text = f"{output.text}\n{left_out}Use read_file, which asks, if you need one."
+    return msgspec.structs.replace(output, text=text)
 
 
 def _where(given: str, places: int, include: str) -> str:
