@@ -3,12 +3,14 @@
 import codecs
 import hashlib
 import os
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from toolwire.tools.encodings import UTF8, Encoding, detect, printable
+from toolwire.tools.line_index import INDEXES, STEP, LineIndex, LineIndexes, now
 from toolwire.tools.paths import open_file
 from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
 
@@ -19,7 +21,7 @@ CUT = "... [truncated]"
 LARGEST = 20 * 1024 * 1024
 """Bytes of a file that is read without being asked for a part of it."""
 
-_CHUNK = 1 << 20
+_CHUNK = 1 << 18
 _HEAD = 1 << 16
 # More bytes than any line that is shown whole can have.
 _LINE_BYTES = 4 * LONGEST_LINE + 4
@@ -111,24 +113,60 @@ def encoded(text: str, encoding: Encoding, path: Path) -> bytes:
         ) from error
 
 
-def read_lines(file: int, start: int, count: int, context: ToolContext, path: Path) -> Lines:
+def read_lines(
+    file: int,
+    start: int,
+    count: int,
+    context: ToolContext,
+    path: Path,
+    indexes: LineIndexes = INDEXES,
+) -> Lines:
     """Lines of an open text file, from `start`; only what is shown is held in memory."""
-    found = os.fstat(file)
+    begun, found = now(), os.fstat(file)
     head = os.pread(file, _HEAD, 0)
     encoding = detect(head, whole=len(head) == found.st_size)
-    reader = _LineReader(start, count, encoding)
-    digest = hashlib.blake2b(digest_size=16) if found.st_size <= LARGEST else None
-    for chunk in _chunks(file):
-        reader.feed(chunk)
-        if digest is not None:
-            digest.update(chunk)
-    remember(context, path, stamp_of(found), digest.hexdigest() if digest else "")
-    return reader.close()
+    known = None if encoding.wide else indexes.get(found)
+    if known is not None:
+        offset, before = known.place(start)
+        reader = _LineReader(start, count, encoding, offset, before)
+        for chunk in _chunks(file, offset):
+            reader.feed(chunk)
+            if reader.done:
+                break
+    else:
+        reader = _LineReader(start, count, encoding)
+        known = _read_all(file, reader, digested=found.st_size <= LARGEST)
+        if not encoding.wide and stamp_of(os.fstat(file)) == stamp_of(found):
+            indexes.keep(found, begun, known)
+    remember(context, path, stamp_of(found), known.digest)
+    return reader.close(known.ends)
 
 
-def _chunks(file: int) -> Iterator[bytes]:
+def _read_all(file: int, reader: "_LineReader", *, digested: bool) -> LineIndex:
+    digest = hashlib.blake2b(digest_size=16)
+    before = array("Q")
     place = 0
+    for chunk in _chunks(file):
+        if place % STEP == 0:
+            before.append(reader.ends)
+        place += len(chunk)
+        reader.feed(chunk)
+        if digested:
+            digest.update(chunk)
+    return LineIndex(
+        ends=reader.ends,
+        before=before or array("Q", [0]),
+        digest=digest.hexdigest() if digested else "",
+    )
+
+
+def _chunks(file: int, place: int = 0) -> Iterator[bytes]:
     while chunk := os.pread(file, _CHUNK, place):
+        # A file may give less than was asked for; each step of the index begins with a chunk.
+        while len(chunk) < _CHUNK and (
+            more := os.pread(file, _CHUNK - len(chunk), place + len(chunk))
+        ):
+            chunk += more
         place += len(chunk)
         yield chunk
 
@@ -136,19 +174,32 @@ def _chunks(file: int) -> Iterator[bytes]:
 class _LineReader:
     """Counts every line, keeps the wanted ones, and of a long one only its beginning."""
 
-    def __init__(self, start: int, count: int, encoding: Encoding) -> None:
+    def __init__(
+        self, start: int, count: int, encoding: Encoding, offset: int = 0, before: int = 0
+    ) -> None:
+        """From a byte that `before` line ends precede, and the wanted lines follow."""
         self._start = start
         self._end = start + count
         self._encoding = encoding
         self._narrow = None
-        self._mark = len(encoding.bom)
+        self._mark = 0 if offset else len(encoding.bom)
         if encoding.wide:
             # Line ends are found in bytes, so wide text is read as UTF-8.
             self._narrow = codecs.getincrementaldecoder(encoding.name)("replace")
             self._encoding = UTF8
-        self._line = 0
+        self._line = before
         self._kept: list[bytes] = []
         self._open = bytearray()
+
+    @property
+    def ends(self) -> int:
+        """Of lines, so far."""
+        return self._line
+
+    @property
+    def done(self) -> bool:
+        """Nothing that follows is wanted."""
+        return self._line >= self._end
 
     def feed(self, chunk: bytes) -> None:
         """The next bytes of the file."""
@@ -183,9 +234,9 @@ class _LineReader:
             place = end + 1
         self._line += ends
 
-    def close(self) -> Lines:
-        """What was asked for."""
-        total = self._line + 1
+    def close(self, ends: int) -> Lines:
+        """What was asked for, of a file with so many line ends."""
+        total = ends + 1
         if self._start <= self._line < self._end:
             self._kept.append(bytes(self._open))
         lines = [printable(self._encoding.decode(line)) for line in self._kept]
