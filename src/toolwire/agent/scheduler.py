@@ -256,10 +256,11 @@ class Scheduler:
 
 def _first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     """What went wrong outside of any tool: an event that could not be kept."""
-    first: BaseException = failures
-    while isinstance(first, BaseExceptionGroup):
-        first = first.exceptions[0]
-    return first
+    while True:
+        first = failures.exceptions[0]
+        if not isinstance(first, BaseExceptionGroup):
+            return first
+        failures = first
 
 
 async def _checked(tool: Tool, arguments: JsonObject, context: ToolContext) -> str:
