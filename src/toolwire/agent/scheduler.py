@@ -254,13 +254,10 @@ class Scheduler:
             await self._fail(work, f"{CANCELLED}{help}", "cancelled", outcome)
 
 
-def _first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong outside of any tool: an event that could not be kept."""
-    while True:
-        first = failures.exceptions[0]
-        if not isinstance(first, BaseExceptionGroup):
-            return first
-        failures = first
+def _first_of(failure: BaseException) -> BaseException:
+    """What went wrong outside of any tool, such as an event that could not be kept."""
+    grouped: Sequence[BaseException] = getattr(failure, "exceptions", ())
+    return _first_of(grouped[0]) if grouped else failure
 
 
 async def _checked(tool: Tool, arguments: JsonObject, context: ToolContext) -> str:
