@@ -151,12 +151,13 @@ def test_a_failed_stream_leaves_nothing_in_the_history(name: str, answer: str, t
 
 
 @pytest.mark.skipif(not PRESENT, reason=ABSENT)
-def test_a_blocked_answer_ends_the_turn_and_says_so(tmp_path: Path):
+def test_an_answer_blocked_again_and_again_ends_the_turn_and_says_so(tmp_path: Path):
     capture = captures.load("0.6.1", "finish_safety")
     stage = captures.build(capture, tmp_path)
-    # The original asks again without a word; ours tells what happened.
-    _, end = worked(Line(*capture.turns), stage)
+    line = Line(*capture.turns * 3)
+    _, end = worked(line, stage)
     assert end.reason is TurnEnd.CONTENT_FILTER
+    assert line.contents == [line.contents[0]] * 3
 
 
 @pytest.fixture

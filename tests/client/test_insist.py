@@ -40,7 +40,7 @@ GOOD: list[list[ModelEvent]] = [
     ],
     [TextDelta("half"), MALFORMED],
     [ThinkingDelta("long"), finished(StopReason.LENGTH)],
-    [finished(StopReason.CONTENT_FILTER)],
+    [TextDelta("half"), finished(StopReason.CONTENT_FILTER)],
     [finished(StopReason.REFUSAL)],
     [ThinkingDelta("a"), ThinkingEnded(SEAL), finished(StopReason.PAUSE)],
 ]
@@ -74,6 +74,34 @@ def test_an_answer_of_nothing_is_asked_for_again_with_a_note(bad: list, note: st
         assert isinstance(events[0], Notice)
         assert events[1:] == [TextDelta("hi"), DONE]
         assert script.asked[1].messages == noted(note)
+
+    run(work)
+
+
+FILTERED = Finished(reason=StopReason.CONTENT_FILTER, detail="SAFETY")
+
+
+def test_an_answer_that_a_filter_swallowed_is_asked_for_again_without_a_note() -> None:
+    async def work() -> None:
+        script = Scripted([FILTERED], [TextDelta("hi"), DONE])
+        events, error = await listen(insisting(script))
+        assert error is None
+        words = "a content filter took the whole answer: SAFETY; asking again (2 of 2 tries left)"
+        assert events == [Notice("retry", words), TextDelta("hi"), DONE]
+        assert script.asked == [REQUEST, REQUEST]
+
+    run(work)
+
+
+def test_a_filter_that_swallows_every_answer_ends_it_under_its_own_name() -> None:
+    async def work() -> None:
+        bad: list[ModelEvent] = [TextDelta("\n"), TextEnded(), FILTERED]
+        script = Scripted(bad, bad, bad)
+        events, error = await listen(insisting(script))
+        assert error is None
+        assert events[2:] == bad
+        assert all(isinstance(event, Notice) for event in events[:2])
+        assert len(script.asked) == 3
 
     run(work)
 

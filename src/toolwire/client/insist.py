@@ -1,4 +1,4 @@
-"""Asking again where a model answers nothing, or a call nobody can read."""
+"""Asking again where a model answers nothing, is kept from it, or makes an unreadable call."""
 
 from collections.abc import AsyncIterator
 
@@ -31,13 +31,22 @@ MALFORMED_NOTE = (
     "arguments as one valid JSON object that fits the tool's parameters."
 )
 _SPOKEN = (RefusalDelta, ToolCallStarted, MediaAdded, ServerBlockAdded)
-_NOTHING_SAID = frozenset({StopReason.END, StopReason.TOOL_CALLS})
+_NOTHING_SAID = frozenset(
+    {
+        StopReason.END,
+        StopReason.TOOL_CALLS,
+        StopReason.MALFORMED_CALL,
+        StopReason.CONTENT_FILTER,
+    }
+)
+"""Ends that are none if no word came before them."""
 
 
 def insisting(model: Model, tries: int = 2) -> Model:
     """The model, asked up to `tries` more times with a note when it said nothing usable.
 
-    Of an answer that comes to nothing only notices and thoughts are passed on.
+    Of an answer that comes to nothing only notices and thoughts are passed on. One that a content
+    filter swallowed whole is asked for again as it was: filters judge what was drawn by chance.
     """
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -55,6 +64,10 @@ def insisting(model: Model, tries: int = 2) -> Model:
                 answer.failure = error
             if not answer.failed:
                 return
+            if not left and answer.filtered:
+                for event in answer.rest():
+                    yield event
+                return
             if not left:
                 raise answer.error(tries + 1)
             if answer.thought:
@@ -62,7 +75,7 @@ def insisting(model: Model, tries: int = 2) -> Model:
                 # its own.
                 yield ThinkingEnded()
             yield Notice("retry", f"{answer.fault}; asking again ({left} of {tries} tries left)")
-            asked = _with_note(request, answer.note)
+            asked = request if answer.filtered else _with_note(request, answer.note)
 
     return ask
 
@@ -94,11 +107,14 @@ class _Answer:
         return []
 
     def _end(self, event: Finished) -> list[ModelEvent]:
-        malformed = event.reason is StopReason.MALFORMED_CALL
-        if malformed or event.reason in _NOTHING_SAID:
+        if event.reason in _NOTHING_SAID:
             self._finished = event
             return []
         return self._release(event)
+
+    def rest(self) -> list[ModelEvent]:
+        """What was held back, its end included."""
+        return self._release(self._finished) if self._finished is not None else []
 
     def _release(self, event: ModelEvent) -> list[ModelEvent]:
         events, self._held = [*self._held, event], []
@@ -110,11 +126,16 @@ class _Answer:
         return self.failure is not None or self._finished is not None
 
     @property
+    def filtered(self) -> bool:
+        """Whether a content filter took all of it."""
+        return self._ended_by(StopReason.CONTENT_FILTER)
+
+    @property
     def _malformed(self) -> bool:
-        finished = self._finished
-        return self.failure is not None or (
-            finished is not None and finished.reason is StopReason.MALFORMED_CALL
-        )
+        return self.failure is not None or self._ended_by(StopReason.MALFORMED_CALL)
+
+    def _ended_by(self, reason: StopReason) -> bool:
+        return self._finished is not None and self._finished.reason is reason
 
     @property
     def note(self) -> str:
@@ -124,9 +145,11 @@ class _Answer:
     @property
     def fault(self) -> str:
         """What was wrong, for people."""
+        detail = self._detail()
         if self._malformed:
-            detail = self._detail()
             return f"the model made a call that cannot be read{f': {detail}' if detail else ''}"
+        if self.filtered:
+            return f"a content filter took the whole answer{f': {detail}' if detail else ''}"
         return "the model only thought" if self.thought else "the model answered nothing"
 
     def error(self, times: int) -> ProviderError:
