@@ -1,4 +1,7 @@
+import os
 import re
+
+import pytest
 
 from toolwire.ids import new_id
 
@@ -18,3 +21,19 @@ def test_ids_differ():
 def test_ids_sort_by_time():
     moments = [new_id()[:14] for _ in range(100)]
     assert moments == sorted(moments)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_child_makes_ids_of_its_own():
+    new_id()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writer, "".join(new_id()[16:] for _ in range(10)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        theirs = told.read()
+    ours = {new_id()[16:] for _ in range(10)}
+    assert not ours & {theirs[at : at + 13] for at in range(0, len(theirs), 13)}

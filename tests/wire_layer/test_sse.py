@@ -116,6 +116,15 @@ def test_a_body_may_be_cut_in_two_anywhere(case: str):
         assert frames(body[:at], b"", body[at:]) == expected
 
 
+def test_a_chunk_after_a_whole_frame_reads_as_its_bytes_do_one_by_one():
+    first = b"data: 0\n\n"
+    words = (b"data: a", b"event: e", b"data: ", b"\n", b"\r", b"\r\n")
+    for count in range(1, 6):
+        for chosen in itertools.product(words, repeat=count):
+            chunk = b"".join(chosen)
+            assert frames(first, chunk) == frames(first, *bytewise(chunk)), chunk
+
+
 def test_a_frame_is_told_as_soon_as_its_blank_line_begins():
     decoder = SseDecoder()
     assert decoder.feed(b"data: a\r\n") == []

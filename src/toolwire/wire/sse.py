@@ -44,16 +44,44 @@ class SseDecoder:
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that this chunk completes."""
+        if not self._unready and not self._rest and len(chunk) <= self._max_frame:
+            frame = self._alone(chunk)
+            if frame is not None:
+                return [frame]
+        return self._split(chunk)
+
+    def _alone(self, chunk: bytes) -> Frame | None:
+        """The frame, where a chunk is just that: the way a live stream comes."""
+        line, _, rest = chunk.partition(b"\n")
+        if b"\r" in line:
+            if rest != b"\r\n" or line.find(b"\r") != len(line) - 1:
+                return None
+            line, rest = line[:-1], b"\n"
+        if rest == b"\n":
+            return Frame(line[6:]) if line[:6] == b"data: " and len(line) > 6 else None
+        if line[:7] == b"event: " and rest[:6] == b"data: ":
+            data, _, rest = rest.partition(b"\n")
+            if rest == b"\n" and len(data) > 6 and b"\r" not in data:
+                return Frame(data[6:], self._name(line[7:]))
+        return None
+
+    def _split(self, chunk: bytes) -> list[Frame]:
         if self._unready:
             chunk = self._ready(chunk)
             if self._json is not None:
                 return self._feed_json(self._json, chunk)
+        end = b"\n\n"
         if b"\r" in chunk:
-            self._unready = self._skip_newline = chunk[-1] == 0x0D
-            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+            ends = chunk.count(b"\r\n\r\n")
+            if ends and chunk.count(b"\r") == chunk.count(b"\n") == 2 * ends:
+                # Frames of one line each, as Gemini writes them: nothing to rewrite.
+                end = b"\r\n\r\n"
+            else:
+                self._unready = self._skip_newline = chunk[-1] == 0x0D
+                chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         held = self._rest
         if held:
-            if b"\n\n" not in chunk and not (self._after_newline and chunk[:1] == b"\n"):
+            if end not in chunk and not (self._after_newline and chunk[:1] == b"\n"):
                 if chunk:
                     self._hold(chunk)
                 return []
@@ -61,7 +89,7 @@ class SseDecoder:
             chunk = b"".join(held)
             held.clear()
             self._size = 0
-        blocks = chunk.split(b"\n\n")
+        blocks = chunk.split(end)
         rest = blocks.pop()
         if len(chunk) > self._max_frame:
             self._check_sizes(blocks)
