@@ -68,6 +68,33 @@ def test_views_grow_to_the_value_wherever_the_text_is_cut(
     assert (partial.value, partial.broken, partial.complete) == (final, False, True)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, -2.5e3, true, null, "\\ud83d\\ude00\\n\t"], "a": {}}',
+        "[" * DEEPEST + "]" * DEEPEST,
+        "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1),
+        "[%s]" % ("1" * EXACT),
+        "[%s]" % ("1" * (EXACT + 1)),
+        "[NaN]",
+        "[-Infinity]",
+        '{"a": 1} {}',
+        '["\\x"]',
+        "[01]",
+        "}",
+    ],
+)
+def test_a_text_nobody_looked_at_reads_as_if_somebody_had(text: str):
+    watched, unwatched = PartialJson(), PartialJson()
+    for char in text:
+        watched.feed(char)
+        unwatched.feed(char)
+        _ = watched.value
+    assert (unwatched.complete, unwatched.broken) == (watched.complete, watched.broken)
+    if watched.complete:
+        assert unwatched.value == watched.value == json.loads(text, strict=False)
+
+
 @settings(max_examples=120, deadline=None)
 @given(st.lists(st.text(st.sampled_from('{}[]",:\\u0dD8e1-.tn \n'), max_size=6), max_size=12))
 def test_no_text_makes_it_raise_and_what_is_json_is_never_called_broken(pieces: list[str]):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 EXACT = 1000
 """Up to this many characters an open string is shown whole."""
@@ -24,8 +24,21 @@ _LITERALS = {"true": True, "false": False, "null": None}
 _unescape = json.JSONDecoder(strict=False).raw_decode
 
 
+def _integer(word: str) -> int:
+    if len(word) > EXACT:
+        raise ValueError("too long a number")
+    return int(word)
+
+
+def _constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no JSON")
+
+
+_whole = json.JSONDecoder(strict=False, parse_int=_integer, parse_constant=_constant).decode
+
+
 class PartialJson:
-    """Reads each character once, however the text is cut.
+    """Reads each character once, however the text is cut, and none before somebody looks.
 
     `value` is the tree so far: members appear when their value begins, numbers and words when they
     are whole, strings grow. It is the live tree, to be looked at and not kept. An open string of
@@ -34,8 +47,9 @@ class PartialJson:
     """
 
     def __init__(self) -> None:
-        self.broken = False
-        """Whether the text can no longer become JSON; the view stays as it was before that."""
+        self._fed: list[str] = []
+        """What came since the last look."""
+        self._broken = False
         self._root: Any = None
         self._stack: list[dict[str, Any] | list[Any]] = []
         self._state = _VALUE
@@ -49,6 +63,8 @@ class PartialJson:
     @property
     def value(self) -> Any:
         """The tree so far; None before it begins."""
+        if self._fed:
+            self._read()
         if self._waiting and (
             self._shown + self._waiting <= EXACT or self._waiting > self._shown * LAG
         ):
@@ -58,10 +74,21 @@ class PartialJson:
     @property
     def complete(self) -> bool:
         """Whether the outermost value has ended."""
-        return self._state == _DONE and not self.broken
+        if self._fed:
+            self._read()
+        return self._state == _DONE and not self._broken
+
+    @property
+    def broken(self) -> bool:
+        """Whether the text can no longer become JSON; the view stays as it was before that."""
+        if self._fed:
+            self._read()
+        return self._broken
 
     def exact(self) -> Any:
         """The tree with all of the open string, at the cost of its whole length."""
+        if self._fed:
+            self._read()
         if self._waiting and not self._is_key:
             text = "".join(self._parts)
             self._parts = [text]
@@ -71,21 +98,41 @@ class PartialJson:
         return self._root
 
     def feed(self, text: str) -> None:
-        """More of the text."""
+        """More of the text; it is read when somebody looks."""
+        self._fed.append(text)
+
+    def _read(self) -> None:
+        fed = self._fed
+        text = fed[0] if len(fed) == 1 else "".join(fed)
+        fed.clear()
         if self._state == _STRING and not self._held:
             end = cast("re.Match[str]", _plain(text)).end()
             if end == len(text):
                 self._parts.append(text)
                 self._waiting += end
                 return
-        if self.broken or not text:
+        if self._broken or not text:
+            return
+        if self._state == _VALUE and not self._stack and self._read_whole(text):
             return
         if self._held:
             text = self._held + text
             self._held = ""
         at = 0
-        while at < len(text) and not self.broken:
+        while at < len(text) and not self._broken:
             at = self._step(text, at)
+
+    def _read_whole(self, text: str) -> bool:
+        """Whether all came before the first look and is JSON: then it is parsed at once."""
+        # Texts that may be nested too deeply for us are not for the parser to decide on.
+        if text[-1] not in "}]" or text.count("{") + text.count("[") > DEEPEST:
+            return False
+        try:
+            self._root = _whole(text)
+        except (ValueError, RecursionError):
+            return False
+        self._state = _DONE
+        return True
 
     def _step(self, text: str, at: int) -> int:
         state = self._state
@@ -107,9 +154,9 @@ class PartialJson:
             elif char == "}" and state == _FIRST_KEY:
                 self._close()
             else:
-                self.broken = True
+                self._broken = True
         elif state == _DONE:
-            self.broken = True
+            self._broken = True
         else:
             return self._begin(char, at)
         return at + 1
@@ -128,7 +175,7 @@ class PartialJson:
             self._state = _SCALAR
             return at
         else:
-            self.broken = True
+            self._broken = True
         return at + 1
 
     def _after(self, char: str) -> None:
@@ -138,13 +185,13 @@ class PartialJson:
         elif char == ("}" if isinstance(top, dict) else "]"):
             self._close()
         else:
-            self.broken = True
+            self._broken = True
 
     def _expect(self, found: bool, state: int) -> None:
         if found:
             self._state = state
         else:
-            self.broken = True
+            self._broken = True
 
     def _put(self, value: Any) -> None:
         if not self._stack:
@@ -168,7 +215,7 @@ class PartialJson:
 
     def _open(self, container: "dict[str, Any] | list[Any]", state: int) -> None:
         if len(self._stack) >= DEEPEST:
-            self.broken = True
+            self._broken = True
             return
         self._put(container)
         self._stack.append(container)
@@ -192,7 +239,7 @@ class PartialJson:
         if open_still:
             self._held = text[end:]
             if self._held and _unfinished(self._held) is None:
-                self.broken = True
+                self._broken = True
                 self._held = ""
             # Half of a surrogate pair waits for the other half.
             elif body[-6:-5] == "\\" and (high := _high(body)) is not None:
@@ -231,11 +278,11 @@ class PartialJson:
         if word in _LITERALS:
             self._put(_LITERALS[word])
         elif number is None:
-            self.broken = True
+            self._broken = True
         elif number[1] or number[2]:
             self._put(float(word))
         elif len(word) > EXACT:
-            self.broken = True
+            self._broken = True
         else:
             self._put(int(word))
         self._ended()
