@@ -13,6 +13,7 @@ _COMMANDS = {
     "schema": "Make a JSON Schema fit a wire format.",
     "providers": "List the providers, or say everything of one.",
     "tools": "List the tools, or call one as the agent would.",
+    "sessions": "List, read, export, fork and delete sessions.",
     "models": "List the models that are known.",
     "login": "Keep a key, or log in, for a provider.",
     "logout": "Forget what login kept.",

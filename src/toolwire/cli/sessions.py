@@ -1,0 +1,212 @@
+"""`toolwire sessions`: what was said and done before, to list, read, copy and forget."""
+
+import os
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from toolwire.cli.lines import fail
+from toolwire.cli.tables import echo_table
+from toolwire.errors import SessionError, ToolwireError
+from toolwire.places import places
+from toolwire.request import JsonObject
+from toolwire.wire.reading import dump
+
+if TYPE_CHECKING:
+    from toolwire.sessions.listing import Summary
+    from toolwire.sessions.store import Contents, Sessions
+    from toolwire.sessions.turns import TurnLine
+
+_WORDS = 60
+
+
+@click.group("sessions")
+def command() -> None:
+    """List, read, copy and delete sessions. ID is a session's id or its beginning."""
+
+
+@command.command("list")
+@click.option("--all", "everywhere", is_flag=True, help="Those of every folder, not only this one.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_sessions(everywhere: bool, as_json: bool) -> None:
+    """List the sessions of this folder, the last worked on first."""
+    try:
+        found = _sessions().list(None if everywhere else Path.cwd())
+    except ToolwireError as error:
+        fail(error)
+        return
+    if as_json:
+        click.echo(dump([_described(one) for one in found]))
+    elif found:
+        head = ("ID", "LAST WORKED ON", "TURNS", "MODEL", "TITLE")
+        rows = [_row(one) for one in found]
+        if everywhere:
+            head = (*head, "FOLDER")
+            rows = [(*row, one.project) for row, one in zip(rows, found, strict=True)]
+        echo_table(head, rows)
+    else:
+        where = "" if everywhere else " in this folder; --all looks everywhere"
+        click.echo(f"no sessions{where}", err=True)
+
+
+@command.command("show")
+@click.argument("session", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(session: str, as_json: bool) -> None:
+    """Say what a session is about, a line a turn. `export` prints everything."""
+    from toolwire.sessions.transcript import plain, transcript
+    from toolwire.sessions.turns import turns_of
+
+    try:
+        contents = _read(session)
+    except ToolwireError as error:
+        fail(error)
+        return
+    turns = turns_of(contents.records)
+    if as_json:
+        click.echo(dump(_shown(contents, turns)))
+        return
+    told = transcript(contents.id, contents.records)
+    click.echo(told.title)
+    width = max(len(name) for name, _ in told.facts)
+    for name, value in told.facts:
+        click.echo(f"{name.ljust(width)}  {value}")
+    if turns:
+        click.echo()
+        rows = (
+            (str(one.turn), _local(one.at), str(one.calls), one.end, _cut(plain(one.prompt)))
+            for one in turns
+        )
+        echo_table(("TURN", "AT", "CALLS", "END", "PROMPT"), rows)
+
+
+@command.command("export")
+@click.argument("session", metavar="ID")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "markdown", "html"]),
+    default="markdown",
+    show_default=True,
+)
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write to this file.")
+def export(session: str, form: str, output: Path | None) -> None:
+    """Print a session whole: JSON with every record, or a transcript to read."""
+    from toolwire.sessions.export import FORMATS
+
+    try:
+        _write(FORMATS[form](_read(session)).encode("utf-8", "replace"), output)
+    except ToolwireError as error:
+        fail(error)
+
+
+@command.command("fork")
+@click.argument("session", metavar="ID")
+@click.option("--at", "turn", type=click.IntRange(min=0), help="Keep only the first N turns.")
+def fork(session: str, turn: int | None) -> None:
+    """Copy a session under a new id, which is printed; also one that is in use."""
+    from toolwire.sessions.turns import record_after
+
+    try:
+        sessions = _sessions()
+        upto = None if turn is None else record_after(sessions.read(session).records, turn)
+        click.echo(sessions.fork(session, upto))
+    except ToolwireError as error:
+        fail(error)
+
+
+@command.command("delete")
+@click.argument("names", metavar="ID...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(names: tuple[str, ...], yes: bool) -> None:
+    """Delete sessions for good."""
+    try:
+        sessions = _sessions()
+        found = sorted({sessions.find(name).stem for name in names})
+        if not yes:
+            if not sys.stdin.isatty():
+                raise click.UsageError("nobody is here to ask; delete with --yes")
+            click.confirm(f"delete {', '.join(found)}?", abort=True, err=True)
+        for one in found:
+            sessions.delete(one)
+            click.echo(f"deleted {one}", err=True)
+    except ToolwireError as error:
+        fail(error)
+
+
+def _sessions() -> "Sessions":
+    from toolwire.sessions.store import Sessions
+
+    return Sessions(places(os.environ).sessions)
+
+
+def _read(session: str) -> "Contents":
+    contents = _sessions().read(session)
+    if contents.rescued is not None:
+        click.echo(f"toolwire: {contents.rescued.message}", err=True)
+    return contents
+
+
+def _write(data: bytes, output: Path | None) -> None:
+    try:
+        if output is not None:
+            output.write_bytes(data)
+        else:
+            sys.stdout.buffer.write(data)
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # The reader has seen enough; what is still buffered goes nowhere at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+    except OSError as error:
+        where = output or "standard output"
+        raise SessionError(f"cannot write {where}: {error.strerror}") from error
+
+
+def _shown(contents: "Contents", turns: "list[TurnLine]") -> JsonObject:
+    from toolwire.sessions.journal import replay
+
+    past = replay(contents.events)
+    return {
+        "id": contents.id,
+        "project": contents.project,
+        "title": past.title,
+        "model": past.model,
+        "cwd": past.cwd,
+        "forked_from": past.forked_from,
+        "messages": len(past.messages),
+        "totals": msgspec.to_builtins(past.totals),
+        "cost": past.cost,
+        "open_calls": [{"name": one.call.name, "state": one.state} for one in past.open],
+        "damage": contents.rescued.message if contents.rescued else None,
+        "turns": [{**msgspec.to_builtins(one), "at": _iso(one.at)} for one in turns],
+    }
+
+
+def _described(one: "Summary") -> JsonObject:
+    said = msgspec.to_builtins(one)
+    return {**said, "started": _iso(one.started), "updated": _iso(one.updated)}
+
+
+def _row(one: "Summary") -> tuple[str, ...]:
+    from toolwire.sessions.transcript import plain
+
+    title = _cut(plain(one.title)) + (" (damaged)" if one.damaged else "")
+    return one.id, _local(one.updated), str(one.turns), one.model or "-", title.strip() or "-"
+
+
+def _cut(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat()
+
+
+def _local(at: float) -> str:
+    return datetime.fromtimestamp(at).strftime("%Y-%m-%d %H:%M")

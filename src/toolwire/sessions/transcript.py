@@ -1,0 +1,234 @@
+"""A session as people read it: turns, prompts, answers, calls and what came of them."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.agent.events import (
+    AnswersGiven,
+    HistoryReplaced,
+    MessageAdded,
+    Noticed,
+    Retrying,
+    ToolFinished,
+    ToolStarted,
+    TurnEnd,
+    TurnEnded,
+    TurnStarted,
+)
+from toolwire.messages import Media, Message, Refusal, ToolCall
+from toolwire.sessions.journal import Record, Session, replay
+
+SHOWN = 4_000
+"""Characters of a result that are shown; the rest is counted."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+
+
+class TurnBegan(msgspec.Struct, frozen=True):
+    """A turn begins."""
+
+    number: int
+    at: float
+
+
+class Said(msgspec.Struct, frozen=True):
+    """Somebody's words."""
+
+    who: str
+    """`you`, `model` or `context`."""
+    text: str
+
+
+class Thoughts(msgspec.Struct, frozen=True):
+    """The model's thinking."""
+
+    text: str
+
+
+class Called(msgspec.Struct, frozen=True, kw_only=True):
+    """A call and what came of it."""
+
+    name: str
+    arguments: str
+    state: str
+    """How it ended, in words."""
+    success: bool
+    result: str
+    diff: str = ""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something about the session itself."""
+
+    text: str
+
+
+Block: TypeAlias = TurnBegan | Said | Thoughts | Called | Note
+
+
+class Transcript(msgspec.Struct, frozen=True, kw_only=True):
+    """A readable session."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    blocks: tuple[Block, ...]
+
+
+def transcript(session: str, records: Iterable[Record], note: str = "") -> Transcript:
+    """The transcript of a session's records; `note` says what is wrong with its file."""
+    records = tuple(records)
+    past = replay(record.event for record in records)
+    telling = _Telling()
+    for record in records:
+        telling.add(record)
+    telling.end()
+    notes = (Note(plain(note)),) if note else ()
+    return Transcript(
+        title=plain(past.title) or "Session without words",
+        facts=tuple(_facts(session, past, records)),
+        blocks=(*notes, *telling.blocks),
+    )
+
+
+def when(at: float) -> str:
+    """A time in words."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, OSError, ValueError):
+        return "at an unknown time"
+
+
+def plain(text: str) -> str:
+    """The text without characters that steer a terminal or turn a line around."""
+    return _CONTROLS.sub("", text.replace("\r\n", "\n"))
+
+
+def shortened(text: str, most: int = SHOWN) -> str:
+    """The beginning and the end of a long text, and how much is between them."""
+    if len(text) <= most:
+        return text
+    half = most // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}\n… {left_out:,} characters left out …\n{text[-half:]}"
+
+
+class _Telling:
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self._turn = 0
+        self._running: dict[str, ToolStarted] = {}
+
+    def add(self, record: Record) -> None:
+        event = record.event
+        match event:
+            case TurnStarted():
+                self._turn += 1
+                self.blocks.append(TurnBegan(self._turn, record.at))
+            case MessageAdded():
+                self.end()
+                self._message(event)
+            case ToolStarted():
+                self._running[event.call_id] = event
+            case ToolFinished():
+                self._running.pop(event.call_id, None)
+                self._finished(event)
+            case AnswersGiven():
+                self.end()
+            case Noticed() | Retrying():
+                self.blocks.append(Note(plain(event.message)))
+            case HistoryReplaced():
+                words = f"shortened ({event.method}): about {event.before:,} tokens"
+                self.blocks.append(Note(f"the conversation was {words} became {event.after:,}"))
+            case TurnEnded() if event.reason is not TurnEnd.DONE:
+                detail = f": {event.detail}" if event.detail else ""
+                self.blocks.append(Note(plain(f"the turn ended, {event.reason}{detail}")))
+            case _:
+                pass
+
+    def end(self) -> None:
+        """Tell of the calls that were started and have no answer."""
+        for event in self._running.values():
+            self.blocks.append(
+                Called(
+                    name=plain(event.name),
+                    arguments=plain(_pretty(event.arguments)),
+                    state="started, no answer kept",
+                    success=False,
+                    result="",
+                )
+            )
+        self._running.clear()
+
+    def _message(self, event: MessageAdded) -> None:
+        message = event.message
+        if message.thinking.strip():
+            self.blocks.append(Thoughts(plain(message.thinking.strip())))
+        who = "model" if message.role == "assistant" else "you"
+        text = plain(_words(message))
+        if text.strip():
+            self.blocks.append(Said("context" if event.context else who, text.strip()))
+        if who == "model" and event.finished is None and not event.context:
+            calls = "; none of its calls was run" if message.calls else ""
+            self.blocks.append(Note(f"the reply broke off here{calls}"))
+
+    def _finished(self, event: ToolFinished) -> None:
+        state = event.outcome.replace("_", " ")
+        if event.duration:
+            state += f", {event.duration:.1f} s"
+        self.blocks.append(
+            Called(
+                name=plain(event.name),
+                arguments=plain(_pretty(event.arguments)),
+                state=state,
+                success=event.success,
+                result=shortened(plain(event.result.text or event.display)),
+                diff=shortened(plain(event.diff)),
+            )
+        )
+
+
+def _words(message: Message) -> str:
+    """What a message says apart from calls and results, which are told on their own."""
+    words: list[str] = []
+    if message.text:
+        words.append(message.text)
+    for part in message.parts:
+        match part:
+            case Refusal():
+                words.append(part.text)
+            case Media():
+                words.append(f"[{part.kind}: {part.name or part.url or part.mime}]")
+            case ToolCall() if not part.complete:
+                words.append(f"[a call of {part.name} that was cut off]")
+            case _:
+                pass
+    return "\n\n".join(words)
+
+
+def _pretty(arguments: str) -> str:
+    try:
+        return msgspec.json.format(arguments or "{}", indent=2)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return arguments
+
+
+def _facts(session: str, past: Session, records: tuple[Record, ...]) -> Iterable[tuple[str, str]]:
+    yield "Session", session
+    if past.forked_from:
+        yield "Forked from", past.forked_from
+    if past.cwd:
+        yield "Folder", plain(past.cwd)
+    if past.model:
+        yield "Model", plain(past.model)
+    if records:
+        yield "Started", when(records[0].at)
+        yield "Last worked on", when(records[-1].at)
+    yield "Turns", str(past.turns)
+    for one in past.totals:
+        cost = "" if one.cost is None else f", ${one.cost:.4f}"
+        cached = f" ({one.cached:,} cached)" if one.cached else ""
+        words = f"{one.requests} requests, {one.input:,} tokens in{cached}, {one.output:,} out"
+        yield f"Used of {plain(one.model)}", f"{words}{cost}"
