@@ -3,7 +3,7 @@
 import errno
 import os
 import stat
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -223,44 +223,45 @@ class Protection:
     def __init__(self, workspace: Workspace, environ: Mapping[str, str] = {}) -> None:
         own = places(environ)
         home = workspace.home
-        self._temp = workspace.temp
-        self._config = _both_names(own.config, own.credentials)
-        self._records = _both_names(own.sessions, own.state)
-        self._secrets = tuple(home / place for place in _HOME_SECRETS)
-        self._startup = tuple(home / place for place in _HOME_STARTUP)
+        self._temp = _beginnings((workspace.temp,))
+        self._config = _beginnings(_both_names(own.config, own.credentials))
+        self._records = _beginnings(_both_names(own.sessions, own.state))
+        self._secrets = _beginnings(home / place for place in _HOME_SECRETS)
+        self._startup = _beginnings(home / place for place in _HOME_STARTUP)
 
-    def why(self, path: Path) -> str:
+    def why(self, path: str | Path) -> str:
         """Why a file wants a ruling of its own; empty if it does not."""
+        whole = f"{path}{os.sep}"
         # Some file systems take any case for the same name.
-        parts = [part.lower() for part in path.parts]
-        name = parts[-1] if parts else ""
+        parts = whole.lower().split(os.sep)  # noqa: PTH206 - called for thousands of files
+        name = parts[-2]
         if _GIT in parts:
             return GIT_FILES
-        own = "" if path.is_relative_to(self._temp) else self._own(path, parts)
+        own = "" if whole.startswith(self._temp) else self._own(whole, parts)
         if own:
             return own
         if name in _SECRET_NAMES or name.endswith(_SECRET_ENDS):
             return "credentials"
         if name.startswith(".env.") and not name.endswith(_SAMPLE_ENDS):
             return "credentials"
-        if _below(path, self._secrets):
+        if whole.startswith(self._secrets):
             return "credentials"
-        return "files that a shell or a desktop runs" if _below(path, self._startup) else ""
+        return "files that a shell or a desktop runs" if whole.startswith(self._startup) else ""
 
-    def hides(self, path: Path) -> str:
+    def hides(self, path: str | Path) -> str:
         """Why a file may not be read without a ruling; git's own files may."""
         why = self.why(path)
         return "" if why == GIT_FILES else why
 
-    def _own(self, path: Path, parts: list[str]) -> str:
-        if not _OWN_FOLDERS.isdisjoint(parts) or _below(path, self._config):
+    def _own(self, whole: str, parts: list[str]) -> str:
+        if not _OWN_FOLDERS.isdisjoint(parts) or whole.startswith(self._config):
             return "configuration of the agent"
-        return "records of the agent" if _below(path, self._records) else ""
+        return "records of the agent" if whole.startswith(self._records) else ""
 
 
 def _both_names(*folders: Path) -> tuple[Path, ...]:
     return tuple(each for one in folders for each in dict.fromkeys((one, real(one) or one)))
 
 
-def _below(path: Path, folders: tuple[Path, ...]) -> bool:
-    return any(path.is_relative_to(each) for each in folders)
+def _beginnings(folders: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(f"{folder}{os.sep}" for folder in folders)

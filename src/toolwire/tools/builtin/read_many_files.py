@@ -208,7 +208,7 @@ def _content(
     found = locate(path, context.workspace)
     if found is None:
         return None, "leads out of the workspace"
-    if protection is not None and (protection.hides(Path(path)) or protection.hides(found)):
+    if protection is not None and (protection.hides(path) or protection.hides(found)):
         return None, "protected; name the file itself to be asked for it"
     if not _asked_for(path, args.paths):
         return None, "asset file (image/pdf) was not explicitly requested by name or extension"

@@ -115,7 +115,7 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
         found = await search(task, str(context.settings.get(WAY_SETTING, "")))
         prefix = f"{os.path.basename(shown)}/" if len(places) > 1 else ""  # noqa: PTH119 - text
         for path, group in groupby(found, key=lambda line: line.path):
-            if protection.hides(start / path):
+            if protection.hides(f"{start}{os.sep}{path}"):
                 hidden.add(prefix + path)
             else:
                 lines += [Line(prefix + path, line.number, line.text) for line in group]
