@@ -389,6 +389,14 @@ def test_a_notice_is_told_once_a_turn_and_a_retry_each_time(tmp_path: Path):
     assert len(stage.of(Retrying)) == 2
 
 
+def test_a_loss_is_told_once_wherever_it_happens(tmp_path: Path):
+    one, two = (Notice("loss", f"messages[{at}]: an image: not taken") for at in (1, 3))
+    model = Scripted([one, *calls(("a", "echo", {"x": "1"}))], [one, two, *says("ok")])
+    stage = Stage(tmp_path, model)
+    asyncio.run(stage.run())
+    assert len(stage.of(Noticed)) == 1
+
+
 def test_a_call_whose_start_can_not_be_kept_does_not_run(tmp_path: Path):
     ran: list[str] = []
 

@@ -174,11 +174,13 @@ class _Stream:
         await self._emit(Thought(subject=subject, description=rest.strip()))
 
     async def _notice(self, notice: Notice) -> None:
-        """Retries are told each time, all else once a turn."""
+        """Retries are told each time, all else once a turn; a loss once, wherever it happens."""
         if notice.kind == "retry":
             await self._emit(Retrying(message=notice.message))
-        elif notice.message not in self._told:
-            self._told.add(notice.message)
+            return
+        words = notice.message.partition(": ")[2] if notice.kind == "loss" else notice.message
+        if words not in self._told:
+            self._told.add(words)
             await self._emit(Noticed(kind=notice.kind, message=notice.message))
 
 
