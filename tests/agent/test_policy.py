@@ -443,6 +443,9 @@ git commit -F /etc/shadow
 git commit --file=/etc/shadow
 git blame -S /etc/passwd a.py
 git mv a.py /etc/x
+git diff --no-index .env a.py
+git add -f src/.env
+git hash-object -- .env
 """
 _COVERED = """
 sqlite3 x.db 'select * from t'
@@ -462,6 +465,8 @@ git commit -am '/etc is read'
 git checkout -b a/b
 git show HEAD:a.py
 git fetch origin main
+git diff origin/main..HEAD -- '*.py' .
+git clone git@host:a/b.git b
 """
 
 

@@ -70,16 +70,15 @@ def _is_words(words: tuple[Word, ...], position: int, subcommand: str) -> bool:
 
 
 def _places(word: Word) -> list[Word]:
-    """A word, or the value of an option, that is a path of its own kind: revisions are not."""
+    """Where a word may lead: one without a dash may be a path, an option's value looks like one."""
     if not word.static:
         return []
-    _, equals, value = word.text.partition("=")
     if not word.text.startswith("-"):
-        value = word.text
-    elif not equals:
+        # A revision is a path too, of a file that is not there; patterns are git's to match.
+        return [word] if word.plain or word.tilde else []
+    _, equals, value = word.text.partition("=")
+    if not equals:
         value = word.text[2:]
-    if word.tilde:
-        return [word]
     return [Word(value)] if value.startswith(("/", "../")) or value == ".." else []
 
 
