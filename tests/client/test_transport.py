@@ -143,6 +143,26 @@ def test_silence_ends_in_a_timeout_that_says_how_long(
     run(work)
 
 
+def test_a_slow_reader_is_not_taken_for_a_silent_server() -> None:
+    async def work() -> None:
+        transport = HttpTransport(Limits(read=0.05))
+        body = b"a" * 8_000_000
+        async with (
+            serving(Reply(chunks=(body,))) as server,
+            transport.open(post(server.url)) as incoming,
+        ):
+            taken = len(await anext(incoming.chunks))
+            assert taken < len(body)
+            # Time is the subject: the reader takes longer than a server may.
+            await asyncio.sleep(0.15)
+            async for chunk in incoming.chunks:
+                taken += len(chunk)
+            assert taken == len(body)
+        await transport.aclose()
+
+    run(work)
+
+
 def test_a_broken_body_is_told() -> None:
     async def work() -> None:
         transport = HttpTransport()

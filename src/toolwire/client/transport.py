@@ -15,6 +15,7 @@ from toolwire.client.connection_errors import failure, showable
 from toolwire.client.limits import USUAL, Limits
 from toolwire.client.proxies import Proxies
 from toolwire.client.redact import hide_headers, hide_in_url
+from toolwire.client.silence import Silence
 from toolwire.errors import BadInput
 
 if TYPE_CHECKING:
@@ -118,11 +119,15 @@ class HttpTransport:
         from aiohttp import ClientError  # noqa: PLC0415 - start-up time
 
         read = response.content.readany
+        silence = Silence(response, self._limits.read)
         try:
             while chunk := await read():
+                silence.taken += len(chunk)
                 yield chunk
         except (ClientError, TimeoutError, OSError) as error:
             raise failure(error, host, self._limits, begun=True) from showable(error)
+        finally:
+            silence.end()
 
     def _here(self) -> ClientSession:
         loop = get_running_loop()
