@@ -1,0 +1,95 @@
+"""What the options of a session ask for, read into values."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from toolwire import config
+from toolwire.agent.rules import Mode
+from toolwire.app.wanted import Wanted
+from toolwire.cli.config import asker
+from toolwire.client.record import RecordingTransport, ReplayTransport
+from toolwire.client.secret import known_secrets
+from toolwire.client.transport import HttpTransport, Transport
+from toolwire.config import Settings, current_folder
+from toolwire.errors import BadInput
+from toolwire.providers.upstream import read_upstream
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """A session's settings, what is wanted of it, and where it works."""
+
+    settings: Settings
+    wanted: Wanted
+    cwd: Path
+
+
+def read_asked(
+    options: Mapping[str, Any], environ: Mapping[str, str], *, interactive: bool
+) -> Asked:
+    """The options with the settings below them."""
+    cwd = options["folder"].resolve() if options["folder"] else current_folder()
+    flags = {
+        "approval_mode": "yolo" if options["yolo"] else options["approval_mode"],
+        "tool_style": options["tool_style"],
+        "limits.turns": options["max_turns"],
+    }
+    settings = config.load(environ, cwd, flags=flags, ask=asker())
+    upstream = options["upstream"]
+    wanted = Wanted(
+        model=options["model"],
+        provider=options["provider"],
+        base_url=options["base_url"],
+        upstream=read_upstream(upstream) if upstream else None,
+        mode=Mode(settings.approval_mode),
+        allowed=_listed(options["allowed_tools"]),
+        session=options["session"],
+        latest=options["latest"],
+        system=options["system"],
+        interactive=interactive,
+    )
+    return Asked(settings=settings, wanted=wanted, cwd=cwd)
+
+
+def open_transport(options: Mapping[str, Any], stack: AsyncExitStack) -> Transport:
+    """HTTP, written down with `--record`; with `--replay` only what was written down."""
+    replay, record = options["replay"], options["record"]
+    if replay:
+        try:
+            lines = replay.read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"--replay: {replay} cannot be read: {error}") from error
+        return ReplayTransport(lines, secrets=known_secrets())
+    http = HttpTransport()
+    stack.push_async_callback(http.aclose)
+    if not record:
+        return http
+    try:
+        file = stack.enter_context(record.open("w", encoding="utf-8"))
+    except OSError as error:
+        raise BadInput(f"--record: {record} cannot be written: {error.strerror}") from error
+
+    def write(line: str) -> None:
+        file.write(f"{line}\n")
+        file.flush()
+
+    return RecordingTransport(http, write, secrets=known_secrets())
+
+
+def _listed(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Entries of comma lists; a comma inside brackets belongs to the command."""
+    entries: list[str] = []
+    for value in values:
+        depth, entry = 0, ""
+        for letter in value:
+            depth += (letter == "(") - (letter == ")")
+            if letter == "," and depth <= 0:
+                entries.append(entry)
+                entry = ""
+            else:
+                entry += letter
+        entries.append(entry)
+    return tuple(entry.strip() for entry in entries if entry.strip())
