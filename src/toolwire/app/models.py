@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -55,12 +56,14 @@ async def open_model(
     base_url: str = "",
     tool_style: str = AUTO,
     learned: Learned | None = None,
+    cwd: Path | None = None,
     consent: Consent | None = None,
     notice: Callable[[str], None] = silent,
 ) -> Opened:
     """`provider/model` ready to be asked: credential, address, retries and tool style in place.
 
-    `consent` is about fetching the embedded model, should it be the one.
+    `cwd` is the folder that a small model is told of; `consent` is about fetching the embedded
+    model, should it be the one.
     """
     provider, model = settings.split(name)
     store = open_store(places(environ), environ)
@@ -70,7 +73,9 @@ async def open_model(
     info = catalogue.find(provider.name, model, settings.models)
     style = choose(provider, model, tool_style, info=info)
     if provider.in_process and base == provider.base_url:
-        transport = _embedded(model, environ, transport, consent, notice)
+        from toolwire.app.embedded import embedded_transport  # noqa: PLC0415 - start-up time
+
+        transport = await embedded_transport(model, environ, transport, consent, notice)
     ask = connect(
         provider,
         model,
@@ -80,29 +85,20 @@ async def open_model(
         learned=learned,
         project=credential.project,
     )
+    if provider.small and style.style is ToolStyle.JSON and cwd is not None:
+        from toolwire.app.embedded import shown_small  # noqa: PLC0415 - start-up time
+
+        styled = shown_small(ask, cwd, environ)
+    else:
+        styled = _styled(ask, provider, model, style)
     return Opened(
-        ask=insisting(_styled(ask, provider, model, style)),
+        ask=insisting(styled),
         provider=provider,
         model=model,
         style=style,
         origin=credential.origin,
         info=info,
     )
-
-
-def _embedded(
-    model: str,
-    environ: Mapping[str, str],
-    transport: Transport,
-    consent: Consent | None,
-    notice: Callable[[str], None],
-) -> Transport:
-    from toolwire.local import catalogue as embedded  # noqa: PLC0415 - start-up time
-    from toolwire.local.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
-    from toolwire.local.weights import Consent, Shelf  # noqa: PLC0415 - start-up time
-
-    shelf = Shelf.of(places(environ), environ, transport, consent or Consent(), notice)
-    return EmbeddedTransport(embedded.find(model), shelf, transport)
 
 
 def with_fallback(opened: Sequence[Opened]) -> Model:

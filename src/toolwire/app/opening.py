@@ -1,7 +1,10 @@
 """The parts of a session before it is one: its journal, its model, its past, its prompt."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,6 +37,9 @@ from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.sessions.store import Sessions
 from toolwire.tools.builtin.save_memory import memory_file
 
+if TYPE_CHECKING:
+    from toolwire.local.weights import Consent
+
 SayNotice = Callable[[str], None]
 
 
@@ -62,6 +68,8 @@ async def open_models(
     environ: Mapping[str, str],
     transport: Transport,
     notice: SayNotice,
+    cwd: Path | None = None,
+    consent: Consent | None = None,
 ) -> list[Opened]:
     """The model, and those to ask when it does not answer."""
     settings = chosen.settings
@@ -76,6 +84,8 @@ async def open_models(
         base_url=wanted.base_url,
         tool_style=style,
         learned=learned,
+        cwd=cwd,
+        consent=consent,
         notice=notice,
     )
     others: tuple[str, ...] = () if wanted.upstream is not None else settings.fallback
@@ -86,6 +96,8 @@ async def open_models(
             environ=environ,
             transport=transport,
             learned=learned,
+            cwd=cwd,
+            consent=consent,
             notice=notice,
         )
         for name in others

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,8 @@ from toolwire.agent.reply import Asking
 from toolwire.agent.rules import Mode
 from toolwire.agent.surroundings import surroundings
 from toolwire.agent.turn import Turn
-from toolwire.app.choosing import choose_model
+from toolwire.app.choosing import Chosen, choose_model
+from toolwire.app.embedded import cautious, choose_here
 from toolwire.app.models import Opened, with_fallback
 from toolwire.app.opening import (
     compression_rules,
@@ -46,6 +48,7 @@ from toolwire.client.transport import HttpTransport, Transport
 from toolwire.config import Settings
 from toolwire.errors import SessionError
 from toolwire.ids import new_id
+from toolwire.local.weights import Consent
 from toolwire.messages import Message, Text
 from toolwire.model import Model
 from toolwire.request import ModelRequest, Reasoning
@@ -151,6 +154,7 @@ async def open_session(
     ask: AskPerson | None = None,
     tools: Iterable[Tool] = (),
     transport: Transport | None = None,
+    consent: Consent | None = None,
     today: Callable[[], date] = date.today,
 ) -> AsyncGenerator[AgentSession]:
     """A new session, or an old one as it was left; everything it opened closes with it."""
@@ -166,18 +170,19 @@ async def open_session(
         if transport is None:
             transport = http = HttpTransport()
             stack.push_async_callback(http.aclose)
-        chosen = choose_model(
-            settings,
-            environ,
-            model=wanted.model,
-            provider=wanted.provider,
-            upstream=wanted.upstream,
-            before=past.model,
-        )
+        chosen = await _chosen(wanted, settings, environ, past.model, transport)
         models = await open_models(
-            chosen, wanted, environ=environ, transport=transport, notice=notices.append
+            chosen,
+            wanted,
+            environ=environ,
+            transport=transport,
+            notice=notices.append,
+            cwd=cwd,
+            consent=consent,
         )
         opened, mode = models[0], wanted.mode or Mode(settings.approval_mode)
+        if opened.provider.small:
+            mode = cautious(mode, notices.append)
         workshop = await stack.enter_async_context(
             open_workshop(
                 settings,
@@ -233,6 +238,25 @@ async def open_session(
             approver=approver,
             editor=editor,
         )
+
+
+async def _chosen(
+    wanted: Wanted,
+    settings: Settings,
+    environ: Mapping[str, str],
+    before: str,
+    transport: Transport,
+) -> Chosen:
+    choose = partial(
+        choose_model,
+        settings,
+        environ,
+        model=wanted.model,
+        provider=wanted.provider,
+        upstream=wanted.upstream,
+        before=before,
+    )
+    return await choose_here(choose, settings, environ, transport)
 
 
 async def _surroundings(

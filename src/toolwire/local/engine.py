@@ -6,6 +6,7 @@ import secrets
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,8 +17,9 @@ from toolwire.errors import BadInput, ModelMissing
 from toolwire.local.catalogue import Weights
 from toolwire.local.machine import Sizes, machine, sizes
 from toolwire.local.prefixes import Prefixes
-from toolwire.local.weights import Shelf, obtain
+from toolwire.local.weights import WAYS_ON, Shelf, obtain
 
+_PACKAGE = "xllamacpp"
 _BATCH = 128
 """Tokens read at a time: the progress of a slow machine is seen every few seconds."""
 _MEMORY_FOR_PROMPTS = 512
@@ -69,6 +71,12 @@ class EmbeddedTransport:
         self._engines = engines
         self._prefixes: Prefixes | None = None
         self._lock = asyncio.Lock()
+
+    async def prepare(self) -> None:
+        """See that the package and the file are there, before anything is asked."""
+        if find_spec(_PACKAGE) is None:
+            raise _not_installed()
+        await obtain(self._weights, self._shelf)
 
     @asynccontextmanager
     async def open(self, request: Outgoing) -> AsyncGenerator[Incoming]:
@@ -131,12 +139,16 @@ def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
 def _llama() -> Any:
     try:
         with _patient_threads():
-            return import_module("xllamacpp")
+            return import_module(_PACKAGE)
     except ImportError as error:
-        raise ModelMissing(
-            "the embedded model needs the package xllamacpp; install it with "
-            f"pip install 'toolwire[local]' ({error})"
-        ) from error
+        raise _not_installed() from error
+
+
+def _not_installed() -> ModelMissing:
+    return ModelMissing(
+        f"no model is configured, and the embedded one needs the package {_PACKAGE}: "
+        f"pip install 'toolwire[local]'; {WAYS_ON}"
+    )
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """Exit codes, as scripts rely on them."""
 
 from toolwire.agent.events import TurnEnd, TurnEnded
-from toolwire.errors import BadInput, ErrorKind, ToolwireError, UnknownName
+from toolwire.errors import BadInput, ErrorKind, ModelMissing, ToolwireError, UnknownName
 
 DONE = 0
 FAILED = 1
@@ -32,6 +32,6 @@ def code_of(ended: TurnEnded) -> int:
 
 def code_of_error(error: ToolwireError) -> int:
     """The code for an error before or outside a turn."""
-    if error.kind == ErrorKind.AUTH:
+    if error.kind == ErrorKind.AUTH or isinstance(error, ModelMissing):
         return CREDENTIALS
     return INPUT if isinstance(error, BadInput | UnknownName) else FAILED

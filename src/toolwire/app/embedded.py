@@ -1,0 +1,73 @@
+"""What this machine offers by itself: a server that runs, or the embedded model."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from toolwire.agent.rules import Mode
+from toolwire.app.choosing import Chosen
+from toolwire.app.workshop import workspace_of
+from toolwire.client.transport import Transport
+from toolwire.config import Settings
+from toolwire.errors import ErrorKind, ProviderError
+from toolwire.ids import new_id
+from toolwire.local import catalogue
+from toolwire.local.engine import EmbeddedTransport
+from toolwire.local.found import find
+from toolwire.local.ground import ground
+from toolwire.local.machine import fitting, machine
+from toolwire.local.weights import Consent, Shelf
+from toolwire.model import Model
+from toolwire.places import places
+from toolwire.prompted import small
+
+
+async def choose_here(
+    choose: Callable[[], Chosen],
+    settings: Settings,
+    environ: Mapping[str, str],
+    transport: Transport,
+) -> Chosen:
+    """The model that is configured, else one of a running server, else the embedded one."""
+    try:
+        return choose()
+    except ProviderError as error:
+        if error.kind != ErrorKind.AUTH:
+            raise
+    found = await find(transport, environ)
+    if found is not None:
+        reason = f"nothing is configured, and {found.title} runs on this machine"
+        return Chosen(name=found.name, reason=reason, settings=settings)
+    weights = fitting(machine())
+    reason = "nothing is configured, and no model server runs on this machine"
+    return Chosen(name=f"local/{weights.model}", reason=reason, settings=settings)
+
+
+async def embedded_transport(
+    model: str,
+    environ: Mapping[str, str],
+    transport: Transport,
+    consent: Consent | None,
+    notice: Callable[[str], None],
+) -> Transport:
+    """The way to the embedded model, its file in place; loaded when it is first asked."""
+    shelf = Shelf.of(places(environ), environ, transport, consent or Consent(), notice)
+    way = EmbeddedTransport(catalogue.find(model), shelf, transport)
+    await way.prepare()
+    return way
+
+
+def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
+    """The model with the tools in their short form, and the folder's files as choices."""
+    workspace = workspace_of(cwd, environ)
+    return small.wrap(ask, new_id, lambda: ground(workspace))
+
+
+def cautious(mode: Mode, notice: Callable[[str], None]) -> Mode:
+    """The approval mode for a small model, which mistakes one file for another too easily."""
+    if mode in (Mode.DEFAULT, Mode.PLAN):
+        return mode
+    notice(
+        f"the embedded model asks before every change, also in {mode} mode; what --allowed-tools "
+        "names runs without a question"
+    )
+    return Mode.DEFAULT
