@@ -165,6 +165,51 @@ def test_a_record_is_kept_though_its_writer_is_cancelled(
     journal.close_now()
 
 
+def test_a_failure_nobody_waited_for_is_told_with_the_next_record(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    journal = sessions.create(tmp_path)
+    journal.path.unlink()
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(journal.append(journal.session, said("lost")))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await journal.records(journal.session)
+
+    with pytest.raises(SessionError, match="is gone"):
+        asyncio.run(cancelled())
+    with pytest.raises(SessionError, match="was removed"):
+        write(journal, [opened()])
+    journal.close_now()
+
+
+def test_a_closed_session_takes_no_more(sessions: Sessions, tmp_path: Path) -> None:
+    journal = sessions.create(tmp_path)
+    write(journal, [opened()])
+    asyncio.run(journal.close())
+    asyncio.run(journal.close())
+    with pytest.raises(SessionError, match="is closed"):
+        write(journal, [opened()])
+
+
+def test_a_file_that_cannot_be_read_now_is_not_taken_for_a_damaged_one(
+    sessions: Sessions, tmp_path: Path
+) -> None:
+    journal = sessions.create(tmp_path)
+    write(journal, a_session(1))
+    journal.close_now()
+    beside(journal.path, "-wal").mkdir()
+    with pytest.raises(SessionError, match="cannot read session"):
+        sessions.open(journal.session)
+    beside(journal.path, "-wal").rmdir()
+    again = sessions.open(journal.session)
+    assert again.rescued is None
+    again.close_now()
+
+
 def test_a_second_holder_is_told_who_has_the_session(sessions: Sessions, tmp_path: Path) -> None:
     journal = sessions.create(tmp_path)
     write(journal, [opened()])

@@ -163,3 +163,13 @@ def test_folders_of_one_name_have_their_own_sessions(tmp_path: Path) -> None:
     assert project_key(one) != project_key(two)
     assert project_key(tmp_path / "link") == project_key(one)
     assert project_key(Path("/")).startswith("root-")
+
+
+def test_only_what_is_old_and_unused_is_forgotten(sessions: Sessions, tmp_path: Path) -> None:
+    old, held = made(sessions, tmp_path, a_session(1)), made(sessions, tmp_path, a_session(1))
+    before = sessions.list()[0].updated + 1
+    new = made(sessions, tmp_path, a_session(1))
+    journal = sessions.open(held)
+    assert sessions.forget(before) == (old,)
+    journal.close_now()
+    assert {one.id for one in sessions.list()} == {held, new}

@@ -1,11 +1,11 @@
 """Reading a session's file, whatever state it is in: good records up to the first bad one."""
 
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 import msgspec
@@ -16,6 +16,18 @@ from toolwire.sessions.records import checksum
 
 _ROWS = "SELECT seq, at, kind, body, crc FROM records WHERE seq > ? ORDER BY seq"
 _VALID_FOR = slice(92, 96)
+_PASSING = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_READONLY,
+)
+"""Trouble of the machine, not of the file: a later try may go well."""
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,9 +46,12 @@ class Damaged(Exception):
 def scan(path: Path, session: str, after: int = 0) -> Scan:
     """All good records behind `after`; never fails for damage, only for files it may not read."""
     first = _scan_file(path, session, after)
+    if first.damage:
+        # A process that began to write at this very moment looks like damage, once.
+        first = _scan_file(path, session, after)
     if not first.damage:
         return first
-    with tempfile.TemporaryDirectory(prefix="toolwire-") as folder:
+    with TemporaryDirectory(prefix="toolwire-") as folder:
         copy = _with_new_first_page(path, Path(folder))
         second = _scan_file(copy, session, after) if copy is not None else first
     best = second if len(second.rows) > len(first.rows) else first
@@ -53,15 +68,26 @@ def _scan_file(path: Path, session: str, after: int) -> Scan:
                 meta = meta_of(connection)
                 _check_version(connection, meta, session)
             except (sqlite3.Error, Damaged) as error:
-                damage = str(error)
+                damage = _damage(error, path, session)
             for row in good_rows(connection, after):
                 rows.append(row)
             _check_structure(connection)
     except (sqlite3.Error, Damaged) as error:
-        damage = damage or str(error)
-    if damage.startswith("no such table"):
-        damage = "the file holds no records"
+        damage = damage or _damage(error, path, session)
     return Scan(rows=tuple(rows), meta=meta, damage=damage)
+
+
+def _damage(error: sqlite3.Error | Damaged, path: Path, session: str) -> str:
+    """What is wrong with the file; trouble that is not the file's own is raised."""
+    if isinstance(error, sqlite3.Error) and _code(error) in _PASSING:
+        raise SessionError(f'cannot read session "{session}": {error}: {path}') from error
+    words = str(error)
+    return "the file holds no records" if words.startswith("no such table") else words
+
+
+def _code(error: sqlite3.Error) -> int:
+    # Errors of the module itself have no code.
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
 def good_rows(connection: sqlite3.Connection, after: int = 0) -> Iterator[Row]:
@@ -94,10 +120,10 @@ def readable(path: Path, session: str) -> Generator[sqlite3.Connection]:
         connection.execute("PRAGMA schema_version").fetchall()
     except sqlite3.OperationalError as error:
         connection.close()
-        if "unable to open" not in str(error) and "readonly" not in str(error):
+        if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
             raise
         with (
-            tempfile.TemporaryDirectory(prefix="toolwire-") as folder,
+            TemporaryDirectory(prefix="toolwire-") as folder,
             closing(_connect(_copied(path, Path(folder)))) as connection,
         ):
             yield connection
@@ -151,9 +177,14 @@ def _check_structure(connection: sqlite3.Connection) -> None:
 
 def _copied(path: Path, folder: Path) -> Path:
     copy = folder / "session.sqlite"
-    shutil.copyfile(path, copy)
-    if beside(path, "-wal").exists():
-        shutil.copyfile(beside(path, "-wal"), beside(copy, "-wal"))
+    try:
+        copyfile(path, copy)
+        if beside(path, "-wal").exists():
+            copyfile(beside(path, "-wal"), beside(copy, "-wal"))
+    except OSError as error:
+        raise SessionError(
+            f'cannot read session "{path.stem}": {error.strerror}: {error.filename}'
+        ) from error
     return copy
 
 

@@ -39,6 +39,9 @@ class Rescued(msgspec.Struct, frozen=True, kw_only=True):
         kept = f"; the damaged file is kept as {self.kept_as}" if self.kept_as else ""
         return f"the session's file was damaged ({self.damage}): {saved}{kept}"
 
+    def __str__(self) -> str:
+        return self.message
+
 
 def found_in(scan: Scan) -> Rescued | None:
     """What can be saved of a file; None for one in order."""

@@ -36,6 +36,7 @@ class SqliteJournal:
         self._unheard: SessionError | None = None
         self._full: bool | None = None
         self._found: tuple[Row, ...] = ()
+        self._closed = False
         try:
             self.rescued: Rescued | None = self._checked()
             self._connection = _connect(path)
@@ -61,6 +62,8 @@ class SqliteJournal:
         self._belongs(session)
         if not records.is_kept(event):
             return self._last
+        if self._closed:
+            raise SessionError(f'session "{self.session}" is closed; open it again to go on')
         if self._unheard is not None:
             failure, self._unheard = self._unheard, None
             raise failure
@@ -86,10 +89,15 @@ class SqliteJournal:
 
     async def close(self) -> None:
         """Let go of the session; one in which nothing was kept leaves no file."""
-        await asyncio.get_running_loop().run_in_executor(self._writer, self.close_now)
+        if not self._closed:
+            # Behind every record that was handed in before.
+            await asyncio.get_running_loop().run_in_executor(self._writer, self.close_now)
 
     def close_now(self) -> None:
         """The same for callers without an event loop."""
+        if self._closed:
+            return
+        self._closed = True
         self._writer.shutdown(wait=False)
         with suppress(sqlite3.Error):
             self._connection.close()

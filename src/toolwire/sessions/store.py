@@ -4,6 +4,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -131,6 +132,15 @@ class Sessions:
         finally:
             lock.release()
         return path.stem
+
+    def forget(self, before: float) -> tuple[str, ...]:
+        """Delete what nobody has worked on since then; sessions in use stay."""
+        forgotten: tuple[str, ...] = ()
+        for one in self.list():
+            if one.updated < before and not one.damaged:
+                with suppress(SessionError):
+                    forgotten = (*forgotten, self.delete(one.id))
+        return forgotten
 
     def _open(self, path: Path) -> SqliteJournal:
         return SqliteJournal(path, redact=self._redact, clock=self._clock)
