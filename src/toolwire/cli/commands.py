@@ -7,6 +7,7 @@ import click
 from toolwire import __version__
 
 _COMMANDS = {
+    "chat": "Talk with a model that works on the files in front of you.",
     "run": "Work on one prompt without a person, and print the answer.",
     "decode": "Read a vendor's response body and print what it says.",
     "convert": "Translate a request body from one wire format to another.",
@@ -37,11 +38,14 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.command(cls=_Commands)
+@click.group(cls=_Commands, invoke_without_command=True)
 @click.version_option(__version__, message="toolwire %(version)s")
-def toolwire() -> None:
-    """One exact tool-calling runtime for every model.
+@click.pass_context
+def toolwire(context: click.Context) -> None:
+    """One exact tool-calling runtime for every model. Without a command: chat.
 
     The codec commands need no network and no configuration. Dialects: openai-chat,
     openai-responses, anthropic-messages, gemini, code-assist.
     """
+    if context.invoked_subcommand is None:
+        import_module("toolwire.cli.chat").command.main([], prog_name="toolwire")

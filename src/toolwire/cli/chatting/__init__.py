@@ -1,0 +1,1 @@
+"""A conversation on a plain terminal: lines in, text out, questions in between."""

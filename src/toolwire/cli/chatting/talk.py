@@ -1,0 +1,177 @@
+"""The conversation itself: prompts and commands in, turns out."""
+
+import asyncio
+import signal
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any, TextIO
+
+import msgspec
+
+from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
+from toolwire.agent.mentions import user_message
+from toolwire.agent.stats import Stats
+from toolwire.app.session import AgentSession, open_session
+from toolwire.app.wanted import Wanted
+from toolwire.cli.asked import Asked, open_transport
+from toolwire.cli.chatting.asking import Questions
+from toolwire.cli.chatting.lines import Lines
+from toolwire.cli.headless.text_output import TextOutput
+from toolwire.errors import ToolwireError
+from toolwire.messages import Message, Text
+from toolwire.wire.reading import dump
+
+_HELP = """\
+/help      this list            /tools     what the model may call
+/stats     what it took so far  /compress  make the conversation shorter
+/model P/M go on with another   /new       a fresh session
+/quit      leave (Ctrl-D)       Ctrl-C     stop the turn; twice: leave
+Words typed while it works are heard at its next step. @path puts a file in.
+"""
+
+
+class Talk:
+    """One terminal, as many sessions as the person opens on it."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        options: Mapping[str, Any],
+        environ: Mapping[str, str],
+        *,
+        source: TextIO,
+        out: TextIO,
+        err: TextIO,
+    ) -> None:
+        self._asked = asked
+        self._options = options
+        self._environ = environ
+        self._out = out
+        self._output = TextOutput(out, err)
+        self._stats = Stats()
+        self._session: AgentSession | None = None
+        self._turn: asyncio.Task[TurnEnded] | None = None
+        self._pressed = 0
+        self._main: asyncio.Task[None] | None = None
+        self._lines = Lines(source, self._meanwhile)
+        self._questions = Questions(out, self._lines)
+
+    async def run(self) -> None:
+        """Until the person leaves."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._main = group.create_task(self._sessions())
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    async def _sessions(self) -> None:
+        wanted: Wanted | None = self._asked.wanted
+        while wanted is not None:
+            wanted = await self._held(wanted)
+
+    async def _held(self, wanted: Wanted) -> Wanted | None:
+        """Holds one session; says what to open next, if anything."""
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(
+                open_session(
+                    wanted,
+                    settings=self._asked.settings,
+                    environ=self._environ,
+                    cwd=self._asked.cwd,
+                    readers=(self._hear,),
+                    approver=self._questions.approve,
+                    editor=self._questions.edit,
+                    ask=self._questions.ask,
+                    transport=open_transport(self._options, stack),
+                )
+            )
+            self._session = session
+            self._say(f"{session.opened.provider.name}/{session.opened.model}; /help for help\n")
+            while True:
+                self._say("> ")
+                line = await self._lines.next()
+                if line is None or line.strip() in ("/quit", "/exit"):
+                    return None
+                self._pressed = 0
+                if line.startswith("/"):
+                    following = await self._commanded(session, line)
+                    if following is not None:
+                        return following
+                elif line.strip():
+                    await self._prompted(session, line)
+
+    async def _commanded(self, session: AgentSession, line: str) -> Wanted | None:
+        name, _, rest = line.strip().partition(" ")
+        match name:
+            case "/new":
+                return msgspec.structs.replace(self._asked.wanted, session="", latest=False)
+            case "/model" if rest.strip():
+                return msgspec.structs.replace(
+                    self._asked.wanted,
+                    model=rest.strip(),
+                    provider="",
+                    upstream=None,
+                    session=session.id,
+                    latest=False,
+                )
+            case "/model":
+                self._say(f"{session.opened.provider.name}/{session.opened.model}\n")
+            case "/tools":
+                self._say("\n".join(session.workshop.registry.names) + "\n")
+            case "/stats":
+                stats = msgspec.json.format(dump(self._stats.body()), indent=2)
+                self._say(f"{stats}\n")
+            case "/compress":
+                if await session.compress() is None:
+                    self._say("nothing to shorten\n")
+            case _:
+                self._say(_HELP)
+        return None
+
+    async def _prompted(self, session: AgentSession, line: str) -> None:
+        said = user_message(
+            line,
+            session.workshop.context,
+            respect_git_ignore=self._asked.settings.context.respect_git_ignore,
+        )
+        for words in said.notices:
+            await session.note("mention", words)
+        self._lines.working(True)
+        self._turn = asyncio.create_task(session.send(said.message))
+        try:
+            ended = await self._turn
+        except asyncio.CancelledError:
+            if self._pressed != 1:
+                raise
+            self._output.end("", TurnEnded(reason=TurnEnd.CANCELLED))
+        except ToolwireError as error:
+            self._say(f"error: {error}\n")
+        else:
+            self._output.end("", ended)
+        finally:
+            self._turn = None
+            self._pressed = 0
+            self._lines.working(False)
+
+    async def _hear(self, event: AgentEvent) -> None:
+        self._stats.add(event)
+        await self._output.hear(event)
+
+    def _meanwhile(self, line: str) -> None:
+        if self._session is not None and line.strip():
+            self._session.say(Message(role="user", parts=(Text(line),)))
+
+    def _interrupted(self) -> None:
+        self._pressed += 1
+        if self._turn is not None and self._pressed == 1:
+            self._turn.cancel()
+        elif self._pressed > 1 and self._main is not None:
+            self._main.cancel()
+        else:
+            self._say("\n(Ctrl-C again, or Ctrl-D, to leave)\n> ")
+
+    def _say(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()

@@ -1,0 +1,170 @@
+import os
+import pty
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fakes.simulated import Place, Simulated, command
+from toolwire.simulator import Reply
+from toolwire.simulator.misbehaviour import Fault
+from toolwire.simulator.script import Call, Say
+
+PATIENCE = 40.0
+
+
+class Terminal:
+    """`toolwire chat` on a real pseudo terminal."""
+
+    def __init__(self, place: Place, sim: Simulated, *args: str) -> None:
+        self._main, other = pty.openpty()
+        self.process = subprocess.Popen(
+            command(["chat", "--upstream", sim.upstream(), *args]),
+            cwd=place.work,
+            env=place.environ(TERM="dumb"),
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            start_new_session=True,
+        )
+        os.close(other)
+        os.set_blocking(self._main, False)
+        self.seen = ""
+
+    def wait_for(self, words: str) -> None:
+        until = time.monotonic() + PATIENCE
+        while words not in self.seen:
+            assert time.monotonic() < until, self.seen
+            self._read()
+            time.sleep(0.02)
+        self.seen = self.seen.partition(words)[2]
+
+    def _read(self) -> None:
+        try:
+            self.seen += os.read(self._main, 65536).decode("utf-8", "replace")
+        except BlockingIOError:
+            pass
+        except OSError:
+            assert self.process.poll() is not None
+
+    def type(self, line: str) -> None:
+        os.write(self._main, f"{line}\n".encode())
+
+    def leave(self) -> int:
+        os.write(self._main, b"\x04")
+        return self.process.wait(PATIENCE)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        os.close(self._main)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def says(text: str, **more: Any) -> Reply:
+    return Reply(pieces=(Say(text),), **more)
+
+
+def writes(place: Place, content: str = "hi\n") -> Reply:
+    target = str(place.work / "x.txt")
+    return Reply(pieces=(Call.of("write_file", file_path=target, content=content),))
+
+
+def test_a_conversation_with_a_question_before_a_change(place: Place):
+    with Simulated([says("hello"), writes(place), says("written")]) as sim:
+        terminal = Terminal(place, sim)
+        terminal.wait_for("> ")
+        terminal.type("hi")
+        terminal.wait_for("hello")
+        terminal.type("write it")
+        terminal.wait_for("+hi")
+        assert not (place.work / "x.txt").exists()
+        terminal.wait_for("run it?")
+        terminal.type("y")
+        terminal.wait_for("written")
+        assert (place.work / "x.txt").read_text() == "hi\n"
+        assert terminal.leave() == 0
+        terminal.close()
+
+
+def test_other_words_than_yes_are_a_no_that_the_model_hears(place: Place):
+    with Simulated([writes(place), says("I see")]) as sim:
+        terminal = Terminal(place, sim)
+        terminal.wait_for("> ")
+        terminal.type("write it")
+        terminal.wait_for("run it?")
+        terminal.type("use y.txt instead")
+        terminal.wait_for("I see")
+        assert not (place.work / "x.txt").exists()
+        assert "use y.txt instead" in str(sim.bodies[1]["messages"][-1])
+        terminal.close()
+
+
+def test_ctrl_c_stops_the_turn_and_a_second_leaves(place: Place):
+    slow = says("word " * 4000, fault=Fault(wait_each=0.01))
+    with Simulated([slow, says("back again"), slow]) as sim:
+        terminal = Terminal(place, sim)
+        terminal.wait_for("> ")
+        terminal.type("go")
+        terminal.wait_for("word word")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.wait_for("cancelled")
+        terminal.type("still there?")
+        terminal.wait_for("back again")
+        terminal.wait_for("> ")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.wait_for("again")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.process.wait(PATIENCE)
+        terminal.close()
+
+
+def test_words_typed_while_it_works_are_heard_at_the_next_step(place: Place):
+    wait = "touch started; while [ ! -e go ]; do sleep 0.2; done"
+    shell = Reply(pieces=(Call.of("run_shell_command", command=wait),))
+    with Simulated([shell, says("heard you")]) as sim:
+        terminal = Terminal(place, sim, "--yolo")
+        terminal.wait_for("> ")
+        terminal.type("wait")
+        while not (place.work / "started").exists():
+            time.sleep(0.02)
+        terminal.type("and be quick")
+        terminal.wait_for("and be quick")
+        (place.work / "go").touch()
+        terminal.wait_for("heard you")
+        assert "and be quick" in str(sim.bodies[1]["messages"][-1])
+        terminal.close()
+
+
+def test_commands_of_the_chat(place: Place):
+    with Simulated([says("one"), says("two")]) as sim:
+        terminal = Terminal(place, sim)
+        terminal.wait_for("> ")
+        terminal.type("/help")
+        terminal.wait_for("/compress")
+        terminal.type("/tools")
+        terminal.wait_for("read_file")
+        terminal.type("first words")
+        terminal.wait_for("one")
+        terminal.type("/new")
+        terminal.wait_for("/help for help")
+        terminal.type("fresh words")
+        terminal.wait_for("two")
+        assert "first words" not in str(sim.bodies[1])
+        terminal.type("/quit")
+        assert terminal.process.wait(PATIENCE) == 0
+        terminal.close()
+
+
+def test_without_a_terminal_it_points_to_run(place: Place):
+    done = place.toolwire("chat")
+    assert done.code == 2
+    assert "toolwire run" in done.err
+    assert place.toolwire().code == 2
