@@ -58,7 +58,7 @@ def _goals(cost: Samples) -> tuple[Goal, ...]:
         Goal(
             "no view: ours ÷ parsing once with json, 100 KB",
             2,
-            cost.ratio(f"{_TRACKED} 100", f"{_ONCE} 100"),
+            cost.ratio(f"{_UNSEEN} 100", f"{_ONCE} 100"),
         ),
     )
 
@@ -74,6 +74,14 @@ def _view(deltas: list[str]) -> None:
         view.feed(delta)
         shown = view.value
     assert view.complete, shown
+
+
+def _unseen(deltas: list[str]) -> object:
+    view = PartialJson()
+    for delta in deltas:
+        view.feed(delta)
+    assert view.complete
+    return view.value
 
 
 def _jiter(deltas: list[str]) -> None:
@@ -108,12 +116,14 @@ def _once_msgspec(deltas: list[str]) -> object:
 
 _VIEW = "live view (ours)"
 _JITER = "live view: jiter at every delta"
-_TRACKED = "no view: tracked with events, parsed once (ours)"
+_UNSEEN = "no view until the end (ours)"
+_TRACKED = "an event for every delta, parsed once (ours)"
 _ONCE = "no view: joined, parsed once with json"
 _ONCE_MSGSPEC = "no view: joined, parsed once with msgspec"
 _RUNS: dict[str, Callable[[list[str]], object]] = {
     _VIEW: _view,
     _JITER: _jiter,
+    _UNSEEN: _unseen,
     _TRACKED: _tracked,
     _ONCE: _once,
     _ONCE_MSGSPEC: _once_msgspec,

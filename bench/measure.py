@@ -36,8 +36,11 @@ class Samples:
         return median(self._taken[name])
 
     def ratio(self, over: str, under: str) -> float:
-        """The median of the ratios within each turn: both then met the same machine."""
-        pairs = zip(self._taken[over], self._taken[under], strict=True)
+        """The median of the ratios within each turn: both then met the same machine.
+
+        Slow peers take fewer turns; those that both took count.
+        """
+        pairs = zip(self._taken[over], self._taken[under], strict=False)
         return median(high / low for high, low in pairs)
 
 

@@ -1,7 +1,9 @@
 """Every reader of a stream over loopback: ours, the floor and bytes on one transport, and peers."""
 
 import json
+import os
 from collections.abc import AsyncIterator, Callable
+from importlib import import_module
 from typing import Any
 
 Open = Callable[[str], AsyncIterator[object]]
@@ -185,6 +187,40 @@ def _pydantic_ai(base: str, stream: str) -> Open:
     return events
 
 
+def _litellm(base: str, stream: str) -> Open:
+    # Its table of prices is else fetched from the network at import.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    litellm: Any = import_module("litellm")
+    litellm.suppress_debug_info = True
+    wire = stream.partition("-")[0]
+    function = {"name": "write_file", "parameters": _SCHEMA}
+    options: dict[str, Any] = (
+        {"tools": [{"type": "function", "function": function}]} if stream.endswith("tools") else {}
+    )
+    vendors = {"chat": "openai", "anthropic": "anthropic", "gemini": "gemini"}
+
+    async def chunks(model: str) -> AsyncIterator[object]:
+        addresses = {
+            "chat": f"{base}/v1",
+            "anthropic": base,
+            "gemini": f"{base}/v1beta/models/{model}",
+        }
+        answer: Any = await litellm.acompletion(
+            model=f"{vendors[wire]}/{model}",
+            messages=[{"role": "user", "content": "hi"}],
+            stream=True,
+            api_base=addresses[wire],
+            api_key=_KEY,
+            num_retries=0,
+            stream_options={"include_usage": True},
+            **options,
+        )
+        async for chunk in answer:
+            yield chunk
+
+    return chunks
+
+
 PEERS: dict[str, Callable[[str, str], Open]] = {
     "bytes": _bytes,
     "floor": _floor,
@@ -193,4 +229,5 @@ PEERS: dict[str, Callable[[str, str], Open]] = {
     "anthropic": _anthropic,
     "google-genai": _google,
     "pydantic-ai": _pydantic_ai,
+    "litellm": _litellm,
 }
