@@ -134,6 +134,34 @@ def _replaced(value: Json, pairs: list[tuple[str, str]]) -> Json:
     return value
 
 
+_PIDS = re.compile(r"^(Background PIDs|Process Group PGID): .*\d.*$", re.MULTILINE)
+_WRONG_PIDS = "Background PIDs: ${PID}\\nProcess Group PGID: (none)"
+_RIGHT_PIDS = "Background PIDs: (none)\\nProcess Group PGID: ${PID}"
+
+
+def without_pids(value: Json) -> Json:
+    """The value with process ids blanked, as the captures have them."""
+    if isinstance(value, str):
+        return _PIDS.sub(r"\1: ${PID}", value)
+    if isinstance(value, list):
+        return [without_pids(item) for item in value]
+    if isinstance(value, dict):
+        return {key: without_pids(item) for key, item in value.items()}
+    return value
+
+
+def put_right(capture: Capture) -> Capture:
+    """Its folder `ws` is our `workspace`, and its shell is no background process.
+
+    0.6.1 calls its own shell one, and knows no process group.
+    """
+    expected = without_pids(capture.data.get("next_request_contents_tail"))
+    text = json.dumps(dict(capture.data, next_request_contents_tail=expected))
+    if capture.version == "0.6.1":
+        text = text.replace(_WRONG_PIDS, _RIGHT_PIDS)
+    return Capture(capture.version, capture.name, json.loads(text.replace('"ws"', '"workspace"')))
+
+
 def load(version: str, name: str) -> Capture:
     """One capture."""
     data = json.loads((CAPTURES / version / f"{name}.json").read_text("utf-8"))

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from toolwire.simulator import Answering, Reply, Script, Simulator
+from toolwire.simulator.seals import Seals
 
 BASES = {
     "openai-chat": "/v1",
@@ -55,6 +56,11 @@ class Simulated:
     def refusals(self) -> list[str]:
         """What a vendor would have refused."""
         return self._simulator.refusals
+
+    @property
+    def seals(self) -> Seals:
+        """What the server issued."""
+        return self._simulator.seals
 
     def upstream(self, dialect: str = "openai-chat", **more: str) -> str:
         """The argument of `--upstream`."""

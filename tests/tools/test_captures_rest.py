@@ -43,33 +43,11 @@ SETTINGS = {
     "core": "core",
     "exclude": "exclude",
 }
-PIDS = re.compile(r"^(Background PIDs|Process Group PGID): .*\d.*$", re.MULTILINE)
-WRONG_PIDS = "Background PIDs: ${PID}\\nProcess Group PGID: (none)"
-RIGHT_PIDS = "Background PIDs: (none)\\nProcess Group PGID: ${PID}"
 
 
 def _cases() -> list[Capture]:
     found = captures.find(names=".")
     return [one for one in found if one.tools and not re.search(LATER, one.name)]
-
-
-def _blanked(value: Any) -> Any:
-    if isinstance(value, str):
-        return PIDS.sub(r"\1: ${PID}", value)
-    if isinstance(value, list):
-        return [_blanked(item) for item in value]
-    if isinstance(value, dict):
-        return {key: _blanked(item) for key, item in value.items()}
-    return value
-
-
-def _wanted(capture: Capture) -> Capture:
-    """Process ids blanked, and 0.6.1's wrong ones right; its folder `ws` is our `workspace`."""
-    data = dict(capture.data, next_request_contents_tail=_blanked(capture.expected))
-    text = json.dumps(data)
-    if capture.version == "0.6.1":
-        text = text.replace(WRONG_PIDS, RIGHT_PIDS)
-    return Capture(capture.version, capture.name, json.loads(text.replace('"ws"', '"workspace"')))
 
 
 def _settings(capture: Capture) -> dict[str, Any]:
@@ -129,13 +107,14 @@ async def _replayed(capture: Capture, stage: Stage) -> Any:
     scheduler = Scheduler(_registry(capture, settings), context=context, policy=_policy(context))
     said = captures.reply(capture, stage)
     try:
-        return _blanked(captures.contents(stage, said, await scheduler.run(said.calls)))
+        answers = await scheduler.run(said.calls)
+        return captures.without_pids(captures.contents(stage, said, answers))
     finally:
         await SHELLS.aclose()
 
 
 def _difference(capture: Capture, folder: Path) -> str:
-    wanted = _wanted(capture)
+    wanted = captures.put_right(capture)
     stage = captures.build(wanted, folder)
     return captures.difference(wanted, stage, asyncio.run(_replayed(wanted, stage)))
 

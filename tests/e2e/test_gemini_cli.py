@@ -1,0 +1,241 @@
+"""Captures of gemini-cli, run end to end: its prompt, its model's answers, our agent, real HTTP."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests import captures
+from tests.captures import ABSENT, PRESENT, Capture
+from tests.fakes.gemini_cli import Played, play, play_process
+
+pytestmark = pytest.mark.skipif(not PRESENT, reason=ABSENT)
+
+DENIED = (
+    "Tool execution denied by policy. {} needs approval. Nobody is here to approve it. Reach the "
+    "goal with what is allowed, or tell the user what to allow: --allowed-tools, a rule in the "
+    "rule file, or another --approval-mode."
+)
+
+
+class Correction(msgspec.Struct, frozen=True, kw_only=True):
+    """Where ours differs on purpose: why, and what it sends or leaves behind instead."""
+
+    reason: str
+    response: dict[str, str] | None = None
+    files: dict[str, str] | None = None
+
+
+CORRECTED = {
+    "approval_default_shell": Correction(
+        reason="tools that need approval are offered; the refusal says what would allow the call",
+        response={"error": DENIED.format("echo hi")},
+    ),
+    "approval_default_write": Correction(
+        reason="tools that need approval are offered; the refusal says what would allow the call",
+        response={"error": DENIED.format("write_file on ${WORKSPACE}/n.txt")},
+    ),
+    "shell_command_substitution": Correction(
+        reason="command substitution is read and ruled on like any command, not refused",
+        response={
+            "output": "Command: echo $(echo inner)\nDirectory: (root)\nOutput: inner\n"
+            "Error: (none)\nExit Code: 0\nSignal: (none)\nBackground PIDs: (none)\n"
+            "Process Group PGID: ${PID}"
+        },
+    ),
+    "write_file_overwrite": Correction(
+        reason="the original trims what overwrites a file",
+        files={"n.txt": "new\n"},
+    ),
+}
+LEFT_OUT = {
+    r"^mcp_": "MCP servers are not among the built-in tools",
+    r"^(first|code_assist)_requests?$": "a list of requests, compared where requests are made",
+}
+VERSIONS = ("0.6.1", "0.5.5")
+PROCESSES = (
+    "approval_default_write",
+    "at_image_prompt",
+    "empty_stream_retry",
+    "finish_safety",
+    "http_429_then_ok",
+    "http_503_then_ok",
+    "max_session_turns",
+    "no_finish_reason_retry",
+    "stdin_prompt",
+)
+"""Run as commands: exit codes, standard output and input, retries with their real waits."""
+
+
+def left_out(name: str) -> str:
+    return next((why for pattern, why in LEFT_OUT.items() if re.search(pattern, name)), "")
+
+
+def found() -> dict[str, Capture]:
+    """The newer version's captures where the older one has none."""
+    return {
+        path.stem: captures.load(version, path.stem)
+        for version in VERSIONS
+        for path in sorted((captures.CAPTURES / version).glob("*.json"))
+        if not left_out(path.stem)
+    }
+
+
+CASES = found()
+
+
+def wanted(capture: Capture) -> Capture:
+    """The capture with its corrections."""
+    right = captures.put_right(capture)
+    correction = CORRECTED.get(capture.name)
+    if correction is None:
+        return right
+    data = dict(right.data)
+    if correction.response is not None:
+        data["next_request_contents_tail"][-1]["parts"][0]["functionResponse"]["response"] = (
+            correction.response
+        )
+    if correction.files is not None:
+        data["workspace_after"] = correction.files
+    return Capture(right.version, right.name, data)
+
+
+def check(capture: Capture, played: Played) -> None:
+    """Every fact of the capture: requests, results, files, words, exit code."""
+    data = capture.data
+    assert played.refusals == []
+    tail = data["next_request_contents_tail"]
+    asked = len(data.get("main_request_times") or (0.0, 1.0))
+    assert len(played.main) == asked, played.err
+    if tail is not None:
+        got = captures.without_pids(played.tail(1))
+        assert captures.difference(capture, played.stage, got) == ""
+    if "first_request_contents" in data:
+        assert as_theirs(played.main[0]) == data["first_request_contents"]
+    check_beside(data.get("side_requests") or [], played.beside)
+    if "json" not in data["cli_args"]:
+        assert played.out == data.get("stdout", "Done.\n")
+    assert played.code == data.get("exit_code", 0)
+
+
+def check_beside(theirs: list[Any], ours: list[Any]) -> None:
+    """As many questions beside the conversation; those to Google's own tools are word for word."""
+    assert len(ours) == len(theirs)
+    for one, other in zip(theirs, ours, strict=True):
+        if "tools" in one["body"]:
+            body = {key: one["body"][key] for key in one["body"] if key != "systemInstruction"}
+            assert other == body
+
+
+def as_theirs(contents: Any) -> Any:
+    """Without what no two programs share: the name and the date."""
+    text = json.dumps(contents, ensure_ascii=False)
+    text = text.replace("This is toolwire.", "This is the Gemini CLI.")
+    return json.loads(re.sub(r"(Today's date is ).*?\)\.", r"\1${DATE}.", text))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_a_capture_is_equal_or_corrected(name: str, tmp_path: Path) -> None:
+    capture = wanted(CASES[name])
+    check(capture, play(capture, tmp_path))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROCESSES)
+def test_the_command_does_what_the_capture_shows(name: str, tmp_path: Path) -> None:
+    capture = wanted(CASES[name])
+    check(capture, play_process(capture, tmp_path))
+
+
+def test_json_output_holds_what_the_capture_shows(tmp_path: Path) -> None:
+    capture = wanted(CASES["output_json"])
+    played = play_process(capture, tmp_path)
+    check(capture, played)
+    theirs, ours = json.loads(capture.data["stdout"]), json.loads(played.out)
+    assert shared(theirs, timeless(ours)) == theirs
+    assert played.out.startswith('{\n  "session_id": "')
+
+
+def shared(theirs: Any, ours: Any) -> Any:
+    """Of ours, the members that theirs has too."""
+    if not isinstance(theirs, dict):
+        return ours
+    return {key: shared(value, ours[key]) for key, value in theirs.items()}
+
+
+def timeless(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: 0 if key.endswith("Ms") else timeless(item) for key, item in value.items()}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_first_request_offers_the_same_tools_in_the_same_order(
+    version: str, tmp_path: Path
+) -> None:
+    listed = captures.load(version, "first_request").data
+    first = next(one["body"] for one in listed["requests_in_order"] if one["kind"] == "main")
+    capture = Capture(
+        version,
+        "first_request",
+        {
+            "workspace_files": {"a.txt": "a", "src/main.py": "m"},
+            "settings": {},
+            "cli_args": ["--yolo"],
+            "prompt": listed["prompt"],
+        },
+    )
+    body = play(capture, tmp_path).bodies[0]
+    assert as_theirs(body["contents"]) == first["contents"]
+    assert body.keys() <= first.keys()
+    # The texts are those of 0.5.5; other tests compare them one by one.
+    theirs = [tool["name"] for tool in first["tools"][0]["functionDeclarations"]]
+    ours = [tool["name"] for tool in body["tools"][0]["functionDeclarations"]]
+    assert ours[: len(theirs)] == theirs
+
+
+def test_a_vendors_id_comes_back_unchanged_and_one_of_ours_never_leaves(tmp_path: Path) -> None:
+    given = {"a": {"id": "odd/1: ü"}, "b": {}, "c": {}}
+    parts = [
+        {"functionCall": {"name": "read_file", "args": {"absolute_path": path}, **more}}
+        for path, more in ((f"${{WORKSPACE}}/{one}", more) for one, more in given.items())
+    ]
+    chunk = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    capture = Capture(
+        "",
+        "ids",
+        {
+            "workspace_files": {one: f"{one}\n" for one in given},
+            "settings": {},
+            "cli_args": [],
+            "prompt": "go",
+            "model_response_chunks": [[chunk]],
+        },
+    )
+    played = play(capture, tmp_path)
+    answers = [
+        {"functionResponse": {"name": "read_file", "response": {"output": f"{one}\n"}, **more}}
+        for one, more in given.items()
+    ]
+    assert played.tail(1) == [
+        {"role": "model", "parts": parts},
+        {"role": "user", "parts": answers},
+    ]
+    assert (played.refusals, played.out) == ([], "Done.\n")
+
+
+def test_the_captures_are_counted(counted: Callable[[str], None]) -> None:
+    names = {path.stem for version in VERSIONS for path in (captures.CAPTURES / version).iterdir()}
+    corrected = len(CORRECTED.keys() & CASES.keys())
+    counted(
+        f"captures of gemini-cli, end to end: {len(CASES)}, {len(CASES) - corrected} equal, "
+        f"{corrected} corrected; {len(PROCESSES) + 1} of them as commands too; "
+        f"{len(names) - len(CASES)} left out (MCP servers, lists of requests)"
+    )
+    assert len(CASES) >= 115
+    assert corrected == len(CORRECTED)
