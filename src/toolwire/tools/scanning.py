@@ -20,10 +20,11 @@ from toolwire.tools.walking import Folder, Walk, folders
 MOST_MATCHES = 20_000
 _LARGEST = 256 << 20
 _AT_ONCE = 1 << 16
-_BATCH = 1 << 19
+_BATCH = 1 << 16
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 # Letters that others beyond ASCII count as capitals of: ı, İ, K, ſ.
 _SHARED = re.compile("[iks]")
+_LETTERS = re.compile("[a-z]+")
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -137,60 +138,67 @@ class _Sieve:
         self._whole = "(?" not in pattern and not re.search(r"\\[AZbB]", pattern)
         strong = literals(pattern)
         weak = [max(_SHARED.split(one), key=len) for one in strong]
-        self._strong = _any_of(strong)
-        self._weak = _any_of(weak) if all(weak) else None
+        self._strong = [one.encode() for one in strong]
+        self._weak = [one.encode() for one in weak] if all(weak) else []
+        signs = [max(_LETTERS.split(one), key=len) for one in strong]
+        self._signs = [one.encode() for one in signs] if all(signs) else []
 
     def candidates(self, batch: _Batch) -> Iterator[tuple[str, bytes]]:
         """The files that may have a line."""
-        if self._strong is None:
+        if not self._strong:
             yield from batch
             return
         together = b"\n".join([data for _, data in batch])
         if not together.isascii():
             yield from (file for file in batch if self._may_have(file[1]))
             return
+        if self._signs and _first(together, self._signs) < 0:
+            # Signs and digits have no capitals, and are soon looked for.
+            return
         starts = list(accumulate((len(data) + 1 for _, data in batch), initial=0))
-        seen = -1
-        for hit in self._strong.finditer(together.lower()):
-            number = bisect_right(starts, hit.start()) - 1
-            if number > seen:
-                seen = number
-                yield batch[number]
+        small, place = together.lower(), 0
+        while (hit := _first(small, self._strong, place)) >= 0:
+            number = bisect_right(starts, hit) - 1
+            yield batch[number]
+            place = starts[number + 1]
 
     def _may_have(self, data: bytes) -> bool:
         letters = self._strong if data.isascii() else self._weak
         if data.startswith(_WIDE):
             return True
-        return letters is None or letters.search(data.lower()) is not None
+        return not letters or _first(data.lower(), letters) >= 0
 
     def lines(self, text: str) -> Iterator[tuple[int, str]]:
         """The lines that fit, with their numbers from 1."""
-        if self._strong is not None and text.isascii():
-            yield from self._lines_with_letters(text, self._strong)
+        if self._strong and text.isascii():
+            yield from self._lines_with_letters(text)
         elif not self._whole or self._expression.search(text.replace("\r\n", "\n")):
             for number, line in enumerate(text.split("\n"), 1):
                 if self._expression.search(line.removesuffix("\r")):
                     yield number, line
 
-    def _lines_with_letters(
-        self, text: str, letters: re.Pattern[bytes]
-    ) -> Iterator[tuple[int, str]]:
+    def _lines_with_letters(self, text: str) -> Iterator[tuple[int, str]]:
         small = text.lower().encode()
         number, counted, place = 1, 0, 0
-        while hit := letters.search(small, place):
-            start = small.rfind(b"\n", 0, hit.start()) + 1
-            end = small.find(b"\n", hit.start())
-            place = len(small) if end < 0 else end
+        while (hit := _first(small, self._strong, place)) >= 0:
+            start = small.rfind(b"\n", 0, hit) + 1
+            end = small.find(b"\n", hit)
+            end = len(small) if end < 0 else end
             number += small.count(b"\n", counted, start)
-            counted = start
-            line = text[start:place]
+            counted, place = start, end + 1
+            line = text[start:end]
             if self._expression.search(line.removesuffix("\r")):
                 yield number, line
-            place += 1
 
 
-def _any_of(letters: list[str]) -> re.Pattern[bytes] | None:
-    return re.compile(b"|".join(re.escape(one.encode()) for one in letters)) if letters else None
+def _first(data: bytes, letters: list[bytes], start: int = 0) -> int:
+    """Where the first of any of the letters is; -1 if there are none."""
+    end, best = len(data), -1
+    for one in letters:
+        found = data.find(one, start, end)
+        if found >= 0:
+            best, end = found, found + len(one)
+    return best
 
 
 def _text(data: bytes) -> str:

@@ -25,6 +25,7 @@ _CHUNK = 1 << 18
 _HEAD = 1 << 16
 # More bytes than any line that is shown whole can have.
 _LINE_BYTES = 4 * LONGEST_LINE + 4
+_SURELY_SHORT = LONGEST_LINE // 2
 
 
 class Lines(msgspec.Struct, frozen=True, kw_only=True):
@@ -220,38 +221,47 @@ class _LineReader:
             place = chunk.index(b"\n", place) + 1
             self._line += 1
             ends -= 1
-        while self._line < self._end:
-            end = chunk.find(b"\n", place)
-            stop = len(chunk) if end < 0 else end
-            room = _LINE_BYTES - len(self._open)
-            self._open += chunk[place : min(stop, place + max(room, 0))]
-            if end < 0:
-                return
+        wanted = self._end - self._line
+        first, *rest = chunk[place:].split(b"\n", wanted)
+        self._add(first)
+        if rest:
             self._kept.append(bytes(self._open))
             self._open.clear()
-            self._line += 1
-            ends -= 1
-            place = end + 1
+            *whole, last = rest
+            self._kept += [line[:_LINE_BYTES] for line in whole]
+            self._add(last)
         self._line += ends
+
+    def _add(self, piece: bytes) -> None:
+        room = _LINE_BYTES - len(self._open)
+        self._open += piece[:room] if room > 0 else b""
 
     def close(self, ends: int) -> Lines:
         """What was asked for, of a file with so many line ends."""
         total = ends + 1
         if self._start <= self._line < self._end:
             self._kept.append(bytes(self._open))
-        lines = [printable(self._encoding.decode(line)) for line in self._kept]
-        shown = [_shortened(line) for line in lines]
+        text, cut = self._text()
         return Lines(
-            text="\n".join(shown),
+            text=text,
             first=min(self._start, total),
             end=min(self._end, total),
             total=total,
-            cut=shown != lines,
+            cut=cut,
         )
+
+    def _text(self) -> tuple[str, bool]:
+        """The wanted lines, and whether one of them was cut."""
+        if self._encoding.name == "utf-8" and max(map(len, self._kept), default=0) <= _SURELY_SHORT:
+            data = b"\n".join(self._kept)
+            return printable(data.decode("utf-8", "surrogateescape")), False
+        lines = [printable(self._encoding.decode(line)) for line in self._kept]
+        shown = [_shortened(line) for line in lines]
+        return "\n".join(shown), shown != lines
 
 
 def _shortened(line: str) -> str:
-    if len(line) <= LONGEST_LINE // 2:
+    if len(line) <= _SURELY_SHORT:
         return line
     units = line.encode("utf-16-le", "surrogatepass")
     if len(units) <= 2 * LONGEST_LINE:
