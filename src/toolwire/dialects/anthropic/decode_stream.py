@@ -9,6 +9,7 @@ from toolwire.dialects import Reading
 from toolwire.dialects.anthropic import failing
 from toolwire.dialects.anthropic.citing import citation_of
 from toolwire.dialects.anthropic.finish import CUT, Ending
+from toolwire.dialects.anthropic.open_block import OpenBlock
 from toolwire.dialects.anthropic.wire import (
     NAME,
     BlockDelta,
@@ -36,31 +37,16 @@ from toolwire.events import (
     ThinkingDelta,
     ThinkingEnded,
 )
-from toolwire.messages import Kept, Seal, ServerBlock
+from toolwire.messages import Seal, ServerBlock
 from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.reading import dump, parse, parse_object
+from toolwire.wire.reading import dump, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
 
 _TEXT_MEMBERS = frozenset({"type", "text", "citations"})
 _THINKING_MEMBERS = frozenset({"type", "thinking", "signature"})
 _CALL_MEMBERS = frozenset({"type", "id", "name", "input"})
-
-
-class _Block:
-    """A block that has begun and not ended."""
-
-    __slots__ = ("input", "kept", "kind", "pieces", "raw", "signature")
-
-    def __init__(self, kind: str, raw: bytes) -> None:
-        self.kind = kind
-        self.raw = raw
-        self.kept: Kept | None = None
-        self.signature = ""
-        self.input = ""
-        """Input that came whole with the start; input deltas replace it."""
-        self.pieces: list[str] = []
 
 
 class Decoder:
@@ -73,7 +59,7 @@ class Decoder:
         self._calls = ToolCallTracker(reading.new_id, reading.names)
         self._append = self._calls.append
         self._ending = Ending()
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: dict[int, OpenBlock] = {}
         self._call: int | None = None
         self._stopped_calls: list[int] = []
         self._last_index = -1
@@ -197,7 +183,7 @@ class Decoder:
         events = self._stop(index, cut=self._spliced) if before is not None else []
         events += self._release()
         kind = block.get("type")
-        opened = self._blocks[index] = _Block(kind if isinstance(kind, str) else "", raw)
+        opened = self._blocks[index] = OpenBlock(kind if isinstance(kind, str) else "", raw)
         self._last_index = index
         if kind == "text":
             self._new_text = self._in_text
@@ -218,7 +204,7 @@ class Decoder:
                 self._ending.model = model or self._ending.model
         return events
 
-    def _start_text(self, opened: _Block, block: JsonObject) -> list[ModelEvent]:
+    def _start_text(self, opened: OpenBlock, block: JsonObject) -> list[ModelEvent]:
         opened.kept = keep(NAME, block, _TEXT_MEMBERS)
         events = list(self._add_text(_text(block.get("text"))))
         if isinstance(block.get("citations"), list) and block["citations"]:
@@ -226,7 +212,7 @@ class Decoder:
                 events += self._add_citation(citation)
         return events
 
-    def _start_call(self, index: int, opened: _Block, block: JsonObject) -> list[ModelEvent]:
+    def _start_call(self, index: int, opened: OpenBlock, block: JsonObject) -> list[ModelEvent]:
         given = block.get("input")
         if given:
             opened.input = given if isinstance(given, str) else raw_input(opened.raw)
@@ -257,10 +243,10 @@ class Decoder:
             case "tool_use":
                 return self._stop_call(index, block, cut)
             case kind:
-                server_block = ServerBlock(origin=self._origin, kind=kind, data=_merged(block))
+                server_block = ServerBlock(origin=self._origin, kind=kind, data=block.merged())
                 return [ServerBlockAdded(server_block)]
 
-    def _stop_call(self, index: int, block: _Block, cut: bool) -> list[ModelEvent]:
+    def _stop_call(self, index: int, block: OpenBlock, cut: bool) -> list[ModelEvent]:
         if index == self._call:
             self._call = None
         events = self._append(index, block.input) if block.input else []
@@ -390,21 +376,6 @@ def decode_whole(body: bytes, reading: Reading) -> Iterator[ModelEvent]:
     except UnicodeDecodeError as error:
         raise BadInput(f"answer is not UTF-8: {error}") from error
     yield from decoder.finish()
-
-
-def _merged(block: _Block) -> str:
-    """A server-side block with the input that was streamed after its start."""
-    if not block.pieces:
-        return block.raw.decode()
-    text = "".join(block.pieces)
-    members = raw_members(block.raw)
-    try:
-        parse(text, "input")
-        members["input"] = msgspec.Raw(text.encode())
-    except BadInput:
-        # Cut by a length stop: what is no JSON can only be carried as a string.
-        members["input"] = msgspec.Raw(dump(text).encode())
-    return dump(members)
 
 
 def _json_text(value: object) -> str:

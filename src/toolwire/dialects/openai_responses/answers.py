@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.dialects.failures import kind_of, retry_after, status_of
-from toolwire.dialects.openai_responses.wire import WireResponse, WireUsage
+from toolwire.dialects.openai_responses.wire import NULL, StreamEvent, WireResponse, WireUsage
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, StopReason, Usage
 from toolwire.wire.reading import JsonObject, dump, parse_object
@@ -35,6 +35,23 @@ def member(source: object, key: str) -> str:
     """A text member of an object from outside; empty for anything else."""
     found = cast(JsonObject, source).get(key) if isinstance(source, dict) else None
     return found if isinstance(found, str) else ""
+
+
+def last_response(event: StreamEvent) -> WireResponse:
+    """The answer as its last event tells it; the event's name stands for a missing status."""
+    response = WireResponse() if event.response == NULL else read_response(bytes(event.response))
+    if response.status is None:
+        response.status = (event.type or "").removeprefix("response.")
+    return response
+
+
+def tells_error(body: Any) -> bool:
+    """Whether a body that is no event is a vendor's or a proxy's error."""
+    match body:
+        case {"error": {} | str()} | {"message": str()} | {"detail": _}:
+            return True
+        case _:
+            return False
 
 
 def read_response(body: bytes) -> WireResponse:

@@ -7,12 +7,7 @@ import msgspec
 
 from toolwire.dialects import Reading
 from toolwire.dialects.keeping import unreadable
-from toolwire.dialects.openai_responses.answers import (
-    finished,
-    member,
-    provider_error,
-    read_response,
-)
+from toolwire.dialects.openai_responses import answers
 from toolwire.dialects.openai_responses.items import CALLS, citation, decode_item, message_part
 from toolwire.dialects.openai_responses.open_words import OpenThoughts, OpenWords
 from toolwire.dialects.openai_responses.places import Places, names_of, tidied
@@ -153,7 +148,7 @@ class StreamReader:
                 events += self._calls.end(place, arguments=last)
         events += self._calls.end_all(cut=response.status == "incomplete")
         calls = len(self._calls) > 0
-        events.append(finished(response, calls=calls, refused=self._words.refused))
+        events.append(answers.finished(response, calls=calls, refused=self._words.refused))
         self._finish()
         return events
 
@@ -184,12 +179,10 @@ class StreamReader:
         """A body that is no stream: an error object, or the answer in one piece."""
         value = parse(frame.data, "body")
         if is_response and not value.get("error"):
-            return self.whole(read_response(frame.data))
-        match value:
-            case {"error": {} | str()} | {"message": str()} | {"detail": _}:
-                raise provider_error(value, frame.data)
-            case _:
-                return _NOTHING
+            return self.whole(answers.read_response(frame.data))
+        if answers.tells_error(value):
+            raise answers.provider_error(value, frame.data)
+        return _NOTHING
 
     def _odd(self, frame: Frame, error: Exception) -> Sequence[ModelEvent]:
         """A frame that does not fit: the end mark, an event of another shape, or broken."""
@@ -204,7 +197,7 @@ class StreamReader:
             raise unreadable(frame, error, "event") from error
         match value:
             case {"type": "error"} | {"error": {}}:
-                raise provider_error(value, frame.data) from error
+                raise answers.provider_error(value, frame.data) from error
             case {"object": "response"} if "type" not in value:
                 return self._other(StreamEvent(object="response"), frame)
             case {"type": str(kind)} if (
@@ -217,18 +210,13 @@ class StreamReader:
                 raise unreadable(frame, error, "event") from error
 
     def _error(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        raise provider_error(parse(frame.data, "error"), frame.data)
+        raise answers.provider_error(parse(frame.data, "error"), frame.data)
 
     def _failed(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        raise provider_error(parse(bytes(event.response), "response"), frame.data)
+        raise answers.provider_error(parse(bytes(event.response), "response"), frame.data)
 
     def _ended(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        response = WireResponse()
-        if event.response != NULL:
-            response = read_response(bytes(event.response))
-        if response.status is None:
-            response.status = (event.type or "").removeprefix("response.")
-        return self.whole(response)
+        return self.whole(answers.last_response(event))
 
     # Words
 
@@ -319,10 +307,10 @@ class StreamReader:
         again = self._begins_again(place, item)
         if again:
             self._done.discard(place)
-        kind = CALLS.get(member(item, "type"))
-        if kind is None or (place in self._calls and not again) or not member(item, "name"):
+        kind = CALLS.get(answers.member(item, "type"))
+        if kind is None or (place in self._calls and not again) or not answers.member(item, "name"):
             return _NOTHING
-        given = member(item, "arguments" if kind is CallKind.JSON else "input")
+        given = answers.member(item, "arguments" if kind is CallKind.JSON else "input")
         if given:
             self._given[place] = given
         return self._start(place, item, kind)
@@ -338,10 +326,10 @@ class StreamReader:
         self._thoughts.leave()
         events += self._calls.start(
             place,
-            member(item, "name"),
-            member(item, "call_id"),
+            answers.member(item, "name"),
+            answers.member(item, "call_id"),
             kind=kind,
-            namespace=member(item, "namespace"),
+            namespace=answers.member(item, "namespace"),
         )
         return events
 
