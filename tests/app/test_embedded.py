@@ -1,18 +1,23 @@
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.client.stand_in import stand_in
+from toolwire.agent.events import AgentEvent, Noticed, Streaming
 from toolwire.agent.rules import Mode
 from toolwire.app.choosing import Chosen, choose_model
 from toolwire.app.embedded import cautious, choose_here, shown_small
-from toolwire.client.transport import HttpTransport
+from toolwire.app.session import open_session
+from toolwire.app.wanted import Wanted
+from toolwire.client.transport import HttpTransport, Incoming, Outgoing
 from toolwire.config import Settings
 from toolwire.errors import ErrorKind, ProviderError
-from toolwire.events import Finished, ModelEvent, StopReason, TextDelta
+from toolwire.events import Finished, ModelEvent, Notice, StopReason, TextDelta
 from toolwire.local.catalogue import MODELS
 from toolwire.messages import Message, Text
 from toolwire.request import ModelRequest
@@ -108,3 +113,58 @@ def test_the_files_of_the_folder_are_the_choices(tmp_path: Path):
     assert output is not None
     assert '"enum": [".gitignore", "src/a.py"]' in json.dumps(output.schema)
     assert '"enum": [".", "src"]' in json.dumps(output.schema)
+
+
+class Line:
+    """A server that says it is reading, then replies; it remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    @asynccontextmanager
+    async def open(self, request: Outgoing) -> AsyncGenerator[Incoming]:
+        self.asked.append(json.loads(request.body))
+
+        async def chunks() -> AsyncGenerator[bytes]:
+            reading = {"choices": [], "prompt_progress": {"total": 9, "processed": 4}}
+            delta = {"content": '{"reply": "hi"}'}
+            said = {"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]}
+            for frame in (reading, said):
+                yield f"data: {json.dumps(frame)}\n\n".encode()
+
+        yield Incoming(status=200, headers={}, chunks=chunks())
+
+
+def test_a_session_with_a_small_model_is_short_and_careful(tmp_path: Path):
+    (tmp_path / "a.py").write_text("")
+    line = Line()
+    events: list[AgentEvent] = []
+
+    async def hear(event: AgentEvent) -> None:
+        events.append(event)
+
+    async def go() -> Mode:
+        wanted = Wanted(
+            model="local/qwen2.5-coder-1.5b",
+            base_url="http://127.0.0.1:1/v1",
+            mode=Mode.YOLO,
+            kept=False,
+        )
+        environ = {"HOME": str(tmp_path), "TOOLWIRE_HOME": str(tmp_path / "home")}
+        async with open_session(
+            wanted,
+            settings=Settings(),
+            environ=environ,
+            cwd=tmp_path,
+            readers=(hear,),
+            transport=line,
+        ) as session:
+            await session.send(Message(role="user", parts=(Text("hello"),)))
+            return session.workshop.policy.terms.mode
+
+    assert asyncio.run(go()) is Mode.DEFAULT
+    system, asked = line.asked[0]["messages"]
+    assert system["content"].startswith("You help a person")
+    assert asked["content"] == "Files: a.py\n\nRequest: hello"
+    assert Streaming(Notice("reading", "4 of 9 tokens read")) in events
+    assert not [it for it in events if isinstance(it, Noticed) and it.kind == "reading"]

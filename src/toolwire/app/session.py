@@ -208,7 +208,7 @@ async def open_session(
         for words in notices:
             await telling(Noticed(kind="setup", message=words))
         messages = await settle(past, workshop, telling)
-        if not messages:
+        if not messages and not opened.provider.small:
             messages = await _surroundings(workshop, settings, telling, today())
         request = ModelRequest(
             model=opened.model,

@@ -43,6 +43,8 @@ _OPTIONS = (
     click.option("--max-turns", type=click.IntRange(min=0), help="Requests to the model at most."),
     click.option("--cwd", "folder", type=_FOLDER, help="Work in this folder."),
     click.option("--system", type=FILE, help="File that takes the place of the system prompt."),
+    click.option("--yes", is_flag=True, help="Fetch the embedded model without a question."),
+    click.option("--weights", type=FILE, help="The embedded model's file, fetched before."),
     click.option("--no-mcp", is_flag=True, help="Start no MCP server."),
     click.option("--record", type=FILE, help="Write every exchange to this file, without secrets."),
     click.option("--replay", type=FILE, help="Answer from a file that --record wrote."),

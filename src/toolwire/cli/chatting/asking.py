@@ -60,6 +60,11 @@ class Questions:
         edited = click.edit(proposal.after, extension=proposal.path.suffix or ".txt")
         return proposal.after if edited is None else edited
 
+    async def agrees(self, question: str) -> bool:
+        """A question that only a clear yes answers."""
+        self._say(f"{question} [y/N] ")
+        return (await self._lines.next() or "").strip().lower() in ("y", "yes")
+
     async def ask(self, question: str, choices: tuple[str, ...]) -> str:
         """A question of the model's; a number stands for a choice."""
         self._say(f"\n{question}\n")

@@ -16,6 +16,7 @@ from toolwire.app.wanted import Wanted
 from toolwire.cli.asked import Asked, open_transport
 from toolwire.cli.chatting.asking import Questions
 from toolwire.cli.chatting.lines import Lines
+from toolwire.cli.embedded import consent
 from toolwire.cli.headless.text_output import TextOutput
 from toolwire.errors import ToolwireError
 from toolwire.messages import Message, Text
@@ -85,6 +86,7 @@ class Talk:
                     editor=self._questions.edit,
                     ask=self._questions.ask,
                     transport=open_transport(self._options, stack),
+                    consent=consent(self._options, self._questions.agrees),
                 )
             )
             self._session = session

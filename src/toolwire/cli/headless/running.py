@@ -11,6 +11,7 @@ from toolwire.agent.events import TurnEnd, TurnEnded
 from toolwire.agent.mentions import user_message
 from toolwire.app.session import open_session
 from toolwire.cli.asked import open_transport, read_asked
+from toolwire.cli.embedded import consent
 from toolwire.cli.headless import exits
 from toolwire.cli.headless.output import Output
 from toolwire.cli.headless.prompt import read_prompt
@@ -38,6 +39,7 @@ class Run:
                     cwd=asked.cwd,
                     readers=(output.hear,),
                     transport=transport,
+                    consent=consent(self._options),
                 )
             )
             said = user_message(

@@ -17,7 +17,7 @@ from toolwire.agent.events import (
 )
 from toolwire.cli.headless.output import error_of
 from toolwire.cli.headless.spinner import Spinner
-from toolwire.events import RefusalDelta, TextDelta
+from toolwire.events import Notice, RefusalDelta, TextDelta
 from toolwire.wire.repair_json import parse_arguments
 
 _LONGEST = 60
@@ -40,6 +40,8 @@ class TextOutput:
             case Streaming():
                 if isinstance(event.event, TextDelta | RefusalDelta) and event.event.text:
                     self._say(event.event.text)
+                elif isinstance(event.event, Notice):
+                    self._spin(f"reading: {event.event.message}")
             case ModelAsked():
                 self._spin("thinking")
             case MessageAdded():

@@ -1,0 +1,75 @@
+"""Fetching the embedded model from the command line: the question, and a bar while it comes."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, TextIO
+
+import click
+
+from toolwire.local.partial import readable
+from toolwire.local.progress import Progress
+from toolwire.local.weights import Ask, Consent
+
+_WIDTH = 24
+_CLEAR = "\r\x1b[2K"
+_EVERY = 0.2
+_SELDOM = 10.0
+
+
+def consent(options: Mapping[str, Any], ask: Ask | None = None) -> Consent:
+    """What the options say; a person at the terminal is asked for the rest."""
+    if ask is None and sys.stdin.isatty() and sys.stderr.isatty():
+        ask = _ask
+    report = Bar(sys.stderr).show
+    return Consent(weights=options["weights"], yes=options["yes"], ask=ask, report=report)
+
+
+async def _ask(question: str) -> bool:
+    return await asyncio.to_thread(click.confirm, question, default=False, err=True)
+
+
+class Bar:
+    """One line that grows on a terminal; elsewhere a line now and then."""
+
+    def __init__(self, err: TextIO) -> None:
+        self._err = err
+        self._drawn = err.isatty()
+        self._last = float("-inf")
+
+    def show(self, progress: Progress) -> None:
+        """Draw where the download is."""
+        now = time.monotonic()
+        done = progress.done >= progress.total
+        if not done and now - self._last < (_EVERY if self._drawn else _SELDOM):
+            return
+        self._last = now
+        if self._drawn:
+            self._err.write(f"{_CLEAR}{bar(progress)}{' ' if not done else chr(10)}")
+        else:
+            self._err.write(f"{words(progress)}\n")
+        self._err.flush()
+
+
+def bar(progress: Progress) -> str:
+    """The line for a terminal."""
+    full = _WIDTH * progress.done // max(progress.total, 1)
+    return f"[{'█' * full}{'·' * (_WIDTH - full)}] {words(progress)}"
+
+
+def words(progress: Progress) -> str:
+    """Bytes, speed and what remains."""
+    said = f"{readable(progress.done)} of {readable(progress.total)}"
+    if progress.speed:
+        said += f", {readable(progress.speed)}/s"
+    left = progress.remaining
+    if left and progress.done < progress.total:
+        said += f", {_time(left)} left"
+    return f"{said} ({progress.source})"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
