@@ -52,6 +52,16 @@ CORRECTED = {
         files={"n.txt": "new\n"},
     ),
 }
+NEWEST = "0.61.0"
+INSISTING = (
+    "empty_stream_retry",
+    "finish_safety",
+    "http_429_then_ok",
+    "http_503_then_ok",
+    "max_session_turns",
+    "no_finish_reason_retry",
+)
+"""Where the newest version does as the older ones."""
 LEFT_OUT = {
     r"^mcp_": "MCP servers are not among the built-in tools",
     r"^(first|code_assist)_requests?$": "a list of requests, compared where requests are made",
@@ -146,6 +156,13 @@ def test_a_capture_is_equal_or_corrected(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", INSISTING)
+def test_retries_and_limits_are_those_of_the_newest_version_too(name: str, tmp_path: Path) -> None:
+    capture = captures.load(NEWEST, name)
+    check(capture, play(capture, tmp_path))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROCESSES)
 def test_the_command_does_what_the_capture_shows(name: str, tmp_path: Path) -> None:
     capture = wanted(CASES[name])
@@ -159,6 +176,25 @@ def test_json_output_holds_what_the_capture_shows(tmp_path: Path) -> None:
     theirs, ours = json.loads(capture.data["stdout"]), json.loads(played.out)
     assert shared(theirs, timeless(ours)) == theirs
     assert played.out.startswith('{\n  "session_id": "')
+
+
+SAME = frozenset({"type", "role", "content", "delta", "status", "tool_name"})
+
+
+def test_streamed_events_come_in_the_order_of_the_newest_version(tmp_path: Path) -> None:
+    theirs = captures.load(NEWEST, "output_stream_json").data["stdout"].splitlines()
+    capture = wanted(CASES["output_json"])
+    played = play_process(capture, tmp_path, "--output-format", "stream-json")
+    assert (played.code, played.refusals) == (0, [])
+    ours = list(map(json.loads, played.out.splitlines()))
+    for one, other in zip(map(json.loads, theirs), ours, strict=True):
+        same = {key: one[key] for key in SAME & one.keys()}
+        assert shared(same, other) == same
+        assert one.keys() <= other.keys()
+    used, done = ours[2], ours[3]
+    # Its own name before the id, and an empty output, are the newest version's.
+    assert used["tool_id"] == done["tool_id"] == "fc1"
+    assert done["output"] == "AAA\n"
 
 
 def shared(theirs: Any, ours: Any) -> Any:
@@ -180,16 +216,8 @@ def test_a_first_request_offers_the_same_tools_in_the_same_order(
 ) -> None:
     listed = captures.load(version, "first_request").data
     first = next(one["body"] for one in listed["requests_in_order"] if one["kind"] == "main")
-    capture = Capture(
-        version,
-        "first_request",
-        {
-            "workspace_files": {"a.txt": "a", "src/main.py": "m"},
-            "settings": {},
-            "cli_args": ["--yolo"],
-            "prompt": listed["prompt"],
-        },
-    )
+    files = {"a.txt": "a", "src/main.py": "m"}
+    capture = bare(workspace_files=files, prompt=listed["prompt"])
     body = play(capture, tmp_path).bodies[0]
     assert as_theirs(body["contents"]) == first["contents"]
     assert body.keys() <= first.keys()
@@ -206,17 +234,8 @@ def test_a_vendors_id_comes_back_unchanged_and_one_of_ours_never_leaves(tmp_path
         for path, more in ((f"${{WORKSPACE}}/{one}", more) for one, more in given.items())
     ]
     chunk = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
-    capture = Capture(
-        "",
-        "ids",
-        {
-            "workspace_files": {one: f"{one}\n" for one in given},
-            "settings": {},
-            "cli_args": [],
-            "prompt": "go",
-            "model_response_chunks": [[chunk]],
-        },
-    )
+    files = {one: f"{one}\n" for one in given}
+    capture = bare(workspace_files=files, model_response_chunks=[[chunk]])
     played = play(capture, tmp_path)
     answers = [
         {"functionResponse": {"name": "read_file", "response": {"output": f"{one}\n"}, **more}}
@@ -227,6 +246,30 @@ def test_a_vendors_id_comes_back_unchanged_and_one_of_ours_never_leaves(tmp_path
         {"role": "user", "parts": answers},
     ]
     assert (played.refusals, played.out) == ([], "Done.\n")
+
+
+def test_memory_files_follow_the_instructions_the_outer_ones_first(tmp_path: Path) -> None:
+    notes = {"GEMINI.md": "Use tabs.\n", "deep/er/GEMINI.md": "Test it.\n"}
+    capture = bare(workspace_files=notes, home_files={".gemini/GEMINI.md": "I like tea.\n"})
+    body = play(capture, tmp_path).bodies[0]
+    text = body["systemInstruction"]["parts"][0]["text"]
+    told = (
+        ("../home/.gemini/GEMINI.md", "I like tea."),
+        ("GEMINI.md", "Use tabs."),
+        ("deep/er/GEMINI.md", "Test it."),
+    )
+    files = (
+        f"--- Context from: {path} ---\n{words}\n--- End of Context from: {path} ---"
+        for path, words in told
+    )
+    assert text.endswith("\n\n---\n\n" + "\n\n".join(files))
+    assert body["systemInstruction"]["role"] == "user"
+
+
+def bare(**members: Any) -> Capture:
+    """A case of our own in the captures' form."""
+    data = {"settings": {}, "cli_args": [], "prompt": "go", "workspace_files": {}, **members}
+    return Capture("", "", data)
 
 
 def test_the_captures_are_counted(counted: Callable[[str], None]) -> None:
