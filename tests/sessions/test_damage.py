@@ -14,10 +14,12 @@ from toolwire.errors import SessionError
 from toolwire.sessions import records
 from toolwire.sessions.files import PAGE, beside
 from toolwire.sessions.journal import replay
+from toolwire.sessions.pages import rows_in_pages
 from toolwire.sessions.reading import scan
 from toolwire.sessions.store import Sessions
 
 EVENTS = kept([*a_session(12), *list(a_turn(12))[:-3]])
+LEAF = 0x0D
 STATES = ("closed", "killed")
 """Everything in the file; or most of it still in the log, as a killed process leaves it."""
 
@@ -170,11 +172,62 @@ def test_a_cut_file_is_rescued_and_said(whole: Whole, tmp_path: Path) -> None:
     assert sessions.read(path.stem).project != ""
 
 
-def test_a_lost_first_page_loses_no_record(whole: Whole, tmp_path: Path) -> None:
+@pytest.mark.parametrize("state", STATES)
+def test_no_page_is_needed_but_those_with_records(whole: Whole, tmp_path: Path, state: str) -> None:
+    files = whole.files[state]
+    data = files[""]
+    lost = 0
+    for at in range(0, len(data), PAGE):
+        if data[at] == LEAF:
+            continue
+        path = whole.put(tmp_path / "a", {**files, "": data[:at] + bytes(PAGE) + data[at + PAGE :]})
+        assert good(path) == EVENTS
+        lost += 1
+    # The head, what the file says of itself, and the page that leads to the others.
+    assert lost == 3
+
+
+def test_a_rescued_session_still_knows_its_folder(whole: Whole, tmp_path: Path) -> None:
     data = whole.files["closed"][""]
-    path = whole.put(tmp_path, {"": bytes(PAGE) + data[PAGE:]})
-    assert good(path) == EVENTS
-    assert scan(path, path.stem).damage
+    path = whole.put(tmp_path, {"": bytes(2 * PAGE) + data[2 * PAGE :]})
+    sessions = Sessions(tmp_path)
+    sessions.open(path.stem).close_now()
+    (one,) = sessions.list()
+    assert (one.project, one.turns, one.damaged) == ("/home/me", 13, False)
+
+
+@pytest.mark.parametrize("size", [0, 3_900, 4_000, 4_060, 4_100, 9_000, 300_000])
+def test_records_of_any_size_are_found_without_sqlite(tmp_path: Path, size: int) -> None:
+    numbers = iter([1.5, 2.0, 0.0, -3.0, 2**40 + 0.25, 1.0, 1e300])
+    sessions = Sessions(tmp_path, clock=lambda: next(numbers, 4.0))
+    journal = sessions.create(tmp_path)
+    events = [said(letter * (size + at)) for at, letter in enumerate("abcde\u2028é")]
+
+    async def write() -> None:
+        for event in events:
+            await journal.append(journal.session, event)
+
+    asyncio.run(write())
+    expected = scan(journal.path, journal.session).rows
+    files = [beside(journal.path, ending).read_bytes() for ending in ("", "-wal")]
+    assert rows_in_pages(files[0], files[1]) == expected
+    journal.close_now()
+    assert rows_in_pages(journal.path.read_bytes(), b"", 2) == expected[2:]
+    assert len(expected) == len(events)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("state", STATES)
+def test_any_bytes_give_a_beginning_of_what_was_written(whole: Whole, state: str) -> None:
+    chance = random.Random(11)
+    files = whole.files[state]
+    for _ in range(150):
+        data, log = bytearray(files[""]), bytearray(files.get("-wal", b""))
+        for _ in range(chance.choice((1, 3, 30, 300))):
+            target = chance.choice([one for one in (data, log) if one])
+            target[chance.randrange(len(target))] = chance.randrange(256)
+        rows = rows_in_pages(bytes(data), bytes(log))
+        assert_prefix([records.decode(row.body) for row in rows])
 
 
 @pytest.mark.parametrize("data", [b"", b"no database at all", b"SQLite format 3\0", bytes(9000)])

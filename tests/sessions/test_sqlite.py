@@ -247,6 +247,32 @@ def test_another_process_is_refused_until_the_first_lets_go(tmp_path: Path) -> N
     assert second.stdout == "opened\n"
 
 
+CLOSING = """
+import asyncio, sys
+from pathlib import Path
+from tests.sessions.happenings import a_session
+from toolwire.sessions.store import Sessions
+sessions = Sessions(Path(sys.argv[1]))
+for _ in range(40):
+    journal = sessions.create(Path(sys.argv[1]))
+    async def write():
+        for event in a_session(1):
+            await journal.append(journal.session, event)
+    asyncio.run(write())
+    journal.close_now()
+"""
+
+
+def test_closing_right_behind_a_turn_does_not_crash(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CLOSING, str(tmp_path / "sessions")],
+        cwd=Path(__file__).parents[2],
+        check=False,
+    )
+    assert done.returncode == 0
+    assert len(Sessions(tmp_path / "sessions").list()) == 40
+
+
 def test_a_journal_refuses_events_of_another_session(sessions: Sessions, tmp_path: Path) -> None:
     journal = sessions.create(tmp_path)
     with pytest.raises(SessionError, match='not "other"'):

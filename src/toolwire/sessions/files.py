@@ -15,7 +15,6 @@ SCHEMA = 1
 APPLICATION = 0x746F6F6C
 PAGE = 4096
 TABLES = (
-    # The order is part of the format: it gives the tables the same pages in every file.
     "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE records (seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, "
     "body BLOB NOT NULL, crc INTEGER NOT NULL)",

@@ -86,7 +86,7 @@ def _of_damaged(path: Path, session: str) -> Summary:
     opened = [row for row in rows if row.kind == "session_opened"]
     return Summary(
         id=session,
-        project=found.meta.get("project", ""),
+        project=found.project,
         title=next(filter(None, titles), ""),
         model=_model(opened[-1].body) if opened else "",
         turns=sum(row.kind == "turn_started" for row in rows),

@@ -10,12 +10,13 @@ from urllib.parse import quote
 
 import msgspec
 
+from toolwire.agent.events import SessionOpened
 from toolwire.errors import SessionError
-from toolwire.sessions.files import PAGE, SCHEMA, Row, beside, prepare
-from toolwire.sessions.records import checksum
+from toolwire.sessions.files import SCHEMA, Row, beside
+from toolwire.sessions.pages import rows_in_pages
+from toolwire.sessions.records import checksum, decode
 
 _ROWS = "SELECT seq, at, kind, body, crc FROM records WHERE seq > ? ORDER BY seq"
-_VALID_FOR = slice(92, 96)
 _PASSING = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -38,6 +39,15 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
     damage: str = ""
     """Empty for a file in order."""
 
+    @property
+    def project(self) -> str:
+        """The folder the session belongs to, as far as the file still says it."""
+        if "project" in self.meta:
+            return self.meta["project"]
+        first = next((row for row in self.rows if row.kind == "session_opened"), None)
+        event = decode(first.body) if first is not None else None
+        return event.cwd if isinstance(event, SessionOpened) else ""
+
 
 class Damaged(Exception):
     """Nothing behind this point can be trusted."""
@@ -51,11 +61,16 @@ def scan(path: Path, session: str, after: int = 0) -> Scan:
         first = _scan_file(path, session, after)
     if not first.damage:
         return first
-    with TemporaryDirectory(prefix="toolwire-") as folder:
-        copy = _with_new_first_page(path, Path(folder))
-        second = _scan_file(copy, session, after) if copy is not None else first
-    best = second if len(second.rows) > len(first.rows) else first
-    return msgspec.structs.replace(best, damage=first.damage)
+    rows = _by_pages(path, session, after)
+    return first if len(rows) <= len(first.rows) else msgspec.structs.replace(first, rows=rows)
+
+
+def _by_pages(path: Path, session: str, after: int) -> tuple[Row, ...]:
+    log = beside(path, "-wal")
+    try:
+        return rows_in_pages(path.read_bytes(), log.read_bytes() if log.exists() else b"", after)
+    except OSError as error:
+        raise SessionError(f'cannot read session "{session}": {error.strerror}: {path}') from error
 
 
 def _scan_file(path: Path, session: str, after: int) -> Scan:
@@ -185,21 +200,4 @@ def _copied(path: Path, folder: Path) -> Path:
         raise SessionError(
             f'cannot read session "{path.stem}": {error.strerror}: {error.filename}'
         ) from error
-    return copy
-
-
-def _with_new_first_page(path: Path, folder: Path) -> Path | None:
-    """A copy whose first page, the same in every session, is taken from a fresh file."""
-    copy = _copied(path, folder)
-    fresh = folder / "fresh.sqlite"
-    with closing(sqlite3.connect(fresh, isolation_level=None)) as connection:
-        prepare(connection)
-    page = bytearray(fresh.read_bytes()[:PAGE])
-    # Another number here makes SQLite count the pages by the file's size.
-    page[_VALID_FOR] = b"\xff\xff\xff\xfe"
-    data = copy.read_bytes()
-    if len(data) <= PAGE:
-        return None
-    data = bytes(page) + data[PAGE:]
-    copy.write_bytes(data + bytes(-len(data) % PAGE))
     return copy

@@ -56,6 +56,7 @@ def rescue(path: Path, scan: Scan) -> Rescued:
     found = found_in(scan) or Rescued(records=0, lost_after=None, damage="")
     draft = path.with_suffix(".draft")
     meta = {key: value for key, value in scan.meta.items() if key in _META}
+    meta["project"] = scan.project
     try:
         write_whole(draft, meta, scan.rows)
         draft.rename(path.with_suffix(RESCUED))

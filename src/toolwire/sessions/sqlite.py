@@ -4,7 +4,7 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -73,7 +73,7 @@ class SqliteJournal:
         except asyncio.CancelledError:
             writing.add_done_callback(self._overheard)
             raise
-        if isinstance(event, TurnEnded):
+        if isinstance(event, TurnEnded) and not self._closed:
             self._writer.submit(self._tidy)
         return number
 
@@ -90,15 +90,22 @@ class SqliteJournal:
     async def close(self) -> None:
         """Let go of the session; one in which nothing was kept leaves no file."""
         if not self._closed:
-            # Behind every record that was handed in before.
-            await asyncio.get_running_loop().run_in_executor(self._writer, self.close_now)
+            await asyncio.shield(asyncio.wrap_future(self._ending()))
 
     def close_now(self) -> None:
         """The same for callers without an event loop."""
-        if self._closed:
-            return
+        if not self._closed:
+            self._ending().result()
+
+    def _ending(self) -> Future[None]:
+        # In the writer's thread, behind every record that was handed in before: SQLite crashes
+        # where one thread closes what another still uses.
         self._closed = True
+        ending = self._writer.submit(self._let_go)
         self._writer.shutdown(wait=False)
+        return ending
+
+    def _let_go(self) -> None:
         with suppress(sqlite3.Error):
             self._connection.close()
         if not self._last and self.rescued is None:

@@ -79,7 +79,7 @@ class Sessions:
         kept = tuple(
             Record(seq=row.seq, at=row.at, event=records.decode(row.body)) for row in found.rows
         )
-        project = found.meta.get("project", "")
+        project = found.project
         return Contents(id=path.stem, project=project, records=kept, rescued=found_in(found))
 
     def find(self, name: str) -> Path:
@@ -112,7 +112,7 @@ class Sessions:
         rows = tuple(row for row in found.rows if upto is None or row.seq <= upto)
         if not rows:
             raise SessionError(f'session "{path.stem}" has no record to fork from')
-        project = found.meta.get("project", "")
+        project = found.project
         copy = path.with_name(f"{self._new_id('')}{_FILE}")
         meta = {**self._meta(copy, project), "forked_from": path.stem}
         create(copy, meta, (*rows, self._forked(copy.stem, path.stem, rows)))
