@@ -15,7 +15,7 @@ from toolwire.errors import BadInput
 from toolwire.ids import new_id
 from toolwire.messages import Message, ToolCall, ToolResult
 from toolwire.request import JsonObject
-from toolwire.tools.registry import ADDED, ORIGINAL
+from toolwire.tools.registry import ADDED, ORIGINAL, Registry, builtin
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput
 
 
@@ -246,3 +246,33 @@ def test_rulings_are_recorded_in_the_state_directory(bench: Bench) -> None:
         ("glob", "allow", ""),
     ]
     assert "secretsecret" not in text
+
+
+def test_without_rules_a_workshop_leaves_the_users_files_alone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.home.mkdir()
+    (bench.home / "policy.toml").write_text('[[rule]]\ntool = "*"\ndecision = "deny"\n')
+    before = (bench.home / "policy.toml").read_bytes()
+
+    async def always(question: Confirmation) -> Answer:
+        return Answer(choice=Choice.ALWAYS)
+
+    async def work() -> Message:
+        async with open_workshop(
+            Settings(),
+            environ=bench.environ,
+            cwd=bench.root,
+            registry=Registry((builtin("write_file"),)),
+            rules=False,
+        ) as shop:
+            assert shop.registry.names == ("write_file",)
+            call = ToolCall(
+                id="c1",
+                name="write_file",
+                arguments=json.dumps({"file_path": str(bench.root / "a"), "content": "x"}),
+            )
+            return await shop.scheduler(always).run([call])
+
+    assert [result.is_error for result in asyncio.run(work()).results] == [False]
+    assert (bench.home / "policy.toml").read_bytes() == before
+    assert [path.name for path in bench.home.iterdir()] == ["policy.toml"]

@@ -40,6 +40,7 @@ from toolwire.app.opening import (
     settle,
     system_text,
 )
+from toolwire.app.own import Own
 from toolwire.app.telling import Telling
 from toolwire.app.wanted import Wanted
 from toolwire.app.workshop import AskPerson, Workshop, open_workshop
@@ -155,9 +156,13 @@ async def open_session(
     tools: Iterable[Tool] = (),
     transport: Transport | None = None,
     consent: Consent | None = None,
+    own: Own | None = None,
     today: Callable[[], date] = date.today,
 ) -> AsyncGenerator[AgentSession]:
-    """A new session, or an old one as it was left; everything it opened closes with it."""
+    """A new session, or an old one as it was left; everything it opened closes with it.
+
+    `own` is what a program brings in place of the coding agent's tools, words and model.
+    """
     notices: list[str] = []
     async with AsyncExitStack() as stack:
         journal = open_journal(wanted, environ, cwd)
@@ -170,16 +175,20 @@ async def open_session(
         if transport is None:
             transport = http = HttpTransport()
             stack.push_async_callback(http.aclose)
-        chosen = await _chosen(wanted, settings, environ, past.model, transport)
-        models = await open_models(
-            chosen,
-            wanted,
-            environ=environ,
-            transport=transport,
-            notice=notices.append,
-            cwd=cwd,
-            consent=consent,
-        )
+        if own is not None and own.model is not None:
+            name, models = f"{own.model.provider.name}/{own.model.model}", [own.model]
+        else:
+            chosen = await _chosen(wanted, settings, environ, past.model, transport)
+            name = chosen.name
+            models = await open_models(
+                chosen,
+                wanted,
+                environ=environ,
+                transport=transport,
+                notice=notices.append,
+                cwd=cwd,
+                consent=consent,
+            )
         opened, mode = models[0], wanted.mode or Mode(settings.approval_mode)
         if opened.provider.small:
             mode = cautious(mode, notices.append)
@@ -196,24 +205,30 @@ async def open_session(
                 model=opened.ask,
                 model_dialect=opened.provider.dialect,
                 ask=ask,
+                temp=own.temp if own is not None else None,
+                registry=own.tools if own is not None else None,
+                rules=own is None or own.rules,
                 notice=notices.append,
             )
         )
-        system = system_text(
-            wanted, settings, environ, workshop=workshop, mode=mode, notice=notices.append
-        )
+        if own is not None:
+            system = own.system
+        else:
+            system = system_text(
+                wanted, settings, environ, workshop=workshop, mode=mode, notice=notices.append
+            )
         id = new_id("") if journal is None else journal.session
         telling = Telling(id, journal, readers)
-        await telling(_opened(id, chosen.name, opened, mode, cwd))
+        await telling(_opened(id, name, opened, mode, cwd))
         for words in notices:
             await telling(Noticed(kind="setup", message=words))
         messages = await settle(past, workshop, telling)
-        if not messages and not opened.provider.small:
+        if not messages and own is None and not opened.provider.small:
             messages = await _surroundings(workshop, settings, telling, today())
         request = ModelRequest(
             model=opened.model,
             messages=messages,
-            system=(Text(system),),
+            system=(Text(system),) if system else (),
             tools=workshop.registry.specs(),
             reasoning=None if settings.reasoning == Reasoning() else settings.reasoning,
         )

@@ -10,6 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.agent import rule_file
+from toolwire.agent.audit import AuditRecord
 from toolwire.agent.auditing import Audit, AuditFile
 from toolwire.agent.command_lists import limited
 from toolwire.agent.confirmations import Approver, Editor
@@ -85,12 +86,15 @@ async def open_workshop(
     model_dialect: str = "",
     ask: AskPerson | None = None,
     temp: Path | None = None,
+    registry: Registry | None = None,
+    rules: bool = True,
     notice: Callable[[str], None] = _log.warning,
 ) -> AsyncGenerator[Workshop]:
     """The workshop of one session in a folder; what its commands left running ends with it.
 
     `allowed` are entries of `--allowed-tools`, `tools` those a program brings itself, `temp` is
-    where long outputs are kept.
+    where long outputs are kept. A `registry` takes the place of all tools; without `rules` the
+    user's rule file is neither read nor written, and no ruling is recorded.
     """
     context = ToolContext(
         workspace=workspace_of(cwd, environ, temp),
@@ -102,17 +106,21 @@ async def open_workshop(
         ask=ask,
         seen={},
     )
-    registry = await open_registry(settings, environ=context.environ, cwd=cwd, tools=tools)
+    if registry is None:
+        registry = await open_registry(settings, environ=context.environ, cwd=cwd, tools=tools)
+    own = places(environ)
+    ground = ground_of(context.workspace, environ)
+    standing = read_rules(own.config / RULES) if rules else ()
     terms = Terms(
-        ground=ground_of(context.workspace, environ),
+        ground=ground,
         mode=mode,
+        rules=rule_file.grounded((*standing, *_listed(settings, allowed)), ground),
         servers={tool.name: tool.server for tool in registry if tool.server},
         headless=headless,
     )
-    rules = _rules(settings, environ, allowed)
-    terms = msgspec.structs.replace(terms, rules=rule_file.grounded(rules, terms.ground))
-    policy = StandingPolicy(terms, _keeper(places(environ).config / RULES, notice))
-    audit = Audit(policy, registry, AuditFile(places(environ).state / AUDIT, notice).write)
+    policy = StandingPolicy(terms, _keeper(own.config / RULES, notice) if rules else _unkept)
+    record = AuditFile(own.state / AUDIT, notice).write if rules else _unrecorded
+    audit = Audit(policy, registry, record)
     try:
         yield Workshop(registry=registry, policy=policy, context=context, audit=audit)
     finally:
@@ -155,14 +163,20 @@ def _names(settings: Settings, key: str) -> tuple[str, ...]:
         raise BadInput(f"tools.{key} must be a list of names: {error}") from error
 
 
-def _rules(
-    settings: Settings, environ: Mapping[str, str], allowed: Sequence[str]
-) -> tuple[Rule, ...]:
+def _listed(settings: Settings, allowed: Sequence[str]) -> tuple[Rule, ...]:
     lists = rule_file.of_lists(
         allowed=_names(settings, "allowed"), exclude=_names(settings, "exclude")
     )
     flags = rule_file.of_lists(allowed=allowed, origin="--allowed-tools")
-    return (*read_rules(places(environ).config / RULES), *lists, *flags)
+    return (*lists, *flags)
+
+
+def _unkept(rule: Rule) -> None:
+    del rule
+
+
+def _unrecorded(entry: AuditRecord) -> None:
+    del entry
 
 
 def _keeper(file: Path, notice: Callable[[str], None]) -> Callable[[Rule], None]:
