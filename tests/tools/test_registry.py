@@ -1,7 +1,6 @@
 import asyncio
 import json
 import sys
-from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -122,22 +121,32 @@ def test_distance(one: str, other: str, letters: int) -> None:
     assert registry.distance(one, other) == letters == registry.distance(other, one)
 
 
-def test_the_tools_of_installed_packages_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def install(folder: Path, entries: str) -> None:
+    info = folder / "offering-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: offering\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(entries)
+
+
+def test_the_tools_of_installed_packages_are_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert registry.installed() == ()
     monkeypatch.setattr(sys.modules[__name__], "PLUGIN", list(named("one", "two")), raising=False)
-    module = __name__
-    found = EntryPoints(
-        [
-            EntryPoint("many", f"{module}:PLUGIN", registry.ENTRY_POINTS),
-            EntryPoint("other", f"{module}:PLUGIN", "something.else"),
-        ]
+    plugin = f"{__name__}:PLUGIN"
+    install(
+        tmp_path,
+        f"[something.else]\nother = {plugin}\n[{registry.ENTRY_POINTS}]\nmany = {plugin}\n",
     )
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found.select(group=group))
+    monkeypatch.syspath_prepend(str(tmp_path))
     assert [tool.name for tool in registry.installed()] == ["one", "two"]
 
 
-def test_an_entry_point_without_a_tool_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = EntryPoints([EntryPoint("bad", f"{__name__}:nothing", registry.ENTRY_POINTS)])
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found.select(group=group))
+def test_an_entry_point_without_a_tool_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(tmp_path, f"[{registry.ENTRY_POINTS}]\nbad = {__name__}:nothing\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(BadInput, match="entry point bad"):
         registry.installed()
 

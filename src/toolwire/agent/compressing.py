@@ -5,8 +5,8 @@ that needs none.
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from importlib.resources import files
 from pathlib import Path
+from pkgutil import get_data
 from typing import TypeAlias
 
 import msgspec
@@ -274,7 +274,7 @@ def _question(
     has_calls = any(message.calls for message in said)
     return msgspec.structs.replace(
         request,
-        system=(Text((files("toolwire.agent") / "compression.md").read_text("utf-8")),),
+        system=(Text((get_data("toolwire.agent", "compression.md") or b"").decode()),),
         messages=(*said, Message(role="user", parts=(Text(QUESTION),))),
         # Vendors refuse calls of tools that are not declared.
         tools=request.tools if has_calls else (),

@@ -1,7 +1,10 @@
 """What this machine offers by itself: a server that runs, or the embedded model."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolwire.agent.rules import Mode
 from toolwire.app.choosing import Chosen
@@ -10,15 +13,11 @@ from toolwire.client.transport import Transport
 from toolwire.config import Settings
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.ids import new_id
-from toolwire.local import catalogue
-from toolwire.local.engine import EmbeddedTransport
-from toolwire.local.found import find
-from toolwire.local.ground import ground
-from toolwire.local.machine import fitting, machine
-from toolwire.local.weights import Consent, Shelf
 from toolwire.model import Model
 from toolwire.places import places
-from toolwire.prompted import small
+
+if TYPE_CHECKING:
+    from toolwire.local.weights import Consent
 
 
 async def choose_here(
@@ -33,6 +32,9 @@ async def choose_here(
     except ProviderError as error:
         if error.kind != ErrorKind.AUTH:
             raise
+    from toolwire.local.found import find  # noqa: PLC0415 - start-up time
+    from toolwire.local.machine import fitting, machine  # noqa: PLC0415 - start-up time
+
     found = await find(transport, environ)
     if found is not None:
         reason = f"nothing is configured, and {found.title} runs on this machine"
@@ -50,6 +52,10 @@ async def embedded_transport(
     notice: Callable[[str], None],
 ) -> Transport:
     """The way to the embedded model, its file in place; loaded when it is first asked."""
+    from toolwire.local import catalogue  # noqa: PLC0415 - start-up time
+    from toolwire.local.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
+    from toolwire.local.weights import Consent, Shelf  # noqa: PLC0415 - start-up time
+
     shelf = Shelf.of(places(environ), environ, transport, consent or Consent(), notice)
     way = EmbeddedTransport(catalogue.find(model), shelf, transport)
     await way.prepare()
@@ -58,6 +64,9 @@ async def embedded_transport(
 
 def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
     """The model with the tools in their short form, and the folder's files as choices."""
+    from toolwire.local.ground import ground  # noqa: PLC0415 - start-up time
+    from toolwire.prompted import small  # noqa: PLC0415 - start-up time
+
     workspace = workspace_of(cwd, environ)
     return small.wrap(ask, new_id, lambda: ground(workspace))
 

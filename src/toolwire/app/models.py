@@ -20,7 +20,6 @@ from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.model import Model
 from toolwire.places import places
-from toolwire.prompted import json, leaked, xml
 from toolwire.prompted.style import AUTO, Choice, ToolStyle, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
@@ -110,9 +109,17 @@ def with_fallback(opened: Sequence[Opened]) -> Model:
 def _styled(ask: Model, provider: Provider, model: str, choice: Choice) -> Model:
     match choice.style:
         case ToolStyle.XML:
+            from toolwire.prompted import xml  # noqa: PLC0415 - start-up time
+
             return xml.wrap(ask, new_id)
         case ToolStyle.JSON:
+            from toolwire.prompted import json  # noqa: PLC0415 - start-up time
+
             return json.wrap(ask, new_id)
         case ToolStyle.NATIVE:
             rule = provider.rule_for(model)
-            return leaked.wrap(ask, rule.leaked if rule is not None else (), new_id)
+            if rule is None or not rule.leaked:
+                return ask
+            from toolwire.prompted import leaked  # noqa: PLC0415 - start-up time
+
+            return leaked.wrap(ask, rule.leaked, new_id)

@@ -4,7 +4,6 @@ import asyncio
 import os
 import stat
 import sys
-import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -37,6 +36,8 @@ def read_private(path: Path, notice: Callable[[str], None]) -> bytes | None:
 
 def write_private(path: Path, content: bytes) -> None:
     """Put the content in place in one step, mode 0600; a stop half-way leaves the old file."""
+    import tempfile  # noqa: PLC0415 - start-up time
+
     target = path.resolve()
     temporary = ""
     try:

@@ -21,11 +21,11 @@ class Proxies:
 
 
 def _find(scheme: str, host: str) -> str | None:
-    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - start-up time
-
     # A model on this machine is never behind the proxy, whatever NO_PROXY forgets.
     if host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost"):
         return None
+    from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - start-up time
+
     named = getproxies()
     proxy = named.get(scheme) or named.get("all")
     if not proxy or proxy_bypass(host):

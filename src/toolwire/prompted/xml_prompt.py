@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 
 from toolwire.prompted.xml_examples import example, skeleton
 from toolwire.prompted.xml_shape import ITEM, Shape
@@ -125,6 +125,6 @@ def _said(section: str) -> str:
 
 @cache
 def _sections() -> dict[str, str]:
-    text = files("toolwire.prompted").joinpath("xml_teaching.md").read_text("utf-8")
+    text = (get_data("toolwire.prompted", "xml_teaching.md") or b"").decode()
     parts = _SECTION.split(text)[1:]
     return {name: said.rstrip("\n") for name, said in zip(parts[::2], parts[1::2], strict=True)}

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,7 +77,7 @@ class _Written:
         self._folder = folder
         path = Path(name)
         # A name at its full length leaves no room for ours.
-        self.temporary = str(path.with_name(f".{path.name[:40]}.{secrets.token_hex(6)}.tmp"))
+        self.temporary = str(path.with_name(f".{path.name[:40]}.{os.urandom(6).hex()}.tmp"))
         # Nobody else reads a private file before it has its own mode.
         mode = 0o666 if like is None else 0o600
         handle = os.open(self.temporary, _NEW, mode, dir_fd=folder)

@@ -1,6 +1,6 @@
 """One question to the model about an edit that did not fit."""
 
-from importlib.resources import files
+from pkgutil import get_data
 
 import msgspec
 
@@ -54,7 +54,7 @@ async def ask_correction(model: Model, edit: FailedEdit) -> Correction | None:
     request = ModelRequest(
         model="",
         messages=(Message(role="user", parts=(Text(question),)),),
-        system=(Text((files("toolwire.tools") / "correction.md").read_text("utf-8")),),
+        system=(Text((get_data("toolwire.tools", "correction.md") or b"").decode()),),
         temperature=0,
         output=OutputFormat(kind="json_schema", schema=_SCHEMA, name="correction"),
     )

@@ -1,11 +1,13 @@
 """Names to tools: built-in, installed and discovered ones; allow and deny lists; nearest names."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import cast
 
 from toolwire.errors import BadInput, UnknownName
 from toolwire.request import ToolSpec
+from toolwire.tools.entry_points import declared
 from toolwire.tools.spec import Tool
 
 ORIGINAL = (
@@ -182,6 +184,8 @@ def installed() -> tuple[Tool, ...]:
 
     An entry point names a tool, or several in a list or tuple.
     """
+    if not declared(ENTRY_POINTS, sys.path):
+        return ()
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow, and often not needed
 
     found: list[Tool] = []

@@ -3,8 +3,8 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from importlib.resources import files
 from pathlib import Path
+from pkgutil import get_data
 from typing import (
     Annotated,
     Any,
@@ -76,7 +76,7 @@ def tool(
 
 def words(name: str) -> str:
     """The text of a `.md` file beside the built-in tools, byte for byte."""
-    return (files("toolwire.tools.builtin") / f"{name}.md").read_bytes().decode()
+    return (get_data("toolwire.tools.builtin", f"{name}.md") or b"").decode()
 
 
 def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:

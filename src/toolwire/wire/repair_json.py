@@ -6,7 +6,6 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.wire.json_mending import CannotMend, Mender
 
 LARGEST_REPAIR = 1_000_000
 """Characters; longer text is read strictly or not at all."""
@@ -86,6 +85,8 @@ def _repaired(text: str, error: str) -> Parsed:
 
 
 def _mended(text: str, offset: int, changes: list[str], error: str) -> Parsed:
+    from toolwire.wire.json_mending import CannotMend, Mender  # noqa: PLC0415 - start-up time
+
     mender = Mender(text, offset)
     try:
         value = _decode(mender.run())

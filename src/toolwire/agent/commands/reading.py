@@ -26,7 +26,7 @@ MOST_LAYERS = 6
 _OPERATORS = re.compile(rb"\||&|;|\$\{|<<|=\(|\(\)|\$\(|`|\(\(|\[\[|<\(|>\(")
 
 
-def read(text: str) -> Script:
+def read_script(text: str) -> Script:
     """Everything that the text would run; never raises for any text."""
     findings = Findings()
     read_into(text, findings, through=(), layer=0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.resources import files
+from pkgutil import get_data
 
 import msgspec
 
@@ -77,4 +77,4 @@ def _tool_sections(tools: frozenset[str], facts: PromptFacts) -> Iterator[str]:
 
 @cache
 def _words(name: str) -> str:
-    return (files("toolwire.agent.prompt") / f"{name}.md").read_text("utf-8").strip()
+    return (get_data("toolwire.agent.prompt", f"{name}.md") or b"").decode().strip()

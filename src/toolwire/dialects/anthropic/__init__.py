@@ -1,14 +1,14 @@
 """Anthropic's Messages format, both ways."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from toolwire.dialects import Encoded, Reading
 from toolwire.dialects.anthropic import failing
-from toolwire.dialects.anthropic.decode_request import decode_request
 from toolwire.dialects.anthropic.decode_stream import Decoder, decode_whole
 from toolwire.dialects.anthropic.encode_request import encode_request
-from toolwire.dialects.anthropic.encode_stream import Encoder
-from toolwire.dialects.anthropic.whole import encode_whole
 from toolwire.dialects.anthropic.wire import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ProviderError
@@ -16,6 +16,11 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import ModelRequest
+
+if TYPE_CHECKING:
+    from toolwire.dialects.anthropic.encode_stream import Encoder
+
+# What only servers need is loaded when it is needed.
 
 
 class AnthropicMessages:
@@ -30,6 +35,8 @@ class AnthropicMessages:
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
         """A client's request; `model` where it stands outside the body (Bedrock, Vertex)."""
+        from toolwire.dialects.anthropic.decode_request import decode_request  # noqa: PLC0415
+
         return decode_request(body, model)
 
     def decoder(self, reading: Reading) -> Decoder:
@@ -38,6 +45,8 @@ class AnthropicMessages:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """A writer of one streamed answer."""
+        from toolwire.dialects.anthropic.encode_stream import Encoder  # noqa: PLC0415
+
         return Encoder(model, new_id)
 
     def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
@@ -48,6 +57,8 @@ class AnthropicMessages:
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
+        from toolwire.dialects.anthropic.whole import encode_whole  # noqa: PLC0415
+
         return encode_whole(message, finished, model, new_id)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:

@@ -6,7 +6,6 @@ from toolwire.dialects import Decoder, Encoded, Encoder, Reading
 from toolwire.dialects.code_assist.envelope import open_envelope, seal_envelope
 from toolwire.dialects.gemini import HISTORY, read_body
 from toolwire.dialects.gemini.decoder import GeminiDecoder
-from toolwire.dialects.gemini.encoder import GeminiEncoder, write_whole
 from toolwire.dialects.gemini.spelling import NAME as FAMILY
 from toolwire.dialects.gemini.vendor_errors import read_error, write_error
 from toolwire.dialects.quirks import DEFAULT, Quirks
@@ -16,6 +15,8 @@ from toolwire.messages import Message
 from toolwire.request import HttpRequest, ModelRequest
 from toolwire.wire.reading import dump
 from toolwire.wire.sse import Frame
+
+# What only servers need is loaded when it is needed.
 
 NAME = "code-assist"
 
@@ -48,6 +49,8 @@ class CodeAssist:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """A writer of one streamed answer."""
+        from toolwire.dialects.gemini.encoder import GeminiEncoder  # noqa: PLC0415
+
         return GeminiEncoder(model, enveloped=True)
 
     def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
@@ -60,6 +63,8 @@ class CodeAssist:
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
+        from toolwire.dialects.gemini.encoder import write_whole  # noqa: PLC0415
+
         return dump({"response": write_whole(message, finished, model)}).encode()
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:

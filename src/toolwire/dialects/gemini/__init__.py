@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 
 from toolwire.dialects import Decoder, Encoded, Encoder, Reading
 from toolwire.dialects.gemini.decoder import GeminiDecoder
-from toolwire.dialects.gemini.encoder import GeminiEncoder, write_whole
-from toolwire.dialects.gemini.request_in import read_request
 from toolwire.dialects.gemini.request_out import ENVELOPE, is_own, path_of, write_request
 from toolwire.dialects.gemini.spelling import NAME
 from toolwire.dialects.gemini.vendor_errors import read_error, write_error
@@ -18,6 +16,8 @@ from toolwire.request import HttpRequest, JsonObject, ModelRequest
 from toolwire.wire.reading import dump, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import whole_characters
+
+# What only servers need is loaded when it is needed.
 
 HISTORY = HistoryRules(alternate=True, user_first=True, results_first=False)
 
@@ -44,6 +44,8 @@ class Gemini:
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
         """A client's request; the model stands in its address."""
+        from toolwire.dialects.gemini.request_in import read_request  # noqa: PLC0415
+
         return read_body(body, lambda given: read_request(given, model))
 
     def decoder(self, reading: Reading) -> Decoder:
@@ -52,6 +54,8 @@ class Gemini:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """A writer of one streamed answer."""
+        from toolwire.dialects.gemini.encoder import GeminiEncoder  # noqa: PLC0415
+
         return GeminiEncoder(model)
 
     def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
@@ -64,6 +68,8 @@ class Gemini:
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
+        from toolwire.dialects.gemini.encoder import write_whole  # noqa: PLC0415
+
         return dump(write_whole(message, finished, model)).encode()
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:

@@ -1,14 +1,13 @@
 """OpenAI Chat Completions and everything compatible with it."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from toolwire.dialects import Encoded, Reading
-from toolwire.dialects.openai_chat.decode_request import decode_request
 from toolwire.dialects.openai_chat.encode_request import encode_request
-from toolwire.dialects.openai_chat.encoder import ChatEncoder
-from toolwire.dialects.openai_chat.failure import read_failure, write_failure
 from toolwire.dialects.openai_chat.stream import ChatDecoder
-from toolwire.dialects.openai_chat.whole import decode_whole, encode_whole
 from toolwire.dialects.openai_chat.wire import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ProviderError
@@ -16,6 +15,11 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import ModelRequest
+
+if TYPE_CHECKING:
+    from toolwire.dialects.openai_chat.encoder import ChatEncoder
+
+# What only servers need, or whole answers, or failures, is loaded when it is needed.
 
 
 class ChatDialect:
@@ -30,6 +34,10 @@ class ChatDialect:
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
         """A client's request."""
+        from toolwire.dialects.openai_chat.decode_request import (  # noqa: PLC0415
+            decode_request,
+        )
+
         return decode_request(body, model)
 
     def decoder(self, reading: Reading) -> ChatDecoder:
@@ -38,24 +46,34 @@ class ChatDialect:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> ChatEncoder:
         """A writer of one streamed answer."""
+        from toolwire.dialects.openai_chat.encoder import ChatEncoder  # noqa: PLC0415
+
         return ChatEncoder(model, new_id)
 
     def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
+        from toolwire.dialects.openai_chat.whole import decode_whole  # noqa: PLC0415
+
         return decode_whole(body, reading)
 
     def encode_whole(
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
+        from toolwire.dialects.openai_chat.whole import encode_whole  # noqa: PLC0415
+
         return encode_whole(message, finished, model, new_id)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""
+        from toolwire.dialects.openai_chat.failure import read_failure  # noqa: PLC0415
+
         return read_failure(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
         """Status and body with which OpenAI would tell of this error."""
+        from toolwire.dialects.openai_chat.failure import write_failure  # noqa: PLC0415
+
         return write_failure(error)
 
 

@@ -8,8 +8,6 @@ from toolwire.dialects import Decoder, Encoded, Encoder, Reading
 from toolwire.dialects.openai_responses import answers
 from toolwire.dialects.openai_responses import request as requests
 from toolwire.dialects.openai_responses.stream_reading import StreamReader
-from toolwire.dialects.openai_responses.stream_writing import StreamWriter
-from toolwire.dialects.openai_responses.whole_writing import whole_answer
 from toolwire.dialects.openai_responses.wire import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import BadInput, ProviderError
@@ -18,6 +16,8 @@ from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import ModelRequest
 from toolwire.wire.reading import parse_object
+
+# What only servers need is loaded when it is needed.
 
 
 class OpenAIResponses:
@@ -40,6 +40,10 @@ class OpenAIResponses:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """A writer of one streamed answer."""
+        from toolwire.dialects.openai_responses.stream_writing import (  # noqa: PLC0415
+            StreamWriter,
+        )
+
         return StreamWriter(model, new_id)
 
     def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
@@ -61,6 +65,10 @@ class OpenAIResponses:
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
+        from toolwire.dialects.openai_responses.whole_writing import (  # noqa: PLC0415
+            whole_answer,
+        )
+
         return whole_answer(message, finished, model, new_id)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:

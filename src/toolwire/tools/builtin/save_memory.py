@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -59,6 +58,8 @@ async def save_memory(args: SaveMemory, context: ToolContext) -> ToolOutput:
 
 def _keep(file: Path, fact: str) -> None:
     """Put the longer text in place in one step; a link keeps pointing where it points."""
+    import tempfile  # noqa: PLC0415 - start-up time
+
     target = file.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     old = target.read_bytes() if target.exists() else b""

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -19,9 +19,11 @@ from toolwire.tools.builtin.web import (
     searches,
     sources,
 )
-from toolwire.tools.fetching import Fetched, Fetching, fetch, is_public_name
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
+
+if TYPE_CHECKING:
+    from toolwire.tools.fetching import Fetched
 
 MOST_URLS = 20
 MOST_CHARACTERS = 100_000
@@ -81,6 +83,8 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 @tool("web_fetch", Effect.NETWORK, words("web_fetch"), title="WebFetch", check=_check)
 async def web_fetch(args: WebFetch, context: ToolContext) -> ToolOutput:
     """Let the vendor fetch where it can; else fetch here, and ask the model about the text."""
+    from toolwire.tools.fetching import is_public_name  # noqa: PLC0415 - start-up time
+
     urls = urls_in(args.prompt)
     model = context.model
     if model is not None and searches(context) and is_public_name(urls[0]):
@@ -130,11 +134,13 @@ async def _here(
     return ToolOutput(text=answer.text, display=shown)
 
 
-async def _fetched(urls: list[str], context: ToolContext) -> list[Fetched]:
+async def _fetched(urls: list[str], context: ToolContext) -> "list[Fetched]":
+    from toolwire.tools.fetching import Fetching, fetch  # noqa: PLC0415 - start-up time
+
     rules = Fetching(private=context.settings.get("allow_private_addresses") is True)
     places = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(url: str) -> Fetched:
+    async def one(url: str) -> "Fetched":
         async with places:
             return await fetch(url, rules)
 
@@ -143,7 +149,7 @@ async def _fetched(urls: list[str], context: ToolContext) -> list[Fetched]:
     return [task.result() for task in tasks]
 
 
-def _together(pages: list[Fetched]) -> str:
+def _together(pages: "list[Fetched]") -> str:
     """One page bare, several under their addresses, within the limit."""
     if len(pages) == 1:
         return pages[0].text[:MOST_CHARACTERS]
