@@ -61,7 +61,7 @@ def _locked(path: Path, session: str) -> int:
             os.close(handle)
             raise SessionError(
                 f'session "{session}" is in use by {holder}; end that one first, or go on in a '
-                f"copy with --fork (toolwire sessions fork {session})"
+                f"copy: toolwire sessions fork {session}"
             )
         if _still_named(handle, path):
             return handle
