@@ -4,11 +4,13 @@ import asyncio
 import os
 import resource
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bench.measure import Samples
 from toolwire.request import JsonObject
+from toolwire.tools.keepers import KEEPERS
 from toolwire.tools.spec import Tool, ToolContext, Workspace
 
 MB = 1 << 20
@@ -64,8 +66,19 @@ def peak() -> float:
 
 
 def _used() -> float:
-    spent = 0.0
+    """CPU in seconds so far, ended children included, and those of the keepers' process."""
+    spent = _keepers_used()
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
         usage = resource.getrusage(who)
         spent += usage.ru_utime + usage.ru_stime
     return spent
+
+
+def _keepers_used() -> float:
+    if not KEEPERS.pid:
+        return 0.0
+    process = Path(f"/proc/{KEEPERS.pid}")
+    while (process / f"task/{KEEPERS.pid}/children").read_text():
+        time.sleep(0.001)
+    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

@@ -14,7 +14,7 @@ from toolwire.request import JsonObject
 from toolwire.tools.builtin import replace, run_shell_command
 from toolwire.tools.spec import ToolContext
 
-_STARTS = 20
+_STARTS = 60
 
 
 def output(place: Path, megabytes: int, rounds: int) -> tuple[Table, tuple[Goal, ...]]:

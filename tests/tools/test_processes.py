@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwire.tools import keeper
+from toolwire.tools.keepers import KEEPERS
 from toolwire.tools.processes import Ended, Limits, Shell, Shells, clean_environment
 from toolwire.tools.spool import Spool, decoded_head, decoded_tail
 
@@ -347,3 +348,60 @@ def test_a_variable_that_holds_a_secret_is_not_handed_on(value: str) -> None:
     given = {"HARMLESS": value, "URL": "https://host:8080/a@b", "PATH": "/bin"}
     kept = {"URL": "https://host:8080/a@b", "PATH": "/bin"}
     assert clean_environment(given, ("secret-of-ours", "")) == kept
+
+
+@needs_pidfd
+def test_a_killed_process_that_stands_ready_is_replaced(tmp_path: Path) -> None:
+    async def run() -> list[bytes]:
+        said: list[bytes] = []
+        for _ in range(3):
+            shell, out, _ = start(tmp_path, "echo here")
+            await shell.finish(NO_LIMITS, silent)
+            said.append(out.head)
+            ready = os.pidfd_open(KEEPERS.pid)
+            os.kill(KEEPERS.pid, signal.SIGKILL)
+            assert select.select([ready], [], [], 10)[0] == [ready]
+            os.close(ready)
+        return said
+
+    assert asyncio.run(run()) == [b"here\n"] * 3
+
+
+def test_a_command_outlives_the_process_that_stood_ready(tmp_path: Path) -> None:
+    async def run() -> tuple[Ended, bytes]:
+        shell, out, _ = start(tmp_path, f"kill -9 {KEEPERS.pid}; echo still; exit 3")
+        return await shell.finish(NO_LIMITS, silent), out.head
+
+    asyncio.run(_started(tmp_path))
+    assert asyncio.run(run()) == (Ended(exit_code=3), b"still\n")
+
+
+FORKED = """
+import asyncio, os, sys
+from pathlib import Path
+from toolwire.tools.processes import Limits, Shell
+from toolwire.tools.spool import Spool
+
+async def main(word):
+    folder = Path(sys.argv[1])
+    out, err = Spool(1 << 20, folder / "out"), Spool(1 << 20, folder / "err")
+    shell = Shell(f"echo {word}", directory=folder, environ=dict(os.environ), out=out, err=err)
+    await shell.finish(Limits(wall=0, idle=0), print)
+    await shell.end()
+    os.write(1, out.head)
+
+asyncio.run(main("parent"))
+child = os.fork()
+if child == 0:
+    asyncio.run(main("child"))
+    sys.exit(0)
+os.waitpid(child, 0)
+asyncio.run(main("parent"))
+"""
+
+
+def test_a_fork_of_ours_gets_a_line_of_its_own(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["parent", "child", "parent"]

@@ -1,15 +1,21 @@
 """Watches over one command: adopts what it leaves behind, and ends all of it when told to.
 
-It runs as a process of its own beside every command, so it imports only what loads at once. When
-its channel closes, for whatever reason, it ends everything that the command started.
+It runs as a process of its own beside every command: a fork of one that stands ready. When its
+channel closes, for whatever reason, it ends everything that the command started.
 """
 
+import gc
+import json
 import os
 import select
 import signal
+import socket
+import struct
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, NoReturn
 
 GRACE = 0.1
 """Seconds in which what a finished shell leaves behind may end by itself before it is told of."""
@@ -20,6 +26,9 @@ PATIENCE = 5.0
 
 _SET_PARENT_DEATH_SIGNAL = 1
 _SET_CHILD_SUBREAPER = 36
+_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+# Python ignores these; a handler ends by itself when a process becomes another program.
+_IGNORED = tuple(number for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", 0)) if number)
 
 
 class Process:
@@ -97,36 +106,46 @@ def signal_each(pids: Iterable[int], *numbers: int) -> None:
 
 def process_control(option: int, value: int) -> bool:
     """Call Linux's `prctl`; False where there is none."""
+    control = _prctl()
+    return control is not None and control(option, value, 0, 0, 0) == 0
+
+
+@lru_cache(maxsize=1)
+def _prctl() -> Callable[..., int] | None:
     if sys.platform != "linux":
-        return False
+        return None
     try:
         import ctypes  # noqa: PLC0415 - not every Python has it
 
-        return ctypes.CDLL(None).prctl(option, value, 0, 0, 0) == 0
+        return ctypes.CDLL(None).prctl
     except (ImportError, OSError, AttributeError):
-        return False
+        return None
 
 
 class Keeper:
     """The loop of the watching process."""
 
-    def __init__(self, channel: int, command: list[str]) -> None:
+    def __init__(self, channel: int, command: list[str], environ: dict[str, str]) -> None:
         self._channel = channel
         self._adopts = process_control(_SET_CHILD_SUBREAPER, 1)
         self._wake = _wake_on_child()
         self._status: int | None = None
         self._shell = os.fork()
         if self._shell == 0:
-            _become(command, channel)
+            _become(command, environ, channel)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 1)
         os.dup2(nothing, 2)
-        self._say(f"started {self._shell}")
+        self._say(f"started {self._shell} {os.getpid()}")
 
     def watch(self) -> None:
         """Stay until nothing of the command is left, or until told to end it."""
+        self._watch()
+        self._say("done")
+
+    def _watch(self) -> None:
         deadline: float | None = None
         told = False
         while True:
@@ -134,7 +153,7 @@ class Keeper:
             if self._status is not None and not told:
                 deadline = deadline or time.monotonic() + GRACE
                 if not left or time.monotonic() >= deadline:
-                    self._say_exit()
+                    self._say_exit(self._members() if left else [])
                     told = True
             if told and not left:
                 return
@@ -177,7 +196,7 @@ class Keeper:
                 # Stopped first, so that nobody forks away between the look and the blow.
                 signal_each(self._members(), signal.SIGSTOP, signal.SIGKILL)
                 select.select([self._wake], [], [], 0.01)
-        self._say_exit()
+        self._say_exit(self._members())
 
     def _wait_for_all(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
@@ -189,9 +208,9 @@ class Keeper:
             _drain(self._wake)
         return False
 
-    def _say_exit(self) -> None:
+    def _say_exit(self, left: list[int]) -> None:
         status = "" if self._status is None else str(self._status)
-        self._say(f"exited {status or '-'} {','.join(map(str, self._members()))}")
+        self._say(f"exited {status or '-'} {','.join(map(str, left))}")
 
     def _say(self, line: str) -> None:
         try:
@@ -216,32 +235,96 @@ def _drain(descriptor: int) -> None:
         return
 
 
-def _become(command: list[str], channel: int) -> None:
+def _become(command: list[str], environ: dict[str, str], channel: int) -> NoReturn:
     """Turn this fork into the command: own session and group, signals as a fresh process has."""
     try:
         os.setsid()
         process_control(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         signal.set_wakeup_fd(-1)
-        for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
-            try:
-                signal.signal(number, signal.SIG_DFL)
-            except (OSError, ValueError):
-                continue
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        os.execvp(command[0], command)  # noqa: S606 - no shell in between is the point
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_DFL)
+        os.execvpe(command[0], command, environ)  # noqa: S606 - no shell in between is the point
     except OSError as error:
         os.write(channel, f"failed {error.errno}\n".encode())
     finally:
         os._exit(127)
 
 
-def main(arguments: list[str]) -> None:
-    """Run `<channel> <command> …`."""
-    channel = int(arguments[0])
-    os.set_inheritable(channel, False)
-    Keeper(channel, arguments[1:]).watch()
-    os._exit(0)
+def _keep(order: dict[str, Any], descriptors: list[int]) -> NoReturn:
+    """Be the keeper of one command, from the fork to the end."""
+    channel, out, err = descriptors
+    try:
+        os.setsid()
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        os.close(out)
+        os.close(err)
+        os.chdir(order["directory"])
+        Keeper(channel, order["command"], order["environ"]).watch()
+    except OSError as error:
+        os.write(channel, f"failed {error.errno}\ndone\n".encode())
+    finally:
+        os._exit(0)
+
+
+def stand_ready(line: socket.socket) -> None:
+    """Fork a keeper for each order that comes, until the line closes."""
+    _heed_signals()
+    signal.signal(signal.SIGCHLD, lambda number, frame: _bury())
+    _prctl()
+    gc.disable()
+    gc.freeze()
+    while True:
+        head, descriptors, _, _ = socket.recv_fds(line, 4, 8, _CLOSE_ON_EXEC)
+        if not head:
+            return
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        (size,) = struct.unpack("!I", head + _received(line, 4 - len(head)))
+        order = json.loads(_received(line, size))
+        try:
+            child = os.fork()
+        except OSError as error:
+            os.write(descriptors[0], f"failed {error.errno}\ndone\n".encode())
+            child = -1
+        if child == 0:
+            line.close()
+            _keep(order, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _heed_signals() -> None:
+    """Undo what whoever started us ignores or blocks: a command starts as a fresh process does."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, *_IGNORED}:
+        try:
+            if signal.getsignal(number) == signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        except (OSError, ValueError):
+            continue
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _bury() -> None:
+    """Collect keepers that have ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            continue
+    except ChildProcessError:
+        return
+
+
+def _received(line: socket.socket, size: int) -> bytes:
+    pieces: list[bytes] = []
+    while size:
+        piece = line.recv(min(size, 1 << 20))
+        if not piece:
+            os._exit(0)
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    stand_ready(socket.socket(fileno=int(sys.argv[1])))
+    os._exit(0)

@@ -1,11 +1,12 @@
 """Commands in a shell: started apart, read in bounded memory, and never left behind."""
 
 import asyncio
+import errno
 import fcntl
 import os
 import signal
 import socket
-import subprocess
+import stat
 import sys
 import termios
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ import msgspec
 
 from toolwire.tools import keeper
 from toolwire.tools.environment import clean_environment as clean_environment
+from toolwire.tools.keepers import KEEPERS
 from toolwire.tools.spool import Spool
 
 _READ = 1 << 16
@@ -59,9 +61,12 @@ class Shell:
         self._mark = f"{os.getpid()}-{os.urandom(8).hex()}"
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._keeper = 0
+        self._done = False
         self._heard = bytearray()
         self._live = bytearray()
         self._said = self._loop.time()
+        _check_directory(directory)
         self._channel, theirs = socket.socketpair()
         readers: list[int] = []
         writers: list[int] = []
@@ -71,8 +76,14 @@ class Shell:
                 readers.append(reading)
                 writers.append(writing)
                 _widen(reading)
-            self._process = _start(
-                command, directory, {**environ, _MARK: self._mark}, theirs.fileno(), writers
+            KEEPERS.start(
+                # Two newlines: bash would otherwise turn itself into a last simple command, and a
+                # signal to that would look like one to the shell.
+                ("bash", "-c", f"{command}\n\n"),
+                directory=directory,
+                environ={**environ, _MARK: self._mark},
+                channel=theirs.fileno(),
+                writers=writers,
             )
         except BaseException:
             self._channel.close()
@@ -126,7 +137,7 @@ class Shell:
             self._lost()
         await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
         if not self._gone.done():
-            self._process.kill()
+            self._kill_keeper()
             await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
 
     def keep_reading(self, later: Spool) -> None:
@@ -136,7 +147,7 @@ class Shell:
 
     def members(self) -> tuple[int, ...]:
         """Everything of the command that is alive now."""
-        return tuple(keeper.below(self._process.pid)) if self.running else ()
+        return tuple(keeper.below(self._keeper)) if self._keeper and self.running else ()
 
     def abandon(self) -> None:
         """Let go without waiting: the keeper sees it and ends what is left."""
@@ -205,7 +216,9 @@ class Shell:
     def _told(self, line: str) -> None:
         word, _, rest = line.partition(" ")
         if word == "started":
-            self.pid = int(rest)
+            self.pid, self._keeper = map(int, rest.split())
+        elif word == "done":
+            self._done = True
         elif word == "failed":
             self._finish(Ended(problem=f"spawn bash {_error_name(int(rest))}"))
         elif word == "exited":
@@ -225,12 +238,10 @@ class Shell:
         if self._channel.fileno() >= 0:
             self._loop.remove_reader(self._channel)
             self._channel.close()
-        if self._process.poll() is None:
-            self._loop.call_later(0.002, self._lost)
-        elif self._process.returncode:
-            self._sweep(100)
-        else:
+        if self._done:
             self._settle()
+        else:
+            self._sweep(100)
 
     def _sweep(self, rounds: int) -> None:
         """End what a killed keeper can no longer end: by session, group and mark."""
@@ -266,8 +277,14 @@ class Shell:
 
     def _wake_keeper(self) -> None:
         """A command may stop its own keeper; that must not hold anybody."""
-        if self.running:
-            keeper.signal_each((self._process.pid,), signal.SIGCONT)
+        if self.running and self._keeper:
+            keeper.signal_each((self._keeper,), signal.SIGCONT)
+
+    def _kill_keeper(self) -> None:
+        if self._keeper:
+            keeper.signal_each((self._keeper,), signal.SIGKILL)
+        else:
+            self._lost()
 
 
 class Shells:
@@ -309,22 +326,10 @@ class Shells:
         return self._shells
 
 
-def _start(
-    command: str, directory: Path, environ: Mapping[str, str], channel: int, writers: list[int]
-) -> subprocess.Popen[bytes]:
-    # Two newlines: bash would otherwise turn itself into a last simple command, and a signal to
-    # that would look like one to the shell.
-    shell = ("bash", "-c", f"{command}\n\n")
-    return subprocess.Popen(  # noqa: S603 - running what the policy let through is the purpose
-        (sys.executable, "-I", "-S", keeper.__file__, str(channel), *shell),
-        stdin=subprocess.DEVNULL,
-        stdout=writers[0],
-        stderr=writers[1],
-        pass_fds=(channel,),
-        cwd=directory,
-        env=environ,
-        start_new_session=True,
-    )
+def _check_directory(directory: Path) -> None:
+    """OSError if a command cannot start there."""
+    if not stat.S_ISDIR(directory.stat().st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
 
 
 def _widen(pipe: int) -> None:
@@ -369,9 +374,7 @@ def _from_status(status: str, background: tuple[int, ...]) -> Ended:
 
 
 def _error_name(number: int) -> str:
-    from errno import errorcode  # noqa: PLC0415 - only a failure needs it
-
-    return errorcode.get(number, str(number))
+    return errno.errorcode.get(number, str(number))
 
 
 def _carries(pid: int, mark: str) -> bool:

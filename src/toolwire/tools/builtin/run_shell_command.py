@@ -166,7 +166,7 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
             later = Spool(_LATER_MEMORY, file.with_suffix(".background"))
             shells_of(context.owner).keep(shell, later)
     if ended.problem.startswith("spawn "):
-        raise ToolFailed(ended.problem, type="shell_execute_error")
+        raise _not_started(ended.problem.removeprefix("spawn bash "), args, context)
     return await _told(args, context, shell, ended, (out, err), most)
 
 
@@ -178,14 +178,17 @@ def _start(args: RunShellCommand, context: ToolContext, out: Spool, err: Spool) 
         return Shell(command, directory=directory, environ=environ, out=out, err=err)
     except OSError as error:
         reason = errno.errorcode.get(error.errno or 0, "EIO")
-        text = f"spawn bash {reason}"
-        if reason == "ENOENT" and not directory.is_dir():
-            text += (
-                f"\nThere is no directory {directory}; leave `directory` out to run in the root."
-            )
-        elif reason == "E2BIG":
-            text += "\nThe command is too long; write it to a file and run that."
-        raise ToolFailed(text, type="shell_execute_error") from error
+        raise _not_started(reason, args, context) from error
+
+
+def _not_started(reason: str, args: RunShellCommand, context: ToolContext) -> ToolFailed:
+    directory = context.workspace.roots[0] / (args.directory or "")
+    text = f"spawn bash {reason}"
+    if reason == "ENOENT" and not directory.is_dir():
+        text += f"\nThere is no directory {directory}; leave `directory` out to run in the root."
+    elif reason == "E2BIG":
+        text += "\nThe command is too long; write it to a file and run that."
+    return ToolFailed(text, type="shell_execute_error")
 
 
 def _screen(context: ToolContext, out: Spool) -> Callable[[str], None]:
