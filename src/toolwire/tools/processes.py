@@ -19,7 +19,7 @@ from toolwire.tools.environment import clean_environment as clean_environment
 from toolwire.tools.keepers import KEEPERS
 from toolwire.tools.spool import Spool
 
-_READ = 1 << 16
+_READ = 1 << 18
 _PIPE = 1 << 20
 _LIVE = 1 << 14
 _ANSWER_WITHIN = keeper.MANNERS + keeper.PATIENCE + 1.0
