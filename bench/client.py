@@ -24,26 +24,31 @@ class Ask(msgspec.Struct, frozen=True):
     stream: str
     pace: str
     times: int
+    peer: str = ""
+    """Another way to read than the one the process was started for."""
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What it took: CPU of this process per frame, and the wait for the first item."""
+    """What it took: CPU of this process per frame and up to the first item, and the wait for it."""
 
     cpu_us: float = 0.0
+    first_cpu_us: float = 0.0
     first_ms: float = 0.0
     items: int = 0
     error: str = ""
 
 
-async def _read(open_stream: peers.Open, model: str) -> tuple[float, int]:
-    begun = time.perf_counter()
-    first = 0.0
+async def _read(open_stream: peers.Open, model: str) -> tuple[float, float, int]:
+    """CPU and wall time to the first item, and how many there were."""
+    begun, spent = time.perf_counter(), time.process_time()
+    first_cpu = first = 0.0
     count = 0
     async for _ in open_stream(model):
         if not count:
+            first_cpu = time.process_time() - spent
             first = time.perf_counter() - begun
         count += 1
-    return first, count
+    return first_cpu, first, count
 
 
 @cache
@@ -55,32 +60,36 @@ async def _cost(open_stream: peers.Open, ask: Ask) -> Cost:
     frames = _frames(ask.stream, ask.pace)
     model = model_name(ask.stream, ask.pace)
     begun = time.process_time()
+    firsts_cpu: list[float] = []
     firsts: list[float] = []
     count = 0
     for _ in range(ask.times):
-        first, count = await _read(open_stream, model)
+        first_cpu, first, count = await _read(open_stream, model)
+        firsts_cpu.append(first_cpu)
         firsts.append(first)
     # What the peer left for the event loop to do belongs to its bill.
     await asyncio.sleep(0.01)
     spent = time.process_time() - begun
-    return Cost(spent / ask.times / frames * 1e6, median(firsts) * 1e3, count)
+    per_frame = spent / ask.times / frames * 1e6
+    return Cost(per_frame, median(firsts_cpu) * 1e6, median(firsts) * 1e3, count)
 
 
 async def _serve(peer: str, port: int) -> None:
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    opened: dict[str, peers.Open] = {}
+    opened: dict[tuple[str, str], peers.Open] = {}
     for line in sys.stdin:
         ask = msgspec.json.decode(line, type=Ask)
+        reader, key = ask.peer or peer, (ask.peer or peer, ask.stream)
         try:
-            if ask.stream not in opened:
-                opened[ask.stream] = peers.PEERS[peer](f"http://127.0.0.1:{port}", ask.stream)
+            if key not in opened:
+                opened[key] = peers.PEERS[reader](f"http://127.0.0.1:{port}", ask.stream)
                 for pace in ("brief", "burst"):
-                    warm_up = _read(opened[ask.stream], model_name(ask.stream, pace))
+                    warm_up = _read(opened[key], model_name(ask.stream, pace))
                     await asyncio.wait_for(warm_up, 60)
                 gc.collect()
                 gc.freeze()
-            cost = await asyncio.wait_for(_cost(opened[ask.stream], ask), 120)
+            cost = await asyncio.wait_for(_cost(opened[key], ask), 120)
         except Exception as error:
             cost = Cost(error=f"{type(error).__name__}: {error}"[:300])
         answers.write(msgspec.json.encode(cost) + b"\n")

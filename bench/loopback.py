@@ -18,8 +18,12 @@ _SAME_TRANSPORT = ("bytes", "floor", "ours")
 # Short runs are repeated within a turn, so that each figure rests on some 50 ms.
 _TIMES = {"bytes": 6, "floor": 4, "ours": 4}
 _BRIEF_TIMES = 20
+_SHARED = "ours"
+"""Whose process reads paced streams and first events for all on the same transport, in turns:
+twenty requests in a row would find a small reader's code in the cache, which none in life does.
+"""
 # Waking up and waiting are noisy: those that share a transport take turns more often there.
-_MORE_TURNS = {"burst": 1, "paced": 2, "brief": 5}
+_MORE_TURNS = {"burst": 1, "paced": 2, "brief": 12}
 _LESS_THAN = {"openai": 20.0, "anthropic": 6.0, "google-genai": 25.0, "litellm": 60.0}
 _LITELLM_WIRES = ("chat", "anthropic", "gemini")
 LITELLM_PYTHON = "LITELLM_PYTHON"
@@ -63,6 +67,11 @@ class Clients:
         """Have one peer read one stream."""
         self._send(peer, Ask(stream, pace, times))
         return self._receive(peer)
+
+    def ask_once(self, peer: str, stream: str, pace: str) -> Cost:
+        """The same, once, in the one process that all on the same transport share."""
+        self._send(_SHARED, Ask(stream, pace, 1, peer))
+        return self._receive(_SHARED)
 
     def _send(self, peer: str, ask: Ask) -> None:
         pipe = self._clients[peer].stdin
@@ -117,7 +126,7 @@ def _turns(
     rounds: int,
     agents: tuple[str, ...] = (),
 ) -> Figures:
-    """For each stream, the figure of each peer: µs of CPU per frame, or ms to the first item."""
+    """For each stream, the figure of each peer: µs of CPU per frame, or to the first item."""
     samples = {name: Samples() for name in names}
     for turn in range(rounds * _MORE_TURNS[pace]):
         for stream, taken in samples.items():
@@ -129,10 +138,13 @@ def _turns(
             # Nobody always comes after the same one, which leaves caches full or empty.
             first = turn % len(peers)
             for peer in peers[first:] + peers[:first]:
-                times = {"burst": _TIMES.get(peer, 1), "paced": 1, "brief": _BRIEF_TIMES}[pace]
-                cost = clients.ask(peer, stream, pace, times)
-                figure = cost.first_ms if pace == "brief" else cost.cpu_us
-                taken.add(peer, figure)
+                if pace != "burst" and peer in _SAME_TRANSPORT:
+                    cost = clients.ask_once(peer, stream, pace)
+                else:
+                    times = {"burst": _TIMES.get(peer, 1), "paced": 1, "brief": _BRIEF_TIMES}
+                    cost = clients.ask(peer, stream, pace, times[pace])
+                taken.add(peer, cost.first_cpu_us if pace == "brief" else cost.cpu_us)
+                taken.add(_wall(peer), cost.first_ms)
     return samples
 
 
@@ -154,24 +166,41 @@ def _burst_table(cost: Figures) -> Table:
     return Table("Loopback, burst: CPU µs per frame", columns + more, tuple(rows), note)
 
 
+def _wall(peer: str) -> str:
+    return f"{peer}, wall"
+
+
 def _paced_table(cost: Figures) -> Table:
     note = "One frame per TCP segment, 1 ms apart: mostly kernel and event loop."
-    return _beside_bytes("Loopback, paced: CPU µs per frame", "µs", cost, note)
+    rows = tuple((stream, *_beside_bytes(stream, found)) for stream, found in cost.items())
+    return Table("Loopback, paced: CPU µs per frame", _BESIDE_BYTES, rows, note)
 
 
-def _first_table(wait: Figures) -> Table:
+def _first_table(cost: Figures) -> Table:
     note = "From the call to the first byte or event of a short answer; connections kept alive."
-    return _beside_bytes("Loopback: wall time to the first event", "ms", wait, note)
-
-
-def _beside_bytes(title: str, unit: str, figures: Figures, note: str) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    for stream, found in figures.items():
-        name = SDKS[stream.partition("-")[0]]
-        same = (found["bytes"], found["floor"], found["ours"], found.ratio("ours", "bytes"))
-        rows.append((stream, *same, found[name], found.ratio(name, "ours")))
-    heads = (f"bytes {unit}", f"floor {unit}", f"ours {unit}", "ours ÷ bytes", f"SDK {unit}")
-    return Table(title, ("stream", *heads, "SDK ÷ ours"), tuple(rows), note)
+    for stream, found in cost.items():
+        wall = (found[_wall("ours")], found.ratio(_wall("ours"), _wall("bytes")))
+        rows.append((stream, *_beside_bytes(stream, found), *wall))
+    columns = (*_BESIDE_BYTES, "ours, wall ms", "wall: ours ÷ bytes")
+    return Table("Loopback: CPU µs to the first event", columns, tuple(rows), note)
+
+
+_BESIDE_BYTES = (
+    "stream",
+    "bytes µs",
+    "floor µs",
+    "ours µs",
+    "ours ÷ bytes",
+    "SDK µs",
+    "SDK ÷ ours",
+)
+
+
+def _beside_bytes(stream: str, found: Samples) -> tuple[Cell, ...]:
+    name = SDKS[stream.partition("-")[0]]
+    same = (found["bytes"], found["floor"], found["ours"], found.ratio("ours", "bytes"))
+    return (*same, found[name], found.ratio(name, "ours"))
 
 
 def _ratios(figures: Figures, over: str, under: str) -> dict[str, float]:
@@ -195,5 +224,5 @@ def _paced_goals(cost: Figures, wait: Figures) -> list[Goal]:
     first_where, first = worst(_ratios(wait, "ours", "bytes"))
     return [
         Goal("loopback paced: ours ÷ aiohttp bytes only", 1.25, value, where),
-        Goal("first event: ours ÷ aiohttp bytes only", 1.5, first, first_where),
+        Goal("CPU to the first event: ours ÷ aiohttp bytes only", 1.5, first, first_where),
     ]
