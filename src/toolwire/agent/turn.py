@@ -32,6 +32,7 @@ Inbox: TypeAlias = Callable[[], Sequence[Message]]
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 LOOPING = "not run: the same call was made over and over; the turn was stopped"
+BROKE_OFF = "not run: the reply broke off before its end; call again if still needed"
 _ENDS = {
     StopReason.END: TurnEnd.DONE,
     StopReason.TOOL_CALLS: TurnEnd.DONE,
@@ -202,9 +203,12 @@ class Turn:
         await self._add(Message(role="user", parts=(Text(suspicion.note),)), context=True)
 
     async def _keep_partial(self, message: Message) -> None:
-        """What came of a reply that broke off."""
+        """What came of a reply that broke off; none of its calls ever runs."""
         if message.text.strip() or message.calls:
             await self._add(message)
+        if message.calls:
+            answers = await self._scheduler.refuse(message.calls, BROKE_OFF, "broken_off")
+            await self._answered(answers, message.calls)
 
     async def _add(self, message: Message, *, context: bool = False) -> None:
         await self._keep(message, MessageAdded(message=message, context=context))
