@@ -89,3 +89,18 @@ def test_doctor_tells_which_configuration_files_count_and_whether_the_folder_is_
     assert places["this folder"] == "trusted"
     assert places["project"] == f"{work / '.toolwire' / 'config.toml'} (read)"
     assert places["read"] == str(work / ".toolwire" / "config.toml")
+
+
+def test_doctor_says_which_model_would_be_asked_and_why(tmp_path: Path) -> None:
+    done = doctor(tmp_path, "--offline", "--json", OPENAI_API_KEY=SENTINEL)
+    found = json.loads(done.stdout)["model"]
+    assert found["name"].startswith("openai/")
+    assert found["reason"] == "OPENAI_API_KEY is set"
+
+
+def test_without_anything_doctor_names_the_embedded_model(tmp_path: Path) -> None:
+    done = doctor(tmp_path, "--offline")
+    _, _, told = done.stdout.partition("Model\n")
+    assert told.startswith("  local/qwen2.5-coder-")
+    assert "because nothing is configured, and servers were not looked for" in told
+    assert "  ready: " in told

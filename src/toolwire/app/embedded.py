@@ -25,8 +25,13 @@ async def choose_here(
     settings: Settings,
     environ: Mapping[str, str],
     transport: Transport,
+    *,
+    look: bool = True,
 ) -> Chosen:
-    """The model that is configured, else one of a running server, else the embedded one."""
+    """The model that is configured, else one of a running server, else the embedded one.
+
+    `look` says whether servers are looked for.
+    """
     try:
         return choose()
     except ProviderError as error:
@@ -35,12 +40,13 @@ async def choose_here(
     from toolwire.local.found import find  # noqa: PLC0415 - start-up time
     from toolwire.local.machine import fitting, machine  # noqa: PLC0415 - start-up time
 
-    found = await find(transport, environ)
+    found = await find(transport, environ) if look else None
     if found is not None:
         reason = f"nothing is configured, and {found.title} runs on this machine"
         return Chosen(name=found.name, reason=reason, settings=settings)
     weights = fitting(machine())
-    reason = "nothing is configured, and no model server runs on this machine"
+    seen = "no model server runs on this machine" if look else "servers were not looked for"
+    reason = f"nothing is configured, and {seen}"
     return Chosen(name=f"local/{weights.model}", reason=reason, settings=settings)
 
 

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from toolwire import config, providers
+from toolwire.cli.doctor_model import model_in_use
 from toolwire.cli.tables import echo_table
 from toolwire.client.credentials import credential_for, open_store, without_secrets
 from toolwire.client.limits import Limits
@@ -25,7 +26,7 @@ from toolwire.providers.addresses import address
 from toolwire.wire.reading import JsonObject, dump
 
 _CORE = ("toolwire", "msgspec", "aiohttp", "click", "jsonschema-rs", "json-repair", "platformdirs")
-_EXTRAS = (("keyring", "keyring"), ("google-auth", "vertex"))
+_EXTRAS = (("keyring", "keyring"), ("google-auth", "vertex"), ("xllamacpp", "local"))
 _PATIENCE = Limits(connect=2.0, read=2.0, total=3.0)
 
 
@@ -49,10 +50,11 @@ class _Finding(msgspec.Struct, frozen=True, kw_only=True):
 def command(as_json: bool, offline: bool) -> None:
     """Say what is configured and reachable, and which tool style each model would use and why."""
     settings, broken = _settings()
-    findings = asyncio.run(_examine(settings, offline=offline))
+    findings, model = asyncio.run(_examine(settings, offline=offline))
     report: JsonObject = {
         "versions": _versions(),
         "places": _places(settings),
+        "model": model,
         "providers": [msgspec.to_builtins(finding) for finding in findings],
         "problems": [*broken, *_problems(findings)],
     }
@@ -106,7 +108,7 @@ def _config_files() -> dict[str, str]:
     return {**told, "this folder": words[trusted]}
 
 
-async def _examine(settings: Settings, *, offline: bool) -> list[_Finding]:
+async def _examine(settings: Settings, *, offline: bool) -> tuple[list[_Finding], dict[str, str]]:
     own = [provider.name for provider in settings.providers]
     names = dict.fromkeys((*providers.names(), *own))
     transport = HttpTransport(_PATIENCE)
@@ -116,9 +118,10 @@ async def _examine(settings: Settings, *, offline: bool) -> list[_Finding]:
                 group.create_task(_one(settings.provider(name), settings, transport, offline))
                 for name in names
             ]
+        model = await model_in_use(settings, transport, offline=offline)
     finally:
         await transport.aclose()
-    return [task.result() for task in tasks]
+    return [task.result() for task in tasks], model
 
 
 async def _one(
@@ -143,6 +146,8 @@ async def _one(
     except ToolwireError as error:
         return msgspec.structs.replace(finding, problem=without_secrets(str(error)))
     found = msgspec.structs.replace(found, address=where)
+    if provider.in_process and where == provider.base_url:
+        return msgspec.structs.replace(found, address="in this process")
     if offline or "{" in where:
         return found
     return await _reach(found, transport)
@@ -177,6 +182,10 @@ def _tell(report: JsonObject, findings: list[_Finding]) -> None:
         click.echo(title.capitalize())
         for name, value in report[title].items():
             click.echo(f"  {name:<14} {value}")
+    model = report["model"]
+    click.echo("Model")
+    click.echo(f"  {model['name'] or 'none'}, because {model['reason']}")
+    click.echo(f"  ready: {model['ready']}")
     ready = [finding for finding in findings if finding.credential and not _is_absent(finding)]
     click.echo("Providers")
     if ready:

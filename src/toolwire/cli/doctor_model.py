@@ -1,0 +1,48 @@
+"""Which model would be asked now, why, and whether it is ready."""
+
+import os
+from functools import partial
+from importlib.util import find_spec
+
+from toolwire.app.choosing import choose_model
+from toolwire.app.embedded import choose_here
+from toolwire.client.transport import Transport
+from toolwire.config import Settings
+from toolwire.errors import ToolwireError
+from toolwire.local.catalogue import MODELS
+from toolwire.local.machine import machine, sizes
+from toolwire.local.partial import readable
+from toolwire.local.weights import Consent, Shelf
+from toolwire.places import places
+
+
+async def model_in_use(
+    settings: Settings, transport: Transport, *, offline: bool
+) -> dict[str, str]:
+    """Name, reason and readiness, in words."""
+    choose = partial(choose_model, settings, os.environ)
+    try:
+        chosen = await choose_here(choose, settings, os.environ, transport, look=not offline)
+    except ToolwireError as error:
+        return {"name": "", "reason": str(error), "ready": "no"}
+    provider, _, model = chosen.name.partition("/")
+    ready = "see its provider below"
+    if provider == "local" and model in MODELS:
+        ready = _embedded(model, transport)
+    return {"name": chosen.name, "reason": chosen.reason, "ready": ready}
+
+
+def _embedded(model: str, transport: Transport) -> str:
+    weights = MODELS[model]
+    if find_spec("xllamacpp") is None:
+        return "no: pip install 'toolwire[local]'"
+    try:
+        found = sizes(weights, machine())
+    except ToolwireError as error:
+        return f"no: {error}"
+    shelf = Shelf.of(places(os.environ), os.environ, transport, Consent())
+    file = shelf.named or shelf.folder / weights.file
+    how = f"{found.threads} threads, {found.context} tokens of context"
+    if file.is_file():
+        return f"yes: {file} ({how})"
+    return f"its file is fetched once, on consent: {readable(weights.size)} ({how})"
