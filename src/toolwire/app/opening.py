@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from toolwire.local.weights import Consent
 
 SayNotice = Callable[[str], None]
+_DAY = 86_400
 
 
 def stored_sessions(environ: Mapping[str, str]) -> Sessions:
@@ -48,9 +49,21 @@ def stored_sessions(environ: Mapping[str, str]) -> Sessions:
     return Sessions(places(environ).sessions, redact=redaction())
 
 
-def open_journal(wanted: Wanted, environ: Mapping[str, str], cwd: Path) -> SqliteJournal | None:
-    """The journal of the session that is wanted; None for one that is not to be kept."""
+def open_journal(
+    wanted: Wanted,
+    environ: Mapping[str, str],
+    cwd: Path,
+    *,
+    keep_days: int = 0,
+    now: float = 0.0,
+) -> SqliteJournal | None:
+    """The journal of the session that is wanted; None for one that is not to be kept.
+
+    Sessions nobody worked on for `keep_days` are forgotten on the way; 0 keeps them all.
+    """
     store = stored_sessions(environ)
+    if keep_days:
+        store.forget(now - keep_days * _DAY)
     if wanted.session:
         return store.open(wanted.session)
     if wanted.latest:

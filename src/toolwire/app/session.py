@@ -1,6 +1,5 @@
 """A session wired together: model, tools, policy, journal and history, ready for a prompt."""
 
-import asyncio
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -14,22 +13,12 @@ import msgspec
 from toolwire import __version__
 from toolwire.agent.compressing import Compressor
 from toolwire.agent.confirmations import Approver, Editor
-from toolwire.agent.events import (
-    AgentEvent,
-    Emit,
-    HistoryReplaced,
-    MessageAdded,
-    Noticed,
-    SessionOpened,
-    TurnEnd,
-    TurnEnded,
-)
+from toolwire.agent.events import Emit, MessageAdded, Noticed, SessionOpened
 from toolwire.agent.limits import Limits
-from toolwire.agent.reply import Asking
 from toolwire.agent.rules import Mode
 from toolwire.agent.surroundings import surroundings
-from toolwire.agent.turn import Turn
-from toolwire.app.choosing import Chosen, choose_model
+from toolwire.app.choosing import choose_model
+from toolwire.app.conversation import AgentSession
 from toolwire.app.embedded import cautious, choose_here
 from toolwire.app.models import Opened, with_fallback
 from toolwire.app.opening import (
@@ -47,99 +36,15 @@ from toolwire.app.workshop import AskPerson, Workshop, open_workshop
 from toolwire.client.secret import known_secrets
 from toolwire.client.transport import HttpTransport, Transport
 from toolwire.config import Settings
-from toolwire.errors import SessionError
 from toolwire.ids import new_id
 from toolwire.local.weights import Consent
 from toolwire.messages import Message, Text
-from toolwire.model import Model
 from toolwire.request import ModelRequest, Reasoning
 from toolwire.sessions.journal import Session, replay
+from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.tools.spec import Tool
 
-
-class AgentSession:
-    """A conversation in progress, one turn at a time. `request` holds all that was said."""
-
-    def __init__(
-        self,
-        id: str,
-        request: ModelRequest,
-        *,
-        opened: Opened,
-        model: Model,
-        workshop: Workshop,
-        telling: Telling,
-        limits: Limits,
-        shorten: Compressor,
-        approver: Approver | None = None,
-        editor: Editor | None = None,
-    ) -> None:
-        self.id = id
-        self.request = request
-        self.opened = opened
-        self.workshop = workshop
-        self._model = model
-        self._telling = telling
-        self._limits = limits
-        self._shorten = shorten
-        self._scheduler = workshop.scheduler(approver, editor, telling)
-        self._inbox: list[Message] = []
-        self._ended: TurnEnded | None = None
-
-    async def send(self, message: Message) -> TurnEnded:
-        """Work on what the user says; returns how the turn ended, raises if it is cancelled."""
-        self._inbox.append(message)
-        self._ended = None
-        asking = Asking(
-            self._model,
-            emit=self._hear,
-            price=self.opened.price,
-            clock=time.monotonic,
-            sleep=asyncio.sleep,
-        )
-        turn = Turn(
-            self.request,
-            asking=asking,
-            scheduler=self._scheduler,
-            emit=self._hear,
-            shorten=self._shorten,
-        )
-        try:
-            await turn.run(self._limits, self._take, time.monotonic)
-        except SessionError as error:
-            # It can no longer be kept: stop, and say so to whoever listens.
-            self._ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
-            await self._telling.show(self._ended)
-        finally:
-            self.request = turn.request
-        if self._ended is None:
-            raise AssertionError("a turn ends with TurnEnded")
-        return self._ended
-
-    def say(self, message: Message) -> None:
-        """Words for a turn that is under way: it hears them at its next step."""
-        self._inbox.append(message)
-
-    async def compress(self) -> HistoryReplaced | None:
-        """Make the conversation shorter now; None if it can not be."""
-        replaced = await self._shorten(self.request, force=True)
-        if replaced is not None:
-            self.request = msgspec.structs.replace(self.request, messages=replaced.messages)
-            await self._telling(replaced)
-        return replaced
-
-    async def note(self, kind: str, message: str) -> None:
-        """Tell whoever listens something about the session."""
-        await self._telling(Noticed(kind=kind, message=message))
-
-    def _take(self) -> list[Message]:
-        taken, self._inbox = self._inbox, []
-        return taken
-
-    async def _hear(self, event: AgentEvent) -> None:
-        if isinstance(event, TurnEnded):
-            self._ended = event
-        await self._telling(event)
+__all__ = ["AgentSession", "open_session"]
 
 
 @asynccontextmanager
@@ -163,88 +68,32 @@ async def open_session(
 
     `own` is what a program brings in place of the coding agent's tools, words and model.
     """
-    notices: list[str] = []
+    opening = _Opening(wanted=wanted, settings=settings, environ=environ, cwd=cwd, own=own)
     async with AsyncExitStack() as stack:
-        journal = open_journal(wanted, environ, cwd)
-        past = Session()
-        if journal is not None:
-            stack.push_async_callback(journal.close)
-            past = replay(await journal.read(journal.session))
-            if journal.rescued is not None:
-                notices.append(str(journal.rescued))
+        journal, past = await opening.journal(stack)
         if transport is None:
             transport = http = HttpTransport()
             stack.push_async_callback(http.aclose)
-        if own is not None and own.model is not None:
-            name, models = f"{own.model.provider.name}/{own.model.model}", [own.model]
-        else:
-            chosen = await _chosen(wanted, settings, environ, past.model, transport)
-            name = chosen.name
-            models = await open_models(
-                chosen,
-                wanted,
-                environ=environ,
-                transport=transport,
-                notice=notices.append,
-                cwd=cwd,
-                consent=consent,
-            )
-        opened, mode = models[0], wanted.mode or Mode(settings.approval_mode)
-        if opened.provider.small:
-            mode = cautious(mode, notices.append)
+        name, models = await opening.models(past.model, transport, consent)
+        mode = opening.mode(models[0])
         workshop = await stack.enter_async_context(
-            open_workshop(
-                settings,
-                environ=environ,
-                cwd=cwd,
-                mode=mode,
-                headless=approver is None,
-                allowed=wanted.allowed,
-                secrets=known_secrets(),
-                tools=tools,
-                model=opened.ask,
-                model_dialect=opened.provider.dialect,
-                ask=ask,
-                temp=own.temp if own is not None else None,
-                registry=own.tools if own is not None else None,
-                rules=own is None or own.rules,
-                notice=notices.append,
-            )
+            opening.workshop(models[0], mode, tools, ask, headless=approver is None)
         )
-        if own is not None:
-            system = own.system
-        else:
-            system = system_text(
-                wanted, settings, environ, workshop=workshop, mode=mode, notice=notices.append
-            )
+        system = opening.system(workshop, mode)
         id = new_id("") if journal is None else journal.session
         telling = Telling(id, journal, readers)
-        await telling(_opened(id, name, opened, mode, cwd))
-        for words in notices:
+        await telling(_opened(id, name, models[0], mode, cwd))
+        for words in opening.notices:
             await telling(Noticed(kind="setup", message=words))
         messages = await settle(past, workshop, telling)
-        if not messages and own is None and not opened.provider.small:
+        if not messages and own is None and not models[0].provider.small:
             messages = await _surroundings(workshop, settings, telling, today())
-        request = ModelRequest(
-            model=opened.model,
-            messages=messages,
-            system=(Text(system),) if system else (),
-            tools=workshop.registry.specs(),
-            reasoning=None if settings.reasoning == Reasoning() else settings.reasoning,
-        )
         model = with_fallback(models)
-        shorten = Compressor(
-            model,
-            window=opened.info.context if opened.info is not None else 0,
-            temp=workshop.context.workspace.temp,
-            emit=telling,
-            rules=compression_rules(settings),
-            price=opened.price,
-        )
+        shorten = opening.compressor(models[0], workshop, telling)
         yield AgentSession(
             id,
-            request,
-            opened=opened,
+            opening.request(models[0], messages, system, workshop),
+            opened=models[0],
             model=explaining(shorten.watching(model)),
             shorten=shorten,
             workshop=workshop,
@@ -255,23 +104,138 @@ async def open_session(
         )
 
 
-async def _chosen(
-    wanted: Wanted,
-    settings: Settings,
-    environ: Mapping[str, str],
-    before: str,
-    transport: Transport,
-) -> Chosen:
-    choose = partial(
-        choose_model,
-        settings,
-        environ,
-        model=wanted.model,
-        provider=wanted.provider,
-        upstream=wanted.upstream,
-        before=before,
-    )
-    return await choose_here(choose, settings, environ, transport)
+class _Opening(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wanted, and the steps from there to a session; what people should know of them is
+    noted.
+    """
+
+    wanted: Wanted
+    settings: Settings
+    environ: Mapping[str, str]
+    cwd: Path
+    own: Own | None
+    notices: list[str] = []
+
+    async def journal(self, stack: AsyncExitStack) -> tuple[SqliteJournal | None, Session]:
+        """The journal, held until the session ends, and what it says of the past."""
+        journal = open_journal(
+            self.wanted,
+            self.environ,
+            self.cwd,
+            keep_days=self.settings.sessions.keep_days,
+            now=time.time(),
+        )
+        if journal is None:
+            return None, Session()
+        stack.push_async_callback(journal.close)
+        past = replay(await journal.read(journal.session))
+        if journal.rescued is not None:
+            self.notices.append(str(journal.rescued))
+        return journal, past
+
+    async def models(
+        self, before: str, transport: Transport, consent: Consent | None
+    ) -> tuple[str, list[Opened]]:
+        """The name of the model, and the models themselves; `before` is what was asked last."""
+        own, wanted = self.own, self.wanted
+        if own is not None and own.model is not None:
+            return f"{own.model.provider.name}/{own.model.model}", [own.model]
+        choose = partial(
+            choose_model,
+            self.settings,
+            self.environ,
+            model=wanted.model,
+            provider=wanted.provider,
+            upstream=wanted.upstream,
+            before=before,
+        )
+        chosen = await choose_here(choose, self.settings, self.environ, transport)
+        models = await open_models(
+            chosen,
+            wanted,
+            environ=self.environ,
+            transport=transport,
+            notice=self.notices.append,
+            cwd=self.cwd,
+            consent=consent,
+        )
+        return chosen.name, models
+
+    def mode(self, opened: Opened) -> Mode:
+        """What runs without a question; a small model is never given a free hand."""
+        mode = self.wanted.mode or Mode(self.settings.approval_mode)
+        return cautious(mode, self.notices.append) if opened.provider.small else mode
+
+    @asynccontextmanager
+    async def workshop(
+        self,
+        opened: Opened,
+        mode: Mode,
+        tools: Iterable[Tool],
+        ask: AskPerson | None,
+        *,
+        headless: bool,
+    ) -> AsyncGenerator[Workshop]:
+        """The tools and the policy; where nobody can answer, no tool that asks is offered."""
+        own = self.own
+        async with open_workshop(
+            self.settings,
+            environ=self.environ,
+            cwd=self.cwd,
+            mode=mode,
+            headless=headless,
+            allowed=self.wanted.allowed,
+            secrets=known_secrets(),
+            tools=tools,
+            model=opened.ask,
+            model_dialect=opened.provider.dialect,
+            ask=ask,
+            temp=own.temp if own is not None else None,
+            registry=own.tools if own is not None else None,
+            rules=own is None or own.rules,
+            notice=self.notices.append,
+        ) as workshop:
+            if ask is None:
+                offered = workshop.registry.without(("ask_user",))
+                workshop = msgspec.structs.replace(workshop, registry=offered)
+            yield workshop
+
+    def system(self, workshop: Workshop, mode: Mode) -> str:
+        """The system prompt: a program's own words, or ours with the notes of the folder."""
+        if self.own is not None:
+            return self.own.system
+        return system_text(
+            self.wanted,
+            self.settings,
+            self.environ,
+            workshop=workshop,
+            mode=mode,
+            notice=self.notices.append,
+        )
+
+    def request(
+        self, opened: Opened, messages: tuple[Message, ...], system: str, workshop: Workshop
+    ) -> ModelRequest:
+        """The request that every turn goes on from."""
+        reasoning = self.settings.reasoning
+        return ModelRequest(
+            model=opened.model,
+            messages=messages,
+            system=(Text(system),) if system else (),
+            tools=workshop.registry.specs(),
+            reasoning=None if reasoning == Reasoning() else reasoning,
+        )
+
+    def compressor(self, opened: Opened, workshop: Workshop, telling: Emit) -> Compressor:
+        """What makes the conversation shorter when it has to be."""
+        return Compressor(
+            opened.ask,
+            window=opened.info.context if opened.info is not None else 0,
+            temp=workshop.context.workspace.temp,
+            emit=telling,
+            rules=compression_rules(self.settings),
+            price=opened.price,
+        )
 
 
 async def _surroundings(

@@ -8,7 +8,7 @@ from typing import TextIO
 
 class Lines:
     """Reads a terminal in a thread of its own. A line goes to whoever waits for one, else to
-    `unasked`: words said while a turn is under way.
+    `unasked`: words said while a turn is under way. A command of the chat waits for its end.
     """
 
     def __init__(self, source: TextIO, unasked: Callable[[str], None]) -> None:
@@ -42,7 +42,7 @@ class Lines:
     def _take(self, line: str | None) -> None:
         if self._waiting is not None and not self._waiting.done():
             self._waiting.set_result(line)
-        elif line is not None and self._busy:
+        elif line is not None and self._busy and not line.startswith("/"):
             self._unasked(line)
         else:
             self._early.append(line)
