@@ -4,6 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolwire.agent.confirmations import Choice, Confirmation
+    from toolwire.agent.events import (
+        AgentEvent,
+        Streaming,
+        ToolFinished,
+        ToolStarted,
+        TurnEnd,
+        TurnEnded,
+    )
+    from toolwire.agent.limits import Limits
+    from toolwire.agent.rules import Mode
     from toolwire.answers import Answer, read_answer
     from toolwire.collect import Collector
     from toolwire.errors import (
@@ -16,8 +27,10 @@ if TYPE_CHECKING:
         ToolwireError,
         UnknownName,
     )
-    from toolwire.events import Finished, ModelEvent, StopReason, Usage
+    from toolwire.events import Finished, ModelEvent, StopReason, TextDelta, Usage
     from toolwire.history import repair
+    from toolwire.library.agent import Agent, load_settings
+    from toolwire.library.result import Result, TurnFailed
     from toolwire.messages import (
         Media,
         Message,
@@ -29,13 +42,27 @@ if TYPE_CHECKING:
         ToolCall,
         ToolResult,
     )
+    from toolwire.model import Model
     from toolwire.request import FreeformTool, Loss, ModelRequest, ServerTool, ToolChoice, ToolSpec
+    from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
+    from toolwire.tools.typed import tool
     from toolwire.translation import Translated, translate
 
 __version__ = "0.1.0"
 
 # Names are loaded when first used: `toolwire --version` pays for none of them.
 _HOMES = {
+    "agent.confirmations": ("Choice", "Confirmation"),
+    "agent.events": (
+        "AgentEvent",
+        "Streaming",
+        "ToolFinished",
+        "ToolStarted",
+        "TurnEnd",
+        "TurnEnded",
+    ),
+    "agent.limits": ("Limits",),
+    "agent.rules": ("Mode",),
     "answers": ("Answer", "read_answer"),
     "collect": ("Collector",),
     "errors": (
@@ -48,8 +75,10 @@ _HOMES = {
         "ToolwireError",
         "UnknownName",
     ),
-    "events": ("Finished", "ModelEvent", "StopReason", "Usage"),
+    "events": ("Finished", "ModelEvent", "StopReason", "TextDelta", "Usage"),
     "history": ("repair",),
+    "library.agent": ("Agent", "load_settings"),
+    "library.result": ("Result", "TurnFailed"),
     "messages": (
         "Media",
         "Message",
@@ -61,44 +90,69 @@ _HOMES = {
         "ToolCall",
         "ToolResult",
     ),
+    "model": ("Model",),
     "request": ("FreeformTool", "Loss", "ModelRequest", "ServerTool", "ToolChoice", "ToolSpec"),
+    "tools.spec": ("Effect", "Tool", "ToolContext", "ToolFailed", "ToolOutput"),
+    "tools.typed": ("tool",),
     "translation": ("Translated", "translate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Agent",
+    "AgentEvent",
     "Answer",
     "BadInput",
+    "Choice",
     "Collector",
+    "Confirmation",
     "ConnectionFailed",
+    "Effect",
     "ErrorKind",
     "Finished",
     "FreeformTool",
     "IncompleteStream",
+    "Limits",
     "Loss",
     "MalformedStream",
     "Media",
     "Message",
+    "Mode",
+    "Model",
     "ModelEvent",
     "ModelRequest",
     "Origin",
     "ProviderError",
     "Refusal",
+    "Result",
     "ServerBlock",
     "ServerTool",
     "StopReason",
+    "Streaming",
     "Text",
+    "TextDelta",
     "Thinking",
+    "Tool",
     "ToolCall",
     "ToolChoice",
+    "ToolContext",
+    "ToolFailed",
+    "ToolFinished",
+    "ToolOutput",
     "ToolResult",
     "ToolSpec",
+    "ToolStarted",
     "ToolwireError",
     "Translated",
+    "TurnEnd",
+    "TurnEnded",
+    "TurnFailed",
     "UnknownName",
     "Usage",
+    "load_settings",
     "read_answer",
     "repair",
+    "tool",
     "translate",
 ]
 

@@ -101,7 +101,13 @@ class SqliteJournal:
         # In the writer's thread, behind every record that was handed in before: SQLite crashes
         # where one thread closes what another still uses.
         self._closed = True
-        ending = self._writer.submit(self._let_go)
+        try:
+            ending = self._writer.submit(self._let_go)
+        except RuntimeError:
+            # The interpreter ends: the thread has done all it was given, and takes no more.
+            ending = Future[None]()
+            self._let_go()
+            ending.set_result(None)
         self._writer.shutdown(wait=False)
         return ending
 

@@ -1,0 +1,1 @@
+"""The agent for other programs: `from toolwire import Agent`."""

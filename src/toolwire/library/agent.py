@@ -1,0 +1,195 @@
+"""The agent as an object: tools, an approver and a model of the program's own."""
+
+import asyncio
+import os
+import weakref
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TypeAlias
+
+from toolwire.agent.events import AgentEvent
+from toolwire.agent.limits import Limits
+from toolwire.agent.rules import Mode
+from toolwire.app.own import Own, opened
+from toolwire.app.wanted import Wanted
+from toolwire.config import Settings, load
+from toolwire.errors import BadInput
+from toolwire.library.conversation import Approve, Conversation, Hear, Plan
+from toolwire.library.result import Result
+from toolwire.library.streaming import streamed
+from toolwire.library.thread import LoopThread
+from toolwire.messages import Message, Text
+from toolwire.model import Model
+from toolwire.providers.upstream import read_upstream
+from toolwire.tools.registry import Registry, builtin, builtins
+from toolwire.tools.spec import Tool
+from toolwire.tools.typed import tool
+
+AnyTool: TypeAlias = Tool | Callable[..., object]
+Prompt: TypeAlias = str | Message
+
+
+class Agent:
+    """A conversation with a model that may call tools; it goes on from prompt to prompt.
+
+    Nothing of the user's configuration counts unless `settings` are given, nothing is written to
+    disk unless it is `kept`, and what needs approval is refused unless `approve` says yes.
+    """
+
+    def __init__(
+        self,
+        model: str | Model,
+        *,
+        tools: Iterable[AnyTool] = (),
+        builtin_tools: bool | Sequence[str] = (),
+        approve: Approve | None = None,
+        mode: Mode | None = None,
+        allowed: Sequence[str] = (),
+        system: str = "",
+        cwd: str | Path | None = None,
+        limits: Limits | None = None,
+        kept: bool = False,
+        session: str = "",
+        settings: Settings | None = None,
+        on_event: Hear | None = None,
+        key: str = "",
+        base_url: str = "",
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        """`model` is `provider/model`, `DIALECT=URL[,key=K][,model=M]`, or any `Model`.
+
+        `allowed` names tools that need no approval (`run_shell_command(git)` for one command),
+        `session` is one to go on with, `key` and `base_url` are for the provider.
+        """
+        named, upstream = (model, None) if isinstance(model, str) else ("", None)
+        if "=" in named.partition("/")[0]:
+            named, upstream = "", read_upstream(named)
+        elif isinstance(model, str) and not model:
+            raise BadInput(
+                "no model is named; say provider/model, such as anthropic/claude-sonnet-5"
+            )
+        given = settings or Settings()
+        plan = Plan(
+            wanted=Wanted(
+                model=named,
+                upstream=upstream,
+                key=key,
+                base_url=base_url,
+                mode=mode,
+                allowed=tuple(allowed),
+                session=session,
+                kept=kept,
+                limits=limits,
+            ),
+            settings=given,
+            own=Own(
+                tools=_registry(tools, builtin_tools, given),
+                system=system,
+                model=None if isinstance(model, str) else opened(model),
+                rules=settings is not None,
+            ),
+            environ=dict(os.environ if environ is None else environ),
+            cwd=Path.cwd() if cwd is None else Path(cwd),
+            approve=approve,
+            hear=on_event,
+        )
+        self._conversation = Conversation(plan)
+        self._thread: LoopThread | None = None
+
+    @property
+    def session(self) -> str:
+        """The session's id, to go on with later if it is kept; empty before the first prompt."""
+        return self._conversation.session
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All that was said so far."""
+        return self._conversation.messages
+
+    async def run(self, prompt: Prompt) -> Result:
+        """Work on a prompt until the model is done, after those given before.
+
+        Raises `TurnFailed` if the vendor, the connection or the session fails; a limit, a refusal
+        or a cut answer is a result whose `ok` is false.
+        """
+        return await self._conversation.run(_message(prompt))
+
+    def stream(self, prompt: Prompt) -> AsyncGenerator[AgentEvent, None]:
+        """The same as events while they happen; leaving the loop cancels the work."""
+        return streamed(self._conversation, _message(prompt))
+
+    def run_sync(self, prompt: Prompt) -> Result:
+        """The same as `run` for code without an event loop."""
+        self._conversation.check_open()
+        if self._thread is None:
+            self._thread = LoopThread(self._conversation.close)
+            weakref.finalize(self, self._thread.leave).atexit = False
+        return self._thread.do(self._conversation.run(_message(prompt)))
+
+    async def aclose(self) -> None:
+        """End connections and commands that were left running."""
+        if self._thread is not None:
+            await asyncio.to_thread(self.close)
+        else:
+            await self._conversation.close()
+
+    def close(self) -> None:
+        """The same for code without an event loop; a forgotten agent closes by itself."""
+        if self._thread is not None:
+            self._thread.leave()
+            self._thread.join()
+        elif self._conversation.used:
+            raise BadInput("the agent is used in an event loop; close it there: await aclose()")
+
+    async def __aenter__(self) -> "Agent":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> "Agent":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def load_settings(
+    cwd: str | Path | None = None, environ: Mapping[str, str] | None = None
+) -> Settings:
+    """The user's settings in a folder, as the commands read them."""
+    folder = Path.cwd() if cwd is None else Path(cwd)
+    return load(os.environ if environ is None else environ, folder)
+
+
+def _message(prompt: Prompt) -> Message:
+    if isinstance(prompt, Message):
+        return prompt
+    if not prompt.strip():
+        raise BadInput("the prompt is empty; say what is to be done")
+    return Message(role="user", parts=(Text(prompt),))
+
+
+def _registry(
+    tools: Iterable[AnyTool], wanted: bool | Sequence[str], settings: Settings
+) -> Registry:
+    """The program's own tools, and those of the built-in ones that it wants and has not itself."""
+    own = Registry(one if isinstance(one, Tool) else tool(one) for one in tools)
+    if isinstance(wanted, str):
+        raise BadInput(f'builtin_tools is a list of names; write ["{wanted}"]')
+    if wanted is True:
+        found = builtins(settings.tools)
+    else:
+        found = Registry(builtin(name, settings.tools) for name in wanted or ())
+    return Registry((*found.without(own.names), *own))

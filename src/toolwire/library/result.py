@@ -1,0 +1,77 @@
+"""What came of one prompt, and the error for one that failed."""
+
+import msgspec
+
+from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, TurnEnd, TurnEnded
+from toolwire.errors import ToolwireError
+from toolwire.events import Usage
+from toolwire.messages import Message
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """How the work on one prompt ended."""
+
+    text: str
+    """The model's last words."""
+    stop: TurnEnd
+    detail: str = ""
+    """Why it stopped, in words; empty when it is simply done."""
+    calls: tuple[ToolFinished, ...] = ()
+    """Every call that was made, with arguments, decision and result, in the order they ended."""
+    messages: tuple[Message, ...] = ()
+    """The whole conversation, as the model is told it next time."""
+    requests: int = 0
+    usage: Usage = Usage()
+    """Summed over all requests."""
+    cost: float | None = None
+    """US dollars; None where no price is known."""
+    session: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the model said all it wanted: no limit, refusal or cut came between."""
+        return self.stop is TurnEnd.DONE
+
+
+class TurnFailed(ToolwireError):
+    """The work on a prompt broke off: the vendor, the connection or the session failed.
+
+    `result` holds what was said and done until then; the conversation can go on.
+    """
+
+    def __init__(self, ended: TurnEnded, result: Result) -> None:
+        super().__init__(ended.detail)
+        self.kind = ended.error or "turn_failed"
+        self.result = result
+
+
+class Gathering:
+    """Folds the events of one turn into its result."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._calls: list[ToolFinished] = []
+
+    def add(self, event: AgentEvent) -> None:
+        """Take one event in."""
+        match event:
+            case MessageAdded() if event.message.role == "assistant":
+                self._text = event.message.text
+            case ToolFinished():
+                self._calls.append(event)
+            case _:
+                pass
+
+    def result(self, ended: TurnEnded, messages: tuple[Message, ...], session: str) -> Result:
+        """All that was gathered."""
+        return Result(
+            text=self._text,
+            stop=ended.reason,
+            detail=ended.detail,
+            calls=tuple(self._calls),
+            messages=messages,
+            requests=ended.requests,
+            usage=ended.usage,
+            cost=ended.cost,
+            session=session,
+        )
