@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 import click
 import msgspec
@@ -147,7 +148,8 @@ async def _one(
         return msgspec.structs.replace(finding, problem=without_secrets(str(error)))
     found = msgspec.structs.replace(found, address=where)
     if provider.in_process and where == provider.base_url:
-        return msgspec.structs.replace(found, address="in this process")
+        lacking = "" if find_spec("xllamacpp") else "needs pip install 'toolwire[local]'"
+        return msgspec.structs.replace(found, address="in this process", problem=lacking)
     if offline or "{" in where:
         return found
     return await _reach(found, transport)
