@@ -6,6 +6,7 @@ import resource
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from bench.measure import Samples
@@ -60,9 +61,19 @@ def taken(runs: Mapping[str, Callable[[], object]], rounds: int) -> Samples:
     return samples
 
 
-def peak() -> float:
-    """The most memory that this process ever had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def growth(work: Callable[[], object]) -> float:
+    """By how many MB the memory of this process grows at most while it works; Linux only."""
+    with suppress(OSError):
+        # Forgets the peak so far, which would hide a lower one.
+        Path("/proc/self/clear_refs").write_text("5")
+    before = _status("VmRSS")
+    work()
+    return max(_status("VmHWM") - before, 0) / 1024
+
+
+def _status(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def _used() -> float:

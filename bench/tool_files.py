@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from bench.report import Cell, Goal, Table
-from bench.tool_calls import MB, call, context_in, peak, program, taken
+from bench.tool_calls import MB, call, context_in, growth, program, taken
 from toolwire.request import JsonObject
 from toolwire.tools.builtin import glob, read_file, search_file_content
 from toolwire.tools.line_index import INDEXES
@@ -150,9 +150,7 @@ def reading(place: Path, megabytes: int, rounds: int) -> tuple[Table, tuple[Goal
     deep = megabytes * (MB // 100) - 3000
     where: JsonObject = {"absolute_path": str(file), "offset": deep, "limit": 2000}
     here = context_in(place, place)
-    before = peak()
-    call(read_file.TOOL, where, here)
-    grown = peak() - before
+    grown = growth(lambda: call(read_file.TOOL, where, here))
 
     def first() -> object:
         INDEXES.forget()

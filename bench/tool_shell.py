@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from bench.report import Goal, Table
-from bench.tool_calls import LOOP, MB, awaited, call, context_in, peak, taken
+from bench.tool_calls import LOOP, MB, awaited, call, context_in, growth, taken
 from toolwire.request import JsonObject
 from toolwire.tools.builtin import replace, run_shell_command
 from toolwire.tools.spec import ToolContext
@@ -21,9 +21,8 @@ def output(place: Path, megabytes: int, rounds: int) -> tuple[Table, tuple[Goal,
     """A flood of output, bounded in memory, and a loop that goes on meanwhile."""
     command = f"yes {'x' * 79} | head -c {megabytes * MB}"
     here = context_in(place, place)
-    before = peak()
+    grown = growth(lambda: call(run_shell_command.TOOL, {"command": command}, here))
     gaps = [LOOP.run(_longest_gap(command, here)) for _ in range(rounds)]
-    grown = peak() - before
     runs: dict[str, Callable[[], object]] = {
         "run_shell_command": lambda: call(run_shell_command.TOOL, {"command": command}, here),
         "a bare os.read loop": lambda: _drained(command),

@@ -14,7 +14,6 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
     with LOOP, tempfile.TemporaryDirectory(prefix="toolwire-bench-") as made:
         place = Path(made).resolve()
         root = tree(place / "tree", 5_000 if quick else 50_000)
-        # Memory first: what later parts hold would hide what these add.
         parts = (
             output(place, 10 if quick else 100, rounds),
             reading(place, 30 if quick else 200, rounds),
