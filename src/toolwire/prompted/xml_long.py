@@ -61,6 +61,8 @@ class LongParameter:
         self._depth = 0
         self._siblings = {name}
         self._junctions: list[_Junction] = []
+        self._inside = name if _has_tags(tool, name) else ""
+        """The parameter whose own tags these are: CDATA in them is no quotation."""
         self._in_cdata_of = ""
         self._cdata_over = False
         self._just_opened = ""
@@ -156,6 +158,7 @@ class LongParameter:
             if closed and name == self._tool.tag:
                 return self._closes_call(_End(self._closing_at, closed))
             if name in self._siblings:
+                self._inside = "" if name == self._inside else self._inside
                 self._closed, self._closing_at, self._line_ended = name, at, False
         elif kind in (Kind.OPEN, Kind.EMPTY):
             if closed and name not in self._seen and name not in (self._name, self._tool.tag):
@@ -164,6 +167,8 @@ class LongParameter:
                 self._depth += 1
             else:
                 self._tool_opened = kind is Kind.OPEN and name == self._tool.tag
+                if self._inside and kind is Kind.OPEN:
+                    self._just_opened = name
         elif kind is Kind.CDATA and opened:
             self._in_cdata_of, self._cdata_over = opened, False
         return False
@@ -192,6 +197,8 @@ class LongParameter:
         if kind is Kind.OPEN:
             if self._tool.may_wrap(junction.opened):
                 self._just_opened = junction.opened
+            if _has_tags(self._tool, junction.opened):
+                self._inside = junction.opened
         else:
             self._closed, self._closing_at = junction.opened, self._size
             self._line_ended = False
@@ -216,3 +223,9 @@ class LongParameter:
             self._tail = [kept]
             self._size = len(kept)
             self._closing_at = 0
+
+
+def _has_tags(tool: XmlTool, name: str) -> bool:
+    """Whether a parameter is a list or an object, whose members are tags again."""
+    kinds = tool.field(name).kinds
+    return "string" not in kinds and bool(kinds & {"array", "object"})
