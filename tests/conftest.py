@@ -1,9 +1,17 @@
-"""Counts that tests record are shown at the end of the run, whichever worker made them."""
+"""What every test shares: counts shown at the end of the run, and steady random examples."""
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run: a red suite then means a change, not luck. To look for new ones:
+# EXPLORE=1 make test
+settings.register_profile("steady", derandomize=True)
+settings.register_profile("explore", derandomize=False)
+settings.load_profile("explore" if os.environ.get("EXPLORE") else "steady")
 
 
 @pytest.fixture
