@@ -173,7 +173,10 @@ def test_the_first_request_names_the_files_and_a_result_names_the_request():
     first, call, answer = model.asked[0].messages
     assert first.text == "Files: main.py, src/a.py\n\nRequest: what is main?"
     assert call.text == '{"tool": "read_file", "arguments": {"path":"main.py"}}'
-    assert answer.text == ("Result of read_file:\nsee src/a.py\n\n(The request was: what is main?)")
+    assert answer.text == (
+        "Result of read_file:\nsee src/a.py\n\n(The request was: what is main?\n"
+        "If a change was asked for, make it with replace now.)"
+    )
 
 
 def test_a_long_result_is_cut_and_the_cut_is_said_to_both():
@@ -188,19 +191,36 @@ def test_a_long_result_is_cut_and_the_cut_is_said_to_both():
     )
 
 
-def test_a_call_made_twice_leaves_only_the_reply():
-    same = {"pattern": "TODO"}
-    talk = (
-        called("search_file_content", same, "c1"),
-        result("none", "c1"),
-        called("search_file_content", same, "c2"),
-        result("none", "c2"),
-    )
-    model = Model('{"reply": "none"}', '{"reply": "none"}')
-    ask(model, request(user("find TODO"), *talk))
-    assert set(branches(model.asked[0])) == {"reply"}
-    ask(model, request(user("find TODO"), *talk, user("and now?")))
-    assert "glob" in branches(model.asked[1])
+def searched(times: int) -> list[Message]:
+    talk: list[Message] = []
+    for number in range(times):
+        talk.append(called("search_file_content", {"pattern": "TODO"}, f"c{number}"))
+        talk.append(result("none", f"c{number}"))
+    return talk
+
+
+def test_a_call_made_twice_takes_its_tool_away_and_made_thrice_leaves_only_the_reply():
+    model = Model(*['{"reply": "none"}'] * 3)
+    for times in (1, 2, 3):
+        ask(model, request(user("find TODO"), *searched(times)))
+    once, twice, thrice = (set(branches(sent)) for sent in model.asked)
+    assert once == {*TOOLS, "reply"}
+    assert twice == once - {"search_file_content"}
+    assert thrice == {"reply"}
+    assert len({sent.system for sent in model.asked}) == 1
+
+
+def test_a_new_request_begins_anew():
+    model = Model('{"reply": "none"}')
+    ask(model, request(user("find TODO"), *searched(3), user("and now?")))
+    assert set(branches(model.asked[0])) == {*TOOLS, "reply"}
+
+
+def test_after_a_failure_another_way_is_asked_for():
+    model = Model('{"reply": "no"}')
+    failed = user(ToolResult(call_id="c1", parts=(Text("no such file"),), is_error=True))
+    ask(model, request(user("read"), called("glob", {"pattern": "x"}), failed))
+    assert model.asked[0].messages[-1].text.endswith("That did not work. Do it another way.)")
 
 
 def test_a_conversation_without_tools_goes_as_it_is():

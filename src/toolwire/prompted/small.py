@@ -74,11 +74,13 @@ def fit(request: ModelRequest, ground: Ground, *, listed: Ground) -> Fitted:
     messages = tuple(past.message(message) for message in request.messages)
     choice = ToolChoice(mode="none") if past.must_reply else request.tool_choice
     tools = shown_tools(request.tools, ground)
+    # What gave the same answer twice is not offered a third time.
+    fresh = tuple(tool for tool in tools if tool.name not in past.repeated)
     fitted = msgspec.structs.replace(
         request,
         system=(),
         messages=messages,
-        tools=tools,
+        tools=fresh,
         tool_choice=choice,
         parallel_calls=None,
     )
@@ -126,8 +128,12 @@ class _Past:
     @property
     def must_reply(self) -> bool:
         """The model goes in a circle, or has gone far enough."""
-        again = len(self._done) > 1 and self._done[-1] in self._done[:-1]
-        return again or len(self._done) >= MOST_STEPS
+        return len(self.repeated) > 1 or len(self._done) >= MOST_STEPS
+
+    @property
+    def repeated(self) -> list[str]:
+        """Tools that were called again with the same arguments, once for each time."""
+        return [name for at, (name, it) in enumerate(self._done) if (name, it) in self._done[:at]]
 
     def message(self, message: Message) -> Message:
         parts = tuple(self._part(message.role, part) for part in message.parts)
@@ -165,7 +171,7 @@ class _Past:
         text = result.text.replace(f"{self._root}/", "").replace(self._root, ".")
         text = self._shortened(text, name)
         # Said after every result and not only the last: the bytes before the newest stay the same.
-        text = f"{text}\n\n(The request was: {self._asked[:300]})"
+        text = f"{text}\n\n(The request was: {self._asked[:300]}\n{_next(name, result)})"
         others = tuple(part for part in result.parts if not isinstance(part, Text))
         return msgspec.structs.replace(result, parts=(Text(text), *others))
 
@@ -179,6 +185,12 @@ class _Past:
         self.notices.append(Notice("result_cut", words))
         head, end = text[: RESULT_LIMIT - tail], text[-tail:]
         return f"{head}\n[… {left} characters left out here …]\n{end}"
+
+
+def _next(name: str, result: ToolResult) -> str:
+    if result.is_error:
+        return "That did not work. Do it another way."
+    return TOOLS[name].then if name in TOOLS else "If all is done, reply."
 
 
 class _Back:

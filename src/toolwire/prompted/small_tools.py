@@ -35,6 +35,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
     about: str
     arguments: tuple[Argument, ...]
+    then: str
+    """What to think of when its result is there."""
     given: tuple[tuple[str, str], ...] = ()
     """Arguments the real tool wants and the model is not bothered with."""
 
@@ -44,22 +46,27 @@ _FILE = Argument(shown="path", real="file_path", kind="file")
 TOOLS: Mapping[str, Shown] = {
     "list_directory": Shown(
         about='names in a folder; "." is the project',
+        then="If you need to know what is in a file, read it next.",
         arguments=(Argument(shown="path", real="path", kind="folder"),),
     ),
     "read_file": Shown(
         about="the text of one file",
+        then="If a change was asked for, make it with replace now.",
         arguments=(Argument(shown="path", real="absolute_path", kind="file"),),
     ),
     "search_file_content": Shown(
         about="lines that match a regular expression, in all files",
+        then="If these lines are not the whole answer, read the file next.",
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
     "glob": Shown(
         about="files whose names match, such as **/*.py",
+        then="If you need to know what is in a file, read it next.",
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
     "write_file": Shown(
         about="make a file, or write a whole file anew",
+        then="If all is done, reply.",
         arguments=(
             Argument(shown="path", real="file_path", kind="path"),
             Argument(shown="content", real="content"),
@@ -67,6 +74,7 @@ TOOLS: Mapping[str, Shown] = {
     ),
     "replace": Shown(
         about="change a part of a file; old is text that stands in it",
+        then="If all is done, reply.",
         arguments=(
             _FILE,
             Argument(shown="old", real="old_string"),
@@ -76,6 +84,7 @@ TOOLS: Mapping[str, Shown] = {
     ),
     "run_shell_command": Shown(
         about="a shell command: tests, git, counting, moving, deleting",
+        then="If all is done, reply.",
         arguments=(Argument(shown="command", real="command"),),
     ),
 }
