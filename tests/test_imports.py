@@ -27,6 +27,7 @@ def test_importing_the_app_loads_no_heavy_library() -> None:
     assert loaded_by("import toolwire.app").isdisjoint(heavy)
     for name in app.__all__:
         assert loaded_by(f"from toolwire.app import {name}").isdisjoint(heavy), name
+    assert loaded_by("from toolwire import Agent").isdisjoint(heavy)
 
 
 def test_the_models_and_the_workshop_are_loaded_apart() -> None:

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import weakref
 from collections.abc import AsyncIterator
@@ -351,6 +352,18 @@ def test_an_agent_stays_in_its_event_loop() -> None:
         asyncio.run(agent.run("Hi"))
 
 
+def test_an_agent_forgotten_with_its_event_loop_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    agent = Agent(echo)
+    asyncio.run(agent.run("Hi"))
+    assert len(list(tmp_path.iterdir())) == 1
+    del agent
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_run_sync_works_where_an_event_loop_runs_already() -> None:
     async def notebook() -> str:
         with Agent(Scripted(says("Hi."))) as agent:
@@ -516,6 +529,21 @@ def test_an_empty_prompt_is_refused() -> None:
         agent.run_sync(" \n")
 
 
+def test_a_prompt_is_the_users() -> None:
+    words = Message(role="assistant", parts=(Text("I said so."),))
+    with Agent(echo) as agent:
+        assert agent.run_sync(Message(role="user", parts=(Text("Hi."),))).text == "Hi."
+        with pytest.raises(BadInput, match="this one is the assistant's"):
+            agent.run_sync(words)
+
+
+def test_no_secret_shows_in_what_an_agent_prints(tmp_path: Path) -> None:
+    environ = Place(tmp_path).environ(ANTHROPIC_API_KEY="sk-environ")
+    agent = Agent("anthropic/claude-sonnet-5", key="sk-argument", environ=environ)
+    shown = f"{agent!r} {vars(agent)} {vars(agent._conversation)}"
+    assert "sk-" not in shown
+
+
 SCRIPT = """
 import sys
 from toolwire import Agent, Finished, StopReason, TextDelta
@@ -549,7 +577,7 @@ except KeyboardInterrupt:
 def test_a_script_that_closes_nothing_ends_well(tmp_path: Path) -> None:
     place = Place(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", SCRIPT],
+        [sys.executable, "-W", "always", "-c", SCRIPT],
         cwd=place.work,
         env=place.environ(),
         capture_output=True,

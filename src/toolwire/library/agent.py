@@ -175,6 +175,8 @@ def load_settings(
 
 def _message(prompt: Prompt) -> Message:
     if isinstance(prompt, Message):
+        if prompt.role != "user":
+            raise BadInput(f"a prompt is a user's message; this one is the {prompt.role}'s")
         return prompt
     if not prompt.strip():
         raise BadInput("the prompt is empty; say what is to be done")

@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -38,6 +39,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cwd: Path
     approve: Approve | None = None
     hear: Hear | None = None
+
+    def __repr__(self) -> str:
+        # The environment holds secrets.
+        return f"Plan({self.wanted!r})"
 
 
 class Conversation:
@@ -106,7 +111,8 @@ class Conversation:
         own = plan.own
         if own.temp is None and not (plan.wanted.kept or plan.wanted.session):
             folder = mkdtemp(prefix="toolwire-")
-            self._stack.callback(rmtree, folder, ignore_errors=True)
+            # Also where nobody closes: forgotten with its event loop, or at the program's end.
+            self._stack.callback(weakref.finalize(self, rmtree, folder, ignore_errors=True))
             own = msgspec.structs.replace(own, temp=Path(folder))
         return await self._stack.enter_async_context(
             open_session(

@@ -17,8 +17,8 @@ rest are toolwire's own. `toolwire tools list` shows what is offered here and no
 """
 _OWN = """## Tools of your own
 
-- **In Python**: a function of a typed struct, made a tool by `toolwire.tools.typed.tool`, and named
-  by an entry point of the group `toolwire.tools` (one tool, or a list of them).
+- **In Python**: a typed function, made a tool by `toolwire.tool` (see [library](library.md)), and
+  named by an entry point of the group `toolwire.tools` (one tool, or a list of them).
 - **In any language**: in your own `config.toml`, `discovery_command` under `[tools]` prints a JSON
   list of declarations, and `call_command` is run with the tool's name, the arguments as JSON on
   standard input.
