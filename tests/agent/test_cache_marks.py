@@ -39,9 +39,9 @@ def test_four_marks_stand_after_tools_system_and_the_last_two_user_turns():
     request = said(begun(), *called(1), *called(2))
     assert marks_in(sent(request)) == [
         ".system[0]",
+        ".tools[2]",
         ".messages[4].content[0]",
         ".messages[6].content[0]",
-        ".tools[2]",
     ]
 
 

@@ -181,6 +181,15 @@ def test_every_wire_format_keeps_the_prefix_too(dialect: str, counted: Callable[
     )
 
 
+@pytest.mark.parametrize("dialect", dialects.NAMES)
+def test_the_bytes_that_are_sent_begin_as_the_last_ones_did(dialect: str):
+    codec = dialects.get(dialect)
+    bodies = [codec.encode_request(request, Quirks()).http.body for request in session(100)]
+    for earlier, later in pairwise(bodies):
+        # All but the brackets that close it.
+        assert later.startswith(earlier[:-4])
+
+
 def test_a_changed_body_is_told_in_words():
     def body(request: ModelRequest) -> bytes:
         return dialects.get("gemini").encode_request(request).http.body

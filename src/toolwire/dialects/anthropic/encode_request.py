@@ -36,6 +36,9 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     settings.write(body, not own and _thinking_broken(body["messages"]))
     if own:
         body = restore(body, request.kept, NAME)
+    else:
+        # What stays the same comes first, for caches of requests as they are sent.
+        body["messages"] = body.pop("messages")
     http = HttpRequest(path="/v1/messages", body=encode(body), headers=_HEADERS)
     return Encoded(http=http, losses=losses.done(), names=names)
 

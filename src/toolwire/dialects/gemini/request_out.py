@@ -74,6 +74,9 @@ def write_request(request: ModelRequest, quirks: Quirks, *, exact: bool) -> Body
     ):
         if value is not None:
             body[member] = value
+    if not exact:
+        # What stays the same comes first, for caches of requests as they are sent.
+        body["contents"] = body.pop("contents")
     return Body(spelled.write("", body), names, losses, envelope)
 
 

@@ -37,6 +37,8 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
         _verbatim_settings(body, request)
     else:
         _settings(body, request, to)
+        # What stays the same comes first, for caches of requests as they are sent.
+        body["messages"] = body.pop("messages")
     if request.previous_response_id:
         losses.add("previous_response_id", "earlier answer", "chat keeps no conversation")
     body = restore(body, request.kept, NAME)
