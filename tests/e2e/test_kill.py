@@ -1,0 +1,268 @@
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from itertools import chain, repeat
+from pathlib import Path
+from subprocess import Popen
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.e2e.chores import DONE, KINDS, Chores, assert_truthful, made_in, prepare
+from tests.e2e.mortals import Death, Heard, Life, heard_in
+from tests.fakes.simulated import Place, Simulated
+from toolwire.messages import Outcome
+from toolwire.sessions.journal import replay
+from toolwire.sessions.store import Contents, Sessions
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="processes are forked and looked up"),
+]
+DIALECTS = ("openai-chat", "anthropic-messages", "gemini", "openai-responses")
+STRIDE = 31
+"""Records of a life: enough to settle the past and to get through a call."""
+MOST_LIVES = 150
+
+
+class Nursery:
+    """Where lives begin: a process that has everything loaded and forks."""
+
+    def __init__(self, process: "Popen[bytes]") -> None:
+        self._process = process
+
+    def send(self, life: Life) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode(life) + b"\n")
+        self._process.stdin.flush()
+
+    def died(self) -> Death:
+        assert self._process.stdout is not None
+        return msgspec.json.decode(self._process.stdout.readline(), type=Death)
+
+    def left(self) -> list[int]:
+        """The processes that were left behind, all told; nobody is born any more."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        return msgspec.json.decode(self._process.stdout.readline(), type=list[int])
+
+
+@contextmanager
+def a_nursery(sim: Simulated, root: Path) -> Generator[Nursery]:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.e2e.mortals"],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        nursery = Nursery(process)
+        nursery.send(Story(root, sim, repeat("openai-chat")).life())
+        yield nursery
+        assert nursery.left() == []
+
+
+class Story:
+    """One session through many lives, until its chores are done."""
+
+    def __init__(self, root: Path, sim: Simulated, dialects: Iterator[str]) -> None:
+        root.mkdir()
+        self.place = Place(root)
+        self.sim = sim
+        self.kills = 0
+        self.pids: list[int] = []
+        self.prompts: list[str] = []
+        self._dialects = dialects
+        prepare(self.place.work)
+        self.place.home.mkdir(exist_ok=True)
+
+    def life(self, **killed: Any) -> Life:
+        """The next one; every life brings words of its own."""
+        self.prompts.append(f"prompt {len(self.prompts)}: work in {self.place.work} now")
+        return Life(
+            root=str(self.place.root),
+            upstream=self.sim.upstream(next(self._dialects)),
+            prompt=self.prompts[-1],
+            **killed,
+        )
+
+    def live(self, nursery: Nursery, **killed: Any) -> bool:
+        """Whether it was killed; a life that was not must have come to its own end."""
+        nursery.send(self.life(**killed))
+        death = nursery.died()
+        assert death.killed or death.code == 0, death
+        self.pids.append(death.pid)
+        self.kills += death.killed
+        return death.killed
+
+    def run(self, seconds: float) -> bool:
+        """The same with the real command: whether it was killed so long after its first word."""
+        life = self.life()
+        known = Sessions(self.place.home / "sessions").latest(self.place.work)
+        args = ("--continue",) if known is not None else ()
+        formed = ("--yolo", "--output-format", "stream-json")
+        process = self.place.start("run", "--upstream", life.upstream, *formed, *args, life.prompt)
+        out = process.stdout.readline()
+        death = threading.Timer(seconds, process.kill)
+        death.start()
+        more, err = process.stdout.read(), process.stderr.read()
+        process.wait()
+        death.cancel()
+        killed = process.returncode == -signal.SIGKILL
+        assert killed or process.returncode == 0, err
+        self.pids.append(process.pid)
+        self.kills += killed
+        self._hear(out + more)
+        return killed
+
+    def _hear(self, out: bytes) -> None:
+        with (self.place.root / "heard.jsonl").open("ab") as file:
+            for line in out.splitlines(keepends=True):
+                event = msgspec.json.decode(line) if line.endswith(b"\n") else {}
+                heard: Heard | None = None
+                if event.get("role") == "user":
+                    heard = Heard(role="user", text=event["content"])
+                elif event.get("status") == "success" and event.get("type") == "tool_result":
+                    heard = Heard(call_id=event["tool_id"], outcome=Outcome.DONE)
+                if heard is not None:
+                    file.write(msgspec.json.encode(heard) + b"\n")
+
+    @property
+    def contents(self) -> Contents:
+        sessions = Sessions(self.place.home / "sessions")
+        found = sessions.latest(self.place.work)
+        assert found is not None
+        return sessions.read(found.id)
+
+    def assert_kept(self, chores: Chores) -> Counter[str]:
+        """Nothing lost, every call answered, every answer true; counts the answers."""
+        contents = self.contents
+        assert contents.rescued is None
+        messages = replay(contents.events).messages
+        made = made_in(messages)
+        assert {one.number for one in made} == set(range(len(KINDS)))
+        heard = heard_in(self.place.root)
+        said = [one.text for one in heard if one.role]
+        kept = iter(message.text for message in messages)
+        assert all(text in kept for text in said), "what was shown is not in the session"
+        results = {one.call.id: one.result for one in made}
+        for one in heard:
+            if one.call_id:
+                result = results[one.call_id]
+                assert result is not None
+                assert (result.call_id, result.outcome) == (one.call_id, one.outcome)
+        told = "\n".join(one.text for one in chores.last[str(self.place.work)].messages)
+        assert all(text in told for text in said if text != DONE), "the model was not told"
+        assert messages[-1].text == DONE
+        return Counter(assert_truthful(self.place.work, made))
+
+
+def assert_nobody_is_left(pids: list[int]) -> None:
+    """Commands end with the process that ran them, though it could not say so any more."""
+    marks = tuple(f"TOOLWIRE_COMMAND={pid}-".encode() for pid in pids)
+    until = time.monotonic() + 20
+    while left := [path for path in Path("/proc").glob("[0-9]*") if _carries(path, marks)]:
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
+
+
+def _carries(process: Path, marks: tuple[bytes, ...]) -> bool:
+    try:
+        variables = (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return any(one.startswith(marks) for one in variables)
+
+
+def a_dialect_for_each(chance: random.Random) -> Iterator[str]:
+    """Mostly the same again: a change of wire format is the exception."""
+    dialect = chance.choice(DIALECTS)
+    while True:
+        yield dialect
+        if chance.random() < 0.1:
+            dialect = chance.choice(DIALECTS)
+
+
+class Telling:
+    """Counts over all stories of a test."""
+
+    def __init__(self) -> None:
+        self.kills = 0
+        self.sessions = 0
+        self.pids: list[int] = []
+        self.answers: Counter[str] = Counter()
+
+    def add(self, story: Story, chores: Chores) -> None:
+        self.answers += story.assert_kept(chores)
+        self.kills += story.kills
+        self.sessions += 1
+        self.pids += story.pids
+
+    def line(self, what: str) -> str:
+        answers = ", ".join(f"{count} {name}" for name, count in sorted(self.answers.items()))
+        return f"kill -9 {what}: {self.kills} kills in {self.sessions} sessions; calls {answers}"
+
+
+def longest(story: Story) -> float:
+    """Seconds of a life: some end while they settle the past, most get through a few calls.
+
+    They get longer, so that a story ends on a slow machine too.
+    """
+    return 0.3 * 1.3 ** (story.kills // 8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_session_killed_at_any_moment_goes_on(
+    tmp_path: Path, counted: Callable[[str], None], seed: int
+) -> None:
+    chance, chores, all = random.Random(seed), Chores(), Telling()
+    with Simulated(chores) as sim, a_nursery(sim, tmp_path / "first") as nursery:
+        while all.kills < 250:
+            story = Story(tmp_path / str(all.sessions), sim, a_dialect_for_each(chance))
+            while story.live(nursery, seconds=chance.uniform(0.0, longest(story))):
+                assert story.kills < MOST_LIVES
+            all.add(story, chores)
+        assert not sim.refusals
+    counted(all.line(f"at random moments, seed {seed}"))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_session_killed_at_any_record_goes_on(
+    tmp_path: Path, counted: Callable[[str], None], part: int
+) -> None:
+    chores, all = Chores(), Telling()
+    with Simulated(chores) as sim, a_nursery(sim, tmp_path / "first") as nursery:
+        # With every first record of 1 … STRIDE, each record of the file has its turn.
+        for first in range(1 + part, STRIDE + 1, 4):
+            story = Story(tmp_path / str(first), sim, repeat(DIALECTS[all.sessions % 4]))
+            where = ("before", "after")[first % 2]
+            for number in chain((first,), repeat(STRIDE)):
+                if not story.live(nursery, **{where: number}):
+                    break
+                assert story.kills < MOST_LIVES
+            all.add(story, chores)
+        assert not sim.refusals
+    counted(all.line(f"at every record, part {part}"))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_command_killed_at_any_moment_goes_on(
+    tmp_path: Path, counted: Callable[[str], None], seed: int
+) -> None:
+    chance, chores, all = random.Random(seed), Chores(), Telling()
+    with Simulated(chores) as sim:
+        while all.kills < 12:
+            story = Story(tmp_path / str(all.sessions), sim, a_dialect_for_each(chance))
+            while story.run(chance.uniform(0.0, 2 * longest(story))):
+                assert story.kills < MOST_LIVES
+            all.add(story, chores)
+        assert not sim.refusals
+    assert_nobody_is_left(all.pids)
+    counted(all.line(f"of toolwire run, seed {seed}"))
