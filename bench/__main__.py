@@ -1,4 +1,4 @@
-"""`python -m bench [--quick] [--rounds N] [memory loopback growth arguments startup tools]`."""
+"""`python -m bench [--quick] [--rounds N] [SECTION ...]`; without sections, all of them."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.report import Goal, Section, as_json, render, render_goals
 
 WIRE = ("memory", "loopback", "growth", "arguments", "startup")
-SECTIONS = (*WIRE, "tools")
+SECTIONS = (*WIRE, "tools", "agent")
 OUT = Path(__file__).parent / "out" / "wire.json"
 _PEERS = ("msgspec", "aiohttp", "openai", "anthropic", "google-genai", "pydantic-ai-slim", "jiter")
 

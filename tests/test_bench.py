@@ -1,8 +1,11 @@
+import asyncio
 import json
+from pathlib import Path
 
+import msgspec
 import pytest
 
-from bench import floor, ours, sdks, streams
+from bench import agent_session, agent_turn, floor, ours, sdks, streams
 from bench.report import Goal, Table, render, render_goals
 from toolwire.collect import Collector
 from toolwire.events import Finished, StopReason
@@ -77,6 +80,54 @@ def test_cutting_arguments_loses_nothing():
 @pytest.mark.parametrize("name", streams.NAMES)
 def test_the_vendors_own_decoders_take_the_streams(name: str):
     sdks.reader(streams.build(name, EVENTS))()
+
+
+@pytest.mark.parametrize("context", [0, 12_000])
+def test_a_long_session_is_measured_as_it_goes(
+    context: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    work = agent_session.Work("openai-chat", 6, context, tmp_path)
+    asyncio.run(agent_session.run(work, 3))
+    lines = capsys.readouterr().out.splitlines()
+    reports = [msgspec.json.decode(line, type=agent_session.Report) for line in lines]
+    marks = [one for one in reports if isinstance(one, agent_session.Mark)]
+    assert [mark.turns for mark in marks] == [3, 6]
+    assert all(mark.rss_mb > 1 and mark.body_kb > 10 for mark in marks)
+    assert isinstance(reports[-1], agent_session.Resumed)
+    prefixes = [one for one in reports if isinstance(one, agent_session.Prefix)]
+    assert [(one.requests, one.changes) for one in prefixes] == ([] if context else [(12, 0)])
+
+
+def test_a_small_window_keeps_requests_small(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    longest: list[float] = []
+    for context in (0, 12_000):
+        home = tmp_path / str(context)
+        home.mkdir()
+        asyncio.run(agent_session.run(agent_session.Work("gemini", 16, context, home), 16))
+        mark = msgspec.json.decode(
+            capsys.readouterr().out.splitlines()[0], type=agent_session.Report
+        )
+        assert isinstance(mark, agent_session.Mark)
+        longest.append(mark.body_kb)
+    assert longest[1] < longest[0] * 0.8
+
+
+def test_bytes_in_common_are_counted():
+    assert agent_session.common(b"abcd", b"abxd") == 2
+    assert agent_session.common(b"", b"a") == 0
+    assert agent_session.common(b"ab", b"abc") == 2
+
+
+@pytest.mark.slow
+def test_one_headless_turn_is_measured(tmp_path: Path):
+    table, goals = agent_turn.measure_turns(tmp_path, 1)
+    assert [row[0] for row in table.rows[:3]] == [
+        "toolwire, two tool calls",
+        "toolwire, answer alone",
+        "toolwire, a shell command",
+    ]
+    assert len(table.rows) == 4
+    assert [goal.limit for goal in goals] == [5, 8, 4]
 
 
 def test_a_table_is_markdown_with_aligned_columns():
