@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from evals.task import Check, Outcome, Task, gone, holds, lacks, says, there
+from evals.task import Check, Outcome, Task, gone, holds, lacks, says, there, unchanged
 
 
 def runs(*words: str, prints: str = "") -> Check:
@@ -55,31 +55,31 @@ TASKS = (
         id="answer-large",
         project="shop",
         prompt="From which total on is an order large? Find the function is_large.",
-        done=(says("500"),),
+        done=(says("500"), unchanged),
     ),
     Task(
         id="answer-tax",
         project="shop",
         prompt="Which tax rate does gross use, and in which file is it set?",
-        done=(says(r"0?\.19|19 ?%", r"prices\.py"),),
+        done=(says(r"0?\.19|19 ?%", r"prices\.py"), unchanged),
     ),
     Task(
         id="answer-errors",
         project="data",
         prompt="How many ERROR lines does logs/app.log have, and what went wrong first?",
-        done=(says(r"\b(2|two)\b", "disk"),),
+        done=(says(r"\b(2|two)\b", "disk"), unchanged),
     ),
     Task(
         id="answer-files",
         project="tool",
         prompt="Which Python files are here and what does wordy.py do?",
-        done=(says(r"counting\.py", "count"),),
+        done=(says(r"counting\.py", "count"), unchanged),
     ),
     Task(
         id="answer-best-month",
         project="data",
         prompt="Which month sold the most units according to sales.csv?",
-        done=(says(r"\bmar"),),
+        done=(says(r"\bmar"), unchanged),
     ),
     Task(
         id="rename-function",

@@ -1,6 +1,8 @@
 """Requests that one look answers: listing, reading, searching, finding."""
 
-from evals.task import Task, answers, says, shows
+import msgspec
+
+from evals.task import Task, answers, says, shows, unchanged
 
 _READ = ("read_file", "run_shell_command", "read_many_files")
 _LIST = ("list_directory", "run_shell_command", "glob")
@@ -305,4 +307,8 @@ FINDING = (
     ),
 )
 
-TASKS = (*LISTING, *READING, *SEARCHING, *FINDING)
+# A look leaves everything as it is.
+TASKS = tuple(
+    msgspec.structs.replace(task, done=(*task.done, unchanged))
+    for task in (*LISTING, *READING, *SEARCHING, *FINDING)
+)

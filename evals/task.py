@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -150,3 +151,11 @@ def there(path: str) -> Check:
 def untouched(outcome: Outcome) -> str:
     """Nothing was called."""
     return "a tool was called where none is needed" if outcome.calls else ""
+
+
+def unchanged(outcome: Outcome) -> str:
+    """No file was changed, made or removed: a question was asked, nothing more."""
+    git = ("git", "-C", str(outcome.folder), "status", "--porcelain", "--", ":!*__pycache__*")
+    done = subprocess.run(git, capture_output=True, text=True, check=False)
+    changed = ", ".join(line[3:] for line in done.stdout.splitlines())
+    return f"changed without being asked: {changed}" if changed else ""

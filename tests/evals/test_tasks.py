@@ -6,7 +6,7 @@ import pytest
 
 from evals import multi_step, one_step
 from evals.projects import PROJECTS, build
-from evals.task import Call, Outcome, Task, gone, holds, lacks, says, shows, untouched
+from evals.task import Call, Outcome, Task, gone, holds, lacks, says, shows, unchanged, untouched
 
 ALL = (*one_step.TASKS, *multi_step.TASKS)
 
@@ -107,3 +107,16 @@ def test_a_command_is_judged_by_its_end_and_its_words(tmp_path: Path):
 def test_a_call_that_ran_with_wrong_arguments_is_counted(tmp_path: Path):
     calls = (call(), call(valid=False))
     assert Outcome(folder=tmp_path, calls=calls).invalid_executed == 1
+
+
+def test_a_question_that_leaves_a_change_is_not_done(tmp_path: Path):
+    build("shop", tmp_path)
+    outcome = Outcome(folder=tmp_path, reply="an order is large from 500 on")
+    task = next(task for task in ALL if task.id == "answer-large")
+    assert unchanged(outcome) == ""
+    assert task.missing(outcome) == ""
+    (tmp_path / "shop" / "__pycache__").mkdir()
+    (tmp_path / "shop" / "__pycache__" / "a.pyc").write_text("")
+    assert unchanged(outcome) == ""
+    (tmp_path / "shop" / "orders.py").write_text("broken")
+    assert task.missing(outcome) == "changed without being asked: shop/orders.py"
