@@ -1,65 +1,23 @@
-"""Bytes to a server and back: connections, time limits, proxies, certificates."""
+"""Bytes to a server and back: straight, or through the proxy the environment names."""
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
-from urllib.parse import urlsplit
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from toolwire import __version__
-from toolwire.client.connection_errors import failure, showable
+from toolwire.client.address import read_address
+from toolwire.client.exchange import Incoming, Outgoing, Transport
 from toolwire.client.limits import USUAL, Limits
+from toolwire.client.plain_http import PlainHttp
 from toolwire.client.proxies import Proxies
-from toolwire.client.redact import hide_headers, hide_in_url
-from toolwire.client.silence import Silence
 from toolwire.errors import BadInput
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
     from ssl import SSLContext
 
-    from aiohttp import ClientResponse, ClientSession
+    from toolwire.client.proxied_http import ProxiedHttp
 
-_KEEP_IDLE = 30.0
-_AGENT = f"toolwire/{__version__}"
-
-
-class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
-    """A request, complete. Printing it shows no credentials."""
-
-    method: str
-    url: str
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
-
-    def __repr__(self) -> str:
-        shown = f"{self.method!r}, {hide_in_url(self.url)!r}, {hide_headers(self.headers)!r}"
-        return f"Outgoing({shown}, {len(self.body)} bytes)"
-
-    def __rich_repr__(self) -> list[tuple[str, object]]:
-        return [("url", hide_in_url(self.url)), ("headers", hide_headers(self.headers))]
-
-
-class Incoming(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer whose body is still coming."""
-
-    status: int
-    headers: Mapping[str, str]
-    """Names in lower case."""
-    chunks: AsyncIterator[bytes]
-    """The body as the network cuts it; raises ConnectionFailed where it breaks."""
-
-
-class Transport(Protocol):
-    """The way to servers."""
-
-    def open(self, request: Outgoing) -> AbstractAsyncContextManager[Incoming]:
-        """Send; leaving the context before the body's end drops the connection."""
-        ...
+__all__ = ["HttpTransport", "Incoming", "Limits", "Outgoing", "Transport"]
 
 
 class HttpTransport:
@@ -72,119 +30,43 @@ class HttpTransport:
         self._ca_file = ca_file
         """Certificates to trust besides the system's."""
         self._proxies = Proxies() if env_proxies else None
-        self._session: ClientSession | None = None
-        self._loop: AbstractEventLoop | None = None
+        self._context: SSLContext | None = None
+        self._plain = PlainHttp(limits, self._certificates)
+        self._proxied: ProxiedHttp | None = None
 
     async def aclose(self) -> None:
         """Close every connection."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        await self._plain.aclose()
+        if self._proxied is not None:
+            await self._proxied.aclose()
 
-    @asynccontextmanager
-    async def open(self, request: Outgoing) -> AsyncGenerator[Incoming]:
+    def open(self, request: Outgoing) -> AbstractAsyncContextManager[Incoming]:
         """Send; leaving the context before the body's end drops the connection."""
-        host = _host(request.url)
-        response = await self._send(request, host)
-        try:
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            async with aclosing(self._chunks(response, host)) as chunks:
-                yield Incoming(status=response.status, headers=headers, chunks=chunks)
-        finally:
-            # Nothing happens where the body was read to its end: the connection is back already.
-            response.close()
-
-    async def _send(self, request: Outgoing, host: str) -> ClientResponse:
-        from aiohttp import ClientError  # noqa: PLC0415 - start-up time
-        from yarl import URL  # noqa: PLC0415 - start-up time
-
+        address = read_address(request.url)
         proxy = self._proxies.of(request.url) if self._proxies is not None else None
-        session = self._here()
+        if proxy is None:
+            return self._plain.open(request, address)
+        if self._proxied is None:
+            from toolwire.client.proxied_http import ProxiedHttp  # noqa: PLC0415 - start-up time
+
+            self._proxied = ProxiedHttp(self._limits, self._certificates)
+        return self._proxied.open(request, address.shown, proxy)
+
+    def _certificates(self) -> SSLContext:
+        if self._context is None:
+            self._context = _trusting(self._ca_file)
+        return self._context
+
+
+def _trusting(ca_file: str) -> SSLContext:
+    import ssl  # noqa: PLC0415 - start-up time
+
+    # The system's, or those that SSL_CERT_FILE and SSL_CERT_DIR name.
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    if ca_file:
         try:
-            return await session.request(
-                request.method,
-                URL(request.url, encoded=True),
-                headers=request.headers,
-                data=request.body or None,
-                # A redirect would carry the credentials to wherever it points.
-                allow_redirects=False,
-                proxy=proxy,
-            )
-        except (ClientError, TimeoutError, OSError) as error:
-            raise failure(error, host, self._limits) from showable(error)
-        except ValueError:
-            raise _unsendable(request) from None
-
-    async def _chunks(self, response: ClientResponse, host: str) -> AsyncGenerator[bytes]:
-        from aiohttp import ClientError  # noqa: PLC0415 - start-up time
-
-        read = response.content.readany
-        silence = Silence(response, self._limits.read)
-        try:
-            while chunk := await read():
-                silence.taken += len(chunk)
-                yield chunk
-        except (ClientError, TimeoutError, OSError) as error:
-            raise failure(error, host, self._limits, begun=True) from showable(error)
-        finally:
-            silence.end()
-
-    def _here(self) -> ClientSession:
-        loop = get_running_loop()
-        if self._session is None or self._session.closed or self._loop is not loop:
-            self._session = self._new_session()
-            self._loop = loop
-        return self._session
-
-    def _new_session(self) -> ClientSession:
-        from aiohttp import (  # noqa: PLC0415 - start-up time
-            ClientSession,
-            ClientTimeout,
-            DummyCookieJar,
-            TCPConnector,
-        )
-
-        limits = self._limits
-        return ClientSession(
-            # No limit on connections: waiting in a queue would count as time to connect.
-            connector=TCPConnector(limit=0, keepalive_timeout=_KEEP_IDLE, ssl=self._certificates()),
-            timeout=ClientTimeout(
-                total=limits.total, connect=limits.connect, sock_read=limits.read
-            ),
-            cookie_jar=DummyCookieJar(),
-            # Compressed streams come late: the compressor waits for more to compress.
-            headers={"accept-encoding": "identity", "user-agent": _AGENT},
-            # aiohttp's own reading of the environment also takes logins from ~/.netrc, which then
-            # clash with the authorization header.
-            trust_env=False,
-        )
-
-    def _certificates(self) -> SSLContext | bool:
-        if not self._ca_file:
-            return True
-        import ssl  # noqa: PLC0415 - start-up time
-
-        context = ssl.create_default_context()
-        try:
-            context.load_verify_locations(self._ca_file)
+            context.load_verify_locations(ca_file)
         except (OSError, ssl.SSLError) as error:
-            raise BadInput(f"cannot read certificates from {self._ca_file}: {error}") from error
-        return context
-
-
-def _unsendable(request: Outgoing) -> BadInput:
-    for name, value in request.headers:
-        if any(sign in name + value for sign in "\r\n\0"):
-            return BadInput(f"the header {name!r} holds a line break; a key was copied with one")
-    return BadInput(f"{hide_in_url(request.url)} is no address to send to")
-
-
-def _host(url: str) -> str:
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host:
-        raise BadInput(f"{hide_in_url(url)} is no address: no host in it")
-    return f"{host}:{port}" if port else host
+            raise BadInput(f"cannot read certificates from {ca_file}: {error}") from error
+    return context

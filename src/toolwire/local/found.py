@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from importlib import import_module
 from urllib.parse import urlsplit
 
 import msgspec
@@ -51,8 +50,6 @@ async def find(
     transport: Transport, environ: Mapping[str, str], patience: float = PATIENCE
 ) -> Found | None:
     """The first of the known servers that runs and has a model; None if none does."""
-    # Loading it takes longer than the servers do, and must not be counted as theirs.
-    import_module("aiohttp")
     async with asyncio.TaskGroup() as group:
         asked = [
             group.create_task(_ask(providers.get(name), transport, environ, patience))

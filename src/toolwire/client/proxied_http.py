@@ -1,0 +1,123 @@
+"""HTTP through a proxy, by aiohttp: loaded only where the environment names one."""
+
+from __future__ import annotations
+
+from asyncio import get_running_loop
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING
+
+from toolwire import __version__
+from toolwire.client.connection_errors import failure, showable
+from toolwire.client.exchange import Incoming, Outgoing
+from toolwire.client.limits import Limits
+from toolwire.client.redact import hide_in_url
+from toolwire.client.silence import Silence
+from toolwire.errors import BadInput
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from ssl import SSLContext
+
+    from aiohttp import ClientResponse, ClientSession
+
+KEEP_IDLE = 30.0
+
+
+class ProxiedHttp:
+    """Connections that go through proxies; belongs to the event loop that first uses it."""
+
+    def __init__(self, limits: Limits, certificates: Callable[[], SSLContext]) -> None:
+        self._limits = limits
+        self._certificates = certificates
+        self._session: ClientSession | None = None
+        self._loop: AbstractEventLoop | None = None
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    @asynccontextmanager
+    async def open(self, request: Outgoing, host: str, proxy: str) -> AsyncGenerator[Incoming]:
+        """Send; leaving the context before the body's end drops the connection."""
+        response = await self._send(request, host, proxy)
+        try:
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            async with aclosing(self._chunks(response, host)) as chunks:
+                yield Incoming(status=response.status, headers=headers, chunks=chunks)
+        finally:
+            # Nothing happens where the body was read to its end: the connection is back already.
+            response.close()
+
+    async def _send(self, request: Outgoing, host: str, proxy: str) -> ClientResponse:
+        from aiohttp import ClientError  # noqa: PLC0415 - start-up time
+        from yarl import URL  # noqa: PLC0415 - start-up time
+
+        session = self._here()
+        try:
+            return await session.request(
+                request.method,
+                URL(request.url, encoded=True),
+                headers=request.headers,
+                data=request.body or None,
+                # A redirect would carry the credentials to wherever it points.
+                allow_redirects=False,
+                proxy=proxy,
+            )
+        except (ClientError, TimeoutError, OSError) as error:
+            raise failure(error, host, self._limits) from showable(error)
+        except ValueError:
+            raise _unsendable(request) from None
+
+    async def _chunks(self, response: ClientResponse, host: str) -> AsyncGenerator[bytes]:
+        from aiohttp import ClientError  # noqa: PLC0415 - start-up time
+
+        read = response.content.readany
+        silence = Silence(response, self._limits.read)
+        try:
+            while chunk := await read():
+                silence.taken += len(chunk)
+                yield chunk
+        except (ClientError, TimeoutError, OSError) as error:
+            raise failure(error, host, self._limits, begun=True) from showable(error)
+        finally:
+            silence.end()
+
+    def _here(self) -> ClientSession:
+        loop = get_running_loop()
+        if self._session is None or self._session.closed or self._loop is not loop:
+            self._session = self._new_session()
+            self._loop = loop
+        return self._session
+
+    def _new_session(self) -> ClientSession:
+        from aiohttp import (  # noqa: PLC0415 - start-up time
+            ClientSession,
+            ClientTimeout,
+            DummyCookieJar,
+            TCPConnector,
+        )
+
+        limits = self._limits
+        return ClientSession(
+            # No limit on connections: waiting in a queue would count as time to connect.
+            connector=TCPConnector(limit=0, keepalive_timeout=KEEP_IDLE, ssl=self._certificates()),
+            timeout=ClientTimeout(
+                total=limits.total, connect=limits.connect, sock_read=limits.read
+            ),
+            cookie_jar=DummyCookieJar(),
+            # Compressed streams come late: the compressor waits for more to compress.
+            headers={"accept-encoding": "identity", "user-agent": f"toolwire/{__version__}"},
+            # aiohttp's own reading of the environment also takes logins from ~/.netrc, which then
+            # clash with the authorization header.
+            trust_env=False,
+        )
+
+
+def _unsendable(request: Outgoing) -> BadInput:
+    for name, value in request.headers:
+        if any(sign in name + value for sign in "\r\n\0"):
+            return BadInput(f"the header {name!r} holds a line break; a key was copied with one")
+    return BadInput(f"{hide_in_url(request.url)} is no address to send to")
