@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import select
+import sys
 from asyncio import Protocol, Transport, get_running_loop
 from collections.abc import Callable
-from select import POLLIN, poll
 from typing import TYPE_CHECKING
 
 from toolwire.client.connection_errors import broken, not_done, not_http, silent
@@ -295,9 +296,7 @@ class Connection(Protocol):
         if now >= self._expires or not self._is_at_rest():
             return False
         # Its end may have come without the event loop having looked.
-        asked = poll()
-        asked.register(self._wire.get_extra_info("socket").fileno(), POLLIN)
-        return not asked.poll(0)
+        return not _has_something_to_read(self._wire.get_extra_info("socket").fileno())
 
     def drop(self) -> None:
         """Close at once."""
@@ -307,3 +306,11 @@ class Connection(Protocol):
     def _is_at_rest(self) -> bool:
         wire = self._wire
         return not (self._lost or wire.is_closing() or wire.get_write_buffer_size())
+
+
+def _has_something_to_read(socket: int) -> bool:
+    if sys.platform == "win32":
+        return bool(select.select([socket], [], [], 0)[0])
+    asked = select.poll()
+    asked.register(socket, select.POLLIN)
+    return bool(asked.poll(0))
