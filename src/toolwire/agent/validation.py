@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
@@ -35,15 +35,73 @@ _PLAIN = {
     "falseSchema": "boolean schema is false",
 }
 _MOST_TOLD = 20
+_ROOT = frozenset(("type", "properties", "required", "additionalProperties"))
+_TRUTH = (True, False)
+_PLAIN_MEMBER = frozenset(("type", "description", "default"))
+_MEMBER = _PLAIN_MEMBER | {"items", "properties"}
+_TYPES: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
 
 
 def complaints(schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
     """All that is wrong, in the order the schema names things; empty if the arguments fit."""
-    if not schema:
+    if not schema or plainly_fits(schema, arguments):
         return ()
     found = _checker(dump(schema))(arguments)
     found.sort(key=lambda error: _place(error, schema))
     return tuple(dict.fromkeys(text for error in found for text in _told(error, schema)))
+
+
+def plainly_fits(schema: JsonObject, arguments: JsonObject) -> bool:
+    """Whether plain arguments fit a plain schema, as most do; the validator need not be loaded.
+
+    False says nothing: it only means that this look is not enough.
+    """
+    members, required = schema.get("properties"), schema.get("required", [])
+    if schema.get("type") != "object" or not schema.keys() <= _ROOT or not _is_object(members):
+        return False
+    if not isinstance(required, list) or schema.get("additionalProperties", True) not in _TRUTH:
+        return False
+    names = cast(list[object], required)
+    if not all(isinstance(name, str) and name in arguments for name in names):
+        return False
+    if not all(_is_sound(member) for member in members.values()):
+        return False
+    return all(
+        name in members
+        and members[name].keys() <= _PLAIN_MEMBER
+        and _has_type(value, members[name])
+        for name, value in arguments.items()
+    )
+
+
+def _is_object(value: object) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)
+
+
+def _is_sound(member: object) -> bool:
+    """Whether it is surely a schema, of the few words that most tools use."""
+    if not (_is_object(member) and member.keys() <= _MEMBER):
+        return False
+    kind = member.get("type")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        return False
+    inner = member.get("properties", {})
+    if not isinstance(member.get("description", ""), str) or not _is_object(inner):
+        return False
+    items = (member["items"],) if "items" in member else ()
+    return all(_is_sound(one) for one in (*inner.values(), *items))
+
+
+def _has_type(value: object, member: JsonObject) -> bool:
+    # A whole number may also be written 1.0, and true is no number: the validator knows.
+    return type(value) is _TYPES[member["type"]]
 
 
 def told(problems: tuple[str, ...]) -> str:

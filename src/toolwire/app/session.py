@@ -1,5 +1,7 @@
 """A session wired together: model, tools, policy, journal and history, ready for a prompt."""
 
+from __future__ import annotations
+
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -7,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -37,12 +40,14 @@ from toolwire.client.secret import known_secrets
 from toolwire.client.transport import HttpTransport, Transport
 from toolwire.config import Settings
 from toolwire.ids import new_id
-from toolwire.local.weights import Consent
 from toolwire.messages import Message, Text
 from toolwire.request import ModelRequest, Reasoning
 from toolwire.sessions.journal import Session, replay
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.tools.spec import Tool
+
+if TYPE_CHECKING:
+    from toolwire.local.weights import Consent
 
 __all__ = ["AgentSession", "open_session"]
 

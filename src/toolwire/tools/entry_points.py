@@ -6,7 +6,6 @@ small file of each.
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 _METADATA = (".dist-info", ".egg-info")
 _FILE = "entry_points.txt"
@@ -26,12 +25,13 @@ def _declares(group: bytes, folder: str) -> bool:
     except OSError:
         return False
     return any(
-        group in _content(Path(folder, name, _FILE)) for name in names if name.endswith(_METADATA)
+        group in _content(f"{folder}/{name}/{_FILE}") for name in names if name.endswith(_METADATA)
     )
 
 
-def _content(path: Path) -> bytes:
+def _content(path: str) -> bytes:
     try:
-        return path.read_bytes()
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - one for every package
+            return file.read()
     except OSError:
         return b""
