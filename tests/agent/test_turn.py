@@ -27,7 +27,13 @@ from toolwire.agent.events import (
 from toolwire.agent.limits import Limits
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
-from toolwire.errors import ErrorKind, IncompleteStream, ProviderError, SessionError
+from toolwire.errors import (
+    ErrorKind,
+    IncompleteStream,
+    MalformedStream,
+    ProviderError,
+    SessionError,
+)
 from toolwire.events import (
     Finished,
     ModelEvent,
@@ -165,6 +171,13 @@ def test_a_reply_that_breaks_off_is_asked_for_again(tmp_path: Path):
     assert stage.of(Retrying) == [Retrying(message="cut; asking again in 0.5 s", void=True)]
     assert stage.waits == [0.5]
     assert [one.failed for one in stage.of(UsageCounted)] == [True, False]
+
+
+def test_garbled_words_are_asked_for_again_also_before_the_first(tmp_path: Path):
+    stage = Stage(tmp_path, Scripted([MalformedStream("noise")], says("whole")))
+    request = asyncio.run(stage.run())
+    assert [message.text for message in request.messages] == ["go", "whole"]
+    assert stage.of(Retrying) == [Retrying(message="noise; asking again in 0.5 s")]
 
 
 def test_a_reply_that_never_comes_whole_fails_and_keeps_what_was_said(tmp_path: Path):

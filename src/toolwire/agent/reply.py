@@ -83,14 +83,16 @@ class Asking:
     async def reply(self, request: ModelRequest, keep_partial: KeepPartial) -> Reply:
         """The reply, whole; what a last failed try leaves goes to `keep_partial`.
 
-        A try that broke off after it began is made again: none of its calls has run.
+        A try that broke off after it began is made again: none of its calls has run. Before that
+        the client has tried often enough; only garbled words it takes as they are.
         """
         for wait in (*WAITS, None):
             stream = _Stream(self._emit, self._told)
             try:
                 return await self._try(request, stream)
             except ToolwireError as error:
-                if wait is None or not stream.heard or not _passing(error):
+                begun = stream.heard or isinstance(error, MalformedStream)
+                if wait is None or not begun or not _passing(error):
                     await keep_partial(stream.collector.message())
                     raise
                 words = f"{error}; asking again in {wait:g} s"
