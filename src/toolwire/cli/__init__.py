@@ -8,6 +8,7 @@ _FEW_COLLECTIONS = 20_000
 
 def main() -> None:
     """Run the `toolwire` command."""
+    _fill_streams()
     if sys.argv[1:] == ["--version"]:
         from toolwire import __version__
 
@@ -22,3 +23,10 @@ def main() -> None:
     from toolwire.cli.commands import toolwire
 
     toolwire()
+
+
+def _fill_streams() -> None:
+    """Streams that the parent closed lead nowhere: files we open must not take their numbers."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open("/dev/null", mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - pathlib is slow to load; stays open

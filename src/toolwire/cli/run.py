@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from toolwire.cli.headless import exits
+from toolwire.cli.headless.outlet import Outlet
 from toolwire.cli.headless.output import Output, failed
 from toolwire.cli.session_options import check_together, session_options
 from toolwire.errors import BadInput, ToolwireError, UnknownName
@@ -30,25 +31,28 @@ def command(**options: Any) -> None:
     from toolwire.cli.headless.running import Run
 
     check_together(options)
-    output = _output(options["output_format"], options["quiet"])
+    out = Outlet("standard output", sys.stdout)
+    output = _output(out, options["output_format"], options["quiet"])
     try:
         run = Run(options, os.environ)
         code = asyncio.run(run.run(output))
     except ToolwireError as error:
         output.end("", failed(error))
         usage = isinstance(error, UnknownName) and not isinstance(error, BadInput)
-        raise SystemExit(exits.USAGE if usage else exits.code_of_error(error)) from error
+        code = exits.USAGE if usage else exits.code_of_error(error)
+    if out.lost and options["output_format"] != "text":
+        click.echo(f"error: {out.lost}", err=True)
     raise SystemExit(code)
 
 
-def _output(name: str, quiet: bool) -> Output:
+def _output(out: Outlet, name: str, quiet: bool) -> Output:
     from toolwire.cli.headless.json_output import JsonOutput, StreamJsonOutput
     from toolwire.cli.headless.text_output import TextOutput
 
     match name:
         case "json":
-            return JsonOutput(sys.stdout)
+            return JsonOutput(out)
         case "stream-json":
-            return StreamJsonOutput(sys.stdout)
+            return StreamJsonOutput(out)
         case _:
-            return TextOutput(sys.stdout, sys.stderr, quiet=quiet)
+            return TextOutput(out, Outlet("standard error", sys.stderr, needed=False), quiet=quiet)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TextIO
 
 import msgspec
 
@@ -21,7 +20,7 @@ from toolwire.agent.events import (
     TurnEnded,
 )
 from toolwire.agent.stats import Stats
-from toolwire.cli.headless.output import error_of
+from toolwire.cli.headless.output import Writable, error_of
 from toolwire.events import RefusalDelta, TextDelta
 from toolwire.messages import Message, Refusal, Text
 from toolwire.request import JsonObject
@@ -37,7 +36,7 @@ def now() -> str:
 class JsonOutput:
     """Nothing until the end, then all of it."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: Writable) -> None:
         self._out = out
         self._stats = Stats()
         self._response = ""
@@ -65,7 +64,7 @@ class JsonOutput:
 class StreamJsonOutput:
     """One event a line, as it happens."""
 
-    def __init__(self, out: TextIO, clock: Callable[[], str] = now) -> None:
+    def __init__(self, out: Writable, clock: Callable[[], str] = now) -> None:
         self._out = out
         self._clock = clock
         self._stats = Stats()

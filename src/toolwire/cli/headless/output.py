@@ -6,6 +6,22 @@ from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
 from toolwire.errors import ToolwireError
 
 
+class Writable(Protocol):
+    """Where text goes."""
+
+    def write(self, text: str, /) -> object:
+        """Add it."""
+        ...
+
+    def flush(self) -> object:
+        """Have it out."""
+        ...
+
+    def isatty(self) -> bool:
+        """Whether a person looks at it."""
+        ...
+
+
 class Output(Protocol):
     """Hears everything; `end` comes once, after the last event or instead of any."""
 

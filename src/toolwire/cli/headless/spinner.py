@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from typing import TextIO
+
+from toolwire.cli.headless.output import Writable
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _EVERY = 0.1
@@ -13,7 +14,7 @@ _CLEAR = "\r\x1b[2K"
 class Spinner:
     """Drawn by a task of its own; `stop` wipes the line."""
 
-    def __init__(self, err: TextIO) -> None:
+    def __init__(self, err: Writable) -> None:
         self._err = err
         self._words = ""
         self._task: asyncio.Task[None] | None = None

@@ -1,7 +1,5 @@
 """Output for people and pipes: the answer on standard output, progress on standard error."""
 
-from typing import TextIO
-
 from toolwire.agent.events import (
     AgentEvent,
     HistoryReplaced,
@@ -15,7 +13,7 @@ from toolwire.agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from toolwire.cli.headless.output import error_of
+from toolwire.cli.headless.output import Writable, error_of
 from toolwire.cli.headless.spinner import Spinner
 from toolwire.events import Notice, RefusalDelta, TextDelta
 from toolwire.wire.repair_json import parse_arguments
@@ -26,7 +24,7 @@ _LONGEST = 60
 class TextOutput:
     """Text streams as it comes; a line for each call when it is over."""
 
-    def __init__(self, out: TextIO, err: TextIO, *, quiet: bool = False) -> None:
+    def __init__(self, out: Writable, err: Writable, *, quiet: bool = False) -> None:
         self._out = out
         self._err = err
         self._quiet = quiet
@@ -54,7 +52,11 @@ class TextOutput:
             case Noticed(kind="prefix"):
                 # Of interest to who counts: machine-readable output has it.
                 pass
-            case Noticed() | Retrying():
+            case Retrying():
+                if event.void:
+                    self._end_line()
+                self._line(f"… {event.message}")
+            case Noticed():
                 self._line(f"… {event.message}")
             case HistoryReplaced():
                 self._line(
