@@ -49,7 +49,10 @@ def create(path: Path, meta: Mapping[str, str], rows: Iterable[Row] = ()) -> Non
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
             remove_files(draft)
-        raise SessionError(f"cannot make a session in {path.parent}: {words_of(error)}") from error
+        raise SessionError(
+            f"cannot make a session in {path.parent}: {words_of(error)}; free some space there, or "
+            "name another folder in TOOLWIRE_HOME"
+        ) from error
 
 
 def write_whole(path: Path, meta: Mapping[str, str], rows: Iterable[Row]) -> None:
@@ -106,4 +109,6 @@ def settle_folder(folder: Path) -> None:
 
 def words_of(error: OSError | sqlite3.Error) -> str:
     """What went wrong, without the path."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "a file is in the place of a folder"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
