@@ -175,7 +175,7 @@ def test_the_first_request_names_the_files_and_a_result_names_the_request():
     assert call.text == '{"tool": "read_file", "arguments": {"path":"main.py"}}'
     assert answer.text == (
         "Result of read_file:\nsee src/a.py\n\n(The request was: what is main?\n"
-        "If it was a question, reply now. If it was a change, use replace now.)"
+        "If this answers the request, reply.)"
     )
 
 

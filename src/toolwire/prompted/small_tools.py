@@ -51,7 +51,7 @@ TOOLS: Mapping[str, Shown] = {
     ),
     "read_file": Shown(
         about="the text of one file",
-        then="If it was a question, reply now. If it was a change, use replace now.",
+        then="If this answers the request, reply.",
         arguments=(Argument(shown="path", real="absolute_path", kind="file"),),
     ),
     "search_file_content": Shown(
