@@ -364,3 +364,24 @@ print(sorted({"aiohttp", "yarl", "http.client"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n") == ["ok", "[]", ""]
+
+
+def test_an_answer_that_comes_before_the_request_is_through_is_read() -> None:
+    async def work() -> None:
+        transport = HttpTransport()
+        refusal = b"HTTP/1.1 413 Too Large\r\ncontent-length: 3\r\n\r\nno!"
+
+        async def impatient(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(refusal)
+            writer.close()
+
+        server = await asyncio.start_server(impatient, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        request = Outgoing(method="POST", url=f"http://127.0.0.1:{port}/", body=bytes(30_000_000))
+        async with server:
+            for _ in range(3):
+                assert await read(transport, request) == (413, b"no!")
+        await transport.aclose()
+
+    run(work)
