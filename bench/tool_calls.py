@@ -4,7 +4,6 @@ import asyncio
 import os
 import resource
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -86,10 +85,9 @@ def _used() -> float:
 
 
 def _keepers_used() -> float:
-    if not KEEPERS.pid:
-        return 0.0
-    process = Path(f"/proc/{KEEPERS.pid}")
-    while (process / f"task/{KEEPERS.pid}/children").read_text():
-        time.sleep(0.001)
-    fields = (process / "stat").read_text().rpartition(")")[2].split()
+    return sum(_process_used(pid) for pid in KEEPERS.pids)
+
+
+def _process_used(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

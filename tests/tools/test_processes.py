@@ -351,25 +351,104 @@ def test_a_variable_that_holds_a_secret_is_not_handed_on(value: str) -> None:
 
 
 @needs_pidfd
-def test_a_killed_process_that_stands_ready_is_replaced(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", [slice(0, 1), slice(1, None), slice(None)])
+def test_processes_that_stand_ready_are_replaced_when_killed(which: slice, tmp_path: Path) -> None:
     async def run() -> list[bytes]:
         said: list[bytes] = []
         for _ in range(3):
             shell, out, _ = start(tmp_path, "echo here")
             await shell.finish(NO_LIMITS, silent)
+            await shell.end()
             said.append(out.head)
-            ready = os.pidfd_open(KEEPERS.pid)
-            os.kill(KEEPERS.pid, signal.SIGKILL)
-            assert select.select([ready], [], [], 10)[0] == [ready]
-            os.close(ready)
+            assert len(KEEPERS.pids) > 1
+            for pid in KEEPERS.pids[which]:
+                ended(pid)
         return said
 
     assert asyncio.run(run()) == [b"here\n"] * 3
 
 
+def ended(pid: int) -> None:
+    ready = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    assert select.select([ready], [], [], 10)[0] == [ready]
+    os.close(ready)
+
+
+async def _parent(folder: Path, command: str = "echo $PPID") -> bytes:
+    shell, out, _ = start(folder, command)
+    await shell.finish(NO_LIMITS, silent)
+    await shell.end()
+    return out.head
+
+
+def test_a_keeper_takes_the_next_command_in_a_new_place(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+
+    async def run() -> tuple[bytes, bytes, bytes]:
+        first = await _parent(tmp_path)
+        other = await _parent(tmp_path / "b", "echo $PPID; pwd")
+        where = other.split(b"\n")
+        return first, where[0], where[1]
+
+    first, keeper_of_other, folder = asyncio.run(run())
+    assert (first, folder) == (keeper_of_other + b"\n", bytes(tmp_path / "b"))
+
+
+def test_a_keeper_with_something_left_takes_no_other_command(tmp_path: Path) -> None:
+    async def run() -> tuple[bytes, bytes]:
+        busy, out, _ = start(tmp_path, "echo $PPID; setsid -f sleep 1000")
+        await busy.finish(NO_LIMITS, silent)
+        other = await _parent(tmp_path)
+        await busy.end()
+        return out.head, other
+
+    busy, other = asyncio.run(run())
+    assert busy != other
+
+
+def test_an_end_that_comes_too_late_does_not_touch_the_next_command(tmp_path: Path) -> None:
+    async def run() -> Ended:
+        KEEPERS.close()
+        await _parent(tmp_path)
+        kept = KEEPERS._spare[-1]  # the order may cross the news that all is done
+        kept.channel.send(keeper.END)
+        shell, _, _ = start(tmp_path, "sleep 0.05; exit 3")
+        assert shell._keeper == kept.keeper
+        return await shell.finish(NO_LIMITS, silent)
+
+    assert asyncio.run(run()) == Ended(exit_code=3)
+
+
+def test_a_stopped_keeper_takes_the_next_command(tmp_path: Path) -> None:
+    async def run() -> bytes:
+        await _parent(tmp_path)
+        for pid in KEEPERS.pids:
+            os.kill(pid, signal.SIGSTOP)
+        return await _parent(tmp_path, "echo on")
+
+    assert asyncio.run(run()) == b"on\n"
+
+
+@needs_pidfd
+def test_what_a_killed_keeper_cannot_end_is_ended_though_it_hid(tmp_path: Path) -> None:
+    async def run() -> tuple[int, ...]:
+        shell, _, _ = start(tmp_path, "env -i setsid -f sleep 1000")
+        ended = await shell.finish(NO_LIMITS, silent)
+        left = [os.pidfd_open(pid) for pid in ended.background]
+        os.kill(shell._keeper, signal.SIGKILL)
+        assert select.select(left, [], [], 10)[0] == left
+        for one in left:
+            os.close(one)
+        await shell.end()
+        return ended.background
+
+    assert len(asyncio.run(run())) == 1
+
+
 def test_a_command_outlives_the_process_that_stood_ready(tmp_path: Path) -> None:
     async def run() -> tuple[Ended, bytes]:
-        shell, out, _ = start(tmp_path, f"kill -9 {KEEPERS.pid}; echo still; exit 3")
+        shell, out, _ = start(tmp_path, f"kill -9 {KEEPERS.pids[0]}; echo still; exit 3")
         return await shell.finish(NO_LIMITS, silent), out.head
 
     asyncio.run(_started(tmp_path))

@@ -1,7 +1,8 @@
 """Watches over one command: adopts what it leaves behind, and ends all of it when told to.
 
 It runs as a process of its own beside every command: a fork of one that stands ready. When its
-channel closes, for whatever reason, it ends everything that the command started.
+channel closes, for whatever reason, it ends everything that the command started. Once nothing of a
+command is left, it takes the next.
 """
 
 import gc
@@ -24,11 +25,17 @@ MANNERS = 0.2
 PATIENCE = 5.0
 """Seconds after which even SIGKILL is given up: the kernel holds the process."""
 
-_SET_PARENT_DEATH_SIGNAL = 1
+ORDER = b"o"
+"""Comes before the length of an order; the descriptors of both outputs come along."""
+END = b"k"
+"""Ends a command; one that comes too late means nothing."""
+
 _SET_CHILD_SUBREAPER = 36
 _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 # Python ignores these; a handler ends by itself when a process becomes another program.
 _IGNORED = tuple(number for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", 0)) if number)
+_DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+_SWEEPS = 500
 
 
 class Process:
@@ -125,41 +132,64 @@ def _prctl() -> Callable[..., int] | None:
 class Keeper:
     """The loop of the watching process."""
 
-    def __init__(self, channel: int, command: list[str], environ: dict[str, str]) -> None:
-        self._channel = channel
+    def __init__(self, line: socket.socket) -> None:
+        self._line = line
         self._adopts = process_control(_SET_CHILD_SUBREAPER, 1)
         self._wake = _wake_on_child()
+        self._shell = 0
         self._status: int | None = None
-        self._shell = os.fork()
-        if self._shell == 0:
-            _become(command, environ, channel)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
+        for number in _DEAF_TO:
             signal.signal(number, signal.SIG_IGN)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        os.dup2(nothing, 1)
-        os.dup2(nothing, 2)
-        self._say(f"started {self._shell} {os.getpid()}")
 
-    def watch(self) -> None:
-        """Stay until nothing of the command is left, or until told to end it."""
-        self._watch()
-        self._say("done")
+    def serve(self) -> None:
+        """Watch over one command after the other, until the channel closes."""
+        while (order := self._order()) is not None:
+            words, outputs = order
+            self._status = None
+            try:
+                self._shell = _started(words, outputs)
+            except OSError as error:
+                self._say(f"failed {error.errno}\ndone")
+                continue
+            finally:
+                for descriptor in outputs:
+                    os.close(descriptor)
+                os.chdir("/")
+            self._say(f"started {self._shell} {os.getpid()}")
+            if self._watch():
+                return
 
-    def _watch(self) -> None:
+    def _order(self) -> tuple[dict[str, Any], list[int]] | None:
+        while True:
+            sign, descriptors, _, _ = socket.recv_fds(self._line, 1, 8, _CLOSE_ON_EXEC)
+            if not sign:
+                return None
+            if sign == ORDER:
+                break
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        (size,) = struct.unpack("!I", _received(self._line, 4))
+        return json.loads(_received(self._line, size)), descriptors
+
+    def _watch(self) -> bool:
+        """Stay until nothing of the command is left, or until told to end it.
+
+        True if something is left for good, which must not be taken for a part of the next.
+        """
         deadline: float | None = None
         told = False
         while True:
             left = self._reap()
+            if not left:
+                self._say("done" if told else f"{self._exit([])}\ndone")
+                return False
             if self._status is not None and not told:
                 deadline = deadline or time.monotonic() + GRACE
-                if not left or time.monotonic() >= deadline:
-                    self._say_exit(self._members() if left else [])
+                if time.monotonic() >= deadline:
+                    self._say(self._exit(self._members()))
                     told = True
-            if told and not left:
-                return
             if self._pause(self._patience(deadline, told)):
-                self._end()
-                return
+                return self._end()
 
     def _patience(self, deadline: float | None, told: bool) -> float | None:
         if not told and deadline is not None:
@@ -183,12 +213,13 @@ class Keeper:
 
     def _pause(self, seconds: float | None) -> bool:
         """Wait for a child's end, the time, or an order; True for an order."""
-        ready = select.select([self._channel, self._wake], [], [], seconds)[0]
+        ready = select.select([self._line, self._wake], [], [], seconds)[0]
         if self._wake in ready:
             os.read(self._wake, 4096)
-        return self._channel in ready
+        return self._line in ready
 
-    def _end(self) -> None:
+    def _end(self) -> bool:
+        """End everything; True if something cannot be ended."""
         signal_each(self._members(), signal.SIGTERM, signal.SIGCONT)
         if self._wait_for_all(MANNERS):
             asked = time.monotonic()
@@ -196,7 +227,9 @@ class Keeper:
                 # Stopped first, so that nobody forks away between the look and the blow.
                 signal_each(self._members(), signal.SIGSTOP, signal.SIGKILL)
                 select.select([self._wake], [], [], 0.01)
-        self._say_exit(self._members())
+        left = self._members() if self._reap() else []
+        self._say(f"{self._exit(left)}\n{'gone' if left else 'done'}")
+        return bool(left)
 
     def _wait_for_all(self, seconds: float) -> bool:
         until = time.monotonic() + seconds
@@ -208,13 +241,13 @@ class Keeper:
             _drain(self._wake)
         return False
 
-    def _say_exit(self, left: list[int]) -> None:
-        status = "" if self._status is None else str(self._status)
-        self._say(f"exited {status or '-'} {','.join(map(str, left))}")
+    def _exit(self, left: list[int]) -> str:
+        status = "-" if self._status is None else str(self._status)
+        return f"exited {status} {','.join(map(str, left))}"
 
-    def _say(self, line: str) -> None:
+    def _say(self, lines: str) -> None:
         try:
-            os.write(self._channel, f"{line}\n".encode())
+            self._line.sendall(f"{lines}\n".encode())
         except OSError:
             return  # nobody listens any more; the loop sees that by itself
 
@@ -235,63 +268,66 @@ def _drain(descriptor: int) -> None:
         return
 
 
-def _become(command: list[str], environ: dict[str, str], channel: int) -> NoReturn:
-    """Turn this fork into the command: own session and group, signals as a fresh process has."""
-    try:
-        os.setsid()
-        process_control(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        signal.set_wakeup_fd(-1)
-        for number in _IGNORED:
-            signal.signal(number, signal.SIG_DFL)
-        os.execvpe(command[0], command, environ)  # noqa: S606 - no shell in between is the point
-    except OSError as error:
-        os.write(channel, f"failed {error.errno}\n".encode())
-    finally:
-        os._exit(127)
+def _started(order: dict[str, Any], outputs: list[int]) -> int:
+    """Start a command: own session and group, signals as a fresh process has."""
+    out, err = outputs
+    os.chdir(order["directory"])
+    return os.posix_spawn(
+        _program(order["command"][0], order["environ"]),
+        order["command"],
+        order["environ"],
+        file_actions=[(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, err, 2)],
+        setsid=True,
+        setsigmask=(),
+        setsigdef=(*_IGNORED, *_DEAF_TO),
+    )
 
 
-def _keep(order: dict[str, Any], descriptors: list[int]) -> NoReturn:
-    """Be the keeper of one command, from the fork to the end."""
-    channel, out, err = descriptors
+def _program(name: str, environ: dict[str, str]) -> str:
+    places = [os.path.join(place, name) for place in os.get_exec_path(environ)]  # noqa: PTH118
+    return next((place for place in places if os.access(place, os.X_OK)), places[-1])
+
+
+def _keep(channel: int) -> NoReturn:
+    """Be a keeper, from the fork to the end."""
     try:
         os.setsid()
-        os.dup2(out, 1)
-        os.dup2(err, 2)
-        os.close(out)
-        os.close(err)
-        os.chdir(order["directory"])
-        Keeper(channel, order["command"], order["environ"]).watch()
-    except OSError as error:
-        os.write(channel, f"failed {error.errno}\ndone\n".encode())
+        gc.enable()
+        Keeper(socket.socket(fileno=channel)).serve()
     finally:
         os._exit(0)
 
 
 def stand_ready(line: socket.socket) -> None:
-    """Fork a keeper for each order that comes, until the line closes."""
+    """Fork a keeper for each channel that comes, until the line closes."""
     _heed_signals()
-    signal.signal(signal.SIGCHLD, lambda number, frame: _bury())
-    _prctl()
+    # What a killed keeper leaves behind comes to us.
+    process_control(_SET_CHILD_SUBREAPER, 1)
+    wake = _wake_on_child()
     gc.disable()
     gc.freeze()
+    keepers: set[int] = set()
     while True:
-        head, descriptors, _, _ = socket.recv_fds(line, 4, 8, _CLOSE_ON_EXEC)
-        if not head:
+        ready = select.select([line, wake], [], [])[0]
+        if wake in ready:
+            _drain(wake)
+            _bury(keepers)
+        if line not in ready:
+            continue
+        sign, channels, _, _ = socket.recv_fds(line, 1, 1, _CLOSE_ON_EXEC)
+        if not sign:
             return
-        for descriptor in descriptors:
-            os.set_inheritable(descriptor, False)
-        (size,) = struct.unpack("!I", head + _received(line, 4 - len(head)))
-        order = json.loads(_received(line, size))
-        try:
-            child = os.fork()
-        except OSError as error:
-            os.write(descriptors[0], f"failed {error.errno}\ndone\n".encode())
-            child = -1
-        if child == 0:
-            line.close()
-            _keep(order, descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
+        for channel in channels:
+            os.set_inheritable(channel, False)
+            try:
+                child = os.fork()
+                if child == 0:
+                    line.close()
+                    _keep(channel)
+                keepers.add(child)
+            except OSError as error:
+                os.write(channel, f"failed {error.errno}\ngone\n".encode())
+            os.close(channel)
 
 
 def _heed_signals() -> None:
@@ -305,13 +341,21 @@ def _heed_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _bury() -> None:
-    """Collect keepers that have ended."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            continue
-    except ChildProcessError:
-        return
+def _bury(keepers: set[int]) -> None:
+    """Collect keepers that have ended, and end what a killed one could not."""
+    for _ in range(_SWEEPS):
+        try:
+            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                keepers.discard(pid)
+        except ChildProcessError:
+            return
+        strays = [one.pid for one in table() if one.parent == os.getpid()]
+        strays = [pid for pid in strays if pid not in keepers]
+        if not strays:
+            return
+        for stray in strays:
+            signal_each((stray, *below(stray)), signal.SIGSTOP, signal.SIGKILL)
+        time.sleep(0.01)
 
 
 def _received(line: socket.socket, size: int) -> bytes:

@@ -5,7 +5,6 @@ import errno
 import fcntl
 import os
 import signal
-import socket
 import stat
 import sys
 import termios
@@ -16,7 +15,7 @@ import msgspec
 
 from toolwire.tools import keeper
 from toolwire.tools.environment import clean_environment as clean_environment
-from toolwire.tools.keepers import KEEPERS
+from toolwire.tools.keepers import KEEPERS, Kept
 from toolwire.tools.spool import Spool
 
 _READ = 1 << 18
@@ -61,13 +60,11 @@ class Shell:
         self._mark = f"{os.getpid()}-{os.urandom(8).hex()}"
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
-        self._keeper = 0
         self._done = False
         self._heard = bytearray()
         self._live = bytearray()
         self._said = self._loop.time()
         _check_directory(directory)
-        self._channel, theirs = socket.socketpair()
         readers: list[int] = []
         writers: list[int] = []
         try:
@@ -76,22 +73,20 @@ class Shell:
                 readers.append(reading)
                 writers.append(writing)
                 _widen(reading)
-            KEEPERS.start(
+            self._kept = KEEPERS.start(
                 # Two newlines: bash would otherwise turn itself into a last simple command, and a
                 # signal to that would look like one to the shell.
                 ("bash", "-c", f"{command}\n\n"),
                 directory=directory,
                 environ={**environ, _MARK: self._mark},
-                channel=theirs.fileno(),
                 writers=writers,
             )
         except BaseException:
-            self._channel.close()
             _close(readers)
             raise
         finally:
-            theirs.close()
             _close(writers)
+        self._keeper = self._kept.keeper
         self._pipes = dict(zip(readers, (out, err), strict=True))
         self._listen()
 
@@ -132,7 +127,7 @@ class Shell:
             return
         self._wake_keeper()
         try:
-            self._channel.send(b"k")
+            self._kept.channel.send(keeper.END)
         except OSError:
             self._lost()
         await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
@@ -151,7 +146,7 @@ class Shell:
 
     def abandon(self) -> None:
         """Let go without waiting: the keeper sees it and ends what is left."""
-        self._channel.close()
+        self._kept.channel.close()
         _close(list(self._pipes))
         self._pipes.clear()
 
@@ -159,8 +154,8 @@ class Shell:
         return self._ended.result() if self._ended.done() else Ended()
 
     def _listen(self) -> None:
-        self._channel.setblocking(False)
-        self._loop.add_reader(self._channel, self._hear)
+        self._kept.channel.setblocking(False)
+        self._loop.add_reader(self._kept.channel, self._hear)
         for reading in self._pipes:
             os.set_blocking(reading, False)
             self._loop.add_reader(reading, self._read, reading)
@@ -199,7 +194,7 @@ class Shell:
 
     def _hear(self) -> None:
         try:
-            data = self._channel.recv(_READ)
+            data = self._kept.channel.recv(_READ)
         except BlockingIOError:
             return
         except OSError:
@@ -218,6 +213,11 @@ class Shell:
         if word == "started":
             self.pid, self._keeper = map(int, rest.split())
         elif word == "done":
+            # Nothing of the command is left: the keeper is free for another.
+            self._loop.remove_reader(self._kept.channel)
+            KEEPERS.take_back(Kept(self._kept.channel, self._keeper))
+            self._settle()
+        elif word == "gone":
             self._done = True
         elif word == "failed":
             self._finish(Ended(problem=f"spawn bash {_error_name(int(rest))}"))
@@ -235,9 +235,9 @@ class Shell:
         """The keeper is gone: after its work, or because somebody killed it."""
         if self._gone.done():
             return
-        if self._channel.fileno() >= 0:
-            self._loop.remove_reader(self._channel)
-            self._channel.close()
+        if self._kept.channel.fileno() >= 0:
+            self._loop.remove_reader(self._kept.channel)
+            self._kept.channel.close()
         if self._done:
             self._settle()
         else:
