@@ -18,6 +18,7 @@ GEMINI_CPU_MS, GEMINI_RSS_MB = 2000.0, 250.0
 """What one headless turn of gemini-cli 0.61.0 takes; used where that program is not installed."""
 GEMINI_VERSION = "0.61.0"
 PROMPT = "Say what the notes are about."
+_PEER_PROMPT = "Say what the others are about."
 _ANSWER = "Only answer."
 _SHELL = "Count the words."
 
@@ -37,6 +38,7 @@ def measure_turns(place: Path, rounds: int) -> tuple[Table, tuple[Goal, ...]]:
     folder = place / "work"
     folder.mkdir()
     (folder / "notes.txt").write_text("alpha 42\n")
+    (folder / "others.txt").write_text("beta 42\n")
     script = place / "script.toml"
     script.write_text(_script(folder))
     with _serving(script) as origin:
@@ -76,18 +78,22 @@ def _goals(ours: Turn, peer: Turn) -> tuple[Goal, ...]:
 
 def _script(folder: Path) -> str:
     """Two small calls and an answer; one shell command and an answer; an answer alone."""
-    notes = json.dumps(str(folder / "notes.txt"))
+    notes, others = (json.dumps(str(folder / name)) for name in ("notes.txt", "others.txt"))
     here = json.dumps(str(folder))
-    read = f"arguments = {{ absolute_path = {notes}, file_path = {notes} }}"
-    look = f"arguments = {{ path = {here}, dir_path = {here} }}"
+    # The names of arguments changed between versions of gemini-cli, so it gets both.
     return f"""
 [[reply]]
 when = "{PROMPT}"
-text = "I will read them."
-calls = [{{ name = "read_file", {read} }}]
+calls = [{{ name = "read_file", arguments = {{ absolute_path = {notes} }} }}]
 [[reply]]
 when = "alpha 42"
-calls = [{{ name = "list_directory", {look} }}]
+calls = [{{ name = "list_directory", arguments = {{ path = {here} }} }}]
+[[reply]]
+when = "{_PEER_PROMPT}"
+calls = [{{ name = "read_file", arguments = {{ absolute_path = {others}, file_path = {others} }} }}]
+[[reply]]
+when = "beta 42"
+calls = [{{ name = "list_directory", arguments = {{ path = {here}, dir_path = {here} }} }}]
 [[reply]]
 when = "{_SHELL}"
 calls = [{{ name = "run_shell_command", arguments = {{ command = "wc -w notes.txt" }} }}]
@@ -126,6 +132,7 @@ def _commands(origin: str, folder: Path, place: Path) -> dict[str, list[str]]:
         "toolwire, two tool calls": [*run, PROMPT],
         "toolwire, answer alone": [*run, _ANSWER],
         "toolwire, a shell command": [*run, _SHELL],
+        "bare python": [*ours, sys.executable, "-c", "pass"],
     }
     gemini = shutil.which("gemini")
     if gemini is not None:
@@ -134,7 +141,7 @@ def _commands(origin: str, folder: Path, place: Path) -> dict[str, list[str]]:
             gemini,
             "--yolo",
             "--prompt",
-            PROMPT,
+            _PEER_PROMPT,
         ]
     return found
 
