@@ -176,7 +176,13 @@ class _Stream:
         await self._emit(Thought(subject=subject, description=rest.strip()))
 
     async def _notice(self, notice: Notice) -> None:
-        """Retries are told each time, all else once a turn; a loss once, wherever it happens."""
+        """Retries are told each time, all else once a turn; a loss once, wherever it happens.
+
+        How far a slow model has read is a passing thing, like its words while they stream.
+        """
+        if notice.kind == "reading":
+            await self._emit(Streaming(notice))
+            return
         if notice.kind == "retry":
             await self._emit(Retrying(message=notice.message))
             return
