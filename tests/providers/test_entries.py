@@ -43,7 +43,7 @@ def models_of(provider: Provider) -> list[str]:
 
 
 def test_every_file_is_an_entry_and_every_entry_a_file() -> None:
-    machinery = {"custom", "addresses", "catalogue", "describe", "document"}
+    machinery = {"custom", "addresses", "catalogue", "describe", "document", "upstream"}
     files = {path.stem for path in PACKAGE.glob("*.py") if not path.stem.startswith("_")}
     assert files - machinery == {name.replace("-", "_") for name in providers.names()}
 
