@@ -10,7 +10,7 @@ import msgspec
 from toolwire import config
 from toolwire.agent.rules import Mode
 from toolwire.app.wanted import Wanted
-from toolwire.cli.config import asker
+from toolwire.cli.trusting import asker
 from toolwire.client.record import RecordingTransport, ReplayTransport
 from toolwire.client.secret import known_secrets
 from toolwire.client.transport import HttpTransport, Transport

@@ -1,7 +1,6 @@
 """`toolwire config`: what is set and by whom, changes to it, and the folders that are trusted."""
 
 import os
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 from toolwire import config
 from toolwire.cli.lines import fail
 from toolwire.cli.tables import echo_table
+from toolwire.cli.trusting import asker
 from toolwire.config import trust, writing
 from toolwire.config.places import ConfigFiles, config_files
 from toolwire.config.schema import keys
@@ -25,11 +25,6 @@ _TARGET = click.option(
     default=False,
     help="Change the project's file, or your own (which is usual).",
 )
-
-
-def asker() -> trust.Ask | None:
-    """Asks the person at the terminal whether to trust a folder; None if nobody is there."""
-    return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
 
 
 @click.group("config")
@@ -144,22 +139,6 @@ def _print(found: list[Row], as_json: bool) -> None:
         click.echo(dump(told))
         return
     echo_table(("SETTING", "VALUE", "FROM"), ((row.key, row.text, row.origin) for row in found))
-
-
-def _ask(folder: Path) -> trust.Answer | None:
-    click.echo(
-        f"{folder} has settings of its own. They count only if you trust the folder: they choose "
-        "models and what a model is told.",
-        err=True,
-    )
-    words = [str(answer) for answer in trust.Answer]
-    said = click.prompt(
-        f"Trust {folder}? (parent: trust {folder.parent} and all in it)",
-        type=click.Choice(words),
-        default=str(trust.Answer.NO),
-        err=True,
-    )
-    return trust.Answer(said)
 
 
 @contextmanager

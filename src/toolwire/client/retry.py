@@ -109,14 +109,14 @@ DROPPABLE = (
 )
 """Request members an answer can do without, or that have another spelling."""
 
-_NAMED = re.compile(rf"(?<![a-z_])({'|'.join(DROPPABLE)})(?![a-z_])")
+# Text, not patterns: few programs ever meet such an error, and reading these takes its time.
+_NAMED = rf"(?<![a-z_])({'|'.join(DROPPABLE)})(?![a-z_])"
 # A value out of range is the caller's mistake and stays an error; only refused members are dropped.
-_REFUSED = re.compile(
+_REFUSED = (
     r"unsupported|not (be )?support|n't support|unknown|unrecogni[sz]ed|unexpected|not permitted"
     r"|not allowed|not (be )?available|extra (inputs?|fields?)|extra_forbidden|deprecated"
     r"|incompatible|may not be|cannot (both )?be|can't be|no endpoints found|only the default"
-    r"|does not exist|is not a valid (parameter|field|argument)",
-    re.IGNORECASE,
+    r"|does not exist|is not a valid (parameter|field|argument)"
 )
 _COMPLAINTS = frozenset({400, 404, 422})
 _COMPLAINT_KINDS = frozenset({ErrorKind.BAD_REQUEST, ErrorKind.NOT_FOUND})
@@ -129,7 +129,7 @@ def droppable(error: ToolwireError) -> str | None:
     if error.kind not in _COMPLAINT_KINDS:
         return None
     said = f"{error.code} {error}"
-    if not _REFUSED.search(said):
+    if not re.search(_REFUSED, said, re.IGNORECASE):
         return None
-    found = _NAMED.search(error.param) or _NAMED.search(said)
+    found = re.search(_NAMED, error.param) or re.search(_NAMED, said)
     return found[1] if found else None

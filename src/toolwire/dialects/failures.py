@@ -61,7 +61,6 @@ _BY_WORDS = (
         r"invalid[_ ]api[_ ]key|incorrect api key|authentication|unauthenticated|unauthorized",
     ),
 )
-_WORDS = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _BY_WORDS)
 # Where no status is known, the code tells as much.
 _BY_CODE = (
     (ErrorKind.NOT_FOUND, r"not_?found"),
@@ -69,22 +68,26 @@ _BY_CODE = (
     (ErrorKind.TIMEOUT, r"timeout|deadline"),
     (ErrorKind.BAD_REQUEST, r"invalid_|unsupported_|bad_request"),
 )
-_CODES = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in _BY_CODE)
 
 
 def kind_of(status: int | None, code: str = "", message: str = "") -> ErrorKind:
     """How an error is to be treated."""
     by_status = _BY_STATUS.get(status or 0)
     if status is None:
-        by_status = next((kind for kind, word in _CODES if word.search(code)), None)
+        by_status = _first(_BY_CODE, code)
     if by_status not in (ErrorKind.AUTH, ErrorKind.NOT_FOUND, ErrorKind.PERMISSION):
-        words = f"{code} {message}"
-        for kind, pattern in _WORDS:
-            if pattern.search(words):
-                return kind
+        by_words = _first(_BY_WORDS, f"{code} {message}")
+        if by_words is not None:
+            return by_words
     if by_status is not None:
         return by_status
     return ErrorKind.BAD_REQUEST if status is not None and 400 <= status < 500 else ErrorKind.SERVER
+
+
+def _first(patterns: tuple[tuple[ErrorKind, str], ...], words: str) -> ErrorKind | None:
+    # Read when the first error comes: most programs never see one.
+    found = (kind for kind, pattern in patterns if re.search(pattern, words, re.IGNORECASE))
+    return next(found, None)
 
 
 def status_of(kind: str, status: int | None) -> int:
