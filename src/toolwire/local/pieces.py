@@ -110,3 +110,10 @@ def _size(folder: Path) -> int:
             with suppress(OSError):
                 total += os.lstat(f"{root}/{name}").st_size
     return total
+
+
+def _reason(said: bytes) -> str:
+    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR:")] or lines
+    words = errors[-1].removeprefix("ERROR:").strip() if errors else "it says nothing"
+    return _login.sub("//", words)
