@@ -332,6 +332,11 @@ def test_addresses_are_written_as_servers_want_them(url: str, host: str, line: s
     assert lines[:2] == [line, f"host: {host}"]
 
 
+def test_printing_an_address_shows_no_credentials() -> None:
+    address = read_address("https://me:pass@h:1/?key=k")
+    assert repr(address) == "Address(https://h:1)"
+
+
 def test_a_login_in_the_address_becomes_a_header() -> None:
     assert b"\r\nauthorization: Basic bWU6cEBzcw==\r\n" in request(url="http://me:p%40ss@h/")
     with pytest.raises(BadInput, match="holds a login") as caught:

@@ -14,7 +14,7 @@ _ASCII = "".join(map(chr, range(33, 127)))
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a request that its address says."""
+    """All of a request that its address says. Printing it shows no credentials."""
 
     scheme: str
     host: str
@@ -28,6 +28,9 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     """For people: host, and port if one was given."""
     login: str
     """The `authorization` that a user and password in the address amount to."""
+
+    def __repr__(self) -> str:
+        return f"Address({self.scheme}://{self.authority})"
 
 
 @lru_cache(maxsize=128)
