@@ -2,9 +2,7 @@
 
 import os
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -20,7 +18,6 @@ from toolwire.tools.walking import Folder, Walk, folders
 MOST_MATCHES = 20_000
 _LARGEST = 256 << 20
 _AT_ONCE = 1 << 16
-_BATCH = 1 << 16
 _WIDE = (b"\xff\xfe", b"\xfe\xff")
 # Letters that others beyond ASCII count as capitals of: ı, İ, K, ſ.
 _SHARED = re.compile("[iks]")
@@ -64,37 +61,19 @@ def include_globs(include: str) -> Globs | None:
 def scan(task: Search, stopped: Callable[[], bool]) -> list[Line]:
     """The lines in the order of the walk, as many as are wanted."""
     sieve = _Sieve(task.pattern)
+    include = include_globs(task.include)
+    plan = Walk(start=task.start, workspace=task.workspace, rules=task.rules, stopped=stopped)
     lines: list[Line] = []
-    for batch in _batches(task, stopped):
-        for path, data in sieve.candidates(batch):
+    for folder in folders(plan):
+        for name, data in _sifted(_wanted(folder, include), folder.descriptor, sieve.may_fit):
             text = _text(data)
             if text:
+                path = printable(folder.path + name)
                 found = sieve.lines(text.removesuffix("\n"))
-                lines += [Line(printable(path), at, printable(line)) for at, line in found]
+                lines += [Line(path, at, printable(line)) for at, line in found]
             if len(lines) >= task.most:
                 return lines[: task.most]
     return lines
-
-
-_Batch = list[tuple[str, bytes]]
-
-
-def _batches(task: Search, stopped: Callable[[], bool]) -> Iterator[_Batch]:
-    """Files with their paths, some at a time: many small ones are sifted together."""
-    include = include_globs(task.include)
-    plan = Walk(start=task.start, workspace=task.workspace, rules=task.rules, stopped=stopped)
-    batch: _Batch = []
-    size = 0
-    for folder in folders(plan):
-        for name in _wanted(folder, include):
-            data = _read(name, folder.descriptor)
-            if data:
-                batch.append((folder.path + name, data))
-                size += len(data)
-            if size >= _BATCH:
-                yield batch
-                batch, size = [], 0
-    yield batch
 
 
 def _wanted(folder: Folder, include: Globs | None) -> list[str]:
@@ -104,19 +83,29 @@ def _wanted(folder: Folder, include: Globs | None) -> list[str]:
     return names if include is None else include.among(folder.path, names)
 
 
-def _read(name: str, folder: int) -> bytes:
-    """The whole file; empty if it cannot be had."""
-    try:
-        handle = os.open(name, _OPEN, dir_fd=folder)
-    except OSError:
-        return b""
-    try:
-        data = os.read(handle, _AT_ONCE)
-        return data if len(data) < _AT_ONCE else _read_on(handle, data)
-    except OSError:
-        return b""
-    finally:
-        os.close(handle)
+def _sifted(
+    names: list[str], folder: int, may_fit: Callable[[bytes], bool]
+) -> Iterator[tuple[str, bytes]]:
+    """The files that may have a line, whole; one that cannot be read has none.
+
+    Most files have none: a call for each step of each file would cost more than the steps.
+    """
+    open_, read, close = os.open, os.read, os.close
+    for name in names:
+        try:
+            handle = open_(name, _OPEN, dir_fd=folder)
+        except OSError:
+            continue
+        try:
+            data = read(handle, _AT_ONCE)
+            if len(data) == _AT_ONCE:
+                data = _read_on(handle, data)
+        except OSError:
+            continue
+        finally:
+            close(handle)
+        if data and may_fit(data):
+            yield name, data
 
 
 def _read_on(handle: int, data: bytes) -> bytes:
@@ -142,31 +131,21 @@ class _Sieve:
         self._weak = [one.encode() for one in weak] if all(weak) else []
         signs = [max(_LETTERS.split(one), key=len) for one in strong]
         self._signs = [one.encode() for one in signs] if all(signs) else []
+        self._capitals = [bytes((one,)) for one in set("".join(strong).upper().encode())]
+        self._capitals = [one for one in self._capitals if one.isalpha()]
 
-    def candidates(self, batch: _Batch) -> Iterator[tuple[str, bytes]]:
-        """The files that may have a line."""
-        if not self._strong:
-            yield from batch
-            return
-        together = b"\n".join([data for _, data in batch])
-        if not together.isascii():
-            yield from (file for file in batch if self._may_have(file[1]))
-            return
-        if self._signs and _first(together, self._signs) < 0:
-            # Signs and digits have no capitals, and are soon looked for.
-            return
-        starts = list(accumulate((len(data) + 1 for _, data in batch), initial=0))
-        small, place = together.lower(), 0
-        while (hit := _first(small, self._strong, place)) >= 0:
-            number = bisect_right(starts, hit) - 1
-            yield batch[number]
-            place = starts[number + 1]
-
-    def _may_have(self, data: bytes) -> bool:
-        letters = self._strong if data.isascii() else self._weak
-        if data.startswith(_WIDE):
+    def may_fit(self, data: bytes) -> bool:
+        """Whether a file may have a line that fits."""
+        letters = self._strong
+        if letters != self._weak and not data.isascii():
+            letters = self._weak
+        if not letters or data.startswith(_WIDE):
             return True
-        return not letters or _first(data.lower(), letters) >= 0
+        if self._signs and not _any_in(self._signs, data):
+            # Signs and digits have no capitals, and are soon looked for.
+            return False
+        # So are single capitals, and most files lack some; to make all letters small takes longer.
+        return _any_in(letters, data.lower() if _any_in(self._capitals, data) else data)
 
     def lines(self, text: str) -> Iterator[tuple[int, str]]:
         """The lines that fit, with their numbers from 1."""
@@ -189,6 +168,13 @@ class _Sieve:
             line = text[start:end]
             if self._expression.search(line.removesuffix("\r")):
                 yield number, line
+
+
+def _any_in(letters: list[bytes], data: bytes) -> bool:
+    for one in letters:  # noqa: SIM110 - any() takes twice as long here
+        if one in data:
+            return True
+    return False
 
 
 def _first(data: bytes, letters: list[bytes], start: int = 0) -> int:
