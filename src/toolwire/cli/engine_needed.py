@@ -1,4 +1,4 @@
-"""`python -m toolwire.cli.engine_needed` fails if the embedded model's engine has to be installed."""
+"""`python -m toolwire.cli.engine_needed` fails if the embedded model needs its engine first."""
 
 import asyncio
 import os
