@@ -23,6 +23,15 @@ def fresh(wire: str) -> tuple[SseDecoder, dialects.Decoder]:
     return SseDecoder(), dialects.get(name).decoder(reading)
 
 
+def ending(sse: SseDecoder, decoder: dialects.Decoder) -> list[ModelEvent]:
+    """What the end of an answer still tells."""
+    found: list[ModelEvent] = []
+    for frame in sse.close():
+        found.extend(decoder.feed(frame))
+    found.extend(decoder.close())
+    return found
+
+
 def read(wire: str, chunks: Iterable[bytes]) -> None:
     """Take every event of an answer and drop it."""
     sse, decoder = fresh(wire)
@@ -45,7 +54,4 @@ def events(wire: str, chunks: Iterable[bytes]) -> list[ModelEvent]:
     for chunk in chunks:
         for frame in sse.feed(chunk):
             found.extend(decoder.feed(frame))
-    for frame in sse.close():
-        found.extend(decoder.feed(frame))
-    found.extend(decoder.close())
-    return found
+    return [*found, *ending(sse, decoder)]

@@ -1,4 +1,4 @@
-"""Every reader of a stream over loopback: ours, the floor and bytes on one transport, and peers."""
+"""Every reader of a stream over loopback: ours, floor and bytes on two transports, and peers."""
 
 import json
 import os
@@ -16,31 +16,52 @@ _SCHEMA = {
 _KEY = "sk-bench"
 
 
-def _post(base: str, stream: str) -> Callable[[str], Any]:
-    """One request on the transport that bytes, floor and ours share."""
+_PATHS = {
+    "chat": "/v1/chat/completions",
+    "responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "gemini": "/v1beta/models/{model}:streamGenerateContent?alt=sse",
+}
+
+
+def _asked(base: str, stream: str, model: str) -> tuple[str, dict[str, str], bytes]:
+    """Address, headers and body of the request that all on one transport send."""
+    url = base + _PATHS[stream.partition("-")[0]].replace("{model}", model)
+    headers = {"content-type": "application/json", "authorization": f"Bearer {_KEY}"}
+    return url, headers, json.dumps({"model": model, "stream": True}).encode()
+
+
+def _aiohttp(base: str, stream: str) -> Callable[[str], Any]:
+    """One request on aiohttp, used as documented."""
     import aiohttp
 
-    paths = {
-        "chat": "/v1/chat/completions",
-        "responses": "/v1/responses",
-        "anthropic": "/v1/messages",
-        "gemini": "/v1beta/models/{model}:streamGenerateContent?alt=sse",
-    }
-    url = base + paths[stream.partition("-")[0]]
-    headers = {"content-type": "application/json", "authorization": f"Bearer {_KEY}"}
     sessions: list[aiohttp.ClientSession] = []
 
     def post(model: str) -> Any:
         if not sessions:
             sessions.append(aiohttp.ClientSession())
-        body = json.dumps({"model": model, "stream": True}).encode()
-        return sessions[0].post(url.replace("{model}", model), data=body, headers=headers)
+        url, headers, body = _asked(base, stream, model)
+        return sessions[0].post(url, data=body, headers=headers)
 
     return post
 
 
-def _bytes(base: str, stream: str) -> Open:
-    post = _post(base, stream)
+def _our_http(base: str, stream: str) -> Callable[[str], Any]:
+    """One request on our own transport."""
+    from toolwire.client.transport import HttpTransport, Outgoing
+
+    transport = HttpTransport()
+
+    def post(model: str) -> Any:
+        url, headers, body = _asked(base, stream, model)
+        sent = tuple(headers.items())
+        return transport.open(Outgoing(method="POST", url=url, headers=sent, body=body))
+
+    return post
+
+
+def _aiohttp_bytes(base: str, stream: str) -> Open:
+    post = _aiohttp(base, stream)
 
     async def chunks(model: str) -> AsyncIterator[bytes]:
         async with post(model) as response:
@@ -51,10 +72,21 @@ def _bytes(base: str, stream: str) -> Open:
     return chunks
 
 
-def _floor(base: str, stream: str) -> Open:
+def _bytes(base: str, stream: str) -> Open:
+    post = _our_http(base, stream)
+
+    async def chunks(model: str) -> AsyncIterator[bytes]:
+        async with post(model) as incoming:
+            async for chunk in incoming.chunks:
+                yield chunk
+
+    return chunks
+
+
+def _aiohttp_floor(base: str, stream: str) -> Open:
     from bench import floor
 
-    post = _post(base, stream)
+    post = _aiohttp(base, stream)
     wire = stream.partition("-")[0]
 
     async def events(model: str) -> AsyncIterator[object]:
@@ -68,10 +100,26 @@ def _floor(base: str, stream: str) -> Open:
     return events
 
 
-def _ours(base: str, stream: str) -> Open:
+def _floor(base: str, stream: str) -> Open:
+    from bench import floor
+
+    post = _our_http(base, stream)
+    wire = stream.partition("-")[0]
+
+    async def events(model: str) -> AsyncIterator[object]:
+        feed = floor.feeder(wire)
+        async with post(model) as incoming:
+            async for chunk in incoming.chunks:
+                for event in feed(chunk):
+                    yield event
+
+    return events
+
+
+def _aiohttp_ours(base: str, stream: str) -> Open:
     from bench import ours
 
-    post = _post(base, stream)
+    post = _aiohttp(base, stream)
     wire = stream.partition("-")[0]
 
     async def events(model: str) -> AsyncIterator[object]:
@@ -83,10 +131,27 @@ def _ours(base: str, stream: str) -> Open:
                 for frame in split(chunk):
                     for event in feed(frame):
                         yield event
-        for frame in sse.close():
-            for event in feed(frame):
-                yield event
-        for event in decoder.close():
+        for event in ours.ending(sse, decoder):
+            yield event
+
+    return events
+
+
+def _ours(base: str, stream: str) -> Open:
+    from bench import ours
+
+    post = _our_http(base, stream)
+    wire = stream.partition("-")[0]
+
+    async def events(model: str) -> AsyncIterator[object]:
+        sse, decoder = ours.fresh(wire)
+        split, feed = sse.feed, decoder.feed
+        async with post(model) as incoming:
+            async for chunk in incoming.chunks:
+                for frame in split(chunk):
+                    for event in feed(frame):
+                        yield event
+        for event in ours.ending(sse, decoder):
             yield event
 
     return events
@@ -225,6 +290,9 @@ PEERS: dict[str, Callable[[str, str], Open]] = {
     "bytes": _bytes,
     "floor": _floor,
     "ours": _ours,
+    "aiohttp bytes": _aiohttp_bytes,
+    "aiohttp floor": _aiohttp_floor,
+    "aiohttp ours": _aiohttp_ours,
     "openai": _openai,
     "anthropic": _anthropic,
     "google-genai": _google,
