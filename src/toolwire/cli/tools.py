@@ -15,13 +15,10 @@ from toolwire.agent.confirmations import (
     Approver,
     Choice,
     Confirmation,
-    EditDetails,
-    ExecDetails,
-    InfoDetails,
-    McpDetails,
 )
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
 from toolwire.app.workshop import Workshop, open_registry, open_workshop
+from toolwire.cli.chatting.asking import shown
 from toolwire.cli.lines import fail
 from toolwire.cli.tables import echo_table
 from toolwire.config import Settings
@@ -172,7 +169,7 @@ def _approver(yes: bool) -> Approver | None:
         return Answer(choice=Choice.ONCE)
 
     async def ask(question: Confirmation) -> Answer:
-        click.echo(_shown(question), err=True)
+        click.echo(shown(question), err=True)
         said: str = await asyncio.to_thread(
             click.prompt,
             f"{question.title}: run it? (y: yes, a: always, n: no)",
@@ -186,18 +183,6 @@ def _approver(yes: bool) -> Approver | None:
     if yes:
         return agree
     return ask if sys.stdin.isatty() else None
-
-
-def _shown(question: Confirmation) -> str:
-    match question.details:
-        case EditDetails():
-            return question.details.diff
-        case ExecDetails():
-            return f"$ {question.details.command}"
-        case McpDetails():
-            return f"{question.details.server}: {question.details.arguments}"
-        case InfoDetails():
-            return question.details.prompt
 
 
 def _gemini_parts(name: str, arguments: str, finished: ToolFinished, answers: Message) -> list[Any]:
