@@ -4,9 +4,10 @@ import asyncio
 import os
 import resource
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from bench.measure import Samples
 from toolwire.request import JsonObject
@@ -14,6 +15,7 @@ from toolwire.tools.keepers import KEEPERS
 from toolwire.tools.spec import Tool, ToolContext, Workspace
 
 MB = 1 << 20
+_Got = TypeVar("_Got")
 LOOP = asyncio.Runner()
 """One loop for all calls, as a session has one; its threads stay warm."""
 
@@ -35,7 +37,12 @@ def _silent(text: str) -> None:
 
 def call(tool: Tool, arguments: JsonObject, context: ToolContext) -> object:
     """One call of a session."""
-    return LOOP.run(awaited(tool, arguments, context))
+    return run(awaited(tool, arguments, context))
+
+
+def run(work: Coroutine[None, None, _Got]) -> _Got:
+    """What it returns; `Runner.run` would spell out a task with its whole result, for a signal."""
+    return LOOP.get_loop().run_until_complete(work)
 
 
 async def awaited(tool: Tool, arguments: JsonObject, context: ToolContext) -> object:
@@ -50,14 +57,28 @@ def program(*words: str, directory: Path | None = None) -> bytes:
 
 def taken(runs: Mapping[str, Callable[[], object]], rounds: int) -> Samples:
     """CPU of this process and its ended children, in µs, in turns; one round warms up."""
-    samples = Samples()
+    return apart(runs, rounds)[1]
+
+
+def apart(
+    runs: Mapping[str, Callable[[], object]],
+    rounds: int,
+    tidy: Callable[[], object] = bool,
+) -> tuple[Samples, Samples]:
+    """CPU without that of commands (our own and our keepers'), and with it.
+
+    After each turn it is tidied, uncounted.
+    """
+    own, all_ = Samples(), Samples()
     for number in range(rounds + 1):
         for name, work in runs.items():
-            before = _used()
+            alone, together = _own_used(), _used()
             work()
             if number:
-                samples.add(name, (_used() - before) * 1e6)
-    return samples
+                own.add(name, (_own_used() - alone) * 1e6)
+                all_.add(name, (_used() - together) * 1e6)
+            tidy()
+    return own, all_
 
 
 def growth(work: Callable[[], object]) -> float:
@@ -75,19 +96,22 @@ def _status(name: str) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
+def _own_used() -> float:
+    """CPU in seconds of this process and of the keepers themselves."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime + sum(map(_process_used, KEEPERS.pids))
+
+
 def _used() -> float:
-    """CPU in seconds so far, ended children included, and those of the keepers' process."""
-    spent = _keepers_used()
-    for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
-        usage = resource.getrusage(who)
-        spent += usage.ru_utime + usage.ru_stime
-    return spent
-
-
-def _keepers_used() -> float:
-    return sum(_process_used(pid) for pid in KEEPERS.pids)
+    """The same with ended children: this process's, and the keepers'."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return _own_used() + usage.ru_utime + usage.ru_stime + sum(map(_children_used, KEEPERS.pids))
 
 
 def _process_used(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+def _children_used(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return sum(map(int, fields[13:15])) / os.sysconf("SC_CLK_TCK")

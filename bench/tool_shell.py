@@ -9,12 +9,12 @@ from pathlib import Path
 from statistics import median
 
 from bench.report import Goal, Table
-from bench.tool_calls import LOOP, MB, awaited, call, context_in, growth, taken
+from bench.tool_calls import MB, apart, awaited, call, context_in, growth, run, taken
 from toolwire.request import JsonObject
 from toolwire.tools.builtin import replace, run_shell_command
 from toolwire.tools.spec import ToolContext
 
-_STARTS = 60
+_STARTS = 100
 
 
 def output(place: Path, megabytes: int, rounds: int) -> tuple[Table, tuple[Goal, ...]]:
@@ -22,21 +22,29 @@ def output(place: Path, megabytes: int, rounds: int) -> tuple[Table, tuple[Goal,
     command = f"yes {'x' * 79} | head -c {megabytes * MB}"
     here = context_in(place, place)
     grown = growth(lambda: call(run_shell_command.TOOL, {"command": command}, here))
-    gaps = [LOOP.run(_longest_gap(command, here)) for _ in range(rounds)]
+    gaps = [run(_longest_gap(command, here)) for _ in range(rounds)]
     runs: dict[str, Callable[[], object]] = {
         "run_shell_command": lambda: call(run_shell_command.TOOL, {"command": command}, here),
         "a bare os.read loop": lambda: _drained(command),
-        "communicate()": lambda: LOOP.run(_communicated(command)),
+        "communicate()": lambda: run(_communicated(command)),
     }
-    cost = taken(runs, rounds)
-    rows = tuple((name, cost[name] / 1e3) for name in runs)
+
+    def tidy() -> None:
+        # Every call of a session has a file of its own; only ours here share one.
+        (here.workspace.temp / "bench.output").unlink(missing_ok=True)
+
+    cost, together = apart(runs, rounds, tidy)
+    rows = tuple((name, cost[name] / 1e3, together[name] / 1e3) for name in runs)
     longest = median(gap for gap, _ in gaps) * 1e3
     worked = median(cpu for _, cpu in gaps) * 1e3
     note = (
         f"Memory grew by {grown:.1f} MB; the loop was blocked for at most {longest:.1f} ms "
-        f"({worked:.1f} ms of CPU), the median of {rounds} runs."
+        f"({worked:.1f} ms of CPU), the median of {rounds} runs. Goals are judged without the "
+        f"command's own CPU, which is nobody's merit; with it, ours ÷ the bare loop is "
+        f"{together.ratio(*list(runs)[:2]):.2f}."
     )
-    table = Table(f"Tools: {megabytes} MB of shell output", ("way", "CPU in ms"), rows, note)
+    heads = ("way", "CPU in ms", "with the command's")
+    table = Table(f"Tools: {megabytes} MB of shell output", heads, rows, note)
     ours, bare, theirs = runs
     return table, (
         Goal("shell output ÷ a bare read loop", 1.5, cost.ratio(ours, bare)),
@@ -84,18 +92,20 @@ def starting(place: Path, rounds: int) -> tuple[Table, tuple[Goal, ...]]:
         for _ in range(_STARTS):
             await awaited(run_shell_command.TOOL, {"command": "true"}, here)
 
-    def theirs() -> None:
+    def theirs(*words: str) -> None:
         for _ in range(_STARTS):
-            subprocess.run(["bash", "-c", "true"], capture_output=True, check=True)
+            subprocess.run(words, capture_output=True, check=True)
 
     runs: dict[str, Callable[[], object]] = {
-        "run_shell_command": lambda: LOOP.run(ours()),
-        "subprocess.run": theirs,
+        "run_shell_command": lambda: run(ours()),
+        "subprocess.run of bash": lambda: theirs("bash", "-c", "true"),
+        "subprocess.run of /bin/true": lambda: theirs("/bin/true"),
     }
     cost = taken(runs, rounds)
     rows = tuple((name, cost[name] / _STARTS / 1e3) for name in runs)
     table = Table("Tools: start of a command", ("way", "CPU in ms"), rows)
-    return table, (Goal("start of a command ÷ subprocess.run", 1.5, cost.ratio(*runs)),)
+    ours_, bash, _ = runs
+    return table, (Goal("start of a command ÷ subprocess.run", 1.5, cost.ratio(ours_, bash)),)
 
 
 def editing(place: Path, rounds: int) -> tuple[Table, tuple[Goal, ...]]:

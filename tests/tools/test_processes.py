@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from toolwire.tools import keeper
 from toolwire.tools.keepers import KEEPERS
-from toolwire.tools.processes import Ended, Limits, Shell, Shells, clean_environment
+from toolwire.tools.processes import Ended, Limits, Shell, clean_environment
+from toolwire.tools.shells import Shells
 from toolwire.tools.spool import Spool, decoded_head, decoded_tail
 
 NO_LIMITS = Limits(wall=0, idle=0)
@@ -253,6 +254,86 @@ def test_a_spool_holds_head_tail_and_the_whole(
     assert file.read_bytes() == whole[:limit]
     assert spool.unsaved == max(0, len(whole) - limit)
     spool.close()
+
+
+class Pipe:
+    """A pipe that is filled and read by turns."""
+
+    def __init__(self) -> None:
+        self.reading, self._writing = os.pipe()
+        os.set_blocking(self.reading, False)
+
+    def into(self, spool: Spool, data: bytes, most: int) -> None:
+        os.write(self._writing, data)
+        while data:
+            data = data[spool.take(self.reading, most) :]
+        with pytest.raises(BlockingIOError):
+            spool.take(self.reading, most)
+
+    def close(self, spool: Spool) -> None:
+        os.close(self._writing)
+        assert spool.take(self.reading, 10) == 0
+        os.close(self.reading)
+
+
+@given(
+    pieces=st.lists(st.binary(min_size=1, max_size=40)),
+    memory=st.integers(5, 60),
+    limit=st.integers(0, 300),
+    most=st.integers(1, 50),
+    added=st.sets(st.integers(0, 9)),
+)
+def test_a_pipe_taken_is_the_same_as_its_bytes_added(
+    tmp_path_factory: pytest.TempPathFactory,
+    pieces: list[bytes],
+    memory: int,
+    limit: int,
+    most: int,
+    added: set[int],
+) -> None:
+    place = tmp_path_factory.getbasetemp() / "taken"
+    taken, plain = (Spool(memory, place / name, file_limit=limit) for name in "ab")
+    pipe = Pipe()
+    for number, piece in enumerate(pieces):
+        plain.add(piece)
+        if number in added:
+            taken.add(piece)
+        else:
+            pipe.into(taken, piece, most)
+        assert (taken.total, taken.last(7)) == (plain.total, plain.last(7))
+    pipe.close(taken)
+    facts = [(one.whole, one.head, one.tail, one.unsaved) for one in (taken, plain)]
+    assert facts[0] == facts[1]
+    for spool in (taken, plain):
+        spool.save()
+        spool.close()
+    assert (taken.tail, taken.file.read_bytes()) == (plain.tail, plain.file.read_bytes())
+
+
+def test_a_spool_without_a_place_for_its_file_keeps_head_and_tail(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    spool = Spool(10, tmp_path / "file" / "out")
+    pipe = Pipe()
+    pipe.into(spool, b"0123456789", 100)
+    pipe.into(spool, b"abcdefghij", 100)
+    pipe.close(spool)
+    assert (spool.head, spool.tail, spool.total, spool.unsaved) == (b"01", b"cdefghij", 20, 20)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_costs_the_middle_only(tmp_path: Path) -> None:
+    spool = Spool(10, tmp_path / "out")
+    pipe = Pipe()
+    pipe.into(spool, b"0123456789abcdef", 100)
+    full = os.open("/dev/full", os.O_WRONLY)
+    assert spool._out is not None
+    os.dup2(full, spool._out.fileno())
+    os.close(full)
+    pipe.into(spool, b"ghij", 100)
+    pipe.into(spool, b"klmnop", 100)
+    pipe.close(spool)
+    assert (spool.head, spool.tail[-10:], spool.total) == (b"01", b"ijklmnop"[-8:], 26)
+    assert spool.unsaved == 10
 
 
 @given(text=st.text(), cut=st.integers(0, 100))

@@ -16,14 +16,14 @@ import msgspec
 from toolwire.tools import keeper
 from toolwire.tools.environment import clean_environment as clean_environment
 from toolwire.tools.keepers import KEEPERS, Kept
+from toolwire.tools.news import FLOOD, News
 from toolwire.tools.spool import Spool
 
-_READ = 1 << 18
+_HEARD = 1 << 16
 _PIPE = 1 << 20
-_LIVE = 1 << 14
+_BREATH = 0.001
 _ANSWER_WITHIN = keeper.MANNERS + keeper.PATIENCE + 1.0
 _MARK = "TOOLWIRE_COMMAND"
-_REMEMBERED = 16
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class Shell:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._done = False
         self._heard = bytearray()
-        self._live = bytearray()
+        self._live = News()
         self._said = self._loop.time()
         _check_directory(directory)
         readers: list[int] = []
@@ -112,13 +112,11 @@ class Shell:
             if problem:
                 await self.end()
                 return msgspec.structs.replace(self._result(), problem=problem)
-            if self._live and now - shown >= limits.live:
-                live(self._live.decode("utf-8", "replace"))
-                self._live.clear()
+            if now - shown >= limits.live and (news := self._live.told()):
+                live(news.decode("utf-8", "replace"))
                 shown = now
             self._wake_keeper()
             await asyncio.wait({self._ended}, timeout=_nap(limits, now - begun, now - self._said))
-        self._live.clear()
         return self._result()
 
     async def end(self) -> None:
@@ -158,22 +156,38 @@ class Shell:
         self._loop.add_reader(self._kept.channel, self._hear)
         for reading in self._pipes:
             os.set_blocking(reading, False)
-            self._loop.add_reader(reading, self._read, reading)
+            self._loop.add_reader(reading, self._follow, reading)
 
-    def _read(self, reading: int, most: int = _READ) -> int:
+    def _follow(self, reading: int) -> None:
+        """Read what comes; a flood only from time to time, when much of it has come together."""
+        if self._floods(reading):
+            self._loop.remove_reader(reading)
+            self._loop.call_later(_BREATH, self._follow_flood, reading)
+
+    def _follow_flood(self, reading: int) -> None:
+        if reading not in self._pipes:
+            return
+        if self._floods(reading):
+            self._loop.call_later(_BREATH, self._follow_flood, reading)
+        elif reading in self._pipes:
+            self._loop.add_reader(reading, self._follow, reading)
+
+    def _floods(self, reading: int) -> bool:
+        return self._read(reading) >= FLOOD and not self._pipes[reading].whole
+
+    def _read(self, reading: int, most: int = _PIPE) -> int:
+        spool = self._pipes[reading]
         try:
-            data = os.read(reading, most)
+            got = spool.take(reading, most)
         except BlockingIOError:
             return 0
-        if not data:
+        if not got:
             self._shut(reading)
             return 0
-        self._pipes[reading].add(data)
         self._said = self._loop.time()
         if not self._ended.done():
-            self._live += data[-_LIVE:]
-            del self._live[:-_LIVE]
-        return len(data)
+            self._live.note(spool, got)
+        return got
 
     def _shut(self, reading: int) -> None:
         self._loop.remove_reader(reading)
@@ -194,7 +208,7 @@ class Shell:
 
     def _hear(self) -> None:
         try:
-            data = self._kept.channel.recv(_READ)
+            data = self._kept.channel.recv(_HEARD)
         except BlockingIOError:
             return
         except OSError:
@@ -285,45 +299,6 @@ class Shell:
             keeper.signal_each((self._keeper,), signal.SIGKILL)
         else:
             self._lost()
-
-
-class Shells:
-    """Commands that run on in the background, by the number of their process group."""
-
-    def __init__(self) -> None:
-        self._shells: dict[int, tuple[Shell, Spool]] = {}
-
-    def keep(self, shell: Shell, later: Spool) -> None:
-        """Remember a shell that left something running, and read on for it."""
-        shell.keep_reading(later)
-        self._shells[shell.pid] = (shell, later)
-        ended = [pid for pid, (shell, _) in self._shells.items() if not shell.running]
-        for pid in ended[:-_REMEMBERED]:
-            self._shells.pop(pid)[1].close()
-
-    def running(self) -> dict[int, tuple[Shell, Spool]]:
-        """Those of which something still runs."""
-        return {pid: kept for pid, kept in self._all().items() if kept[0].running}
-
-    def get(self, pid: int) -> tuple[Shell, Spool] | None:
-        """One of them, running or ended."""
-        return self._all().get(pid)
-
-    async def aclose(self) -> None:
-        """End all of them."""
-        async with asyncio.TaskGroup() as group:
-            for shell, _ in self.running().values():
-                group.create_task(shell.end())
-        for _, later in self._shells.values():
-            later.close()
-        self._shells.clear()
-
-    def _all(self) -> dict[int, tuple[Shell, Spool]]:
-        for pid, (shell, _) in tuple(self._shells.items()):
-            if shell.stranded:
-                shell.abandon()
-                del self._shells[pid]
-        return self._shells
 
 
 def _check_directory(directory: Path) -> None:

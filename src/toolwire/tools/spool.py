@@ -2,12 +2,14 @@
 
 import codecs
 import os
+import sys
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 FILE_LIMIT = 256 * 1024 * 1024
 """Bytes a file may hold: a flood must not fill the disk."""
 _PIECE = 1 << 15
+_READ = 1 << 16
 
 
 class Spool:
@@ -26,8 +28,12 @@ class Spool:
         self._file_limit = file_limit
         self._head = bytearray()
         self._tail = bytearray()
-        self._out: BinaryIO | None = None
+        self._tail_filed = False
+        """The tail is the end of the file; else it is in memory."""
+        self._out: FileIO | None = None
+        self._written = 0
         self._spilled = False
+        self._splices = sys.platform == "linux"
 
     @property
     def whole(self) -> bool:
@@ -42,35 +48,75 @@ class Spool:
     @property
     def tail(self) -> bytes:
         """The last bytes; empty while `whole`."""
-        return bytes(self._tail[-self._tail_size :])
+        return self.last(self._tail_size) if self._spilled else b""
 
     @property
     def _tail_size(self) -> int:
         return self._memory - self._memory // 5
 
+    def last(self, size: int) -> bytes:
+        """So many of the last bytes, but not more than the tail has."""
+        size = min(size, self._tail_size)
+        if self._tail_filed:
+            return self._end_of_file(size)
+        held = self._tail if self._spilled else self._head
+        return bytes(held[max(len(held) - size, 0) :])
+
     def add(self, data: bytes) -> None:
         """Take the next bytes."""
         self.total += len(data)
-        if self._spilled:
-            self._write(data)
+        if not self._spilled:
+            self._head += data
+            if len(self._head) > self._memory:
+                self._spill()
+            return
+        self._write(data)
+        if not self._tail_filed:
             self._tail += data
             if len(self._tail) > 2 * self._tail_size:
                 del self._tail[: -self._tail_size]
-            return
-        self._head += data
-        if len(self._head) > self._memory:
-            self._spill()
+
+    def take(self, pipe: int, most: int) -> int:
+        """Take what is in a pipe, at most so much; 0 at its end, BlockingIOError if it is empty.
+
+        Once there is a file, the kernel moves bytes there without our reading them.
+        """
+        moved = self._spliced(pipe, most)
+        if moved is not None:
+            return moved
+        data = os.read(pipe, min(most, _READ))
+        if data:
+            self.add(data)
+        return len(data)
+
+    def _spliced(self, pipe: int, most: int) -> int | None:
+        """How much the kernel has moved; None if it cannot, and the bytes are to be read."""
+        most = min(most, self._file_limit - self._written)
+        if sys.platform != "linux" or not self._splices or not self._tail_filed or most <= 0:
+            return None
+        if self._out is None:
+            return None
+        try:
+            moved = os.splice(pipe, self._out.fileno(), most, flags=os.SPLICE_F_NONBLOCK)
+        except BlockingIOError:
+            raise
+        except OSError:
+            # Not every file system can; a full disk is told again when we write.
+            self._splices = False
+            return None
+        self.total += moved
+        self._written += moved
+        return moved
 
     def save(self) -> None:
         """Put everything into the file, though memory holds it."""
         if not self._spilled:
             self._open()
             self._write(self._head)
-        if self._out is not None:
-            self._out.flush()
 
     def append_file(self, other: "Spool") -> None:
         """Add what another spool holds at the end of this one's file."""
+        self._keep_tail()
         if other.whole:
             self._write(other.head)
         else:
@@ -87,36 +133,60 @@ class Spool:
 
     def close(self) -> None:
         """Close the file; what was taken stays readable."""
+        self._keep_tail()
         if self._out is not None:
             self._out.close()
             self._out = None
 
     def _spill(self) -> None:
+        first = bytes(self._head)
         self._spilled = True
         self._open()
-        self._write(self._head)
-        self._tail += self._head[self._memory // 5 :]
+        self._tail_filed = self._out is not None
+        self._write(first)
+        if not self._tail_filed:
+            self._tail += first[-self._tail_size :]
         del self._head[self._memory // 5 :]
 
     def _open(self) -> None:
+        self._written = 0
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self.file.unlink(missing_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            self._out = os.fdopen(os.open(self.file, flags, 0o600), "wb", buffering=0)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            self._out = FileIO(os.open(self.file, flags, 0o600), "r+")
         except OSError:
             self._out = None
 
     def _write(self, data: bytes | bytearray) -> None:
-        room = self._file_limit - (self._out.tell() if self._out else self._file_limit)
-        kept = data[: max(room, 0)]
+        room = self._file_limit - self._written if self._out is not None else 0
+        kept = memoryview(data)[:room]
+        if len(kept) < len(data):
+            self._keep_tail()
         try:
-            if self._out is not None and kept:
-                self._out.write(kept)
+            self._write_all(kept)
+            self._written += len(kept)
+            self.unsaved += len(data) - len(kept)
         except OSError:
             self.close()
-            kept = b""
-        self.unsaved += len(data) - len(kept)
+            self.unsaved += len(data)
+
+    def _write_all(self, data: memoryview) -> None:
+        while data and self._out is not None:
+            data = data[self._out.write(data) or 0 :]
+
+    def _keep_tail(self) -> None:
+        """Hold the tail in memory: the file will not go on, or not with ours."""
+        if self._tail_filed:
+            self._tail[:] = self._end_of_file(self._tail_size)
+            self._tail_filed = False
+
+    def _end_of_file(self, size: int) -> bytes:
+        start = max(self._written - size, 0)
+        try:
+            return os.pread(self._out.fileno(), self._written - start, start) if self._out else b""
+        except OSError:
+            return b""
 
 
 def decoded_head(data: bytes, *, whole: bool = False) -> str:

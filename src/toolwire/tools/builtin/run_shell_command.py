@@ -10,7 +10,8 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.processes import Ended, Limits, Shell, Shells
+from toolwire.tools.processes import Ended, Limits, Shell
+from toolwire.tools.shells import Shells
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
 from toolwire.tools.typed import tool, words
