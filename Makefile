@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 export PROMPT
 
-.PHONY: run test test-fast check format bench eval setup clean
+.PHONY: run test sweep test-fast check format bench eval setup clean
 
 # With a key in the environment its provider is asked, or a model server that runs here. Without any, a
 # small model runs in the process: its engine is installed and its weights are fetched the first time.
@@ -21,10 +21,14 @@ else
 endif
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not sweep"
+
+# Sessions killed a thousand times and resumed; CI runs it too.
+sweep: $(READY)
+	$(BIN)/python -m pytest -n auto -m sweep
 
 test-fast: $(READY)
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto -m "not slow and not sweep"
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -164,7 +164,7 @@ def test_an_answer_that_never_comes_whole_fails_and_its_words_are_kept(
     with Simulated(replies) as sim:
         ended = run(place, sim)
         assert_told(ended, 1, words, "--session")
-        assert ended.out == "Half of a sentence\n" * 3
+        assert ended.out == "Half of a sentence" * 3 + "\n"
         assert len(sim.bodies) == 3
         messages = assert_goes_on(place, sim)
     assert [one["role"] for one in messages[-3:]] == ["user", "assistant", "user"]

@@ -23,7 +23,7 @@ from toolwire.sessions.journal import replay
 from toolwire.sessions.store import Contents, Sessions
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.sweep,
     pytest.mark.skipif(sys.platform != "linux", reason="processes are forked and looked up"),
 ]
 DIALECTS = ("openai-chat", "anthropic-messages", "gemini", "openai-responses")

@@ -43,3 +43,13 @@ def test_a_flood_leaves_the_other_output_its_words(tmp_path: Path) -> None:
     outputs.say("out", b"last")
     end = (b"x" * FLOOD + b"last")[-(FLOOD - FLOOD // 5) :]
     assert outputs.news.told() == end + b"warningerror"
+
+
+def test_a_spool_that_remembers_less_than_came_is_told_as_far_as_it_goes(tmp_path: Path):
+    news = News()
+    spool = Spool(100, tmp_path / "out", file_limit=0)
+    for number in range(100):
+        data = f"{number:03}".encode() * 300
+        spool.add(data)
+        news.note(spool, len(data))
+    assert news.told().endswith(b"099")

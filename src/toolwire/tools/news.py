@@ -26,8 +26,10 @@ class News:
             self._pieces = deque(piece for piece in self._pieces if piece[0] is not spool)
             self._size = sum(len(data) for _, data in self._pieces)
             return
-        self._pieces.append((spool, spool.last(size)))
-        self._size += size
+        # A spool with little memory has less than came.
+        data = spool.last(size)
+        self._pieces.append((spool, data))
+        self._size += len(data)
         while self._size > FLOOD:
             self._size -= len(self._pieces.popleft()[1])
 

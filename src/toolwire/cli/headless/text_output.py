@@ -52,11 +52,7 @@ class TextOutput:
             case Noticed(kind="prefix"):
                 # Of interest to who counts: machine-readable output has it.
                 pass
-            case Retrying():
-                if event.void:
-                    self._end_line()
-                self._line(f"… {event.message}")
-            case Noticed():
+            case Noticed() | Retrying():
                 self._line(f"… {event.message}")
             case HistoryReplaced():
                 self._line(
