@@ -47,13 +47,15 @@ class Places:
         """The place of an item that begins."""
         place = self.of_item(event, item)
         names = names_of(item)
+        own, call = member(item, "id"), member(item, "call_id")
         before = self._named.get(place)
         if before and names and before.isdisjoint(names) and place not in done:
             self.shared = True
-            place = (place, member(item, "id") or member(item, "call_id"))
+            place = (place, own or call)
         self._named[place] = names
-        for name in (event.item_id, member(item, "id"), member(item, "call_id")):
-            self.note(place, name)
+        for name in (event.item_id, own, call):
+            if name:
+                self._by_name[name] = place
         return place
 
     def note(self, place: Hashable, name: str | None) -> None:
@@ -64,8 +66,11 @@ class Places:
 
 def names_of(item: object) -> set[Hashable]:
     """The ids of an item, told apart from those of other kinds of items."""
-    kind = member(item, "type")
-    return {(kind, member(item, key)) for key in ("id", "call_id") if member(item, key)}
+    kind, own, call = member(item, "type"), member(item, "id"), member(item, "call_id")
+    names: set[Hashable] = {(kind, own)} if own else set()
+    if call:
+        names.add((kind, call))
+    return names
 
 
 def tidied(event: JsonObject) -> JsonObject:

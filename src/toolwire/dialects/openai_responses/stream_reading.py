@@ -1,7 +1,7 @@
 """Frames of a streamed answer → events; whole answers take the same way, item by item."""
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import cast
+from typing import Any, ClassVar, TypeAlias, cast
 
 import msgspec
 
@@ -31,6 +31,8 @@ from toolwire.wire.surrogates import PairMender
 
 _read = stream_event.decode
 _NOTHING: tuple[ModelEvent, ...] = ()
+_Rare: TypeAlias = Callable[[Any, StreamEvent, Frame], Sequence[ModelEvent]]
+"""What the reader does with an event that is no piece of text."""
 _DELTAS = ("_text.delta", "refusal.delta", "call_arguments.delta", "call_input.delta")
 
 
@@ -49,23 +51,6 @@ class StreamReader:
         self._done: set[Hashable] = set()
         self._finished = False
         self._mender = PairMender()
-        self._rare: dict[str, Callable[[StreamEvent, Frame], Sequence[ModelEvent]]] = {
-            "response.refusal.delta": self._refused,
-            "response.output_item.added": self._item_added,
-            "response.output_item.done": self._item_done,
-            "response.content_part.done": self._part_done,
-            "response.output_text.done": self._text_done,
-            "response.refusal.done": self._text_done,
-            "response.function_call_arguments.done": self._arguments_done,
-            "response.custom_tool_call_input.done": self._arguments_done,
-            "response.output_text.annotation.added": self._annotated,
-            "response.output_text_annotation.added": self._annotated,
-            "response.completed": self._ended,
-            "response.incomplete": self._ended,
-            "response.cancelled": self._ended,
-            "response.failed": self._failed,
-            "error": self._error,
-        }
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
         """The events of one frame."""
@@ -170,8 +155,8 @@ class StreamReader:
                 return self.feed(Frame(encode(named), frame.event, frame.cut))
             if event.type is None:
                 return self._untyped(frame, is_response=event.object == "response")
-            rare = self._rare.get(event.type)
-            return _NOTHING if rare is None else rare(event, frame)
+            rare = self._RARE.get(event.type)
+            return _NOTHING if rare is None else rare(self, event, frame)
         except (BadInput, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise unreadable(frame, error, "event") from error
 
@@ -204,7 +189,7 @@ class StreamReader:
                 kind.startswith("response.") and (tidy := tidied(value)) != value
             ):
                 return self.feed(Frame(encode(tidy), frame.event, frame.cut))
-            case {"type": str(kind)} if kind not in self._rare and not kind.endswith(_DELTAS):
+            case {"type": str(kind)} if kind not in self._RARE and not kind.endswith(_DELTAS):
                 return _NOTHING
             case _:
                 raise unreadable(frame, error, "event") from error
@@ -317,8 +302,10 @@ class StreamReader:
 
     def _begins_again(self, place: Hashable, item: object) -> bool:
         # A server may give one place to all items; then only their ids tell them apart.
+        if place not in self._done:
+            return False
         names = names_of(item)
-        return place in self._done and bool(names) and names.isdisjoint(self._done)
+        return bool(names) and names.isdisjoint(self._done)
 
     def _start(self, place: Hashable, item: JsonObject, kind: CallKind) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -393,3 +380,21 @@ class StreamReader:
             place, arguments=last, complete=complete, seal=call.seal, kept=call.kept
         )
         return events
+
+    _RARE: ClassVar[dict[str, _Rare]] = {
+        "response.refusal.delta": _refused,
+        "response.output_item.added": _item_added,
+        "response.output_item.done": _item_done,
+        "response.content_part.done": _part_done,
+        "response.output_text.done": _text_done,
+        "response.refusal.done": _text_done,
+        "response.function_call_arguments.done": _arguments_done,
+        "response.custom_tool_call_input.done": _arguments_done,
+        "response.output_text.annotation.added": _annotated,
+        "response.output_text_annotation.added": _annotated,
+        "response.completed": _ended,
+        "response.incomplete": _ended,
+        "response.cancelled": _ended,
+        "response.failed": _failed,
+        "error": _error,
+    }
