@@ -1,82 +1,116 @@
-"""Draws docs/session.svg from a real run of the commands: `python docs/session.py`."""
+"""Draws docs/session.svg from a real run of the agent: `python docs/session.py`.
 
-import json
+The model is the simulator's, so that the picture comes out the same; everything else is real.
+"""
+
+import asyncio
+import os
+import re
 import subprocess
 import sys
+import tempfile
+import threading
 from pathlib import Path
 
 from rich.console import Console
-from rich.json import JSON
 from rich.text import Text
 
+from toolwire.simulator import Call, Reply, Simulator
+from toolwire.simulator.script import Say
+
 PROGRAM = str(Path(sys.executable).with_name("toolwire"))
+PRICES = """def total(prices, discount):
+    return sum(prices) - discount * 100
+"""
+TEST = """from prices import total
+
+assert total([40, 60], 0.1) == 90
+print("1 test passed")
+"""
 
 
-def _chunk(delta: dict[str, object], finish: str | None = None) -> str:
-    choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return f"data: {json.dumps({'choices': [choice]})}\n\n"
-
-
-def _call(key: str, path: str) -> dict[str, object]:
-    function = {"name": "read", "arguments": json.dumps({"path": path})}
-    return {"tool_calls": [{"index": 0, "id": key, "function": function}]}
-
-
-STREAM = "".join(
-    [
-        _chunk({"content": "Let me look."}),
-        _chunk(_call("call_a", "a.py")),
-        _chunk(_call("call_b", "b.py")),
-        _chunk({}, "stop"),
-    ]
-)
-REQUEST = {
-    "model": "gpt-5",
-    "messages": [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "What is in a.py?"},
-    ],
-    "seed": 7,
-}
-SCHEMA = {"type": "object", "properties": {"n": {"type": ["integer", "null"], "minimum": 1}}}
-
-
-def _show(console: Console, shown: str, arguments: list[str], given: str, keys: list[str]) -> None:
-    console.print(Text("$ ", style="bold green") + Text(shown, style="bold"))
-    done = subprocess.run(  # noqa: S603 - our own program
-        [PROGRAM, *arguments], input=given, capture_output=True, text=True, check=True
+def _replies(folder: Path) -> list[Reply]:
+    file = str(folder / "prices.py")
+    edit = Call.of(
+        "replace",
+        file_path=file,
+        instruction="Take the discount as a share of the sum.",
+        old_string="    return sum(prices) - discount * 100\n",
+        new_string="    return sum(prices) * (1 - discount)\n",
     )
-    said = json.loads(done.stdout)
-    console.print(JSON(json.dumps({key: said[key] for key in keys}), indent=1))
+    test = Call.of("run_shell_command", command="python3 test_prices.py")
+    words = "The discount was taken as a fixed amount. It is a share now, and the test passes."
+    return [
+        Reply(pieces=(Say("I read the function and its test."), _reads(file))),
+        Reply(pieces=(edit,)),
+        Reply(pieces=(test,)),
+        Reply(pieces=(Say(words),)),
+        Reply(pieces=(Say("A share: total([40, 60], 0.1) takes a tenth off and gives 90."),)),
+    ]
+
+
+def _reads(file: str) -> Call:
+    return Call.of("read_many_files", paths=[file, file.replace("prices", "test_prices")])
+
+
+def _run(console: Console, folder: Path, shown: str, arguments: list[str]) -> None:
+    console.print(Text("$ ", style="bold green") + Text(shown, style="bold"))
+    environ = {**os.environ, "TOOLWIRE_HOME": str(folder.parent / "home")}
+    done = subprocess.run(  # noqa: S603 - our own program
+        [PROGRAM, *arguments],
+        cwd=folder,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=True,
+    )
+    for line in done.stdout.replace(f"{folder}/", "").splitlines():
+        style = "dim green" if line.startswith("✓") else ""
+        console.print(Text(line, style=style))
     console.print()
 
 
 def main() -> None:
     """Run the commands and write the picture."""
-    console = Console(record=True, width=92, force_terminal=True)
-    _show(
-        console,
-        "toolwire decode openai-chat < answer.sse | jq '{text, tool_calls, stop_reason}'",
-        ["decode", "openai-chat"],
-        STREAM,
-        ["text", "tool_calls", "stop_reason"],
-    )
-    _show(
-        console,
-        "toolwire convert --from openai-chat --to anthropic-messages < request.json",
-        ["convert", "--from", "openai-chat", "--to", "anthropic-messages"],
-        json.dumps(REQUEST),
-        ["request", "losses"],
-    )
-    _show(
-        console,
-        "toolwire schema --to gemini < schema.json",
-        ["schema", "--to", "gemini"],
-        json.dumps(SCHEMA),
-        ["schema", "losses"],
-    )
-    target = Path(__file__).with_name("session.svg")
-    target.write_text(console.export_svg(title="toolwire"), encoding="utf-8")
+    console = Console(record=True, width=96, force_terminal=True)
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place).resolve() / "shop"
+        folder.mkdir()
+        (folder / "prices.py").write_text(PRICES)
+        (folder / "test_prices.py").write_text(TEST)
+        simulator = Simulator(_replies(folder))
+        asyncio.run_coroutine_threadsafe(simulator.__aenter__(), loop).result()
+        upstream = ["--upstream", f"openai-chat={simulator.origin}/v1"]
+        _run(
+            console,
+            folder,
+            'toolwire run "the test fails, mend it" --approval-mode auto_edit \\\n'
+            '    --allowed-tools "run_shell_command(python3)"',
+            [
+                "run",
+                "the test fails, mend it",
+                "--approval-mode",
+                "auto_edit",
+                "--allowed-tools",
+                "run_shell_command(python3)",
+                *upstream,
+            ],
+        )
+        _run(
+            console,
+            folder,
+            'toolwire run --continue "a share or an amount?"',
+            ["run", "--continue", "a share or an amount?", *upstream],
+        )
+        _run(console, folder, "toolwire sessions list", ["sessions", "list"])
+    svg = console.export_svg(title="toolwire", unique_id="toolwire")
+    # The fonts of the picture are the reader's own: nothing is fetched when it is shown.
+    svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
+    Path(__file__).with_name("session.svg").write_text(svg, encoding="utf-8")
 
 
 if __name__ == "__main__":
