@@ -127,7 +127,7 @@ class Decoder:
         content = message.get("content")
         if isinstance(content, str):
             events += self._add_text(content)
-        elif isinstance(content, list):
+        elif content and isinstance(content, list):
             for index, block in enumerate(raw_items(bytes(raw_members(body)["content"]))):
                 if block[:1] == b"{":
                     events += self._start(index, block)
@@ -318,7 +318,9 @@ class Decoder:
             # Sent twice, or an answer spliced into another: its blocks were already read.
             message["content"] = None
             self._spliced = True
-        return self.read_message(bytes(raw_members(frame.data)["message"]), message)
+        # Mostly there is nothing in it yet, and its bytes need not be looked for.
+        body = bytes(raw_members(frame.data)["message"]) if message.get("content") else b""
+        return self.read_message(body, message)
 
     def _read_block_event(self, kind: str, event: JsonObject) -> Sequence[ModelEvent]:
         """An event of a known kind whose members are not what the documents say."""
