@@ -35,7 +35,7 @@ from toolwire.app.opening import (
 from toolwire.app.own import Own
 from toolwire.app.telling import Telling
 from toolwire.app.wanted import Wanted
-from toolwire.app.workshop import AskPerson, Workshop, open_workshop
+from toolwire.app.workshop import AskPerson, Workshop, make_workshop
 from toolwire.client.secret import known_secrets
 from toolwire.client.transport import HttpTransport, Transport
 from toolwire.config import Settings
@@ -81,9 +81,8 @@ async def open_session(
             stack.push_async_callback(http.aclose)
         name, models = await opening.models(past.model, transport, consent)
         mode = opening.mode(models[0])
-        workshop = await stack.enter_async_context(
-            opening.workshop(models[0], mode, tools, ask, headless=approver is None)
-        )
+        headless = approver is None
+        workshop = await opening.workshop(stack, models[0], mode, tools, ask, headless=headless)
         system = opening.system(workshop, mode)
         id = new_id("") if journal is None else journal.session
         telling = Telling(id, journal, readers)
@@ -171,19 +170,19 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
         mode = self.wanted.mode or Mode(self.settings.approval_mode)
         return cautious(mode, self.notices.append) if opened.provider.small else mode
 
-    @asynccontextmanager
     async def workshop(
         self,
+        stack: AsyncExitStack,
         opened: Opened,
         mode: Mode,
         tools: Iterable[Tool],
         ask: AskPerson | None,
         *,
         headless: bool,
-    ) -> AsyncGenerator[Workshop]:
+    ) -> Workshop:
         """The tools and the policy; where nobody can answer, no tool that asks is offered."""
         own = self.own
-        async with open_workshop(
+        workshop = await make_workshop(
             self.settings,
             environ=self.environ,
             cwd=self.cwd,
@@ -199,11 +198,13 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
             registry=own.tools if own is not None else None,
             rules=own is None or own.rules,
             notice=self.notices.append,
-        ) as workshop:
-            if ask is None:
-                offered = workshop.registry.without(("ask_user",))
-                workshop = msgspec.structs.replace(workshop, registry=offered)
-            yield workshop
+        )
+        # No generator within the generator: an event loop that ends closes both at once.
+        stack.push_async_callback(workshop.close)
+        if ask is not None:
+            return workshop
+        offered = workshop.registry.without(("ask_user",))
+        return msgspec.structs.replace(workshop, registry=offered)
 
     def system(self, workshop: Workshop, mode: Mode) -> str:
         """The system prompt: a program's own words, or ours with the notes of the folder."""

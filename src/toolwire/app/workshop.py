@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -47,6 +47,10 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
     context: ToolContext
     audit: Audit
 
+    async def close(self) -> None:
+        """End what its commands left running."""
+        await end_shells(self.context.owner)
+
     def with_model(self, model: Model, dialect: str) -> "Workshop":
         """The same, with a model for questions beside the conversation."""
         context = msgspec.structs.replace(self.context, model=model, model_dialect=dialect)
@@ -72,7 +76,16 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def open_workshop(
+async def open_workshop(settings: Settings, **options: Any) -> AsyncGenerator[Workshop]:
+    """A workshop (`make_workshop` says with which options) that closes with the block."""
+    workshop = await make_workshop(settings, **options)
+    try:
+        yield workshop
+    finally:
+        await workshop.close()
+
+
+async def make_workshop(
     settings: Settings,
     *,
     environ: Mapping[str, str],
@@ -89,8 +102,8 @@ async def open_workshop(
     registry: Registry | None = None,
     rules: bool = True,
     notice: Callable[[str], None] = _log.warning,
-) -> AsyncGenerator[Workshop]:
-    """The workshop of one session in a folder; what its commands left running ends with it.
+) -> Workshop:
+    """The workshop of one session in a folder; whoever makes it closes it.
 
     `allowed` are entries of `--allowed-tools`, `tools` those a program brings itself, `temp` is
     where long outputs are kept. A `registry` takes the place of all tools; without `rules` the
@@ -121,10 +134,7 @@ async def open_workshop(
     policy = StandingPolicy(terms, _keeper(own.config / RULES, notice) if rules else _unkept)
     record = AuditFile(own.state / AUDIT, notice).write if rules else _unrecorded
     audit = Audit(policy, registry, record)
-    try:
-        yield Workshop(registry=registry, policy=policy, context=context, audit=audit)
-    finally:
-        await end_shells(context.owner)
+    return Workshop(registry=registry, policy=policy, context=context, audit=audit)
 
 
 def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None) -> Workspace:
