@@ -90,6 +90,10 @@ CASES: dict[str, tuple[bytes, list[Frame]]] = {
         b'data: a\n\n{\n "error": {\n  "code": 1}\n}\n\ndata: b\n\n',
         [Frame(b"a"), Frame(b'{\n "error": {\n  "code": 1}\n}'), Frame(b"b")],
     ),
+    "an error object of one line stands between frames": (
+        b'data: a\n\n{"error": 1}\n\ndata: b\n\n',
+        [Frame(b"a"), Frame(b'{"error": 1}'), Frame(b"b")],
+    ),
     "an error array stands at the end": (
         b'data: a\n\n[{"error": 1}]',
         [Frame(b"a"), Frame(b'[{"error": 1}]', cut=True)],
@@ -117,7 +121,7 @@ def test_a_body_may_be_cut_in_two_anywhere(case: str):
 
 
 def test_a_chunk_after_a_whole_frame_reads_as_its_bytes_do_one_by_one():
-    first = b"data: 0\n\n"
+    first = b"event: e\ndata: 0\n\n"
     words = (b"data: a", b"event: e", b"data: ", b"\n", b"\r", b"\r\n")
     for count in range(1, 6):
         for chosen in itertools.product(words, repeat=count):

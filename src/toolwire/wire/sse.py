@@ -39,8 +39,7 @@ class SseDecoder:
         """What may still become a byte order mark; None once that is settled."""
         self._json: JsonSplitter | None = None
         self._names: dict[bytes, str] = {}
-        self._early: list[Frame] = []
-        """Frames whose blank line is missing, found with the one that has it."""
+        """The names of events, by the lines that give them."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that this chunk completes."""
@@ -53,60 +52,83 @@ class SseDecoder:
     def _alone(self, chunk: bytes) -> Frame | None:
         """The frame, where a chunk is just that: the way a live stream comes."""
         line, _, rest = chunk.partition(b"\n")
-        if b"\r" in line:
-            if rest != b"\r\n" or line.find(b"\r") != len(line) - 1:
+        if line[:6] == b"data: ":
+            if rest == b"\n":
+                data = line[6:]
+            elif rest == b"\r\n" and line[-1] == 0x0D:
+                data = line[6:-1]
+            else:
                 return None
-            line, rest = line[:-1], b"\n"
-        if rest == b"\n":
-            return Frame(line[6:]) if line[:6] == b"data: " and len(line) > 6 else None
-        if line[:7] == b"event: " and rest[:6] == b"data: ":
-            data, _, rest = rest.partition(b"\n")
-            if rest == b"\n" and len(data) > 6 and b"\r" not in data:
-                return Frame(data[6:], self._name(line[7:]))
-        return None
+            return Frame(data) if data and b"\r" not in data else None
+        name = self._names.get(line)
+        if name is None or rest[:6] != b"data: " or b"\r" in rest:
+            return None
+        data, _, rest = rest.partition(b"\n")
+        return Frame(data[6:], name) if rest == b"\n" and len(data) > 6 else None
 
     def _split(self, chunk: bytes) -> list[Frame]:
         if self._unready:
             chunk = self._ready(chunk)
             if self._json is not None:
                 return self._feed_json(self._json, chunk)
-        end = b"\n\n"
         if b"\r" in chunk:
-            ends = chunk.count(b"\r\n\r\n")
-            if ends and chunk.count(b"\r") == chunk.count(b"\n") == 2 * ends:
-                # Frames of one line each, as Gemini writes them: nothing to rewrite.
-                end = b"\r\n\r\n"
-            else:
-                self._unready = self._skip_newline = chunk[-1] == 0x0D
-                chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        held = self._rest
-        if held:
-            if end not in chunk and not (self._after_newline and chunk[:1] == b"\n"):
+            chunk = self._with_newlines(chunk)
+        if self._rest:
+            if b"\n\n" not in chunk and not (self._after_newline and chunk[:1] == b"\n"):
                 if chunk:
                     self._hold(chunk)
                 return []
-            held.append(chunk)
-            chunk = b"".join(held)
-            held.clear()
+            chunk = b"".join((*self._rest, chunk))
+            self._rest.clear()
             self._size = 0
-        blocks = chunk.split(end)
-        rest = blocks.pop()
         if len(chunk) > self._max_frame:
-            self._check_sizes(blocks)
+            self._check_sizes(chunk.split(b"\n\n")[:-1])
+        lines = chunk.split(b"\n")
+        # What follows the last blank line waits for its own.
+        last = len(lines) - 2
+        while last >= 0 and lines[last]:
+            last -= 1
+        rest = lines.pop() if last == len(lines) - 2 else b"\n".join(lines[last + 1 :])
         if rest:
             self._hold(rest)
+            del lines[last + 1 :]
+        return self._read(lines)
+
+    def _read(self, lines: list[bytes]) -> list[Frame]:
+        """The frames of these lines, the last of which is blank."""
         frames: list[Frame] = []
-        for block in blocks:
-            if block[:6] == b"data: " and b"\n" not in block:
-                if len(block) > 6:
-                    frames.append(Frame(block[6:]))
+        names = self._names
+        rows = iter(lines)
+        for line in rows:
+            if line[:6] == b"data: ":
+                after = next(rows)
+                if not after:
+                    if len(line) > 6:
+                        frames.append(Frame(line[6:]))
+                    continue
+                block = [line, after]
+            elif not line:
                 continue
-            frame = self._named(block)
-            if self._early:
-                frames += self._early
-                self._early.clear()
-            if frame is not None:
-                frames.append(frame)
+            else:
+                name = names.get(line)
+                if name is None:
+                    name = self._name(line)
+                data = next(rows)
+                if name is not None and data[:6] == b"data: ":
+                    after = next(rows)
+                    if not after:
+                        if len(data) > 6:
+                            frames.append(Frame(data[6:], name))
+                        continue
+                    block = [line, data, after]
+                else:
+                    block = [line, data]
+            if block[-1]:
+                # Up to the blank line, which is the end of this block.
+                block += iter(rows.__next__, b"")
+            else:
+                block.pop()
+            frames += self._block(block)
         return frames
 
     def close(self) -> list[Frame]:
@@ -115,11 +137,11 @@ class SseDecoder:
             if self._json.open:
                 raise IncompleteStream("the body ended inside a JSON value")
             return []
-        block = b"".join(self._rest)
+        frames = self._block(b"".join(self._rest).split(b"\n"))
         self._rest.clear()
-        frame = self._named(block)
-        early = self._early
-        return early if frame is None else [*early, Frame(frame.data, frame.event, cut=True)]
+        if frames:
+            frames[-1] = Frame(frames[-1].data, frames[-1].event, cut=True)
+        return frames
 
     def _ready(self, chunk: bytes) -> bytes:
         if not self._started:
@@ -168,20 +190,18 @@ class SseDecoder:
     def _refuse(self) -> NoReturn:
         raise MalformedStream(f"a frame is longer than {self._max_frame} bytes")
 
-    def _named(self, block: bytes) -> Frame | None:
-        if block[:7] == b"event: ":
-            cut = block.find(b"\n")
-            if block[cut + 1 : cut + 7] == b"data: " and cut > 0 and block.find(b"\n", cut + 1) < 0:
-                data = block[cut + 7 :]
-                return Frame(data, self._name(block[7:cut])) if data else None
-        return self._lines(block)
+    def _with_newlines(self, chunk: bytes) -> bytes:
+        self._unready = self._skip_newline = chunk[-1] == 0x0D
+        if chunk.count(b"\r\n") == chunk.count(b"\r"):
+            return chunk.replace(b"\r", b"")
+        return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
-    def _lines(self, block: bytes) -> Frame | None:
+    def _block(self, block: list[bytes]) -> list[Frame]:
+        """The frame of any lines; several if blank lines between them are missing."""
         data: list[bytes] = []
         names: list[str] = []
         name = ""
-        lines = iter(block.split(b"\n"))
-        for line in lines:
+        for at, line in enumerate(block):
             field, _, value = line.lstrip(b" ").partition(b":")
             if value[:1] == b" ":
                 value = value[1:]
@@ -189,25 +209,23 @@ class SseDecoder:
                 data.append(value)
                 names.append(name)
             elif field == b"event":
-                name = self._name(value)
+                name = value.decode("utf-8", "replace")
             elif field[:1] in (b"{", b"[") and not data:
                 # An error object written into the stream without its field name.
-                rest = [line, *lines]
-                return Frame(b"\n".join(rest), name)
+                return [Frame(b"\n".join(block[at:]), name)]
         if len(data) > 1 and all(map(_is_frame, data)):
             # No JSON value goes on after `}` and a line end: each line is a frame.
-            self._early += map(Frame, data[:-1], names[:-1])
-            return Frame(data[-1], names[-1])
+            return [*map(Frame, data, names)]
         # Data without a byte in it is a keep-alive.
         text = b"\n".join(data)
-        return Frame(text, name) if text else None
+        return [Frame(text, name)] if text else []
 
-    def _name(self, raw: bytes) -> str:
-        name = self._names.get(raw)
-        if name is None:
-            name = raw.decode("utf-8", "replace")
-            if len(self._names) < 256:
-                self._names[raw] = name
+    def _name(self, line: bytes) -> str | None:
+        if line[:7] != b"event: ":
+            return None
+        name = line[7:].decode("utf-8", "replace")
+        if len(self._names) < 256:
+            self._names[line] = name
         return name
 
 
