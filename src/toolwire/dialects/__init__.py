@@ -1,6 +1,7 @@
 """Wire formats, each in both directions: pure functions and small state machines."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Protocol
 
@@ -127,6 +128,7 @@ class Dialect(Protocol):
         ...
 
 
+@cache
 def get(name: str) -> Dialect:
     """The dialect of that name."""
     package = _PACKAGES.get(name)

@@ -17,8 +17,7 @@ class PairMender:
     JSON decoders refuse such text, so this runs only after one has.
     """
 
-    def __init__(self) -> None:
-        self._first = b""
+    _first = b""
 
     def mend(self, data: bytes) -> bytes:
         """The frame's JSON with whole characters only; a half that finds no other is U+FFFD."""

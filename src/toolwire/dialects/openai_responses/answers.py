@@ -31,9 +31,14 @@ _response = msgspec.json.Decoder(WireResponse)
 _counts = msgspec.json.Decoder(WireUsage)
 
 
-def member(source: object, key: str) -> str:
-    """A text member of an object from outside; empty for anything else."""
-    found = cast(JsonObject, source).get(key) if isinstance(source, dict) else None
+def members(value: object) -> JsonObject:
+    """A value from outside that should be an object; anything else has no members."""
+    return cast(JsonObject, value) if isinstance(value, dict) else {}
+
+
+def member(source: JsonObject, key: str) -> str:
+    """A text member of an object; empty for anything else."""
+    found = source.get(key)
     return found if isinstance(found, str) else ""
 
 
@@ -65,7 +70,7 @@ def read_response(body: bytes) -> WireResponse:
         "id": member(source, "id"),
         "model": member(source, "model"),
         "status": member(source, "status") or None,
-        "incomplete_details": {"reason": member(source.get("incomplete_details"), "reason")},
+        "incomplete_details": {"reason": member(members(source.get("incomplete_details")), "reason")},
         "output": output if isinstance(output, list) else None,
     }
     response = _response.decode(msgspec.json.encode(tidy))

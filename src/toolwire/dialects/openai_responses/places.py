@@ -27,7 +27,7 @@ class Places:
             return name or 0 if place is None else place
         return place
 
-    def of_item(self, event: StreamEvent, item: object) -> Hashable:
+    def of_item(self, event: StreamEvent, item: JsonObject) -> Hashable:
         """The place of an item that begins or ends."""
         place = event.output_index
         if place is not None and not self.shared:
@@ -38,12 +38,12 @@ class Places:
             return known
         return next(filter(None, names), 0) if place is None else place
 
-    def listed(self, number: int, item: object) -> Hashable:
+    def listed(self, number: int, item: JsonObject) -> Hashable:
         """The place of an item in a list: items may be missing there, so its ids tell more."""
         names = (member(item, "id"), member(item, "call_id"))
         return next((self._by_name[name] for name in names if name in self._by_name), number)
 
-    def added(self, event: StreamEvent, item: object, done: set[Hashable]) -> Hashable:
+    def added(self, event: StreamEvent, item: JsonObject, done: set[Hashable]) -> Hashable:
         """The place of an item that begins."""
         place = self.of_item(event, item)
         names = names_of(item)
@@ -64,7 +64,7 @@ class Places:
             self._by_name[name] = place
 
 
-def names_of(item: object) -> set[Hashable]:
+def names_of(item: JsonObject) -> set[Hashable]:
     """The ids of an item, told apart from those of other kinds of items."""
     kind, own, call = member(item, "type"), member(item, "id"), member(item, "call_id")
     names: set[Hashable] = {(kind, own)} if own else set()

@@ -287,7 +287,7 @@ class StreamReader:
         return _NOTHING
 
     def _item_added(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        item = parse(bytes(event.item), "item")
+        item = answers.members(parse(bytes(event.item), "item"))
         place = self._places.added(event, item, self._done)
         again = self._begins_again(place, item)
         if again:
@@ -300,7 +300,7 @@ class StreamReader:
             self._given[place] = given
         return self._start(place, item, kind)
 
-    def _begins_again(self, place: Hashable, item: object) -> bool:
+    def _begins_again(self, place: Hashable, item: JsonObject) -> bool:
         # A server may give one place to all items; then only their ids tell them apart.
         if place not in self._done:
             return False

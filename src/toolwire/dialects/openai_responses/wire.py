@@ -16,14 +16,14 @@ OWN_ID = "tw"
 NULL = Raw(b"null")
 
 
-class StreamEvent(msgspec.Struct):
-    """Any event; `type` says which members it has."""
+class StreamEvent(msgspec.Struct, gc=False):
+    """Any event; `type` says which members it has. The first are found soonest in this order."""
 
     type: str | None = None
-    delta: str | None = None
+    item_id: str | None = None
     output_index: int | None = None
     content_index: int | None = None
-    item_id: str | None = None
+    delta: str | None = None
     arguments: str | None = None
     input: str | None = None
     text: Raw = NULL
