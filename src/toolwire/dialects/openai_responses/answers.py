@@ -66,11 +66,12 @@ def read_response(body: bytes) -> WireResponse:
     except msgspec.ValidationError:
         source = parse_object(body, "response")
     output = cast(Any, source.get("output"))
+    incomplete = members(source.get("incomplete_details"))
     tidy: JsonObject = {
         "id": member(source, "id"),
         "model": member(source, "model"),
         "status": member(source, "status") or None,
-        "incomplete_details": {"reason": member(members(source.get("incomplete_details")), "reason")},
+        "incomplete_details": {"reason": member(incomplete, "reason")},
         "output": output if isinstance(output, list) else None,
     }
     response = _response.decode(msgspec.json.encode(tidy))
@@ -202,7 +203,7 @@ def provider_error(
 ) -> ProviderError:
     """The error that an error object tells of, nested or flat, or a body that is no object."""
     raw = body.decode("utf-8", "replace")
-    source: JsonObject = cast(JsonObject, value) if isinstance(value, dict) else {}
+    source = members(value)
     inner = source.get("error")
     if isinstance(inner, dict):
         source = cast(JsonObject, inner)
