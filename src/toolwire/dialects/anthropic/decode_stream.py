@@ -17,6 +17,7 @@ from toolwire.dialects.anthropic.wire import (
     BlockStop,
     CitationPiece,
     InputPiece,
+    MessageStart,
     SignaturePiece,
     TextPiece,
     ThinkingPiece,
@@ -40,7 +41,7 @@ from toolwire.events import (
 from toolwire.messages import Seal, ServerBlock
 from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.reading import dump, parse, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
 
@@ -97,6 +98,12 @@ class Decoder:
                 return self._start(event.index, bytes(event.content_block))
             except (BadInput, UnicodeDecodeError) as error:
                 raise unreadable(frame, error, "content block") from error
+        if type(event) is MessageStart:
+            try:
+                message = parse(bytes(event.message), "message")
+            except (BadInput, UnicodeDecodeError):
+                return self._feed_other(frame)
+            return self._feed_other(frame) if event.error else self._begin(message, frame)
         return ()
 
     def close(self) -> Sequence[ModelEvent]:
@@ -296,7 +303,7 @@ class Decoder:
             raise failing.of_body(None, event, frame.data.decode())
         match kind:
             case "message_start":
-                return self._message_start(frame, event)
+                return self._begin(event.get("message"), frame)
             case "message_delta":
                 self._ending.delta(event)
             case "message_stop":
@@ -310,10 +317,10 @@ class Decoder:
                 pass
         return ()
 
-    def _message_start(self, frame: Frame, event: JsonObject) -> Sequence[ModelEvent]:
-        if not isinstance(event.get("message"), dict):
+    def _begin(self, given: object, frame: Frame) -> Sequence[ModelEvent]:
+        if not isinstance(given, dict):
             return ()
-        message = cast(JsonObject, event["message"])
+        message = cast(JsonObject, given)
         if self._last_index >= 0:
             # Sent twice, or an answer spliced into another: its blocks were already read.
             message["content"] = None

@@ -60,11 +60,18 @@ class BlockStop(msgspec.Struct, gc=False, tag="content_block_stop"):
     index: int
 
 
+class MessageStart(msgspec.Struct, gc=False, tag="message_start"):
+    """The answer begins; what it says of itself, and of an error in its place."""
+
+    message: msgspec.Raw
+    error: msgspec.Raw = msgspec.Raw(b"")
+
+
 class Ping(msgspec.Struct, gc=False, tag="ping"):
     """Nothing but a sign of life."""
 
 
-StreamEvent = BlockDelta | BlockStart | BlockStop | Ping
+StreamEvent = BlockDelta | BlockStart | BlockStop | MessageStart | Ping
 """What is frequent. Everything else takes the generic path."""
 
 decode_event = msgspec.json.Decoder(StreamEvent).decode
