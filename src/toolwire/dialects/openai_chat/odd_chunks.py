@@ -5,14 +5,14 @@ from typing import Any, cast
 
 import msgspec
 
-from toolwire.dialects.openai_chat.wire import Chunk, read_chunk
+from toolwire.dialects.openai_chat.wire import NamedChunk, read_chunk
 from toolwire.request import JsonObject
 from toolwire.wire.reading import dump, encode
 
 _any = msgspec.json.Decoder().decode
 
 
-def read_odd_chunk(data: bytes) -> Chunk:
+def read_odd_chunk(data: bytes) -> NamedChunk:
     """A chunk, or a whole answer, as far as its members can be understood."""
     value = _any(data)
     if not isinstance(value, dict):

@@ -1,6 +1,6 @@
 """Streamed chat answers: frames to events."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,8 +17,10 @@ from toolwire.dialects.openai_chat.wire import (
     Choice,
     Chunk,
     Delta,
+    NamedChunk,
     read_chunk,
     read_delta,
+    read_next_chunk,
 )
 from toolwire.errors import IncompleteStream, ProviderError
 from toolwire.events import Finished, ModelEvent, Notice
@@ -38,6 +40,7 @@ class ChatDecoder:
     def __init__(self, reading: Reading) -> None:
         self._answer = Answer(reading)
         self._more = self._answer.more
+        self._read: Callable[[bytes], Chunk] = read_chunk
         self._pairs = PairMender()
         self._stop = ""
         self._message = Raw(b"")
@@ -57,15 +60,17 @@ class ChatDecoder:
         if self._finished:
             return _NO_EVENTS
         try:
-            chunk = read_chunk(data)
+            chunk = self._read(data)
         except UNREADABLE as error:
             chunk = self._mended(frame, error)
         choices = chunk.choices
         if chunk.error or choices is None or frame.event == "error":
             self._check(chunk, frame)
-        if not self._model:
+        if type(chunk) is NamedChunk and not self._model:
             self._id = self._id or chunk.id or ""
             self._model = chunk.model or ""
+            if self._model:
+                self._read = read_next_chunk
         if chunk.usage:
             self._usage = chunk.usage
         if chunk.x_groq is not None:

@@ -25,8 +25,8 @@ from toolwire.dialects.openai_chat.wire import (
     REASONING,
     UNREADABLE,
     Choice,
-    Chunk,
     Delta,
+    NamedChunk,
     read_chunk,
     read_delta,
 )
@@ -69,7 +69,7 @@ def _read(body: bytes, text: str, reading: Reading) -> list[ModelEvent]:
         return _answer(read_odd_chunk(body), body, text, reading)
 
 
-def _answer(chunk: Chunk, body: bytes, text: str, reading: Reading) -> list[ModelEvent]:
+def _answer(chunk: NamedChunk, body: bytes, text: str, reading: Reading) -> list[ModelEvent]:
     if chunk.error or not chunk.choices:
         _raise_error(body, text)
     if not chunk.choices:
@@ -77,7 +77,7 @@ def _answer(chunk: Chunk, body: bytes, text: str, reading: Reading) -> list[Mode
     return _events(chunk, chunk.choices, reading)
 
 
-def _events(chunk: Chunk, choices: list[Choice], reading: Reading) -> list[ModelEvent]:
+def _events(chunk: NamedChunk, choices: list[Choice], reading: Reading) -> list[ModelEvent]:
     answer = Answer(reading, whole=True)
     events: list[ModelEvent] = []
     choice = next((choice for choice in choices if not choice.index), choices[0])

@@ -86,15 +86,20 @@ class ReadSoFar(msgspec.Struct, gc=False):
 
 
 class Chunk(msgspec.Struct, gc=False):
-    """One frame of a stream, and a whole answer too."""
+    """What is read of every frame of a stream."""
 
     choices: list[Choice] | None = None
-    id: str | None = None
-    model: str | None = None
     usage: dict[str, Any] | None = None
     error: Any = None
     x_groq: Groq | None = None
     prompt_progress: ReadSoFar | None = None
+
+
+class NamedChunk(Chunk, gc=False):
+    """A frame whose names are not known yet, and a whole answer too."""
+
+    id: str | None = None
+    model: str | None = None
 
 
 class ContentPart(msgspec.Struct, gc=False):
@@ -110,6 +115,7 @@ class ContentPart(msgspec.Struct, gc=False):
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for bytes that are not JSON of the expected shape."""
 
-read_chunk = msgspec.json.Decoder(Chunk).decode
+read_chunk = msgspec.json.Decoder(NamedChunk).decode
+read_next_chunk = msgspec.json.Decoder(Chunk).decode
 read_delta = msgspec.json.Decoder(Delta).decode
 read_part = msgspec.json.Decoder(ContentPart).decode
