@@ -9,7 +9,7 @@ import msgspec
 NOTHING = msgspec.Raw(b"")
 
 
-class Call(msgspec.Struct, forbid_unknown_fields=True):
+class Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A whole call."""
 
     name: str
@@ -17,7 +17,7 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
     id: str | None = None
 
 
-class Part(msgspec.Struct, forbid_unknown_fields=True):
+class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """Text, thought or call, any of them signed."""
 
     text: str | None = None
@@ -26,14 +26,14 @@ class Part(msgspec.Struct, forbid_unknown_fields=True):
     thoughtSignature: str | None = None
 
 
-class Content(msgspec.Struct, forbid_unknown_fields=True):
+class Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """New parts."""
 
     parts: list[Part] | None = None
     role: str | None = None
 
 
-class Candidate(msgspec.Struct, forbid_unknown_fields=True):
+class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """The answer; there is one unless more were asked for."""
 
     content: Content | None = None
@@ -41,7 +41,7 @@ class Candidate(msgspec.Struct, forbid_unknown_fields=True):
     index: int | None = None
 
 
-class Chunk(msgspec.Struct, forbid_unknown_fields=True):
+class Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """One streamed response object."""
 
     candidates: list[Candidate]
@@ -51,7 +51,7 @@ class Chunk(msgspec.Struct, forbid_unknown_fields=True):
     createTime: str | None = None
 
 
-class Enveloped(msgspec.Struct, forbid_unknown_fields=True):
+class Enveloped(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """Code Assist's envelope around it."""
 
     response: Chunk
