@@ -16,30 +16,46 @@ from toolwire.events import (
     ToolCallDelta,
     ToolCallEnded,
     ToolCallStarted,
+    Usage,
 )
-from toolwire.messages import Message, Part, Text, ToolCall, ToolResult
+from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
 from toolwire.prompted import small
 from toolwire.prompted.small_tools import TOOLS, Ground, to_real, to_shown
 from toolwire.request import ModelRequest, ToolSpec
 from toolwire.tools.registry import builtins
 
-GROUND = Ground(root="/home/me/app", files=("main.py", "src/a.py"), folders=("src",))
+MAIN = "a = 1\nif a:\n    print(a)\n"
+GROUND = Ground(
+    root="/home/me/app",
+    files=("main.py", "src/a.py"),
+    folders=("src",),
+    text={"main.py": MAIN, "src/a.py": "b = 2\n"}.get,
+)
+OFFERED = {*TOOLS} - {"replace"}
+"""What is there before any file was seen."""
 BUILT_IN = builtins({}).specs()
 
 
 class Model:
-    """Says the given texts in turn and remembers what it was asked."""
+    """Says the given texts in turn and remembers what it was asked; every request is of a kind."""
 
-    def __init__(self, *texts: str) -> None:
+    def __init__(self, *texts: str, kind: str = '{"kind": "talk"}') -> None:
         self._texts = iter(texts)
+        self._kind = kind
         self.asked: list[ModelRequest] = []
+        self.kinds: list[ModelRequest] = []
 
     async def __call__(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        self.asked.append(request)
-        text = next(self._texts)
+        assert request.output is not None or not request.tools
+        if request.output is not None and request.output.name == "kind":
+            self.kinds.append(request)
+            text = self._kind
+        else:
+            self.asked.append(request)
+            text = next(self._texts)
         for at in range(0, len(text), 7):
             yield TextDelta(text[at : at + 7])
-        yield Finished(reason=StopReason.END)
+        yield Finished(reason=StopReason.END, usage=Usage(input=10, output=2))
 
 
 def user(*parts: Part | str) -> Message:
@@ -93,7 +109,7 @@ def test_a_short_call_becomes_a_real_one():
         ToolCallStarted("id1", "read_file", made_id=True),
         ToolCallDelta("id1", '{"absolute_path":"/home/me/app/src/a.py"}'),
         ToolCallEnded("id1"),
-        Finished(reason=StopReason.TOOL_CALLS),
+        Finished(reason=StopReason.TOOL_CALLS, usage=Usage(input=20, output=4)),
     ]
 
 
@@ -108,7 +124,7 @@ def test_only_a_few_tools_are_offered_and_foreign_ones_stay():
     own = ToolSpec(name="deploy", description="Ship it.", parameters={})
     model = Model('{"reply": "hi"}')
     ask(model, request(user("hello"), tools=(*BUILT_IN, own)))
-    assert set(branches(model.asked[0])) == {*TOOLS, "deploy", "reply"}
+    assert set(branches(model.asked[0])) == {*OFFERED, "deploy", "reply"}
 
 
 def test_paths_that_exist_are_the_only_choices_for_reading_and_changing():
@@ -116,7 +132,7 @@ def test_paths_that_exist_are_the_only_choices_for_reading_and_changing():
     ask(model, request(user("hello")))
     offered = branches(model.asked[0])
     assert offered["read_file"]["path"]["enum"] == ["main.py", "src/a.py"]
-    assert offered["replace"]["path"]["enum"] == ["main.py", "src/a.py"]
+    assert offered["append"]["path"]["enum"] == ["main.py", "src/a.py"]
     assert offered["list_directory"]["path"]["enum"] == [".", "src"]
     assert offered["write_file"]["path"] == {"type": "string"}
 
@@ -175,7 +191,7 @@ def test_the_first_request_names_the_files_and_a_result_names_the_request():
     assert call.text == '{"tool": "read_file", "arguments": {"path":"main.py"}}'
     assert answer.text == (
         "Result of read_file:\nsee src/a.py\n\n(The request was: what is main?\n"
-        "If this answers the request, reply.)"
+        "If this answers the whole request, reply.)"
     )
 
 
@@ -204,7 +220,7 @@ def test_a_call_made_twice_takes_its_tool_away_and_made_thrice_leaves_only_the_r
     for times in (1, 2, 3):
         ask(model, request(user("find TODO"), *searched(times)))
     once, twice, thrice = (set(branches(sent)) for sent in model.asked)
-    assert once == {*TOOLS, "reply"}
+    assert once == {*OFFERED, "reply"}
     assert twice == once - {"search_file_content"}
     assert thrice == {"reply"}
     assert len({sent.system for sent in model.asked}) == 1
@@ -213,7 +229,7 @@ def test_a_call_made_twice_takes_its_tool_away_and_made_thrice_leaves_only_the_r
 def test_a_new_request_begins_anew():
     model = Model('{"reply": "none"}')
     ask(model, request(user("find TODO"), *searched(3), user("and now?")))
-    assert set(branches(model.asked[0])) == {*TOOLS, "reply"}
+    assert set(branches(model.asked[0])) == {*OFFERED, "reply"}
 
 
 def test_after_a_failure_another_way_is_asked_for():
@@ -226,17 +242,20 @@ def test_after_a_failure_another_way_is_asked_for():
 def test_a_conversation_without_tools_goes_as_it_is():
     model = Model("plain words")
     asked = request(user("sum up"), tools=())
-    assert ask(model, asked)[-1] == Finished(reason=StopReason.END)
+    assert isinstance(ask(model, asked)[-1], Finished)
     assert model.asked == [asked]
+    assert model.kinds == []
 
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_short_tool_is_the_real_one_in_other_words(name: str):
-    spec = next(spec for spec in BUILT_IN if spec.name == name)
+    real = TOOLS[name].real or name
+    spec = next(spec for spec in BUILT_IN if spec.name == real)
     short = {argument.shown: "src/a.py" for argument in TOOLS[name].arguments}
-    made = to_real(name, short, "/r")
+    made = to_real(name, dict(short), Ground(root="/r"))
     assert set(spec.parameters["required"]) <= set(made) <= set(spec.parameters["properties"])
-    assert to_shown(name, made, "/r") == short
+    if real == name:
+        assert to_shown(name, made, "/r") == short
 
 
 @pytest.mark.parametrize(
@@ -252,7 +271,7 @@ def test_every_short_tool_is_the_real_one_in_other_words(name: str):
     ],
 )
 def test_paths_are_meant_from_the_root(written: str, meant: str):
-    assert to_real("list_directory", {"path": written}, "/r") == {"path": meant}
+    assert to_real("list_directory", {"path": written}, Ground(root="/r")) == {"path": meant}
 
 
 def test_every_example_is_a_call_the_schema_allows():
@@ -272,3 +291,119 @@ def test_examples_of_tools_that_are_not_offered_are_left_out():
     told = small.fit(request(user("x"), tools=some), GROUND, listed=GROUND).told
     assert "run_shell_command" not in told
     assert '{"tool": "glob"' in told
+
+
+READ_MAIN = called("read_file", {"absolute_path": "/home/me/app/main.py"})
+FOUND = "Found 1 match\n---\nFile: src/a.py\nL1: b = 2\n---"
+
+
+def named(sent: ModelRequest) -> list[Any]:
+    """The forms in which a line can be changed."""
+    assert sent.output is not None
+    assert sent.output.schema is not None
+    for branch in sent.output.schema["anyOf"]:
+        if branch["properties"].get("tool") == {"const": "replace"}:
+            arguments = branch["properties"]["arguments"]
+            return [it["properties"] for it in arguments.get("anyOf", [arguments])]
+    return []
+
+
+def test_lines_are_changed_only_in_files_that_were_seen_and_only_lines_that_are_there():
+    model = Model(*['{"reply": "hi"}'] * 3)
+    search = called("search_file_content", {"pattern": "b"}, "c2")
+    ask(model, request(user("go")))
+    ask(model, request(user("go"), READ_MAIN, result(MAIN)))
+    ask(model, request(user("go"), READ_MAIN, result(MAIN), search, result(FOUND, "c2")))
+    before, one, two = map(named, model.asked)
+    assert before == []
+    assert [form["path"]["enum"] for form in one] == [["main.py"]]
+    assert one[0]["old"]["enum"] == ["a = 1", "if a:", "    print(a)"]
+    assert [form["path"]["enum"] for form in two] == [["src/a.py"], ["main.py"]]
+
+
+def test_a_file_that_could_not_be_read_was_not_seen():
+    model = Model('{"reply": "hi"}')
+    failed = user(ToolResult(call_id="c1", parts=(Text("no"),), is_error=True))
+    ask(model, request(user("go"), READ_MAIN, failed))
+    assert named(model.asked[0]) == []
+
+
+def test_a_changed_line_and_an_addition_are_real_changes():
+    calls = (
+        '{"tool": "replace", "arguments": '
+        '{"path": "main.py", "old": "    print(a)", "new": "b()"}}',
+        '{"tool": "append", "arguments": {"path": "main.py", "lines": "c()"}}',
+    )
+    model = Model(*calls)
+    made: list[dict[str, Any]] = []
+    for _ in calls:
+        events = ask(model, request(user("go"), READ_MAIN, result(MAIN)))
+        assert ToolCallStarted("id1", "replace", made_id=True) in events
+        delta = next(event for event in events if isinstance(event, ToolCallDelta))
+        made.append(json.loads(delta.arguments))
+    assert [(it["old_string"], it["new_string"]) for it in made] == [
+        ("    print(a)", "    b()"),
+        ("    print(a)", "    print(a)\nc()"),
+    ]
+    assert {it["file_path"] for it in made} == {"/home/me/app/main.py"}
+
+
+def test_the_kind_of_a_request_is_asked_once_behind_the_same_words():
+    model = Model(*['{"reply": "hi"}'] * 3)
+    wrapped = small.wrap(model, lambda: "id", lambda: GROUND)
+
+    async def go(*messages: Message) -> None:
+        async for _ in wrapped(request(*messages)):
+            pass
+
+    said = Message(role="assistant", parts=(Text("hi"),))
+    asyncio.run(go(user("one")))
+    asyncio.run(go(user("one"), READ_MAIN, result(MAIN)))
+    asyncio.run(go(user("one"), said, user("two")))
+    assert len(model.kinds) == 2
+    for kind, sent in zip(model.kinds, (model.asked[0], model.asked[2]), strict=True):
+        assert kind.system == sent.system
+        assert kind.messages[:-1] == sent.messages[:-1]
+        assert kind.messages[-1].text.startswith(sent.messages[-1].text)
+
+
+def test_a_question_changes_no_file():
+    model = Model('{"reply": "1"}', kind='{"kind": "question"}')
+    ask(model, request(user("what is a?"), READ_MAIN, result(MAIN)))
+    assert set(branches(model.asked[0])) == OFFERED - {"write_file", "append"} | {"reply"}
+
+
+def test_a_change_is_made_before_anything_is_said():
+    steps = [READ_MAIN, result(MAIN)]
+    edit = called("replace", {"file_path": "/home/me/app/main.py"}, "c2")
+    failed = user(ToolResult(call_id="c2", parts=(Text("not found"),), is_error=True))
+    denied = user(ToolResult(call_id="c2", is_error=True, outcome=Outcome.DENIED))
+    model = Model(*['{"reply": "done"}'] * 5, kind='{"kind": "change"}')
+    for more in ([], steps, [*steps, edit, failed], [*steps, edit, result("ok", "c2")]):
+        ask(model, request(user("set a to 2"), *more))
+    ask(model, request(user("set a to 2"), *steps, edit, denied))
+    offered = [set(branches(sent)) for sent in model.asked]
+    assert ["reply" in some for some in offered] == [False, False, False, True, True]
+    assert offered[4] == {"reply"}
+    assert "Now make the change." in model.asked[1].messages[-1].text
+
+
+def test_a_change_that_cannot_be_made_may_be_said_so_in_the_end():
+    model = Model('{"reply": "there is no such thing"}', kind='{"kind": "change"}')
+    looks = [
+        message
+        for number in range(5)
+        for message in (
+            called("glob", {"pattern": f"*.{number}"}, f"c{number}"),
+            result("none", f"c{number}"),
+        )
+    ]
+    ask(model, request(user("set z to 2"), *looks))
+    assert {"reply", "glob"} <= set(branches(model.asked[0]))
+
+
+@pytest.mark.parametrize("kind", ["", "what?", '{"kind": "poem"}', "[]"])
+def test_a_kind_that_nobody_understands_leaves_all_ways_open(kind: str):
+    model = Model('{"reply": "hi"}', kind=kind)
+    ask(model, request(user("go"), READ_MAIN, result(MAIN)))
+    assert set(branches(model.asked[0])) == {*TOOLS, "reply"}

@@ -8,6 +8,9 @@ from toolwire.tools.ignore import NEVER_SEARCHED, rules_for
 from toolwire.tools.paths import real
 from toolwire.tools.spec import ToolFailed, Workspace
 
+_MOST_TEXT = 100_000
+"""Bytes of a file whose lines a small model can be offered."""
+
 
 def ground(workspace: Workspace) -> Ground:
     """The first root, its nearest files first; what is ignored or hidden is left out."""
@@ -34,7 +37,17 @@ def ground(workspace: Workspace) -> Ground:
         files=tuple(files[:MOST_CHOICES]),
         folders=tuple(folders[: MOST_CHOICES - 1]),
         more=more,
+        text=lambda path: _small_text(root / path),
     )
+
+
+def _small_text(path: Path) -> str | None:
+    try:
+        if path.stat().st_size > _MOST_TEXT:
+            return None
+        return path.read_bytes().decode()
+    except (OSError, UnicodeError):
+        return None
 
 
 def _text(path: Path) -> str:

@@ -1,56 +1,87 @@
 """For models of little strength: the request in few words, their short calls made real again."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cache
 from pkgutil import get_data
-from typing import Any, cast
+from types import MappingProxyType
+from typing import cast
 
 import msgspec
 
-from toolwire.events import ModelEvent, Notice, ToolCallDelta, ToolCallEnded, ToolCallStarted
-from toolwire.messages import Message, Part, Text, ToolCall, ToolResult
+from toolwire.events import (
+    Finished,
+    ModelEvent,
+    Notice,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    Usage,
+)
+from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
 from toolwire.prompted import json
-from toolwire.prompted.small_tools import TOOLS, Ground, shown_tools, to_real, to_shown
+from toolwire.prompted.small_kinds import Asking, Kind
+from toolwire.prompted.small_past import Past, as_object
+from toolwire.prompted.small_tools import TOOLS, Ground, shown_tools, to_real, with_lines
 from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
 from toolwire.wire.reading import dump
 
-RESULT_LIMIT = 1600
-"""Characters of a result: about 400 tokens, ten seconds of reading on two slow cores."""
-MOST_STEPS = 8
-"""Calls for one request; then the model must say what it has."""
-_MOST_LISTED = 1000
-"""Characters of file names that are told with the first request."""
+_MOST_WRITTEN = 1200
+"""Tokens of one answer: two minutes on two slow cores; a model that writes on has lost itself."""
+_WRITING = frozenset({"write_file", "replace", "append"})
 
 _calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
-_decode = msgspec.json.Decoder().decode
 
 
 def wrap(model: Model, new_id: Callable[[], str], ground: Callable[[], Ground]) -> Model:
     """The model with tools, shown to it in the short form; `ground` is asked at every request."""
-    listed: list[Ground] = []
+    talk = _Talk(model, new_id)
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        if not request.tools:
-            async with reading(json.wrap(model, new_id)(request)) as events:
+        told = talk.ask(request, ground()) if request.tools else json.wrap(model, new_id)(request)
+        async with reading(told) as events:
+            async for event in events:
+                yield event
+
+    return ask
+
+
+class _Talk:
+    """One conversation: what its project was at first, and what its requests are after."""
+
+    def __init__(self, model: Model, new_id: Callable[[], str]) -> None:
+        self._model = model
+        self._new_id = new_id
+        self._listed: Ground | None = None
+        self._kinds: dict[str, Kind | None] = {}
+
+    async def ask(self, request: ModelRequest, ground: Ground) -> AsyncIterator[ModelEvent]:
+        if self._listed is None:
+            self._listed = ground
+        spent = Usage()
+        words, upto = _newest(request.messages)
+        if words and words not in self._kinds:
+            asking = self._asking(request, upto, ground, self._listed)
+            async with reading(asking.events()) as events:
                 async for event in events:
                     yield event
-            return
-        now = ground()
-        if not listed:
-            listed.append(now)
-        fitted = fit(request, now, listed=listed[0])
+            self._kinds[words], spent = asking.kind, asking.usage
+        fitted = fit(request, ground, listed=self._listed, kinds=self._kinds)
         for notice in fitted.notices:
             yield notice
-        inner = json.wrap(model, new_id, told=fitted.told)
-        back = _Back(now.root)
+        back = _Back(ground)
+        inner = json.wrap(self._model, self._new_id, told=fitted.told)
         async with reading(inner(fitted.request)) as events:
             async for event in events:
                 for told in back.read(event):
-                    yield told
+                    yield _with_usage(told, spent) if isinstance(told, Finished) else told
 
-    return ask
+    def _asking(self, request: ModelRequest, upto: int, ground: Ground, listed: Ground) -> Asking:
+        before = msgspec.structs.replace(request, messages=request.messages[:upto])
+        fitted = fit(before, ground, listed=listed, kinds=self._kinds)
+        prepared = json.prepare(fitted.request, told=fitted.told)
+        return Asking(self._model, prepared.request if prepared is not None else fitted.request)
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -64,27 +95,75 @@ class Fitted(msgspec.Struct, frozen=True):
     notices: tuple[Notice, ...] = ()
 
 
-def fit(request: ModelRequest, ground: Ground, *, listed: Ground) -> Fitted:
+def fit(
+    request: ModelRequest,
+    ground: Ground,
+    *,
+    listed: Ground,
+    kinds: Mapping[str, Kind | None] = MappingProxyType({}),
+) -> Fitted:
     """The request with short instructions, short tools and short results.
 
     `listed` is what the first message tells of the project: it stays the same while the files
     change, so that what was read once need not be read again.
     """
-    past = _Past(ground.root, listed)
+    past = Past(ground, listed, kinds)
     messages = tuple(past.message(message) for message in request.messages)
-    choice = ToolChoice(mode="none") if past.must_reply else request.tool_choice
     tools = shown_tools(request.tools, ground)
-    # What gave the same answer twice is not offered a third time.
-    fresh = tuple(tool for tool in tools if tool.name not in past.repeated)
+    choice = request.tool_choice
+    if past.must_reply:
+        choice = ToolChoice(mode="none")
+    elif past.must_act:
+        choice = ToolChoice(mode="required")
     fitted = msgspec.structs.replace(
         request,
         system=(),
         messages=messages,
-        tools=fresh,
+        tools=_useful(tools, past, ground),
         tool_choice=choice,
         parallel_calls=None,
+        max_output_tokens=min(request.max_output_tokens or _MOST_WRITTEN, _MOST_WRITTEN),
     )
     return Fitted(fitted, _told(tools), tuple(past.notices))
+
+
+def _useful(tools: Sequence[ToolSpec], past: Past, ground: Ground) -> tuple[ToolSpec, ...]:
+    """What can bring the request forward now."""
+    found: list[ToolSpec] = []
+    for tool in tools:
+        # What gave the same answer twice is not offered a third time.
+        if tool.name in past.repeated:
+            continue
+        if past.kind is Kind.QUESTION and tool.name in _WRITING:
+            continue
+        offered = with_lines(tool, ground, past.seen) if tool.name == "replace" else tool
+        if offered is not None:
+            found.append(offered)
+    return tuple(found)
+
+
+def _newest(messages: Sequence[Message]) -> tuple[str, int]:
+    """The words of the newest request, and how many messages there are up to it."""
+    for at in range(len(messages), 0, -1):
+        message = messages[at - 1]
+        words = [part.text for part in message.parts if isinstance(part, Text)]
+        if message.role == "user" and words:
+            return words[-1], at
+    return "", 0
+
+
+def _with_usage(event: Finished, spent: Usage) -> Finished:
+    usage = msgspec.structs.replace(
+        event.usage,
+        input=_sum(event.usage.input, spent.input),
+        output=_sum(event.usage.output, spent.output),
+        cached=_sum(event.usage.cached, spent.cached),
+    )
+    return msgspec.structs.replace(event, usage=usage)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return one if other is None else (one or 0) + other
 
 
 def _told(tools: Sequence[ToolSpec]) -> str:
@@ -114,126 +193,29 @@ def _line(tool: ToolSpec) -> str:
     return f"{tool.name}({', '.join(members)}): {about}"
 
 
-class _Past:
-    """The conversation in short form; what is said of a message depends only on those before it."""
-
-    def __init__(self, root: str, listed: Ground) -> None:
-        self._root = root
-        self._listed: Ground | None = listed
-        self._calls: dict[str, ToolCall] = {}
-        self._asked = ""
-        self._done: list[tuple[str, str]] = []
-        self.notices: list[Notice] = []
-
-    @property
-    def must_reply(self) -> bool:
-        """The model goes in a circle, or has gone far enough."""
-        return len(self.repeated) > 1 or len(self._done) >= MOST_STEPS
-
-    @property
-    def repeated(self) -> list[str]:
-        """Tools that were called again with the same arguments, once for each time."""
-        return [name for at, (name, it) in enumerate(self._done) if (name, it) in self._done[:at]]
-
-    def message(self, message: Message) -> Message:
-        parts = tuple(self._part(message.role, part) for part in message.parts)
-        return Message(role=message.role, parts=parts)
-
-    def _part(self, role: str, part: Part) -> Part:
-        match part:
-            case Text() if role == "user":
-                return Text(self._request(part.text))
-            case ToolCall():
-                return self._call(part)
-            case ToolResult():
-                return self._result(part)
-            case _:
-                return part
-
-    def _request(self, words: str) -> str:
-        self._asked = words
-        self._done.clear()
-        listed, self._listed = self._listed, None
-        files = _listing(listed) if listed is not None else ""
-        return f"{files}Request: {words}"
-
-    def _call(self, call: ToolCall) -> ToolCall:
-        self._calls[call.id] = call
-        self._done.append((call.name, call.arguments))
-        arguments = _object(call.arguments)
-        if call.name not in TOOLS or arguments is None:
-            return call
-        shown = to_shown(call.name, arguments, self._root)
-        return msgspec.structs.replace(call, arguments=dump(shown))
-
-    def _result(self, result: ToolResult) -> ToolResult:
-        name = self._calls[result.call_id].name if result.call_id in self._calls else result.name
-        text = result.text.replace(f"{self._root}/", "").replace(self._root, ".")
-        text = self._shortened(text, name)
-        # Said after every result and not only the last: the bytes before the newest stay the same.
-        text = f"{text}\n\n(The request was: {self._asked[:300]}\n{_next(name, result)})"
-        others = tuple(part for part in result.parts if not isinstance(part, Text))
-        return msgspec.structs.replace(result, parts=(Text(text), *others))
-
-    def _shortened(self, text: str, name: str) -> str:
-        if len(text) <= RESULT_LIMIT:
-            return text
-        # The end often says how it came out, so a quarter of the room is kept for it.
-        tail = RESULT_LIMIT // 4
-        left = len(text) - RESULT_LIMIT
-        words = f"{left} characters of the result of {name} were left out for this small model"
-        self.notices.append(Notice("result_cut", words))
-        head, end = text[: RESULT_LIMIT - tail], text[-tail:]
-        return f"{head}\n[… {left} characters left out here …]\n{end}"
-
-
-def _next(name: str, result: ToolResult) -> str:
-    if result.is_error:
-        return "That did not work. Do it another way."
-    return TOOLS[name].then if name in TOOLS else "If all is done, reply."
-
-
 class _Back:
     """Turns the short calls of one answer into real ones."""
 
-    def __init__(self, root: str) -> None:
-        self._root = root
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
         self._open: dict[str, tuple[str, list[str]]] = {}
 
     def read(self, event: ModelEvent) -> list[ModelEvent]:
         match event:
             case ToolCallStarted() if event.name in TOOLS:
                 self._open[event.id] = (event.name, [])
+                real = TOOLS[event.name].real or event.name
+                return [msgspec.structs.replace(event, name=real)]
             case ToolCallDelta() if event.id in self._open:
                 self._open[event.id][1].append(event.arguments)
                 return []
             case ToolCallEnded() if event.id in self._open:
                 name, pieces = self._open.pop(event.id)
                 text = "".join(pieces)
-                arguments = _object(text) if event.complete else None
+                arguments = as_object(text) if event.complete else None
                 if arguments is not None:
-                    text = dump(to_real(name, arguments, self._root))
+                    text = dump(to_real(name, arguments, self._ground))
                 return [ToolCallDelta(event.id, text), event]
             case _:
                 pass
         return [event]
-
-
-def _listing(ground: Ground) -> str:
-    shown: list[str] = []
-    size = 0
-    for file in ground.files:
-        size += len(file) + 2
-        if size > _MOST_LISTED:
-            break
-        shown.append(file)
-    more = ", and more" if ground.more or len(shown) < len(ground.files) else ""
-    return f"Files: {', '.join(shown)}{more}\n\n" if shown else "Files: none yet\n\n"
-
-
-def _object(text: str) -> JsonObject | None:
-    try:
-        value: Any = _decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    return cast(JsonObject, value) if isinstance(value, dict) else None

@@ -1,14 +1,17 @@
 """The built-in tools as a small model is shown them: few, in few words, with short paths."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
+from toolwire.prompted import small_edits
 from toolwire.request import AnyTool, JsonObject, ToolSpec
 
 MOST_CHOICES = 200
 """Paths offered as choices; with more, any path may be written."""
+_MOST_OPEN = 4
+"""Files that can be changed at a time: those the model saw last."""
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +23,8 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[str, ...] = ()
     more: bool = False
     """There are others, so that a path outside the list may be meant."""
+    text: Callable[[str], str | None] = lambda _: None
+    """What stands in a file now; None if it is no text, or too much of it."""
 
 
 class Argument(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,44 +42,58 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[Argument, ...]
     then: str
     """What to think of when its result is there."""
+    then_change: str
+    """The same where a change was asked for."""
+    real: str = ""
+    """The tool's own name, if it is shown under another one."""
     given: tuple[tuple[str, str], ...] = ()
     """Arguments the real tool wants and the model is not bothered with."""
 
 
 _FILE = Argument(shown="path", real="file_path", kind="file")
+_READ = "If you need to know what is in a file, read it next."
+_READ_AND_CHANGE = "Read the file that must be changed next."
+_CHANGE = "Now make the change."
+_REPLY = "If all is done, reply."
 
 TOOLS: Mapping[str, Shown] = {
     "list_directory": Shown(
         about='names in a folder; "." is the project',
-        then="If you need to know what is in a file, read it next.",
+        then=_READ,
+        then_change=_READ_AND_CHANGE,
         arguments=(Argument(shown="path", real="path", kind="folder"),),
     ),
     "read_file": Shown(
         about="the text of one file",
-        then="If this answers the request, reply.",
+        then="If this answers the whole request, reply.",
+        then_change=_CHANGE,
         arguments=(Argument(shown="path", real="absolute_path", kind="file"),),
     ),
     "search_file_content": Shown(
         about="lines that match a regular expression, in all files",
         then="If these lines are not the whole answer, read the file next.",
+        then_change=_CHANGE,
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
     "glob": Shown(
         about="files whose names match, such as **/*.py",
-        then="If you need to know what is in a file, read it next.",
+        then=_READ,
+        then_change=_READ_AND_CHANGE,
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
     "write_file": Shown(
-        about="make a file, or write a whole file anew",
-        then="If all is done, reply.",
+        about="make a new file, or write a whole file anew",
+        then=_REPLY,
+        then_change=_REPLY,
         arguments=(
             Argument(shown="path", real="file_path", kind="path"),
             Argument(shown="content", real="content"),
         ),
     ),
     "replace": Shown(
-        about="change a part of a file; old is text that stands in it",
-        then="If all is done, reply.",
+        about="write a line of a file anew, after reading it; new may be several lines, or empty",
+        then=_REPLY,
+        then_change=_REPLY,
         arguments=(
             _FILE,
             Argument(shown="old", real="old_string"),
@@ -82,9 +101,17 @@ TOOLS: Mapping[str, Shown] = {
         ),
         given=(("instruction", "Make the change the user asked for."),),
     ),
+    "append": Shown(
+        about="add lines at the end of a file",
+        real="replace",
+        then=_REPLY,
+        then_change=_REPLY,
+        arguments=(_FILE, Argument(shown="lines", real="lines")),
+    ),
     "run_shell_command": Shown(
         about="a shell command: tests, git, counting, moving, deleting",
-        then="If all is done, reply.",
+        then=_REPLY,
+        then_change=_REPLY,
         arguments=(Argument(shown="command", real="command"),),
     ),
 }
@@ -96,16 +123,35 @@ _LEFT_OUT = frozenset(
 
 
 def shown_tools(tools: Sequence[AnyTool], ground: Ground) -> tuple[ToolSpec, ...]:
-    """What is offered: the built-in tools in their short form, others as they are."""
-    return tuple(
-        _short(tool.name, TOOLS[tool.name], ground) if tool.name in TOOLS else tool
-        for tool in tools
-        if isinstance(tool, ToolSpec) and tool.name not in _LEFT_OUT
-    )
+    """What there is: the built-in tools in their short form, others as they are."""
+    found: list[ToolSpec] = []
+    for tool in tools:
+        if isinstance(tool, ToolSpec) and tool.name not in _LEFT_OUT:
+            ours = [name for name, it in TOOLS.items() if tool.name == (it.real or name)]
+            found += [_short(name, ground) for name in ours] or [tool]
+    return tuple(found)
 
 
-def to_real(name: str, arguments: JsonObject, root: str) -> JsonObject:
+def with_lines(tool: ToolSpec, ground: Ground, seen: Sequence[str]) -> ToolSpec | None:
+    """The tool that changes lines, for the lines of the files that were seen; None without any."""
+    files = [(path, text) for path in seen[:_MOST_OPEN] if (text := ground.text(path)) is not None]
+    if not files:
+        return None
+    forms = [_line_change(path, small_edits.choices(text)) for path, text in files]
+    parameters = forms[0] if len(forms) == 1 else {"type": "object", "anyOf": forms}
+    return msgspec.structs.replace(tool, parameters=parameters)
+
+
+def to_real(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
     """The arguments the real tool takes, from those a model wrote."""
+    text = ground.text(str(arguments.get("path", ""))) if name in ("replace", "append") else None
+    if name == "append":
+        name = "replace"
+        old, new = small_edits.addition(text or "", str(arguments.get("lines", "")))
+        arguments = {"path": arguments.get("path", ""), "old": old, "new": new}
+    elif text is not None:
+        old, new = (str(arguments.get(key, "")) for key in ("old", "new"))
+        arguments["old"], arguments["new"] = small_edits.change(text, old, new)
     shown = TOOLS[name]
     known = {argument.shown: argument for argument in shown.arguments}
     found: JsonObject = {}
@@ -115,7 +161,7 @@ def to_real(name: str, arguments: JsonObject, root: str) -> JsonObject:
             found[key] = value
         else:
             is_path = argument.kind != "text" and isinstance(value, str)
-            found[argument.real] = _absolute(value, root) if is_path else value
+            found[argument.real] = _absolute(value, ground.root) if is_path else value
     return found | {key: value for key, value in shown.given if key not in found}
 
 
@@ -131,18 +177,27 @@ def to_shown(name: str, arguments: JsonObject, root: str) -> JsonObject:
     return found
 
 
-def _short(name: str, shown: Shown, ground: Ground) -> ToolSpec:
+def _short(name: str, ground: Ground) -> ToolSpec:
+    shown = TOOLS[name]
     properties = {it.shown: _schema(it, ground) for it in shown.arguments}
-    return ToolSpec(
-        name=name,
-        description=shown.about,
-        parameters={
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        },
-    )
+    return ToolSpec(name=name, description=shown.about, parameters=_object(properties))
+
+
+def _line_change(path: str, lines: Sequence[str]) -> JsonObject:
+    old: JsonObject = {"type": "string"}
+    if lines:
+        old["enum"] = list(lines)
+    path_only: JsonObject = {"type": "string", "enum": [path]}
+    return _object({"path": path_only, "old": old, "new": {"type": "string"}})
+
+
+def _object(properties: Mapping[str, Any]) -> JsonObject:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _schema(argument: Argument, ground: Ground) -> JsonObject:

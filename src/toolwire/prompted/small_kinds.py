@@ -1,0 +1,81 @@
+"""What a request is after, asked of the small model itself before it does anything."""
+
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from toolwire.events import Finished, ModelEvent, TextDelta, TextEnded, Usage
+from toolwire.messages import Message, Text
+from toolwire.model import Model, reading
+from toolwire.request import ModelRequest, OutputFormat
+
+QUESTION = (
+    "\n\nFirst say only what kind of request this is: "
+    '{"kind": "question"} if it only wants to know something, '
+    '{"kind": "change"} if files must be made, changed, fixed, moved or deleted, '
+    '{"kind": "command"} if a command must be run, {"kind": "talk"} if it is neither.'
+)
+"""Follows the request."""
+
+
+class Kind(StrEnum):
+    """What is wanted."""
+
+    QUESTION = "question"
+    CHANGE = "change"
+    COMMAND = "command"
+    TALK = "talk"
+
+
+class _Said(msgspec.Struct):
+    kind: Kind
+
+
+_read = msgspec.json.Decoder(_Said).decode
+_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"kind": {"type": "string", "enum": list(Kind)}},
+    "required": ["kind"],
+    "additionalProperties": False,
+}
+
+
+class Asking:
+    """One question about the kind; `kind` and `usage` are there when its events are over."""
+
+    def __init__(self, model: Model, request: ModelRequest) -> None:
+        self._model = model
+        self._request = msgspec.structs.replace(
+            request,
+            messages=(*request.messages[:-1], _with_question(request.messages[-1])),
+            output=OutputFormat(kind="json_schema", schema=_SCHEMA, name="kind"),
+        )
+        self.kind: Kind | None = None
+        self.usage = Usage()
+
+    async def events(self) -> AsyncIterator[ModelEvent]:
+        """What is told on the way: how far the model has read."""
+        said: list[str] = []
+        async with reading(self._model(self._request)) as events:
+            async for event in events:
+                match event:
+                    case TextDelta():
+                        said.append(event.text)
+                    case Finished():
+                        self.usage = event.usage
+                    case TextEnded():
+                        pass
+                    case _:
+                        yield event
+        try:
+            self.kind = _read("".join(said)).kind
+        except (msgspec.DecodeError, UnicodeError):
+            self.kind = None
+
+
+def _with_question(message: Message) -> Message:
+    *before, last = message.parts
+    said = last.text if isinstance(last, Text) else ""
+    return Message(role=message.role, parts=(*before, Text(said + QUESTION)))

@@ -1,0 +1,167 @@
+"""The conversation so far, as a small model is shown it, and what follows from it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.events import Notice
+from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
+from toolwire.prompted.small_kinds import Kind
+from toolwire.prompted.small_tools import TOOLS, Ground, to_shown
+from toolwire.request import JsonObject
+from toolwire.wire.reading import dump
+
+RESULT_LIMIT = 1600
+"""Characters of a result: about 400 tokens, ten seconds of reading on two slow cores."""
+MOST_STEPS = 8
+"""Calls for one request; then the model must say what it has."""
+_MOST_LOOKS = 5
+"""Calls after which it may say that it could not do what was asked."""
+_MOST_LISTED = 1000
+"""Characters of file names that are told with the first request."""
+_CHANGING = frozenset({"write_file", "replace", "run_shell_command"})
+_REFUSED = frozenset({Outcome.DENIED, Outcome.CANCELLED, Outcome.INTERRUPTED})
+
+_decode = msgspec.json.Decoder().decode
+
+
+class Past:
+    """Reads the messages in turn; what is said of one depends only on those before it."""
+
+    def __init__(self, ground: Ground, listed: Ground, kinds: Mapping[str, Kind | None]) -> None:
+        self._ground = ground
+        self._listed: Ground | None = listed
+        self._kinds = kinds
+        self._calls: dict[str, ToolCall] = {}
+        self._asked = ""
+        self._done: list[tuple[str, str]] = []
+        self._ended: list[tuple[str, ToolResult]] = []
+        self._seen: dict[str, None] = {}
+        self.notices: list[Notice] = []
+
+    @property
+    def kind(self) -> Kind | None:
+        """What the newest request is after, if that is known."""
+        return self._kinds.get(self._asked)
+
+    @property
+    def seen(self) -> tuple[str, ...]:
+        """Files whose text, or a line of it, the model was shown; the newest first."""
+        return tuple(reversed(self._seen))
+
+    @property
+    def must_reply(self) -> bool:
+        """The model goes in a circle, has gone far enough, or was told no."""
+        refused = any(result.outcome in _REFUSED for _, result in self._ended)
+        return refused or len(self.repeated) > 1 or len(self._done) >= MOST_STEPS
+
+    @property
+    def must_act(self) -> bool:
+        """A change was asked for and none was made, so that there is nothing to say yet."""
+        if self.kind is not Kind.CHANGE or len(self._done) >= _MOST_LOOKS:
+            return False
+        return not any(name in _CHANGING and not result.is_error for name, result in self._ended)
+
+    @property
+    def repeated(self) -> list[str]:
+        """Tools that were called again with the same arguments, once for each time."""
+        return [name for at, (name, it) in enumerate(self._done) if (name, it) in self._done[:at]]
+
+    def message(self, message: Message) -> Message:
+        """The next message, in short form."""
+        parts = tuple(self._part(message.role, part) for part in message.parts)
+        return Message(role=message.role, parts=parts)
+
+    def _part(self, role: str, part: Part) -> Part:
+        match part:
+            case Text() if role == "user":
+                return Text(self._request(part.text))
+            case ToolCall():
+                return self._call(part)
+            case ToolResult():
+                return self._result(part)
+            case _:
+                return part
+
+    def _request(self, words: str) -> str:
+        self._asked = words
+        self._done.clear()
+        self._ended.clear()
+        listed, self._listed = self._listed, None
+        files = _listing(listed) if listed is not None else ""
+        return f"{files}Request: {words}"
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        self._calls[call.id] = call
+        self._done.append((call.name, call.arguments))
+        arguments = as_object(call.arguments)
+        if call.name not in TOOLS or arguments is None:
+            return call
+        shown = to_shown(call.name, arguments, self._ground.root)
+        return msgspec.structs.replace(call, arguments=dump(shown))
+
+    def _result(self, result: ToolResult) -> ToolResult:
+        name = self._calls[result.call_id].name if result.call_id in self._calls else result.name
+        self._ended.append((name, result))
+        root = self._ground.root
+        text = result.text.replace(f"{root}/", "").replace(root, ".")
+        if not result.is_error:
+            self._see(name, result.call_id, text)
+        text = self._shortened(text, name)
+        # Said after every result and not only the last: the bytes before the newest stay the same.
+        text = f"{text}\n\n(The request was: {self._asked[:300]}\n{self._next(name, result)})"
+        others = tuple(part for part in result.parts if not isinstance(part, Text))
+        return msgspec.structs.replace(result, parts=(Text(text), *others))
+
+    def _see(self, name: str, call_id: str, text: str) -> None:
+        paths: list[str] = []
+        if name == "read_file":
+            arguments = as_object(self._calls[call_id].arguments) or {}
+            paths.append(str(to_shown(name, arguments, self._ground.root).get("path", "")))
+        elif name == "search_file_content":
+            paths += (line.removeprefix("File: ").strip() for line in text.splitlines())
+        for path in paths:
+            if path in self._ground.files:
+                self._seen.pop(path, None)
+                self._seen[path] = None
+
+    def _next(self, name: str, result: ToolResult) -> str:
+        if result.is_error:
+            return "That did not work. Do it another way."
+        if name not in TOOLS:
+            return "If all is done, reply."
+        shown = TOOLS[name]
+        return shown.then_change if self.kind is Kind.CHANGE else shown.then
+
+    def _shortened(self, text: str, name: str) -> str:
+        if len(text) <= RESULT_LIMIT:
+            return text
+        # The end often says how it came out, so a quarter of the room is kept for it.
+        tail = RESULT_LIMIT // 4
+        left = len(text) - RESULT_LIMIT
+        words = f"{left} characters of the result of {name} were left out for this small model"
+        self.notices.append(Notice("result_cut", words))
+        head, end = text[: RESULT_LIMIT - tail], text[-tail:]
+        return f"{head}\n[… {left} characters left out here …]\n{end}"
+
+
+def as_object(text: str) -> JsonObject | None:
+    """The arguments of a call, if they are an object."""
+    try:
+        value: Any = _decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return cast(JsonObject, value) if isinstance(value, dict) else None
+
+
+def _listing(ground: Ground) -> str:
+    shown: list[str] = []
+    size = 0
+    for file in ground.files:
+        size += len(file) + 2
+        if size > _MOST_LISTED:
+            break
+        shown.append(file)
+    more = ", and more" if ground.more or len(shown) < len(ground.files) else ""
+    return f"Files: {', '.join(shown)}{more}\n\n" if shown else "Files: none yet\n\n"
