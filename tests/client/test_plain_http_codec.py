@@ -61,6 +61,7 @@ def test_chunks_do_not_depend_on_how_the_network_cuts(
     data = b"".join(chunks) + end + rest
     whole = outcome(Chunked(), [data])
     assert whole[1:] == (True, bool(rest))
+    assert outcome(Chunked(), [*chunks, end + rest]) == whole
     assert outcome(Chunked(), cut(data, cuts)) == whole
     assert outcome(Chunked(), [data[at : at + 1] for at in range(len(data))]) == whole
 

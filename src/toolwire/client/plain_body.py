@@ -13,6 +13,8 @@ _may_become_chunk = re.compile(
 _TRAILERS = rb"(?:[^\r\n\0:]+:[^\r\n\0]*\r?\n)*"
 _trailers = re.compile(_TRAILERS + rb"\r?\n").match
 _may_become_trailers = re.compile(_TRAILERS + rb"[^\r\n\0]*\r?").fullmatch
+_BETWEEN = b"\r\n"
+"""What stands between the content of a chunk and the size of the next."""
 _MAX_LINES = 16384
 """How long the line before a chunk or all lines after the last may be."""
 _MAX_PIECE = 262144
@@ -63,7 +65,7 @@ class Chunked:
         self._left = 0
         """How much of the chunk at hand is still to come."""
         # As if a chunk had just ended: then every size stands between two line ends.
-        self._rest = b"\r\n"
+        self._rest = _BETWEEN
         self._last = False
         self.ended = False
         self.surplus = False
@@ -75,6 +77,10 @@ class Chunked:
         if left > len(data):
             self._left = left - len(data)
             return data
+        if self._rest == _BETWEEN:
+            alone = _alone(data)
+            if alone is not None:
+                return alone
         if self._rest:
             data = self._rest + data
             self._rest = b""
@@ -140,8 +146,17 @@ def body_of(head: Head, method: str) -> Body:
     return Sized(int(length))
 
 
+def _alone(data: bytes) -> bytes | None:
+    """The content, where data is one whole chunk as servers write them: the way a stream comes."""
+    size, _, content = data.partition(b"\r\n")
+    # Content of the right length behind a size that is written as we would write it.
+    if b"%x" % (len(content) - 2) == size and content[-2:] == b"\r\n" and len(content) > 2:
+        return content[:-2]
+    return None
+
+
 def _unfinished(rest: bytes) -> bytes:
-    if rest == b"\r\n" or (len(rest) <= _MAX_LINES and _may_become_chunk(rest)):
+    if rest == _BETWEEN or (len(rest) <= _MAX_LINES and _may_become_chunk(rest)):
         return rest
     raise Unreadable(f"the size of a chunk cannot be read: {rest[:20]!r}")
 

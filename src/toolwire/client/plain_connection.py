@@ -107,22 +107,32 @@ class Answer:
     def feed(self, data: bytes) -> None:
         """More from the server."""
         self._heard = self._loop.time()
+        body = self._body
         try:
-            body = self._body
             if body is None:
                 self.untouched = False
                 data = self._read_head(data)
                 body = self._body
                 if body is None:
                     return
-            if data:
-                self._take(body, data)
+            if body.ended:
+                body.surplus = body.surplus or bool(data)
+            elif data and (piece := body.feed(data)):
+                self._pieces.append(piece)
+                self._held += len(piece)
+                if self._held > _MOST_HELD and not self._paused:
+                    self._paused = True
+                    self._wire.pause_reading()
         except Unreadable as error:
             self.fail(not_http(self._host, str(error)))
             return
         if body.ended:
             self._look_no_more()
-        self._wake()
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
 
     def end(self, error: Exception | None = None) -> None:
         """Nothing more can come: the connection's end, which may be the body's."""
@@ -170,19 +180,6 @@ class Answer:
         self._body = body_of(head, self._method)
         self._head = head
         return rest
-
-    def _take(self, body: Body, data: bytes) -> None:
-        if body.ended:
-            body.surplus = True
-            return
-        piece = body.feed(data)
-        if not piece:
-            return
-        self._pieces.append(piece)
-        self._held += len(piece)
-        if self._held > _MOST_HELD and not self._paused:
-            self._paused = True
-            self._wire.pause_reading()
 
     def _arrival(self) -> Future[None]:
         if self._waiter is None or self._waiter.done():
