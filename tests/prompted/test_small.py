@@ -407,3 +407,28 @@ def test_a_kind_that_nobody_understands_leaves_all_ways_open(kind: str):
     model = Model('{"reply": "hi"}', kind=kind)
     ask(model, request(user("go"), READ_MAIN, result(MAIN)))
     assert set(branches(model.asked[0])) == {*TOOLS, "reply"}
+
+
+def edit(old: str, new: str) -> str:
+    arguments = {"path": "main.py", "old": old, "new": new}
+    return json.dumps({"tool": "replace", "arguments": arguments})
+
+
+def test_a_change_that_breaks_the_file_is_asked_for_again_without_that_line():
+    model = Model(edit("if a:", "if a: if b:"), edit("a = 1", "a = 2"))
+    events = ask(model, request(user("go"), READ_MAIN, result(MAIN)))
+    assert [form["old"]["enum"] for sent in model.asked for form in named(sent)] == [
+        ["a = 1", "if a:", "    print(a)"],
+        ["a = 1", "    print(a)"],
+    ]
+    (delta,) = (event for event in events if isinstance(event, ToolCallDelta))
+    assert json.loads(delta.arguments)["new_string"] == "a = 2"
+    assert events[-1] == Finished(reason=StopReason.TOOL_CALLS, usage=Usage(input=30, output=6))
+    assert len(events) == 4
+
+
+def test_the_third_such_change_is_left_to_the_person():
+    model = Model(*[edit("if a:", "if a: if b:")] * 3)
+    events = ask(model, request(user("go"), READ_MAIN, result(MAIN)))
+    assert len(model.asked) == 3
+    assert len([event for event in events if isinstance(event, ToolCallEnded)]) == 1

@@ -1,7 +1,8 @@
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolwire.prompted.small_edits import MOST_LINES, addition, change, choices
+from toolwire.prompted.small_edits import MOST_LINES, addition, change, choices, is_sound
 
 CODE = """def first(a):
     return a
@@ -85,6 +86,24 @@ def test_an_addition_comes_after_everything():
     find, put = addition("a\nb\na\n", "\nc\n")
     assert "a\nb\na\n".replace(find, put) == "a\nb\na\n\nc\n"
     assert addition("", "x\n") == ("", "\nx")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "sound"),
+    [
+        ("a.py", CODE, True),
+        ("a.py", "def f(:", False),
+        ("a.py", "x = '\\W'", True),
+        ("a.py", "a\0b", False),
+        ("a.py", "(" * 5000, False),
+        ("a.json", "{}", True),
+        ("a.json", "{", False),
+        ("a.txt", "def f(:", True),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_what_cannot_be_read_any_more_is_not_sound(path: str, text: str, sound: bool):
+    assert is_sound(path, text) == sound
 
 
 @given(TEXTS)

@@ -23,12 +23,22 @@ from toolwire.model import Model, reading
 from toolwire.prompted import json
 from toolwire.prompted.small_kinds import Asking, Kind
 from toolwire.prompted.small_past import Past, as_object
-from toolwire.prompted.small_tools import TOOLS, Ground, shown_tools, to_real, with_lines
+from toolwire.prompted.small_tools import (
+    TOOLS,
+    Ground,
+    Line,
+    breaks,
+    shown_tools,
+    to_real,
+    with_lines,
+)
 from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
 from toolwire.wire.reading import dump
 
 _MOST_WRITTEN = 1200
 """Tokens of one answer: two minutes on two slow cores; a model that writes on has lost itself."""
+_MOST_TRIES = 2
+"""Changes that are held back, one after the other, before one is let through to the person."""
 _WRITING = frozenset({"write_file", "replace", "append"})
 
 _calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
@@ -70,12 +80,19 @@ class _Talk:
         fitted = fit(request, ground, listed=self._listed, kinds=self._kinds)
         for notice in fitted.notices:
             yield notice
-        back = _Back(ground)
-        inner = json.wrap(self._model, self._new_id, told=fitted.told)
-        async with reading(inner(fitted.request)) as events:
-            async for event in events:
-                for told in back.read(event):
-                    yield _with_usage(told, spent) if isinstance(told, Finished) else told
+        without: list[Line] = []
+        while True:
+            back = _Back(ground, refusing=len(without) < _MOST_TRIES)
+            inner = json.wrap(self._model, self._new_id, told=fitted.told)
+            async with reading(inner(fitted.request)) as events:
+                async for event in events:
+                    for told in back.read(event):
+                        yield _with_usage(told, spent) if isinstance(told, Finished) else told
+            if back.refused is None:
+                break
+            without.append(back.refused)
+            spent = _added(spent, back.usage)
+            fitted = fit(request, ground, listed=self._listed, kinds=self._kinds, without=without)
 
     def _asking(self, request: ModelRequest, upto: int, ground: Ground, listed: Ground) -> Asking:
         before = msgspec.structs.replace(request, messages=request.messages[:upto])
@@ -101,11 +118,13 @@ def fit(
     *,
     listed: Ground,
     kinds: Mapping[str, Kind | None] = MappingProxyType({}),
+    without: Sequence[Line] = (),
 ) -> Fitted:
     """The request with short instructions, short tools and short results.
 
     `listed` is what the first message tells of the project: it stays the same while the files
-    change, so that what was read once need not be read again.
+    change, so that what was read once need not be read again. `without` are lines that are not
+    offered.
     """
     past = Past(ground, listed, kinds)
     messages = tuple(past.message(message) for message in request.messages)
@@ -119,7 +138,7 @@ def fit(
         request,
         system=(),
         messages=messages,
-        tools=_useful(tools, past, ground),
+        tools=_useful(tools, past, ground, without),
         tool_choice=choice,
         parallel_calls=None,
         max_output_tokens=min(request.max_output_tokens or _MOST_WRITTEN, _MOST_WRITTEN),
@@ -127,7 +146,9 @@ def fit(
     return Fitted(fitted, _told(tools), tuple(past.notices))
 
 
-def _useful(tools: Sequence[ToolSpec], past: Past, ground: Ground) -> tuple[ToolSpec, ...]:
+def _useful(
+    tools: Sequence[ToolSpec], past: Past, ground: Ground, without: Sequence[Line]
+) -> tuple[ToolSpec, ...]:
     """What can bring the request forward now."""
     found: list[ToolSpec] = []
     for tool in tools:
@@ -136,7 +157,9 @@ def _useful(tools: Sequence[ToolSpec], past: Past, ground: Ground) -> tuple[Tool
             continue
         if past.kind is Kind.QUESTION and tool.name in _WRITING:
             continue
-        offered = with_lines(tool, ground, past.seen) if tool.name == "replace" else tool
+        offered: ToolSpec | None = tool
+        if tool.name == "replace":
+            offered = with_lines(tool, ground, past.seen, without)
         if offered is not None:
             found.append(offered)
     return tuple(found)
@@ -153,13 +176,16 @@ def _newest(messages: Sequence[Message]) -> tuple[str, int]:
 
 
 def _with_usage(event: Finished, spent: Usage) -> Finished:
-    usage = msgspec.structs.replace(
-        event.usage,
-        input=_sum(event.usage.input, spent.input),
-        output=_sum(event.usage.output, spent.output),
-        cached=_sum(event.usage.cached, spent.cached),
+    return msgspec.structs.replace(event, usage=_added(event.usage, spent))
+
+
+def _added(usage: Usage, more: Usage) -> Usage:
+    return msgspec.structs.replace(
+        usage,
+        input=_sum(usage.input, more.input),
+        output=_sum(usage.output, more.output),
+        cached=_sum(usage.cached, more.cached),
     )
-    return msgspec.structs.replace(event, usage=usage)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:
@@ -194,28 +220,44 @@ def _line(tool: ToolSpec) -> str:
 
 
 class _Back:
-    """Turns the short calls of one answer into real ones."""
+    """Turns the short calls of one answer into real ones.
 
-    def __init__(self, ground: Ground) -> None:
+    A change of lines after which a file that could be read can no longer be read is held back.
+    """
+
+    def __init__(self, ground: Ground, *, refusing: bool) -> None:
         self._ground = ground
-        self._open: dict[str, tuple[str, list[str]]] = {}
+        self._refusing = refusing
+        self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}
+        self.refused: Line | None = None
+        self.usage = Usage()
 
-    def read(self, event: ModelEvent) -> list[ModelEvent]:
+    def read(self, event: ModelEvent) -> Sequence[ModelEvent]:
         match event:
             case ToolCallStarted() if event.name in TOOLS:
-                self._open[event.id] = (event.name, [])
-                real = TOOLS[event.name].real or event.name
-                return [msgspec.structs.replace(event, name=real)]
+                self._open[event.id] = (event, [])
+                return ()
             case ToolCallDelta() if event.id in self._open:
                 self._open[event.id][1].append(event.arguments)
-                return []
+                return ()
             case ToolCallEnded() if event.id in self._open:
-                name, pieces = self._open.pop(event.id)
-                text = "".join(pieces)
-                arguments = as_object(text) if event.complete else None
-                if arguments is not None:
-                    text = dump(to_real(name, arguments, self._ground))
-                return [ToolCallDelta(event.id, text), event]
+                return self._call(event)
+            case Finished() if self.refused is not None:
+                self.usage = event.usage
+                return ()
             case _:
-                pass
-        return [event]
+                return (event,)
+
+    def _call(self, event: ToolCallEnded) -> Sequence[ModelEvent]:
+        started, pieces = self._open.pop(event.id)
+        text = "".join(pieces)
+        arguments = as_object(text) if event.complete else None
+        if arguments is not None:
+            made = to_real(started.name, arguments, self._ground)
+            if self._refusing and breaks(started.name, arguments, made, self._ground):
+                self.refused = (str(arguments["path"]), str(arguments["old"]))
+                return ()
+            text = dump(made)
+        name = TOOLS[started.name].real or started.name
+        started = msgspec.structs.replace(started, name=name)
+        return (started, ToolCallDelta(event.id, text), event)

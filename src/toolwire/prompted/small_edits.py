@@ -1,13 +1,18 @@
 """Changes by whole lines: a small model names a line that stands in the file and writes it anew."""
 
+import ast
 import re
+import warnings
 from collections.abc import Sequence
+
+import msgspec
 
 MOST_LINES = 300
 """Of a longer file the text to change is written freely."""
 _MOST_TOGETHER = 3
 """Lines that are named together where one alone comes twice."""
 
+_decode = msgspec.json.Decoder().decode
 _indent = re.compile(r"[ \t]*").match
 _opens = re.compile(r"[:{(\[]\s*\Z").search
 _closes = re.compile(r"\s*[})\]]").match
@@ -52,6 +57,21 @@ def addition(text: str, more: str) -> tuple[str, str]:
     last = len(lines) - 1
     fresh = [lines[last], *more.rstrip("\n").split("\n")]
     return _unique(text.split("\n"), last, last + 1, fresh)
+
+
+def is_sound(path: str, text: str) -> bool:
+    """Whether the text is what the file's name says it is, where that can be told."""
+    try:
+        if path.endswith(".py"):
+            with warnings.catch_warnings():
+                # What is merely odd in the person's files is not for the screen.
+                warnings.simplefilter("ignore")
+                ast.parse(text)
+        elif path.endswith(".json"):
+            _decode(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def _places(lines: Sequence[str], some: Sequence[str]) -> list[int]:

@@ -1,7 +1,7 @@
 """The built-in tools as a small model is shown them: few, in few words, with short paths."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -12,6 +12,9 @@ MOST_CHOICES = 200
 """Paths offered as choices; with more, any path may be written."""
 _MOST_OPEN = 4
 """Files that can be changed at a time: those the model saw last."""
+
+Line: TypeAlias = tuple[str, str]
+"""A line of a file: the path and the line, or the lines that it is named with."""
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
@@ -132,12 +135,17 @@ def shown_tools(tools: Sequence[AnyTool], ground: Ground) -> tuple[ToolSpec, ...
     return tuple(found)
 
 
-def with_lines(tool: ToolSpec, ground: Ground, seen: Sequence[str]) -> ToolSpec | None:
+def with_lines(
+    tool: ToolSpec, ground: Ground, seen: Sequence[str], without: Sequence[Line] = ()
+) -> ToolSpec | None:
     """The tool that changes lines, for the lines of the files that were seen; None without any."""
     files = [(path, text) for path in seen[:_MOST_OPEN] if (text := ground.text(path)) is not None]
     if not files:
         return None
-    forms = [_line_change(path, small_edits.choices(text)) for path, text in files]
+    forms = [
+        _line_change(path, [it for it in small_edits.choices(text) if (path, it) not in without])
+        for path, text in files
+    ]
     parameters = forms[0] if len(forms) == 1 else {"type": "object", "anyOf": forms}
     return msgspec.structs.replace(tool, parameters=parameters)
 
@@ -163,6 +171,16 @@ def to_real(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
             is_path = argument.kind != "text" and isinstance(value, str)
             found[argument.real] = _absolute(value, ground.root) if is_path else value
     return found | {key: value for key, value in shown.given if key not in found}
+
+
+def breaks(name: str, arguments: JsonObject, made: JsonObject, ground: Ground) -> bool:
+    """Whether a change of lines turns a file that a program can read into one it cannot."""
+    path = str(arguments.get("path", ""))
+    text = ground.text(path) if name == "replace" else None
+    if text is None:
+        return False
+    after = text.replace(str(made["old_string"]), str(made["new_string"]), 1)
+    return small_edits.is_sound(path, text) and not small_edits.is_sound(path, after)
 
 
 def to_shown(name: str, arguments: JsonObject, root: str) -> JsonObject:
