@@ -1,6 +1,6 @@
 import asyncio
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,22 @@ from toolwire.local.prefixes import Prefixes
 SYSTEM = "You are careful. " * 40
 CHAT = "/v1/chat/completions"
 SLOT = "/slots/0"
+STATE = b"state of the engine"
 
 
 @pytest.fixture
-def engine() -> Generator[StandIn]:
+def engine(tmp_path: Path) -> Generator[StandIn]:
     with stand_in() as found:
         found.decide(CHAT, answer)
-        found.on(SLOT, (200, {"n_saved": 3}))
+        found.decide(SLOT, lambda asked: save_or_restore(asked, tmp_path))
         yield found
+
+
+def save_or_restore(asked: Asked, folder: Path, status: int = 200) -> tuple[int, Any]:
+    file = folder / asked.json["filename"]
+    if not file.exists():
+        file.write_bytes(STATE)
+    return status, {}
 
 
 def answer(asked: Asked) -> tuple[int, bytes]:
@@ -59,8 +67,10 @@ def run(engine: StandIn, folder: Path, *bodies: bytes) -> list[tuple[int, list[A
     return asyncio.run(go())
 
 
-def state_file(engine: StandIn) -> str:
-    return engine.to(SLOT)[0].json["filename"]
+def kept(folder: Path) -> Path:
+    (file,) = folder.iterdir()
+    assert file.suffix == ".state"
+    return file
 
 
 def test_a_new_beginning_is_read_kept_and_then_asked_on(engine: StandIn, tmp_path: Path):
@@ -86,21 +96,46 @@ def test_within_a_process_a_beginning_is_read_once(engine: StandIn, tmp_path: Pa
 
 def test_a_later_process_gives_the_engine_the_kept_state(engine: StandIn, tmp_path: Path):
     run(engine, tmp_path, body())
-    (tmp_path / state_file(engine)).write_bytes(b"state")
+    file = kept(tmp_path)
     engine.asked.clear()
     run(engine, tmp_path, body())
     assert [one.path for one in engine.asked] == [SLOT, CHAT]
+    assert engine.to(SLOT)[0].json == {"filename": file.name}
 
 
 def test_a_state_the_engine_refuses_is_removed_and_made_again(engine: StandIn, tmp_path: Path):
     run(engine, tmp_path, body())
-    file = tmp_path / state_file(engine)
-    file.write_bytes(b"of another build")
+    file = kept(tmp_path)
     engine.asked.clear()
     engine.on(SLOT, (400, {"error": "no"}), (200, {}))
     ((_, frames),) = run(engine, tmp_path, body())
     assert not file.exists()
     assert [one.path for one in engine.asked] == [SLOT, CHAT, SLOT, CHAT]
+    assert frames[-1]["choices"][0]["delta"] == {"content": "yes"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [lambda state: state[:-1], lambda state: b"", lambda state: b"S" + state[1:]],
+    ids=["cut", "empty", "changed"],
+)
+def test_a_damaged_state_is_never_given_to_the_engine(
+    engine: StandIn, tmp_path: Path, damage: Callable[[bytes], bytes]
+):
+    run(engine, tmp_path, body())
+    file = kept(tmp_path)
+    file.write_bytes(damage(STATE))
+    engine.asked.clear()
+    run(engine, tmp_path, body())
+    assert [one.path for one in engine.asked] == [CHAT, SLOT, CHAT]
+    assert engine.to(SLOT)[0].json["filename"].endswith(".part")
+    assert (kept(tmp_path), file.read_bytes()) == (file, STATE)
+
+
+def test_a_state_that_could_not_be_written_whole_leaves_nothing(engine: StandIn, tmp_path: Path):
+    engine.decide(SLOT, lambda asked: save_or_restore(asked, tmp_path, 500))
+    ((_, frames),) = run(engine, tmp_path, body())
+    assert list(tmp_path.iterdir()) == []
     assert frames[-1]["choices"][0]["delta"] == {"content": "yes"}
 
 
@@ -129,6 +164,7 @@ def test_a_refusal_after_the_reading_is_told_as_an_error_in_the_stream(
 
 def test_only_the_states_used_last_are_kept(engine: StandIn, tmp_path: Path):
     for number in range(6):
-        (tmp_path / f"{number}.state").write_bytes(b"")
+        (tmp_path / f"{number}.{'part' if number % 2 else 'state'}").write_bytes(b"")
     run(engine, tmp_path, body())
-    assert len(list(tmp_path.glob("*.state"))) == 4
+    assert len(list(tmp_path.iterdir())) == 4
+    assert [file.read_bytes() for file in tmp_path.glob("*-*.state")] == [STATE]

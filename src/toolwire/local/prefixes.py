@@ -1,6 +1,7 @@
 """The beginning of a prompt, read once: its state is kept on disk for the next process."""
 
 import hashlib
+import secrets
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from toolwire.client.transport import Incoming, Outgoing, Transport
+from toolwire.local.partial import sha256_of
 from toolwire.wire.reading import encode
 from toolwire.wire.sse import SseDecoder
 
@@ -73,16 +75,43 @@ class Prefixes:
         """Whether the engine knows the beginning, perhaps from a state on disk."""
         if system == self._held:
             return True
-        file = self._file(system)
-        if not file.is_file():
-            return False
-        if not await self._slot("restore", file):
-            # Of another build, or cut while it was written.
+        for file in self._folder.glob(f"{self._known(system)}-*.state"):
+            if await self._restored(file.name):
+                self._held = system
+                return True
+        return False
+
+    async def _restored(self, name: str) -> bool:
+        """Whether the engine took the state; one that it does not take is removed.
+
+        llama.cpp ends the process over a state that was cut, and takes one with changed bytes, so
+        the hash in the name is compared first.
+        """
+        file = self._folder / name
+        try:
+            whole = file.stem.rpartition("-")[2] == await sha256_of(file)
+            if whole and await self._slot("restore", file):
+                file.touch()
+                return True
             file.unlink(missing_ok=True)
-            return False
-        file.touch()
-        self._held = system
-        return True
+        except OSError:
+            # Another process removed it, or it cannot be read.
+            pass
+        return False
+
+    async def _kept(self, system: str) -> bool:
+        """Whether the state was written; it gets its name when it is whole."""
+        known = self._known(system)
+        draft = self._folder / f"{known}-{secrets.token_hex(4)}.part"
+        try:
+            if await self._slot("save", draft):
+                draft.replace(self._folder / f"{known}-{await sha256_of(draft)}.state")
+                return True
+            draft.unlink(missing_ok=True)
+        except OSError:
+            # What cannot be kept is read again by the next process.
+            pass
+        return False
 
     async def _after_reading(self, system: str, sent: Outgoing) -> AsyncGenerator[bytes]:
         """The progress of reading the beginning, then the answer."""
@@ -95,7 +124,7 @@ class Prefixes:
                     if _PROGRESS in frame.data:
                         yield b"data: " + frame.data + b"\n\n"
             read = incoming.status == 200
-        if read and await self._slot("save", self._file(system)):
+        if read and await self._kept(system):
             self._held = system
             self._forget_old()
         async with self._transport.open(sent) as incoming:
@@ -120,9 +149,8 @@ class Prefixes:
         url = f"{self._address}{path}"
         return Outgoing(method=method, url=url, headers=self._headers, body=body)
 
-    def _file(self, system: str) -> Path:
-        known = hashlib.sha256(f"{self._identity}\n{system}".encode()).hexdigest()
-        return self._folder / f"{known[:40]}.state"
+    def _known(self, system: str) -> str:
+        return hashlib.sha256(f"{self._identity}\n{system}".encode()).hexdigest()[:40]
 
     def _forget_old(self) -> None:
         def age(path: Path) -> float:
@@ -131,7 +159,9 @@ class Prefixes:
             except OSError:
                 return 0.0
 
-        for path in sorted(self._folder.glob("*.state"), key=age)[_KEPT:]:
+        # Drafts too: a process may have ended while it wrote one.
+        found = (*self._folder.glob("*.state"), *self._folder.glob("*.part"))
+        for path in sorted(found, key=age)[_KEPT:]:
             path.unlink(missing_ok=True)
 
 
