@@ -3,6 +3,7 @@
 import asyncio
 import os
 import secrets
+import threading
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
@@ -36,8 +37,6 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
     address: str
     key: str
-    server: _Server
-    """Held, because the model goes when it does."""
     version: str
     sizes: Sizes
 
@@ -47,13 +46,20 @@ class Engines:
 
     def __init__(self) -> None:
         self._loaded: dict[Path, Engine] = {}
+        # Not asyncio's: a load goes on in its thread when the one who asked for it is gone.
+        self._loading = threading.Lock()
 
     async def load(self, path: Path, weights: Weights, states: Path) -> Engine:
         """The engine for the file; states of prompts are kept in a folder of its own."""
         if path not in self._loaded:
-            found = sizes(weights, machine())
-            self._loaded[path] = await asyncio.to_thread(start, path, found, states, weights.model)
+            await asyncio.to_thread(self._load, path, weights, states)
         return self._loaded[path]
+
+    def _load(self, path: Path, weights: Weights, states: Path) -> None:
+        with self._loading:
+            if path not in self._loaded:
+                found = sizes(weights, machine())
+                self._loaded[path] = start(path, found, states, weights.model)
 
 
 ENGINES = Engines()
@@ -127,13 +133,22 @@ def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
         server: _Server = llama.Server(params)
     except (RuntimeError, ValueError) as error:
         raise ModelMissing(f"llama.cpp cannot load {path}: {error}") from error
+    _hold_for_ever(server)
     return Engine(
         address=server.listening_address,
         key=key,
-        server=server,
         version=str(llama.__version__),
         sizes=sizes,
     )
+
+
+def _hold_for_ever(server: _Server) -> None:
+    """The server's end waits for threads that may never end: those of an answer nobody reads on,
+    and of a model that was loaded only now. The end of the process needs no such wait.
+    """
+    import ctypes  # noqa: PLC0415 - start-up time
+
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
 
 
 def _llama() -> Any:
