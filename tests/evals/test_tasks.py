@@ -1,3 +1,4 @@
+import re
 from difflib import SequenceMatcher
 from pathlib import Path
 from pkgutil import get_data
@@ -41,9 +42,13 @@ def test_empty_words_solve_no_task_that_needs_a_tool(name: str, tmp_path: Path):
 
 
 def test_the_tasks_are_not_the_examples_of_the_prompt():
-    text = (get_data("toolwire.prompted", "small_examples.md") or b"").decode()
-    shown = [line[9:].lower() for line in text.splitlines() if line.startswith("Request: ")]
-    assert len(shown) > 10
+    names = ("small.md", "small_examples.md")
+    text = "\n".join((get_data("toolwire.prompted", name) or b"").decode() for name in names)
+    shown = re.findall(
+        r"^(?:Request: (.+)|(.+): \{\"kind\")", text.lower(), re.MULTILINE | re.IGNORECASE
+    )
+    shown = [one or other for one, other in shown]
+    assert len(shown) > 25
     close = [
         (task.id, example)
         for task in ALL

@@ -191,7 +191,7 @@ def test_the_first_request_names_the_files_and_a_result_names_the_request():
     assert call.text == '{"tool": "read_file", "arguments": {"path":"main.py"}}'
     assert answer.text == (
         "Result of read_file:\nsee src/a.py\n\n(The request was: what is main?\n"
-        "If this answers the whole request, reply.)"
+        "If this answers all parts of the request, reply with the words that answer it.)"
     )
 
 
@@ -385,7 +385,7 @@ def test_a_change_is_made_before_anything_is_said():
     offered = [set(branches(sent)) for sent in model.asked]
     assert ["reply" in some for some in offered] == [False, False, False, True, True]
     assert offered[4] == {"reply"}
-    assert "Now make the change." in model.asked[1].messages[-1].text
+    assert "Now do what the request asks for." in model.asked[1].messages[-1].text
 
 
 def test_a_change_that_cannot_be_made_may_be_said_so_in_the_end():
@@ -432,3 +432,40 @@ def test_the_third_such_change_is_left_to_the_person():
     events = ask(model, request(user("go"), READ_MAIN, result(MAIN)))
     assert len(model.asked) == 3
     assert len([event for event in events if isinstance(event, ToolCallEnded)]) == 1
+
+
+def test_a_line_is_left_out_also_when_its_whole_block_was_meant():
+    model = Model(edit("if a:", "if a:\n    print(("), edit("a = 1", "a = 2"))
+    ask(model, request(user("go"), READ_MAIN, result(MAIN)))
+    assert [form["old"]["enum"] for form in named(model.asked[1])] == [["a = 1", "    print(a)"]]
+
+
+def test_a_change_that_changes_nothing_is_asked_for_again():
+    model = Model(edit("a = 1", "a = 1"), '{"reply": "no"}')
+    ask(model, request(user("go"), READ_MAIN, result(MAIN)))
+    assert [form["old"]["enum"] for form in named(model.asked[1])] == [["if a:", "    print(a)"]]
+
+
+def test_a_file_that_is_there_is_not_written_over():
+    write = '{"tool": "write_file", "arguments": {"path": "main.py", "content": "a"}}'
+    model = Model(write, '{"reply": "no"}')
+    events = ask(model, request(user("go")))
+    assert not any(isinstance(event, ToolCallStarted) for event in events)
+    assert "write_file" not in branches(model.asked[1])
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a", "a"),
+        ("nowhere", "nowhere"),
+        ("a = 1", "a = 1"),
+        ("print or a", "print"),
+        ("if a", "if a"),
+        ("IF  a", "IF  a"),
+        ("of it", "of|it"),
+        ("x.* y", "x.* y"),
+    ],
+)
+def test_words_that_stand_nowhere_together_are_looked_for_one_by_one(written: str, meant: str):
+    assert to_real("search_file_content", {"pattern": written}, GROUND) == {"pattern": meant}

@@ -26,8 +26,8 @@ from toolwire.prompted.small_past import Past, as_object
 from toolwire.prompted.small_tools import (
     TOOLS,
     Ground,
-    Line,
-    breaks,
+    Refused,
+    refusal,
     shown_tools,
     to_real,
     with_lines,
@@ -80,7 +80,7 @@ class _Talk:
         fitted = fit(request, ground, listed=self._listed, kinds=self._kinds)
         for notice in fitted.notices:
             yield notice
-        without: list[Line] = []
+        without: list[Refused] = []
         while True:
             back = _Back(ground, refusing=len(without) < _MOST_TRIES)
             inner = json.wrap(self._model, self._new_id, told=fitted.told)
@@ -118,13 +118,13 @@ def fit(
     *,
     listed: Ground,
     kinds: Mapping[str, Kind | None] = MappingProxyType({}),
-    without: Sequence[Line] = (),
+    without: Sequence[Refused] = (),
 ) -> Fitted:
     """The request with short instructions, short tools and short results.
 
     `listed` is what the first message tells of the project: it stays the same while the files
-    change, so that what was read once need not be read again. `without` are lines that are not
-    offered.
+    change, so that what was read once need not be read again. `without` are calls that
+    are not offered.
     """
     past = Past(ground, listed, kinds)
     messages = tuple(past.message(message) for message in request.messages)
@@ -147,7 +147,7 @@ def fit(
 
 
 def _useful(
-    tools: Sequence[ToolSpec], past: Past, ground: Ground, without: Sequence[Line]
+    tools: Sequence[ToolSpec], past: Past, ground: Ground, without: Sequence[Refused]
 ) -> tuple[ToolSpec, ...]:
     """What can bring the request forward now."""
     found: list[ToolSpec] = []
@@ -156,6 +156,8 @@ def _useful(
         if tool.name in past.repeated:
             continue
         if past.kind is Kind.QUESTION and tool.name in _WRITING:
+            continue
+        if any(it.name == tool.name and not it.line for it in without):
             continue
         offered: ToolSpec | None = tool
         if tool.name == "replace":
@@ -222,14 +224,14 @@ def _line(tool: ToolSpec) -> str:
 class _Back:
     """Turns the short calls of one answer into real ones.
 
-    A change of lines after which a file that could be read can no longer be read is held back.
+    A call that would do harm is held back.
     """
 
     def __init__(self, ground: Ground, *, refusing: bool) -> None:
         self._ground = ground
         self._refusing = refusing
         self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}
-        self.refused: Line | None = None
+        self.refused: Refused | None = None
         self.usage = Usage()
 
     def read(self, event: ModelEvent) -> Sequence[ModelEvent]:
@@ -253,11 +255,11 @@ class _Back:
         text = "".join(pieces)
         arguments = as_object(text) if event.complete else None
         if arguments is not None:
-            made = to_real(started.name, arguments, self._ground)
-            if self._refusing and breaks(started.name, arguments, made, self._ground):
-                self.refused = (str(arguments["path"]), str(arguments["old"]))
+            if self._refusing:
+                self.refused = refusal(started.name, arguments, self._ground)
+            if self.refused is not None:
                 return ()
-            text = dump(made)
+            text = dump(to_real(started.name, arguments, self._ground))
         name = TOOLS[started.name].real or started.name
         started = msgspec.structs.replace(started, name=name)
         return (started, ToolCallDelta(event.id, text), event)

@@ -11,13 +11,8 @@ from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
 from toolwire.request import ModelRequest, OutputFormat
 
-QUESTION = (
-    "\n\nFirst say only what kind of request this is: "
-    '{"kind": "question"} if it only wants to know something, '
-    '{"kind": "change"} if files must be made, changed, fixed, moved or deleted, '
-    '{"kind": "command"} if a command must be run, {"kind": "talk"} if it is neither.'
-)
-"""Follows the request."""
+QUESTION = "\n\nOf which kind is this request?"
+"""Follows the request; the system prompt has examples of it."""
 
 
 class Kind(StrEnum):
@@ -36,7 +31,7 @@ class _Said(msgspec.Struct):
 _read = msgspec.json.Decoder(_Said).decode
 _SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {"kind": {"type": "string", "enum": list(Kind)}},
+    "properties": {"kind": {"type": "string", "enum": [kind.value for kind in Kind]}},
     "required": ["kind"],
     "additionalProperties": False,
 }

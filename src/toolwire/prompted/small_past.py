@@ -1,5 +1,6 @@
 """The conversation so far, as a small model is shown it, and what follows from it."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ _MOST_LISTED = 1000
 _CHANGING = frozenset({"write_file", "replace", "run_shell_command"})
 _REFUSED = frozenset({Outcome.DENIED, Outcome.CANCELLED, Outcome.INTERRUPTED})
 
+_nothing = re.compile(r"No (matches|files) found").match
 _decode = msgspec.json.Decoder().decode
 
 
@@ -129,6 +131,8 @@ class Past:
     def _next(self, name: str, result: ToolResult) -> str:
         if result.is_error:
             return "That did not work. Do it another way."
+        if _nothing(result.text):
+            return "Nothing was found. Look for a single shorter word."
         if name not in TOOLS:
             return "If all is done, reply."
         shown = TOOLS[name]

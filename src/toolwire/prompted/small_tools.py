@@ -1,7 +1,8 @@
 """The built-in tools as a small model is shown them: few, in few words, with short paths."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import msgspec
 
@@ -10,11 +11,21 @@ from toolwire.request import AnyTool, JsonObject, ToolSpec
 
 MOST_CHOICES = 200
 """Paths offered as choices; with more, any path may be written."""
+_LONG = 3
+"""Letters of a word that is worth looking for."""
 _MOST_OPEN = 4
 """Files that can be changed at a time: those the model saw last."""
 
-Line: TypeAlias = tuple[str, str]
-"""A line of a file: the path and the line, or the lines that it is named with."""
+
+_plain = re.compile(r"[\w -]+").fullmatch
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that was held back: the tool, and the line it was to change."""
+
+    name: str
+    path: str
+    line: str = ""
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +67,8 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 _FILE = Argument(shown="path", real="file_path", kind="file")
 _READ = "If you need to know what is in a file, read it next."
 _READ_AND_CHANGE = "Read the file that must be changed next."
-_CHANGE = "Now make the change."
-_REPLY = "If all is done, reply."
+_CHANGE = "Now do what the request asks for."
+_REPLY = "If all parts of the request are done, reply."
 
 TOOLS: Mapping[str, Shown] = {
     "list_directory": Shown(
@@ -68,13 +79,13 @@ TOOLS: Mapping[str, Shown] = {
     ),
     "read_file": Shown(
         about="the text of one file",
-        then="If this answers the whole request, reply.",
+        then="If this answers all parts of the request, reply with the words that answer it.",
         then_change=_CHANGE,
         arguments=(Argument(shown="path", real="absolute_path", kind="file"),),
     ),
     "search_file_content": Shown(
-        about="lines that match a regular expression, in all files",
-        then="If these lines are not the whole answer, read the file next.",
+        about="lines in all files that match a word or a regular expression",
+        then="If these lines answer all parts of the request, reply; else read the file next.",
         then_change=_CHANGE,
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
@@ -85,7 +96,7 @@ TOOLS: Mapping[str, Shown] = {
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
     "write_file": Shown(
-        about="make a new file, or write a whole file anew",
+        about="make a new file",
         then=_REPLY,
         then_change=_REPLY,
         arguments=(
@@ -136,14 +147,15 @@ def shown_tools(tools: Sequence[AnyTool], ground: Ground) -> tuple[ToolSpec, ...
 
 
 def with_lines(
-    tool: ToolSpec, ground: Ground, seen: Sequence[str], without: Sequence[Line] = ()
+    tool: ToolSpec, ground: Ground, seen: Sequence[str], without: Sequence[Refused] = ()
 ) -> ToolSpec | None:
     """The tool that changes lines, for the lines of the files that were seen; None without any."""
     files = [(path, text) for path in seen[:_MOST_OPEN] if (text := ground.text(path)) is not None]
     if not files:
         return None
+    taken = {(it.path, it.line) for it in without}
     forms = [
-        _line_change(path, [it for it in small_edits.choices(text) if (path, it) not in without])
+        _line_change(path, [it for it in small_edits.choices(text) if (path, it) not in taken])
         for path, text in files
     ]
     parameters = forms[0] if len(forms) == 1 else {"type": "object", "anyOf": forms}
@@ -152,18 +164,10 @@ def with_lines(
 
 def to_real(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
     """The arguments the real tool takes, from those a model wrote."""
-    text = ground.text(str(arguments.get("path", ""))) if name in ("replace", "append") else None
-    if name == "append":
-        name = "replace"
-        old, new = small_edits.addition(text or "", str(arguments.get("lines", "")))
-        arguments = {"path": arguments.get("path", ""), "old": old, "new": new}
-    elif text is not None:
-        old, new = (str(arguments.get(key, "")) for key in ("old", "new"))
-        arguments["old"], arguments["new"] = small_edits.change(text, old, new)
-    shown = TOOLS[name]
+    shown = TOOLS["replace" if name == "append" else name]
     known = {argument.shown: argument for argument in shown.arguments}
     found: JsonObject = {}
-    for key, value in arguments.items():
+    for key, value in _meant(name, arguments, ground).items():
         argument = known.get(key)
         if argument is None:
             found[key] = value
@@ -173,14 +177,49 @@ def to_real(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
     return found | {key: value for key, value in shown.given if key not in found}
 
 
-def breaks(name: str, arguments: JsonObject, made: JsonObject, ground: Ground) -> bool:
-    """Whether a change of lines turns a file that a program can read into one it cannot."""
+def _meant(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
+    """What a model meant by its words, as far as the files tell."""
     path = str(arguments.get("path", ""))
-    text = ground.text(path) if name == "replace" else None
-    if text is None:
-        return False
-    after = text.replace(str(made["old_string"]), str(made["new_string"]), 1)
-    return small_edits.is_sound(path, text) and not small_edits.is_sound(path, after)
+    if name == "append":
+        text = ground.text(path) or ""
+        old, new = small_edits.addition(text, str(arguments.get("lines", "")))
+        return {"path": path, "old": old, "new": new}
+    if name == "replace" and (text := ground.text(path)) is not None:
+        old, new = (str(arguments.get(key, "")) for key in ("old", "new"))
+        old, new = small_edits.change(text, old, new)
+        return {**arguments, "old": old, "new": new}
+    if name == "search_file_content":
+        return {**arguments, "pattern": _words(str(arguments.get("pattern", "")), ground)}
+    return arguments
+
+
+def _words(pattern: str, ground: Ground) -> str:
+    """Words that stand nowhere together are looked for one by one."""
+    if " " not in pattern or _plain(pattern) is None:
+        return pattern
+    words = pattern.lower().split()
+    together = " ".join(words)
+    for path in ground.files:
+        text = ground.text(path)
+        if text is not None and together in " ".join(text.lower().split()):
+            return pattern
+    long = [word for word in words if len(word) >= _LONG]
+    return "|".join(map(re.escape, long or words))
+
+
+def refusal(name: str, arguments: JsonObject, ground: Ground) -> Refused | None:
+    """Why a call is better not made: it changes nothing, spoils a file, or writes over one."""
+    path = str(arguments.get("path", ""))
+    text = ground.text(path)
+    if text is None or name not in ("replace", "write_file"):
+        return None
+    if name == "write_file":
+        return Refused(name=name, path=path) if text.strip() else None
+    old, new = (str(arguments.get(key, "")) for key in ("old", "new"))
+    found, put = small_edits.change(text, old, new)
+    after = text.replace(found, put, 1)
+    broken = small_edits.is_sound(path, text) and not small_edits.is_sound(path, after)
+    return Refused(name=name, path=path, line=old) if broken or after == text else None
 
 
 def to_shown(name: str, arguments: JsonObject, root: str) -> JsonObject:
