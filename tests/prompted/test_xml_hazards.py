@@ -132,10 +132,10 @@ FRAGMENTS = [
 ]
 
 
-@pytest.mark.slow
-def test_ten_thousand_contents_with_tags_in_them_are_never_a_call_nor_cut():
+@pytest.mark.parametrize("many", [1000, pytest.param(10_000, marks=pytest.mark.sweep)])
+def test_contents_with_tags_in_them_are_never_a_call_nor_cut(many: int):
     chance = random.Random(7)  # a fixed seed: the same contents in every run
-    for number in range(10_000):
+    for number in range(many):
         content = "x" + "".join(chance.choices(FRAGMENTS, k=chance.randrange(1, 25))) + "."
         count = number if number % 3 == 0 else None
         # A quoted beginning of the tool's own call is told from a real one by what follows it all.
@@ -156,11 +156,11 @@ def test_ten_thousand_contents_with_tags_in_them_are_never_a_call_nor_cut():
         assert len(got.message.calls) == (2 if CALL in after else 1), text
 
 
-@pytest.mark.slow
-def test_contents_with_any_tag_in_cdata_are_never_a_call_nor_cut():
+@pytest.mark.parametrize("many", [500, pytest.param(3000, marks=pytest.mark.sweep)])
+def test_contents_with_any_tag_in_cdata_are_never_a_call_nor_cut(many: int):
     chance = random.Random(8)  # a fixed seed: the same contents in every run
     fragments = [*FRAGMENTS, "</write_to_file>", "</content>\n</write_to_file>\n"]
-    for _ in range(3_000):
+    for _ in range(many):
         content = "".join(chance.choices(fragments, k=chance.randrange(1, 25)))
         text = (
             f"<write_to_file>\n<path>a.md</path>\n<content>{wrapped(content)}</content>\n"
