@@ -191,7 +191,7 @@ def test_the_first_request_names_the_files_and_a_result_names_the_request():
     assert call.text == '{"tool": "read_file", "arguments": {"path":"main.py"}}'
     assert answer.text == (
         "Result of read_file:\nsee src/a.py\n\n(The request was: what is main?\n"
-        "If this answers all parts of the request, reply with the words that answer it.)"
+        "If this answers the whole request, reply.)"
     )
 
 

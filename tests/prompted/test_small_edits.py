@@ -124,3 +124,9 @@ def test_an_addition_keeps_what_was_there(text: str, more: str):
     find, put = addition(text, more)
     assert text.count(find) == 1
     assert text.replace(find, put).startswith(text.rstrip("\n"))
+
+
+def test_a_function_of_another_name_comes_beside_the_old_one():
+    new = "def third(a):\n    return a * 3"
+    after = changed(CODE, "def first(a):", new)
+    assert after == CODE.replace("    return a\n\n\n", f"    return a\n\n{new}\n\n\n", 1)

@@ -35,8 +35,8 @@ from toolwire.prompted.small_tools import (
 from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
 from toolwire.wire.reading import dump
 
-_MOST_WRITTEN = 1200
-"""Tokens of one answer: two minutes on two slow cores; a model that writes on has lost itself."""
+_MOST_WRITTEN = 600
+"""Tokens of one answer: a minute on two slow cores; a model that writes on has lost itself."""
 _MOST_TRIES = 2
 """Changes that are held back, one after the other, before one is let through to the person."""
 _WRITING = frozenset({"write_file", "replace", "append"})

@@ -14,6 +14,7 @@ _MOST_TOGETHER = 3
 
 _decode = msgspec.json.Decoder().decode
 _indent = re.compile(r"[ \t]*").match
+_titled = re.compile(r"\s*(?:async |export |public )*(?:def|class|function|func|fn)\s+(\w+)").match
 _opens = re.compile(r"[:{(\[]\s*\Z").search
 _closes = re.compile(r"\s*[})\]]").match
 
@@ -48,6 +49,9 @@ def change(text: str, old: str, new: str) -> tuple[str, str]:
     fresh = _indented(new.removesuffix("\n").split("\n"), named[0])
     if len(named) == 1 and _has_body(named[0], fresh):
         end = _block_end(lines, begin, closing=_closes(fresh[-1]) is not None)
+        if _title(fresh[0]) not in ("", _title(named[0])):
+            # Something of another name is meant to come beside it.
+            fresh = [*lines[begin:end], "", *fresh]
     return _unique(lines, begin, end, fresh)
 
 
@@ -110,6 +114,12 @@ def _has_body(named: str, fresh: Sequence[str]) -> bool:
         return _opens(fresh[0]) is None
     inner = next((line for line in fresh[1:] if line.strip()), "")
     return _opens(fresh[0]) is not None and len(_width(inner)) > len(_width(fresh[0]))
+
+
+def _title(line: str) -> str:
+    """The name of the function or class that the line begins; empty for any other line."""
+    found = _titled(line)
+    return found.group(1) if found is not None else ""
 
 
 def _block_end(lines: Sequence[str], begin: int, *, closing: bool) -> int:

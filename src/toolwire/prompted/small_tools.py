@@ -11,6 +11,8 @@ from toolwire.request import AnyTool, JsonObject, ToolSpec
 
 MOST_CHOICES = 200
 """Paths offered as choices; with more, any path may be written."""
+_MOST_NEW = 600
+"""Characters in the place of a line: a small model that writes more has lost itself."""
 _LONG = 3
 """Letters of a word that is worth looking for."""
 _MOST_OPEN = 4
@@ -68,7 +70,7 @@ _FILE = Argument(shown="path", real="file_path", kind="file")
 _READ = "If you need to know what is in a file, read it next."
 _READ_AND_CHANGE = "Read the file that must be changed next."
 _CHANGE = "Now do what the request asks for."
-_REPLY = "If all parts of the request are done, reply."
+_REPLY = "If all is done, reply."
 
 TOOLS: Mapping[str, Shown] = {
     "list_directory": Shown(
@@ -79,13 +81,13 @@ TOOLS: Mapping[str, Shown] = {
     ),
     "read_file": Shown(
         about="the text of one file",
-        then="If this answers all parts of the request, reply with the words that answer it.",
+        then="If this answers the whole request, reply.",
         then_change=_CHANGE,
         arguments=(Argument(shown="path", real="absolute_path", kind="file"),),
     ),
     "search_file_content": Shown(
         about="lines in all files that match a word or a regular expression",
-        then="If these lines answer all parts of the request, reply; else read the file next.",
+        then="If these lines are not the whole answer, read the file next.",
         then_change=_CHANGE,
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
@@ -105,18 +107,20 @@ TOOLS: Mapping[str, Shown] = {
         ),
     ),
     "replace": Shown(
-        about="write a line of a file anew, after reading it; new may be several lines, or empty",
+        about="put new in the place of the line old, after reading the file; "
+        "new may be several lines, or empty",
         then=_REPLY,
         then_change=_REPLY,
         arguments=(
             _FILE,
-            Argument(shown="old", real="old_string"),
+            # First what is to be there: with that in mind the line is found more surely.
             Argument(shown="new", real="new_string"),
+            Argument(shown="old", real="old_string"),
         ),
         given=(("instruction", "Make the change the user asked for."),),
     ),
     "append": Shown(
-        about="add lines at the end of a file",
+        about="add lines at the end of a file, such as a function",
         real="replace",
         then=_REPLY,
         then_change=_REPLY,
@@ -245,7 +249,8 @@ def _line_change(path: str, lines: Sequence[str]) -> JsonObject:
     if lines:
         old["enum"] = list(lines)
     path_only: JsonObject = {"type": "string", "enum": [path]}
-    return _object({"path": path_only, "old": old, "new": {"type": "string"}})
+    new: JsonObject = {"type": "string", "maxLength": _MOST_NEW}
+    return _object({"path": path_only, "new": new, "old": old})
 
 
 def _object(properties: Mapping[str, Any]) -> JsonObject:
