@@ -109,7 +109,7 @@ def test_a_short_call_becomes_a_real_one():
         ToolCallStarted("id1", "read_file", made_id=True),
         ToolCallDelta("id1", '{"absolute_path":"/home/me/app/src/a.py"}'),
         ToolCallEnded("id1"),
-        Finished(reason=StopReason.TOOL_CALLS, usage=Usage(input=20, output=4)),
+        Finished(reason=StopReason.TOOL_CALLS, usage=Usage(input=10, output=4)),
     ]
 
 
@@ -423,7 +423,7 @@ def test_a_change_that_breaks_the_file_is_asked_for_again_without_that_line():
     ]
     (delta,) = (event for event in events if isinstance(event, ToolCallDelta))
     assert json.loads(delta.arguments)["new_string"] == "a = 2"
-    assert events[-1] == Finished(reason=StopReason.TOOL_CALLS, usage=Usage(input=30, output=6))
+    assert events[-1] == Finished(reason=StopReason.TOOL_CALLS, usage=Usage(input=10, output=6))
     assert len(events) == 4
 
 
@@ -469,3 +469,28 @@ def test_a_file_that_is_there_is_not_written_over():
 )
 def test_words_that_stand_nowhere_together_are_looked_for_one_by_one(written: str, meant: str):
     assert to_real("search_file_content", {"pattern": written}, GROUND) == {"pattern": meant}
+
+
+def test_a_reply_that_goes_on_and_on_ends_with_a_sentence():
+    sentence = "It is written in Python 3.11. "
+    model = Model(json.dumps({"reply": sentence * 40}))
+    events = ask(model, request(user("go")))
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text == (sentence * 14).strip()
+    assert [type(event) for event in events[-2:]] == [Notice, Finished]
+    assert events[-1] == Finished(reason=StopReason.END, usage=Usage(output=2))
+
+
+def test_a_long_list_of_files_is_told_by_folders():
+    paths = [f"/home/me/app/src/part{n}.py" for n in range(200)] + ["/home/me/app/main.py"]
+    head = 'Found 201 file(s) matching "**/*.py" within /home/me/app, sorted by time:'
+    model = Model('{"reply": "hi"}')
+    step = called("glob", {"pattern": "**/*.py"})
+    events = ask(model, request(user("go"), step, result("\n".join([head, *paths]))))
+    told = model.asked[0].messages[-1].text.partition("\n\n(The request")[0]
+    assert told == (
+        'Result of glob:\nFound 201 file(s) matching "**/*.py":\n'
+        "200 in src/, such as part0.py, part1.py, part10.py\n"
+        "1 in the top folder, such as main.py"
+    )
+    assert isinstance(events[0], Notice)

@@ -15,7 +15,7 @@ from toolwire.agent.compress import CONTEXT, KEEP, THRESHOLD, Plan, front_of, pl
 from toolwire.agent.events import Emit, HistoryReplaced, Noticed, UsageCounted, unheard
 from toolwire.agent.floor import floor, weight
 from toolwire.agent.old_outputs import with_old_outputs_cut
-from toolwire.agent.tokens import Tally
+from toolwire.agent.tokens import Tally, of_message
 from toolwire.agent.windows import told_by
 from toolwire.collect import Collector
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
@@ -67,6 +67,7 @@ class Compressor:
         rules: CompressionRules | None = None,
         price: Price = _unpriced,
         clock: Callable[[], float] = time.monotonic,
+        weigh: Callable[[Message], int] = of_message,
     ) -> None:
         self._model = model
         self.window = window
@@ -76,7 +77,7 @@ class Compressor:
         self._rules = rules or CompressionRules()
         self._price = price
         self._clock = clock
-        self._tally = Tally()
+        self._tally = Tally(weigh)
         self._gave_up = False
         """A summary came out larger than what it stood for: none is asked for until forced."""
         self._not_before = 0

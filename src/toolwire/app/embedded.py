@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from toolwire.agent.rules import Mode
+from toolwire.agent.tokens import of_message
 from toolwire.app.choosing import Chosen
 from toolwire.app.workshop import workspace_of
 from toolwire.client.transport import Transport
 from toolwire.config import Settings
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.ids import new_id
+from toolwire.messages import Message, Part, Text, ToolResult
 from toolwire.model import Model
 from toolwire.places import places
 
@@ -75,6 +79,18 @@ def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
 
     workspace = workspace_of(cwd, environ)
     return small.wrap(ask, new_id, lambda: ground(workspace))
+
+
+def as_shown_small(message: Message) -> int:
+    """The tokens of a message for a small model, which is shown only the ends of long results."""
+    from toolwire.prompted.small_past import RESULT_LIMIT  # noqa: PLC0415 - start-up time
+
+    def cut(part: Part) -> Part:
+        if not isinstance(part, ToolResult) or len(part.text) <= RESULT_LIMIT:
+            return part
+        return msgspec.structs.replace(part, parts=(Text(part.text[:RESULT_LIMIT]),))
+
+    return of_message(Message(role=message.role, parts=tuple(map(cut, message.parts))))
 
 
 def cautious(mode: Mode, notice: Callable[[str], None]) -> Mode:

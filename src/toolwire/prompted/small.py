@@ -13,6 +13,8 @@ from toolwire.events import (
     Finished,
     ModelEvent,
     Notice,
+    StopReason,
+    TextDelta,
     ToolCallDelta,
     ToolCallEnded,
     ToolCallStarted,
@@ -37,10 +39,13 @@ from toolwire.wire.reading import dump
 
 _MOST_WRITTEN = 600
 """Tokens of one answer: a minute on two slow cores; a model that writes on has lost itself."""
+_MOST_SAID = 400
+"""Characters of a reply, which then ends with the sentence: it should be three of them."""
 _MOST_TRIES = 2
 """Changes that are held back, one after the other, before one is let through to the person."""
 _WRITING = frozenset({"write_file", "replace", "append"})
 
+_sentence_end = re.compile(r"[.!?](?=\s)").search
 _calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
 
 
@@ -69,14 +74,15 @@ class _Talk:
     async def ask(self, request: ModelRequest, ground: Ground) -> AsyncIterator[ModelEvent]:
         if self._listed is None:
             self._listed = ground
-        spent = Usage()
+        written = 0
         words, upto = _newest(request.messages)
         if words and words not in self._kinds:
             asking = self._asking(request, upto, ground, self._listed)
             async with reading(asking.events()) as events:
                 async for event in events:
                     yield event
-            self._kinds[words], spent = asking.kind, asking.usage
+            self._kinds[words] = asking.kind
+            written += asking.usage.output or 0
         fitted = fit(request, ground, listed=self._listed, kinds=self._kinds)
         for notice in fitted.notices:
             yield notice
@@ -87,11 +93,13 @@ class _Talk:
             async with reading(inner(fitted.request)) as events:
                 async for event in events:
                     for told in back.read(event):
-                        yield _with_usage(told, spent) if isinstance(told, Finished) else told
+                        yield _with_usage(told, written) if isinstance(told, Finished) else told
+                    if back.said_enough:
+                        break
             if back.refused is None:
                 break
             without.append(back.refused)
-            spent = _added(spent, back.usage)
+            written += back.usage.output or 0
             fitted = fit(request, ground, listed=self._listed, kinds=self._kinds, without=without)
 
     def _asking(self, request: ModelRequest, upto: int, ground: Ground, listed: Ground) -> Asking:
@@ -177,21 +185,12 @@ def _newest(messages: Sequence[Message]) -> tuple[str, int]:
     return "", 0
 
 
-def _with_usage(event: Finished, spent: Usage) -> Finished:
-    return msgspec.structs.replace(event, usage=_added(event.usage, spent))
-
-
-def _added(usage: Usage, more: Usage) -> Usage:
-    return msgspec.structs.replace(
-        usage,
-        input=_sum(usage.input, more.input),
-        output=_sum(usage.output, more.output),
-        cached=_sum(usage.cached, more.cached),
-    )
-
-
-def _sum(one: int | None, other: int | None) -> int | None:
-    return one if other is None else (one or 0) + other
+def _with_usage(event: Finished, written: int) -> Finished:
+    """What was written before the answer counts; what was read for it is the answer's own size."""
+    usage = event.usage
+    if written:
+        usage = msgspec.structs.replace(usage, output=(usage.output or 0) + written)
+    return msgspec.structs.replace(event, usage=usage)
 
 
 def _told(tools: Sequence[ToolSpec]) -> str:
@@ -233,6 +232,8 @@ class _Back:
         self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}
         self.refused: Refused | None = None
         self.usage = Usage()
+        self._said = ""
+        self.said_enough = False
 
     def read(self, event: ModelEvent) -> Sequence[ModelEvent]:
         match event:
@@ -244,11 +245,25 @@ class _Back:
                 return ()
             case ToolCallEnded() if event.id in self._open:
                 return self._call(event)
+            case TextDelta():
+                return self._words(event.text)
             case Finished() if self.refused is not None:
                 self.usage = event.usage
                 return ()
             case _:
                 return (event,)
+
+    def _words(self, text: str) -> Sequence[ModelEvent]:
+        """The reply, up to the end of the sentence in which it becomes long."""
+        before = self._said
+        self._said += text
+        end = _sentence_end(self._said, _MOST_SAID)
+        if end is None:
+            return (TextDelta(text),)
+        self.said_enough = True
+        notice = Notice("reply_cut", "the small model's reply was ended: it went on and on")
+        words = TextDelta(self._said[len(before) : end.end()])
+        return (words, notice, Finished(reason=StopReason.END))
 
     def _call(self, event: ToolCallEnded) -> Sequence[ModelEvent]:
         started, pieces = self._open.pop(event.id)

@@ -21,6 +21,9 @@ _MOST_LOOKS = 5
 """Calls after which it may say that it could not do what was asked."""
 _MOST_LISTED = 1000
 """Characters of file names that are told with the first request."""
+_NAMED = 3
+_MOST_FOLDERS = 12
+"""Folders and names in each that stand for a long list of files."""
 _CHANGING = frozenset({"write_file", "replace", "run_shell_command"})
 _REFUSED = frozenset({Outcome.DENIED, Outcome.CANCELLED, Outcome.INTERRUPTED})
 
@@ -141,6 +144,10 @@ class Past:
     def _shortened(self, text: str, name: str) -> str:
         if len(text) <= RESULT_LIMIT:
             return text
+        if name == "glob":
+            words = "a long list of files was told to this small model by folders"
+            self.notices.append(Notice("result_cut", words))
+            return _by_folder(text)
         # The end often says how it came out, so a quarter of the room is kept for it.
         tail = RESULT_LIMIT // 4
         left = len(text) - RESULT_LIMIT
@@ -148,6 +155,20 @@ class Past:
         self.notices.append(Notice("result_cut", words))
         head, end = text[: RESULT_LIMIT - tail], text[-tail:]
         return f"{head}\n[… {left} characters left out here …]\n{end}"
+
+
+def _by_folder(text: str) -> str:
+    """A long list of files: how many there are in each folder at the top, and some names."""
+    head, *paths = text.splitlines()
+    folders: dict[str, list[str]] = {}
+    for path in filter(None, paths):
+        folder, inside, rest = path.partition("/")
+        folders.setdefault(f"{folder}/" if inside else "the top folder", []).append(rest or path)
+    lines = [
+        f"{len(names)} in {folder}, such as {', '.join(sorted(names)[:_NAMED])}"
+        for folder, names in sorted(folders.items(), key=lambda it: -len(it[1]))
+    ]
+    return "\n".join((head.partition(" within ")[0] + ":", *lines[:_MOST_FOLDERS]))
 
 
 def as_object(text: str) -> JsonObject | None:

@@ -9,7 +9,16 @@ from toolwire.request import HttpRequest
 from toolwire.wire.reading import encode, parse_object
 
 # A small model varies only for the worse, and without a limit one that repeats itself never ends.
-_USUAL = {"temperature": 0, "max_tokens": 1024, "return_progress": True, "cache_prompt": True}
+# What it wrote twice it goes on writing: such runs are made unlikely if longer than a line of code.
+_USUAL = {
+    "temperature": 0,
+    "max_tokens": 1024,
+    "return_progress": True,
+    "cache_prompt": True,
+    "dry_multiplier": 1.0,
+    "dry_allowed_length": 20,
+    "dry_penalty_last_n": 256,
+}
 
 
 def _prepare(request: HttpRequest) -> HttpRequest:
