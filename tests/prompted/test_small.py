@@ -39,7 +39,7 @@ BUILT_IN = builtins({}).specs()
 class Model:
     """Says the given texts in turn and remembers what it was asked; every request is of a kind."""
 
-    def __init__(self, *texts: str, kind: str = '{"kind": "talk"}') -> None:
+    def __init__(self, *texts: str, kind: str = '{"kind": "command"}') -> None:
         self._texts = iter(texts)
         self._kind = kind
         self.asked: list[ModelRequest] = []
@@ -190,8 +190,8 @@ def test_the_first_request_names_the_files_and_a_result_names_the_request():
     assert first.text == "Files: main.py, src/a.py\n\nRequest: what is main?"
     assert call.text == '{"tool": "read_file", "arguments": {"path":"main.py"}}'
     assert answer.text == (
-        "Result of read_file:\nsee src/a.py\n\n(The request was: what is main?\n"
-        "If this answers the whole request, reply.)"
+        "Result of read_file:\n(1 lines)\nsee src/a.py\n\n(The request was: what is main?\n"
+        "If this answers the whole request, reply, and name the file.)"
     )
 
 
@@ -365,6 +365,15 @@ def test_the_kind_of_a_request_is_asked_once_behind_the_same_words():
         assert kind.system == sent.system
         assert kind.messages[:-1] == sent.messages[:-1]
         assert kind.messages[-1].text.startswith(sent.messages[-1].text)
+
+
+def test_a_question_is_looked_at_and_talk_is_not():
+    model = Model('{"tool": "glob", "arguments": {"pattern": "*"}}', kind='{"kind": "question"}')
+    ask(model, request(user("what is here?")))
+    assert "reply" not in branches(model.asked[0])
+    talk = Model('{"reply": "hi"}', kind='{"kind": "talk"}')
+    ask(talk, request(user("hello")))
+    assert set(branches(talk.asked[0])) == {"reply"}
 
 
 def test_a_question_changes_no_file():

@@ -57,13 +57,17 @@ class Past:
 
     @property
     def must_reply(self) -> bool:
-        """The model goes in a circle, has gone far enough, or was told no."""
+        """Nothing but words is wanted, or the model goes in a circle, went far, or was told no."""
+        if self.kind is Kind.TALK:
+            return True
         refused = any(result.outcome in _REFUSED for _, result in self._ended)
         return refused or len(self.repeated) > 1 or len(self._done) >= MOST_STEPS
 
     @property
     def must_act(self) -> bool:
-        """A change was asked for and none was made, so that there is nothing to say yet."""
+        """Nothing was looked at, or a change that was asked for was not made: no reply yet."""
+        if self.kind is Kind.QUESTION:
+            return not self._done
         if self.kind is not Kind.CHANGE or len(self._done) >= _MOST_LOOKS:
             return False
         return not any(name in _CHANGING and not result.is_error for name, result in self._ended)
@@ -113,7 +117,11 @@ class Past:
         text = result.text.replace(f"{root}/", "").replace(root, ".")
         if not result.is_error:
             self._see(name, result.call_id, text)
+        lines = len(text.splitlines())
         text = self._shortened(text, name)
+        if name == "read_file" and not result.is_error:
+            # It cannot count.
+            text = f"({lines} lines)\n{text}"
         # Said after every result and not only the last: the bytes before the newest stay the same.
         text = f"{text}\n\n(The request was: {self._asked[:300]}\n{self._next(name, result)})"
         others = tuple(part for part in result.parts if not isinstance(part, Text))

@@ -67,7 +67,7 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _FILE = Argument(shown="path", real="file_path", kind="file")
-_READ = "If you need to know what is in a file, read it next."
+_READ = "If the names answer the whole request, reply. Else read a file next."
 _READ_AND_CHANGE = "Read the file that must be changed next."
 _CHANGE = "Now do what the request asks for."
 _REPLY = "If all is done, reply."
@@ -81,7 +81,7 @@ TOOLS: Mapping[str, Shown] = {
     ),
     "read_file": Shown(
         about="the text of one file",
-        then="If this answers the whole request, reply.",
+        then="If this answers the whole request, reply, and name the file.",
         then_change=_CHANGE,
         arguments=(Argument(shown="path", real="absolute_path", kind="file"),),
     ),
