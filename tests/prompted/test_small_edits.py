@@ -130,3 +130,12 @@ def test_a_function_of_another_name_comes_beside_the_old_one():
     new = "def third(a):\n    return a * 3"
     after = changed(CODE, "def first(a):", new)
     assert after == CODE.replace("    return a\n\n\n", f"    return a\n\n{new}\n\n\n", 1)
+
+
+def test_what_is_put_before_the_rest_of_a_block_keeps_the_rest():
+    text = "def mean(v):\n    total = sum(v)\n    return total / len(v)\n"
+    new = "def mean(v):\n    if not v:\n        return 0"
+    rest = "    total = sum(v)\n    return total / len(v)\n"
+    assert changed(text, "def mean(v):", new) == f"{new}\n{rest}"
+    whole = f"{new}\n    return sum(v) / len(v)"
+    assert changed(text, "def mean(v):", whole) == f"{whole}\n"

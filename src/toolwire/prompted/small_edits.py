@@ -52,6 +52,9 @@ def change(text: str, old: str, new: str) -> tuple[str, str]:
         if _title(fresh[0]) not in ("", _title(named[0])):
             # Something of another name is meant to come beside it.
             fresh = [*lines[begin:end], "", *fresh]
+        elif _falls_through(fresh):
+            # Something was put before the rest of the block, which was not written again.
+            fresh += [line for line in lines[begin + 1 : end] if line not in fresh]
     return _unique(lines, begin, end, fresh)
 
 
@@ -114,6 +117,13 @@ def _has_body(named: str, fresh: Sequence[str]) -> bool:
         return _opens(fresh[0]) is None
     inner = next((line for line in fresh[1:] if line.strip()), "")
     return _opens(fresh[0]) is not None and len(_width(inner)) > len(_width(fresh[0]))
+
+
+def _falls_through(fresh: Sequence[str]) -> bool:
+    """Whether the block ends inside an inner one, so that something is to follow it."""
+    if len(fresh) < 2 or _closes(fresh[-1]) is not None:
+        return False
+    return len(_width(fresh[-1])) > len(_width(fresh[1]))
 
 
 def _title(line: str) -> str:
