@@ -1,61 +1,34 @@
-"""Draws docs/session.svg from a real run of the agent: `python docs/session.py`.
+"""Draws docs/session.svg from a real run with the embedded model: `python -m docs.session`."""
 
-The model is the simulator's, so that the picture comes out the same; everything else is real.
-"""
-
-import asyncio
 import os
 import re
 import subprocess
 import sys
 import tempfile
-import threading
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from toolwire.simulator import Call, Reply, Simulator
-from toolwire.simulator.script import Say
+from evals.projects import build
+from toolwire.places import places
 
 PROGRAM = str(Path(sys.executable).with_name("toolwire"))
-PRICES = """def total(prices, discount):
-    return sum(prices) - discount * 100
-"""
-TEST = """from prices import total
-
-assert total([40, 60], 0.1) == 90
-print("1 test passed")
-"""
+COMMANDS = (
+    ("From which total on is an order large? Find the function is_large.",),
+    ("Find the setting page_size and double it.", "--allowed-tools", "replace"),
+)
 
 
-def _replies(folder: Path) -> list[Reply]:
-    file = str(folder / "prices.py")
-    edit = Call.of(
-        "replace",
-        file_path=file,
-        instruction="Take the discount as a share of the sum.",
-        old_string="    return sum(prices) - discount * 100\n",
-        new_string="    return sum(prices) * (1 - discount)\n",
-    )
-    test = Call.of("run_shell_command", command="python3 test_prices.py")
-    words = "The discount was taken as a fixed amount. It is a share now, and the test passes."
-    return [
-        Reply(pieces=(Say("I read the function and its test."), _reads(file))),
-        Reply(pieces=(edit,)),
-        Reply(pieces=(test,)),
-        Reply(pieces=(Say(words),)),
-        Reply(pieces=(Say("A share: total([40, 60], 0.1) takes a tenth off and gives 90."),)),
-    ]
-
-
-def _reads(file: str) -> Call:
-    return Call.of("read_many_files", paths=[file, file.replace("prices", "test_prices")])
-
-
-def _run(console: Console, folder: Path, shown: str, arguments: list[str]) -> None:
+def _run(console: Console, folder: Path, arguments: list[str], shown: str) -> None:
     console.print(Text("$ ", style="bold green") + Text(shown, style="bold"))
-    environ = {**os.environ, "TOOLWIRE_HOME": str(folder.parent / "home")}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder.parent),
+        "TOOLWIRE_HOME": str(folder.parent / "home"),
+        # The weights are those that the person who draws has fetched.
+        "TOOLWIRE_LOCAL_WEIGHTS": str(_weights()),
+    }
     done = subprocess.run(  # noqa: S603 - our own program
         [PROGRAM, *arguments],
         cwd=folder,
@@ -66,47 +39,34 @@ def _run(console: Console, folder: Path, shown: str, arguments: list[str]) -> No
         text=True,
         check=True,
     )
-    for line in done.stdout.replace(f"{folder}/", "").splitlines():
-        style = "dim green" if line.startswith("✓") else ""
+    for line in done.stdout.replace(f"{folder}/", "").replace(str(folder), ".").splitlines():
+        style = "dim green" if line.startswith("✓") else "dim" if line.startswith("…") else ""
         console.print(Text(line, style=style))
     console.print()
+
+
+def _weights() -> Path:
+    folder = places(os.environ).cache / "models"
+    return next(folder.glob("*1.5b*.gguf"))
 
 
 def main() -> None:
     """Run the commands and write the picture."""
     console = Console(record=True, width=96, force_terminal=True)
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True).start()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve() / "shop"
         folder.mkdir()
-        (folder / "prices.py").write_text(PRICES)
-        (folder / "test_prices.py").write_text(TEST)
-        simulator = Simulator(_replies(folder))
-        asyncio.run_coroutine_threadsafe(simulator.__aenter__(), loop).result()
-        upstream = ["--upstream", f"openai-chat={simulator.origin}/v1"]
-        _run(
-            console,
-            folder,
-            'toolwire run "the test fails, mend it" --approval-mode auto_edit \\\n'
-            '    --allowed-tools "run_shell_command(python3)"',
-            [
-                "run",
-                "the test fails, mend it",
-                "--approval-mode",
-                "auto_edit",
-                "--allowed-tools",
-                "run_shell_command(python3)",
-                *upstream,
-            ],
-        )
-        _run(
-            console,
-            folder,
-            'toolwire run --continue "a share or an amount?"',
-            ["run", "--continue", "a share or an amount?", *upstream],
-        )
-        _run(console, folder, "toolwire sessions list", ["sessions", "list"])
+        build("shop", folder)
+        for prompt, *options in COMMANDS:
+            shown = " ".join(("toolwire run", f'"{prompt}"', *options))
+            _run(console, folder, ["run", prompt, *options], shown)
+        shown = "git diff -U0 config/settings.json"
+        console.print(Text("$ ", style="bold green") + Text(shown, style="bold"))
+        diff = subprocess.run(shown.split(), cwd=folder, capture_output=True, text=True, check=True)  # noqa: S603 - git
+        for line in diff.stdout.splitlines()[4:]:
+            console.print(
+                Text(line, style="green" if line[0] == "+" else "red" if line[0] == "-" else "dim")
+            )
     svg = console.export_svg(title="toolwire", unique_id="toolwire")
     # The fonts of the picture are the reader's own: nothing is fetched when it is shown.
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
