@@ -19,7 +19,7 @@ MOST_STEPS = 8
 """Calls for one request; then the model must say what it has."""
 _MOST_LOOKS = 5
 """Calls after which it may say that it could not do what was asked."""
-_MOST_LISTED = 1000
+_MOST_LISTED = 300
 """Characters of file names that are told with the first request."""
 _NAMED = 3
 _MOST_FOLDERS = 12
