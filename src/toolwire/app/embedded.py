@@ -81,7 +81,7 @@ def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
     return small.wrap(ask, new_id, lambda: ground(workspace))
 
 
-def as_shown_small(message: Message) -> int:
+def tokens_shown_small(message: Message) -> int:
     """The tokens of a message for a small model, which is shown only the ends of long results."""
     from toolwire.prompted.small_past import RESULT_LIMIT  # noqa: PLC0415 - start-up time
 

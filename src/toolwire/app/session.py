@@ -23,7 +23,7 @@ from toolwire.agent.surroundings import surroundings
 from toolwire.agent.tokens import of_message
 from toolwire.app.choosing import choose_model
 from toolwire.app.conversation import AgentSession
-from toolwire.app.embedded import as_shown_small, cautious, choose_here
+from toolwire.app.embedded import cautious, choose_here, tokens_shown_small
 from toolwire.app.models import Opened, with_fallback
 from toolwire.app.opening import (
     compression_rules,
@@ -242,7 +242,7 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
             emit=telling,
             rules=compression_rules(self.settings),
             price=opened.price,
-            weigh=as_shown_small if opened.provider.small else of_message,
+            weigh=tokens_shown_small if opened.provider.small else of_message,
         )
 
 
