@@ -311,9 +311,11 @@ def test_answers_come_over_tls_on_one_connection(
 
     async def work() -> None:
         transport = HttpTransport()
+        large = bytes(range(256)) * 2000
+        long = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(large)
         last = b"HTTP/1.1 200 OK\r\n\r\nto the end"
-        async with raw_server([[OK], [OK], [last]], secure=context) as server:
-            for expected in (b"ok", b"ok", b"to the end"):
+        async with raw_server([[OK], [long, large], [OK], [last]], secure=context) as server:
+            for expected in (b"ok", large, b"ok", b"to the end"):
                 assert await read(transport, ask(server.host, scheme="https")) == (200, expected)
             assert server.accepted == 1
         await transport.aclose()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import select
 import sys
-from asyncio import Protocol, Transport, get_running_loop
+from asyncio import BufferedProtocol, Transport, get_running_loop
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ _MOST_HELD = 262144
 """With more than that unread, the server has to wait."""
 _JOINED = 65536
 """A shorter body travels in one packet with its head; a longer one is not worth the copy."""
+_READ_AT_ONCE = 65536
 
 
 class Answer:
@@ -224,8 +225,12 @@ class Answer:
             self._look_later()
 
 
-class Connection(Protocol):
-    """A connection: one request at a time, the next after a whole answer."""
+class Connection(BufferedProtocol):
+    """A connection: one request at a time, the next after a whole answer.
+
+    It reads into memory of its own: asyncio would else take 256 KB anew for every piece that comes,
+    which costs a third of reading a live stream.
+    """
 
     def __init__(self, host: str, limits: Limits, gone: Callable[[Connection], None]) -> None:
         self._host = host
@@ -234,6 +239,7 @@ class Connection(Protocol):
         self._lost = False
         self._answer: Answer | None = None
         self._expires = 0.0
+        self._room = memoryview(bytearray(_READ_AT_ONCE))
         self.unanswered = False
         """The server closed it without a word on the last request."""
 
@@ -242,13 +248,17 @@ class Connection(Protocol):
         assert isinstance(transport, Transport)  # noqa: S101 - what TCP and TLS give
         self._wire = transport
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next piece goes."""
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Hand it to the answer."""
         if self._answer is None:
             # Whatever is said unasked must not be taken for the next answer.
             self.drop()
         else:
-            self._answer.feed(data)
+            self._answer.feed(bytes(self._room[:nbytes]))
 
     def eof_received(self) -> None:
         """Nothing more can come."""
