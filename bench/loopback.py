@@ -26,8 +26,8 @@ _SHARED = "ours"
 """Whose process reads paced streams and first events for all of these, in turns:
 twenty requests in a row would find a small reader's code in the cache, which none in life does.
 """
-# Waking up and waiting are noisy: those that share a process take turns more often there.
-_MORE_TURNS = {"burst": 1, "paced": 2, "brief": 12}
+# Waking up and waiting are noisy: those that are cheap take turns more often.
+_MORE_TURNS = {"burst": 3, "paced": 2, "brief": 12}
 _LESS_THAN = {"openai": 20.0, "anthropic": 6.0, "google-genai": 25.0, "litellm": 60.0}
 _LITELLM_WIRES = ("chat", "anthropic", "gemini")
 LITELLM_PYTHON = "LITELLM_PYTHON"

@@ -9,6 +9,9 @@ import msgspec
 
 MINIMUM = 0.02
 """Seconds a sample should last: shorter runs are repeated until they fill it."""
+_CHEAP = 0.2
+_MORE_TURNS = 5
+"""Runs shorter than so many seconds take turns so many times as often: their ratios settle."""
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -49,19 +52,20 @@ def interleaved(runs: Mapping[str, Run], rounds: int, minimum: float = MINIMUM) 
     gc.collect()
     # What the peers' imports left behind would else be walked in everyone's collections.
     gc.freeze()
-    repeats = {name: _repeats(run, minimum) for name, run in runs.items()}
+    once = {name: _warm(run) for name, run in runs.items()}
     samples = Samples()
-    for _ in range(rounds):
+    for turn in range(rounds * _MORE_TURNS):
         for name, run in runs.items():
-            samples.add(name, _spent(run.work, repeats[name]) / run.units * 1e6)
+            if turn < rounds or once[name] < _CHEAP:
+                repeats = max(1, round(minimum / once[name]))
+                samples.add(name, _spent(run.work, repeats) / run.units * 1e6)
     gc.unfreeze()
     return samples
 
 
-def _repeats(run: Run, minimum: float) -> int:
+def _warm(run: Run) -> float:
     run.work()
-    once = _spent(run.work, 1)
-    return max(1, round(minimum / max(once, 1e-6)))
+    return max(_spent(run.work, 1), 1e-6)
 
 
 def _spent(work: Callable[[], object], repeats: int) -> float:
