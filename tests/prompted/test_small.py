@@ -498,8 +498,8 @@ def test_a_long_list_of_files_is_told_by_folders():
     events = ask(model, request(user("go"), step, result("\n".join([head, *paths]))))
     told = model.asked[0].messages[-1].text.partition("\n\n(The request")[0]
     assert told == (
-        'Result of glob:\nFound 201 file(s) matching "**/*.py":\n'
-        "200 in src/, such as part0.py, part1.py, part10.py\n"
-        "1 in the top folder, such as main.py"
+        'Result of glob:\nFound 201 file(s) matching "**/*.py", by folder:\n'
+        "src/: 200 files, such as part0.py, part1.py, part10.py\n"
+        "the top folder: 1 file, such as main.py"
     )
     assert isinstance(events[0], Notice)

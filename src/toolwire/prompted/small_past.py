@@ -9,6 +9,7 @@ import msgspec
 from toolwire.events import Notice
 from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
 from toolwire.prompted.small_kinds import Kind
+from toolwire.prompted.small_lists import by_folder
 from toolwire.prompted.small_tools import TOOLS, Ground, to_shown
 from toolwire.request import JsonObject
 from toolwire.wire.reading import dump
@@ -21,9 +22,10 @@ _MOST_LOOKS = 5
 """Calls after which it may say that it could not do what was asked."""
 _MOST_LISTED = 300
 """Characters of file names that are told with the first request."""
-_NAMED = 3
-_MOST_FOLDERS = 12
-"""Folders and names in each that stand for a long list of files."""
+_LONG_LIST = (
+    "If the request is about one file, read it. Else reply: how many there are, "
+    "and what those in the main folders do."
+)
 _CHANGING = frozenset({"write_file", "replace", "run_shell_command"})
 _REFUSED = frozenset({Outcome.DENIED, Outcome.CANCELLED, Outcome.INTERRUPTED})
 
@@ -146,6 +148,8 @@ class Past:
             return "Nothing was found. Look for a single shorter word."
         if name not in TOOLS:
             return "If all is done, reply."
+        if name == "glob" and len(result.text) > RESULT_LIMIT and self.kind is Kind.QUESTION:
+            return _LONG_LIST
         shown = TOOLS[name]
         return shown.then_change if self.kind is Kind.CHANGE else shown.then
 
@@ -155,7 +159,7 @@ class Past:
         if name == "glob":
             words = "a long list of files was told to this small model by folders"
             self.notices.append(Notice("result_cut", words))
-            return _by_folder(text)
+            return by_folder(text, self._ground.text, RESULT_LIMIT)
         # The end often says how it came out, so a quarter of the room is kept for it.
         tail = RESULT_LIMIT // 4
         left = len(text) - RESULT_LIMIT
@@ -163,20 +167,6 @@ class Past:
         self.notices.append(Notice("result_cut", words))
         head, end = text[: RESULT_LIMIT - tail], text[-tail:]
         return f"{head}\n[… {left} characters left out here …]\n{end}"
-
-
-def _by_folder(text: str) -> str:
-    """A long list of files: how many there are in each folder at the top, and some names."""
-    head, *paths = text.splitlines()
-    folders: dict[str, list[str]] = {}
-    for path in filter(None, paths):
-        folder, inside, rest = path.partition("/")
-        folders.setdefault(f"{folder}/" if inside else "the top folder", []).append(rest or path)
-    lines = [
-        f"{len(names)} in {folder}, such as {', '.join(sorted(names)[:_NAMED])}"
-        for folder, names in sorted(folders.items(), key=lambda it: -len(it[1]))
-    ]
-    return "\n".join((head.partition(" within ")[0] + ":", *lines[:_MOST_FOLDERS]))
 
 
 def as_object(text: str) -> JsonObject | None:
