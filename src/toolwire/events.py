@@ -110,7 +110,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True, gc=False, tag="tool_call_delta"
     arguments: str
 
 
-class ToolCallEnded(msgspec.Struct, frozen=True, tag="tool_call_ended"):
+class ToolCallEnded(msgspec.Struct, frozen=True, gc=False, tag="tool_call_ended"):
     """A call's end. `arguments` is set when the vendor's last word differs from the deltas."""
 
     id: str

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 
-class Origin(msgspec.Struct, frozen=True):
+class Origin(msgspec.Struct, frozen=True, gc=False):
     """Who made a piece of opaque state: the wire format, the vendor and the model."""
 
     dialect: str
@@ -28,7 +28,7 @@ def _agree(one: str, other: str) -> bool:
     return not one or not other or one == other
 
 
-class Seal(msgspec.Struct, frozen=True, kw_only=True):
+class Seal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Opaque provider state, kept byte for byte and returned only to the family that made it."""
 
     origin: Origin
@@ -36,7 +36,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     """JSON object text: the wire members (`signature`, `thoughtSignature`, …) as they came."""
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class Kept(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """What a wire format said beyond our values: returned to that format, a loss to any other."""
 
     dialect: str

@@ -148,10 +148,11 @@ def body_of(head: Head, method: str) -> Body:
 
 def _alone(data: bytes) -> bytes | None:
     """The content, where data is one whole chunk as servers write them: the way a stream comes."""
-    size, _, content = data.partition(b"\r\n")
+    at = data.find(b"\r\n")
+    size = len(data) - at - 4
     # Content of the right length behind a size that is written as we would write it.
-    if b"%x" % (len(content) - 2) == size and content[-2:] == b"\r\n" and len(content) > 2:
-        return content[:-2]
+    if size > 0 and data[-2:] == b"\r\n" and data[:at] == b"%x" % size:
+        return data[at + 2 : -2]
     return None
 
 

@@ -74,13 +74,16 @@ class Answer:
         return self
 
     async def __anext__(self) -> bytes:
-        while not self._pieces:
+        pieces = self._pieces
+        while not pieces:
             if self._error is not None:
                 raise self._error
             if self._body is not None and self._body.ended:
                 raise StopAsyncIteration
-            await self._arrival()
-        pieces = self._pieces
+            waiter = self._waiter
+            if waiter is None or waiter.done():
+                waiter = self._waiter = self._loop.create_future()
+            await waiter
         piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         pieces.clear()
         self._held = 0

@@ -19,6 +19,8 @@ from toolwire.wire.glued import is_object, may_be_glued, split_objects
 from toolwire.wire.names import ToolNames
 
 _NO_NAMES = ToolNames()
+# Read from its class, a member of an enumeration costs as much as the event it goes into.
+_JSON = CallKind.JSON
 
 
 class _Call(msgspec.Struct, gc=False, eq=False):
@@ -178,11 +180,9 @@ class ToolCallTracker:
         self._wholes += 1
         self._last = None
         if tool is None:
-            started = ToolCallStarted(call_id, name, CallKind.JSON, "", not vendor_id)
+            started = ToolCallStarted(call_id, name, _JSON, "", not vendor_id)
         else:
-            started = ToolCallStarted(
-                call_id, tool.name, CallKind.JSON, tool.namespace, not vendor_id
-            )
+            started = ToolCallStarted(call_id, tool.name, _JSON, tool.namespace, not vendor_id)
         ended = ToolCallEnded(call_id, None, True, seal, kept)
         return [started, ToolCallDelta(call_id, arguments), ended]
 
@@ -293,7 +293,7 @@ class ToolCallTracker:
             call.id = self._new_id()
         self._ids.add(call.id)
         tool = self._names.original(call.name)
-        call.wrapped = tool.wrapped and call.kind is CallKind.JSON
+        call.wrapped = tool.wrapped and call.kind is _JSON
         call.live = not call.wrapped
         events.append(
             ToolCallStarted(
@@ -343,7 +343,7 @@ class ToolCallTracker:
             inner = _unwrap(text)
             complete = complete and inner is not None
             last_word = text if inner is None else inner
-        elif call.kind is CallKind.JSON and may_be_glued(text):
+        elif call.kind is _JSON and may_be_glued(text):
             objects = split_objects(text)
             if objects:
                 self._split(call, objects, events, complete, seal, kept)

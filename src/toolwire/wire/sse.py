@@ -51,15 +51,13 @@ class SseDecoder:
 
     def _alone(self, chunk: bytes) -> Frame | None:
         """The frame, where a chunk is just that: the way a live stream comes."""
+        if chunk[:6] == b"data: ":
+            end = -4 if chunk[-4:] == b"\r\n\r\n" else -2
+            if chunk[end:] == b"\n\n" or end == -4:
+                data = chunk[6:end]
+                return Frame(data) if data and b"\n" not in data and b"\r" not in data else None
+            return None
         line, _, rest = chunk.partition(b"\n")
-        if line[:6] == b"data: ":
-            if rest == b"\n":
-                data = line[6:]
-            elif rest == b"\r\n" and line[-1] == 0x0D:
-                data = line[6:-1]
-            else:
-                return None
-            return Frame(data) if data and b"\r" not in data else None
         name = self._names.get(line)
         if name is None or rest[:6] != b"data: " or b"\r" in rest:
             return None

@@ -33,9 +33,9 @@ class AnswerEnd:
         self.vertex = False
         """Numbers for words differ between the two services; Vertex also tells the time."""
         self._whole = whole
-        self._usage: msgspec.Raw | None = None
-        self._model = ""
-        self._response_id = ""
+        self.usage: msgspec.Raw | None = None
+        self.model = ""
+        self.response_id = ""
         self._reason: object = None
         self._answered = False
         self._blocked = ""
@@ -44,11 +44,11 @@ class AnswerEnd:
     def note(self, usage: msgspec.Raw | None, model: str | None, response_id: str | None) -> None:
         """The members most chunks repeat; the last counts."""
         if usage and usage != _NULL:
-            self._usage = usage
+            self.usage = usage
         if model:
-            self._model = model
+            self.model = model
         if response_id:
-            self._response_id = response_id
+            self.response_id = response_id
 
     def finish(self, reason: object) -> None:
         """A finish reason; more chunks may follow."""
@@ -86,8 +86,8 @@ class AnswerEnd:
                 reason=reason,
                 usage=usage,
                 detail=detail,
-                response_id=self._response_id,
-                model=self._model,
+                response_id=self.response_id,
+                model=self.model,
                 kept=Kept(dialect=NAME, fields=dump(fields)) if fields else None,
             )
         )
@@ -95,7 +95,7 @@ class AnswerEnd:
 
     def _counts(self) -> tuple[Usage, JsonObject]:
         try:
-            metadata = value(self._usage)
+            metadata = value(self.usage)
         except UNREADABLE:
             metadata = None
         if not is_object(metadata):

@@ -97,7 +97,13 @@ class GeminiDecoder:
         if candidate.index or len(chunk.candidates) > 1:
             return self._feed_members(frame)
         end = self._end
-        end.note(chunk.usageMetadata, chunk.modelVersion, chunk.responseId)
+        # Nothing and null are shorter than any usage; the last of each counts.
+        if len(chunk.usageMetadata) > 4:
+            end.usage = chunk.usageMetadata
+        if chunk.modelVersion:
+            end.model = chunk.modelVersion
+        if chunk.responseId:
+            end.response_id = chunk.responseId
         if chunk.createTime is not None:
             end.vertex = True
         if candidate.finishReason is not None:
@@ -113,7 +119,6 @@ class GeminiDecoder:
                 return (ThinkingDelta(part.text),)
             self._open = _TEXT
             return (TextDelta(part.text),)
-        events: list[ModelEvent] = []
         try:
             call = part.functionCall
             if call is not None and len(parts) == 1 and call.args:
@@ -124,6 +129,7 @@ class GeminiDecoder:
                     self._count = handle + 1
                     self._open = _NOTHING
                     return self._calls.whole(handle, call.name, None, args)
+            events: list[ModelEvent] = []
             for part in parts:
                 self._part(part, events)
         except UnicodeDecodeError as error:
