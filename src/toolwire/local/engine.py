@@ -1,6 +1,7 @@
 """llama.cpp inside this process: one loaded model, listening on loopback behind a key."""
 
 import asyncio
+import atexit
 import os
 import secrets
 import threading
@@ -9,6 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, Protocol
 
 import msgspec
@@ -25,6 +27,17 @@ _BATCH = 128
 """Tokens read at a time: the progress of a slow machine is seen every few seconds."""
 _MEMORY_FOR_PROMPTS = 512
 """Megabytes for prompts that another one took the place of."""
+
+
+_LONGEST_REST = 10.0
+"""Seconds that the end of a process waits for an engine at work."""
+
+
+class _Slot(msgspec.Struct):
+    is_processing: bool = False
+
+
+_slots = msgspec.json.Decoder(list[_Slot]).decode
 
 
 class _Server(Protocol):
@@ -134,12 +147,14 @@ def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
     except (RuntimeError, ValueError) as error:
         raise ModelMissing(f"llama.cpp cannot load {path}: {error}") from error
     _hold_for_ever(server)
-    return Engine(
+    engine = Engine(
         address=server.listening_address,
         key=key,
         version=str(llama.__version__),
         sizes=sizes,
     )
+    atexit.register(_await_rest, engine)
+    return engine
 
 
 def _hold_for_ever(server: _Server) -> None:
@@ -149,6 +164,27 @@ def _hold_for_ever(server: _Server) -> None:
     import ctypes  # noqa: PLC0415 - start-up time
 
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
+
+
+def _await_rest(engine: Engine) -> None:
+    """At the end of a process its libraries are torn down: threads that still compute would crash
+    in that. An answer that nobody reads on ends with the word or the batch at hand.
+    """
+    from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - start-up time
+
+    until = monotonic() + _LONGEST_REST
+    while (left := until - monotonic()) > 0:
+        asking = HTTPConnection(engine.address.rpartition("/")[2], timeout=left)
+        try:
+            asking.request("GET", "/slots", headers={"authorization": f"Bearer {engine.key}"})
+            slots = _slots(asking.getresponse().read())
+        except (OSError, HTTPException, msgspec.MsgspecError):
+            return
+        finally:
+            asking.close()
+        if not any(slot.is_processing for slot in slots):
+            return
+        sleep(0.02)
 
 
 def _llama() -> Any:
