@@ -499,7 +499,7 @@ def test_a_long_list_of_files_is_told_by_folders():
     told = model.asked[0].messages[-1].text.partition("\n\n(The request")[0]
     assert told == (
         'Result of glob:\nFound 201 file(s) matching "**/*.py", by folder:\n'
-        "src/: 200 files, such as part0.py, part1.py, part10.py\n"
-        "the top folder: 1 file, such as main.py"
+        "src/ (200): such as part0.py, part1.py, part10.py\n"
+        "the top folder (1): such as main.py"
     )
     assert isinstance(events[0], Notice)

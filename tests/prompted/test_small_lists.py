@@ -13,8 +13,8 @@ def told(paths: list[str], files: dict[str, str] | None = None, limit: int = 160
 
 def test_the_folder_with_most_files_comes_first():
     assert told(["a.py", "web/b.py", "web/c.py"]) == [
-        "web/: 2 files, such as b.py, c.py",
-        "the top folder: 1 file, such as a.py",
+        "web/ (2): such as b.py, c.py",
+        "the top folder (1): such as a.py",
     ]
 
 
@@ -22,9 +22,9 @@ def test_folders_are_opened_as_long_as_there_are_few():
     wide = [f"tests/t{n}/test.py" for n in range(30)]
     deep = ["src/app/main.py", "src/app/web/page.py", "src/app/web/site.py"]
     assert told([*wide, *deep]) == [
-        "tests/: 30 files, such as t0/test.py, t1/test.py, t10/test.py",
-        "src/app/web/: 2 files, such as page.py, site.py",
-        "src/app/: 1 file, such as main.py",
+        "tests/ (30): such as t0/test.py, t1/test.py, t10/test.py",
+        "src/app/web/ (2): such as page.py, site.py",
+        "src/app/ (1): such as main.py",
     ]
 
 
@@ -47,9 +47,12 @@ def test_folders_are_opened_as_long_as_there_are_few():
 )
 def test_a_folder_is_told_with_what_it_says_of_itself(name: str, text: str, about: str):
     found = told(["web/b.py", "web/c.py"], {f"web/{name}": text})
-    assert found == [f"web/: 2 files, {about or 'such as b.py, c.py'}"]
+    assert found == [f"web/ (2): {about or 'such as b.py, c.py'}"]
 
 
-def test_no_more_is_told_than_fits():
-    paths = [f"folder{n}/a.py" for n in range(20)]
-    assert len(told(paths, limit=400)) == 8
+@pytest.mark.parametrize(("limit", "shown"), [(1600, 8), (150, 3)])
+def test_no_more_is_told_than_fits(limit: int, shown: int):
+    paths = [f"folder{n:02}/a.py" for n in range(20)]
+    *lines, last = told(paths, limit=limit)
+    assert lines == [f"folder{n:02}/ (1): such as a.py" for n in range(shown)]
+    assert last == f"and {20 - shown} other folders"

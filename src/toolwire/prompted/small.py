@@ -23,7 +23,7 @@ from toolwire.events import (
 from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
 from toolwire.prompted import json
-from toolwire.prompted.small_kinds import Asking, Kind
+from toolwire.prompted.small_kinds import Asking, Kind, likely
 from toolwire.prompted.small_past import Past, as_object
 from toolwire.prompted.small_tools import (
     TOOLS,
@@ -32,6 +32,7 @@ from toolwire.prompted.small_tools import (
     refusal,
     shown_tools,
     to_real,
+    with_file,
     with_lines,
 )
 from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
@@ -81,7 +82,7 @@ class _Talk:
             async with reading(asking.events()) as events:
                 async for event in events:
                     yield event
-            self._kinds[words] = asking.kind
+            self._kinds[words] = likely(words, asking.kind)
             written += asking.usage.output or 0
         fitted = fit(request, ground, listed=self._listed, kinds=self._kinds)
         for notice in fitted.notices:
@@ -158,6 +159,8 @@ def _useful(
     tools: Sequence[ToolSpec], past: Past, ground: Ground, without: Sequence[Refused]
 ) -> tuple[ToolSpec, ...]:
     """What can bring the request forward now."""
+    if past.named and (looks := [tool for tool in tools if tool.name == "read_file"]):
+        return tuple(with_file(tool, past.named) for tool in looks)
     found: list[ToolSpec] = []
     for tool in tools:
         # What gave the same answer twice is not offered a third time.

@@ -1,5 +1,6 @@
 """What a request is after, asked of the small model itself before it does anything."""
 
+import re
 from collections.abc import AsyncIterator
 from enum import StrEnum
 from typing import Any
@@ -29,6 +30,11 @@ class _Said(msgspec.Struct):
 
 
 _read = msgspec.json.Decoder(_Said).decode
+_asks = re.compile(
+    r"(?:(?:at|by|for|from|in|of|on|to|under|with) )?"
+    r"(?:who|whom|whose|which|what|where|when|how (?:many|much|long|old|often))\b[^.!]*\?",
+    re.IGNORECASE,
+).match
 _SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {"kind": {"type": "string", "enum": [kind.value for kind in Kind]}},
@@ -68,6 +74,11 @@ class Asking:
             self.kind = _read("".join(said)).kind
         except (msgspec.DecodeError, UnicodeError):
             self.kind = None
+
+
+def likely(words: str, said: Kind | None) -> Kind | None:
+    """The kind, or None where the model takes what begins as a question for a change."""
+    return None if said is Kind.CHANGE and _asks(words.strip()) else said
 
 
 def _with_question(message: Message) -> Message:

@@ -4,6 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 
 _MOST_FOLDERS = 20
+"""A folder is opened if there are then no more than that."""
+_MOST_TOLD = 8
+"""With more of them, a small model only says their names."""
 _MOST_ABOUT = 60
 """Characters of what a folder says of itself."""
 _NAMED = 3
@@ -23,15 +26,16 @@ def by_folder(text: str, read: Callable[[str], str | None], limit: int) -> str:
     head, *paths = text.splitlines()
     lines = [f"{head.partition(' within ')[0]}, by folder:"]
     size = len(lines[0])
-    folders = sorted(_folders([*filter(None, paths)]).items(), key=lambda it: -len(it[1]))
-    for folder, inside in folders:
-        line = f"{folder}: {len(inside)} {'file' if len(inside) == 1 else 'files'}, "
-        line += _about(folder, read) or f"such as {', '.join(sorted(inside)[:_NAMED])}"
+    folders = sorted(_folders([*filter(None, paths)]).items(), key=lambda it: (-len(it[1]), it[0]))
+    for folder, inside in folders[:_MOST_TOLD]:
+        about = _about(folder, read) or f"such as {', '.join(sorted(inside)[:_NAMED])}"
+        line = f"{folder} ({len(inside)}): {about}"
         size += len(line) + 1
         if size > limit:
             break
         lines.append(line)
-    return "\n".join(lines)
+    left = len(folders) - len(lines) + 1
+    return "\n".join([*lines, f"and {left} other folders"] if left else lines)
 
 
 def _folders(paths: list[str]) -> Mapping[str, list[str]]:

@@ -20,12 +20,15 @@ MOST_STEPS = 8
 """Calls for one request; then the model must say what it has."""
 _MOST_LOOKS = 5
 """Calls after which it may say that it could not do what was asked."""
+_MOST_VAIN_LOOKS = 3
+"""Calls that find nothing, after which a question may be answered all the same."""
 _MOST_LISTED = 300
 """Characters of file names that are told with the first request."""
 _LONG_LIST = (
-    "If the request is about one file, read it. Else reply: how many there are, "
-    "and what those in the main folders do."
+    "Now reply: say how many files there are, then go through the folders "
+    "and say in a few words what the files in each of them do."
 )
+_PUNCTUATION = ".,;:!?()[]\"'`"
 _CHANGING = frozenset({"write_file", "replace", "run_shell_command"})
 _REFUSED = frozenset({Outcome.DENIED, Outcome.CANCELLED, Outcome.INTERRUPTED})
 
@@ -59,20 +62,34 @@ class Past:
 
     @property
     def must_reply(self) -> bool:
-        """Nothing but words is wanted, or the model goes in a circle, went far, or was told no."""
-        if self.kind is Kind.TALK:
+        """Nothing but words is wanted, or the model goes in a circle, went far, or was told no.
+
+        After a list of more files than it can look into, it would look into any.
+        """
+        if self.kind is Kind.TALK or (self._ended and self._is_long_list(*self._ended[-1])):
             return True
         refused = any(result.outcome in _REFUSED for _, result in self._ended)
         return refused or len(self.repeated) > 1 or len(self._done) >= MOST_STEPS
 
     @property
     def must_act(self) -> bool:
-        """Nothing was looked at, or a change that was asked for was not made: no reply yet."""
+        """Nothing was found, or a change that was asked for was not made: no reply yet."""
+        if self.named:
+            return True
         if self.kind is Kind.QUESTION:
-            return not self._done
+            return len(self._done) < _MOST_VAIN_LOOKS and not any(map(_found, self._ended))
         if self.kind is not Kind.CHANGE or len(self._done) >= _MOST_LOOKS:
             return False
         return not any(name in _CHANGING and not result.is_error for name, result in self._ended)
+
+    @property
+    def named(self) -> str:
+        """The one file that a question names, as long as nothing was looked at."""
+        if self._done or self.kind in (Kind.CHANGE, Kind.COMMAND, Kind.TALK):
+            return ""
+        words = {word.strip(_PUNCTUATION) for word in self._asked.split()}
+        found = [file for file in self._ground.files if words & {file, file.rpartition("/")[2]}]
+        return found[0] if len(found) == 1 else ""
 
     @property
     def repeated(self) -> list[str]:
@@ -148,10 +165,14 @@ class Past:
             return "Nothing was found. Look for a single shorter word."
         if name not in TOOLS:
             return "If all is done, reply."
-        if name == "glob" and len(result.text) > RESULT_LIMIT and self.kind is Kind.QUESTION:
+        if self._is_long_list(name, result):
             return _LONG_LIST
         shown = TOOLS[name]
         return shown.then_change if self.kind is Kind.CHANGE else shown.then
+
+    def _is_long_list(self, name: str, result: ToolResult) -> bool:
+        long = name == "glob" and len(result.text) > RESULT_LIMIT
+        return long and self.kind is Kind.QUESTION
 
     def _shortened(self, text: str, name: str) -> str:
         if len(text) <= RESULT_LIMIT:
@@ -167,6 +188,10 @@ class Past:
         self.notices.append(Notice("result_cut", words))
         head, end = text[: RESULT_LIMIT - tail], text[-tail:]
         return f"{head}\n[… {left} characters left out here …]\n{end}"
+
+
+def _found(look: tuple[str, ToolResult]) -> bool:
+    return not look[1].is_error and not _nothing(look[1].text)
 
 
 def as_object(text: str) -> JsonObject | None:

@@ -150,6 +150,11 @@ def shown_tools(tools: Sequence[AnyTool], ground: Ground) -> tuple[ToolSpec, ...
     return tuple(found)
 
 
+def with_file(tool: ToolSpec, path: str) -> ToolSpec:
+    """The tool that reads, for one file."""
+    return msgspec.structs.replace(tool, parameters=_object({"path": _only(path)}))
+
+
 def with_lines(
     tool: ToolSpec, ground: Ground, seen: Sequence[str], without: Sequence[Refused] = ()
 ) -> ToolSpec | None:
@@ -248,9 +253,12 @@ def _line_change(path: str, lines: Sequence[str]) -> JsonObject:
     old: JsonObject = {"type": "string"}
     if lines:
         old["enum"] = list(lines)
-    path_only: JsonObject = {"type": "string", "enum": [path]}
     new: JsonObject = {"type": "string", "maxLength": _MOST_NEW}
-    return _object({"path": path_only, "new": new, "old": old})
+    return _object({"path": _only(path), "new": new, "old": old})
+
+
+def _only(choice: str) -> JsonObject:
+    return {"type": "string", "enum": [choice]}
 
 
 def _object(properties: Mapping[str, Any]) -> JsonObject:
