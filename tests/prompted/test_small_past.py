@@ -1,6 +1,16 @@
 import pytest
 
-from tests.prompted.test_small import GROUND, Model, ask, branches, called, request, result, user
+from tests.prompted.test_small import (
+    BUILT_IN,
+    GROUND,
+    Model,
+    ask,
+    branches,
+    called,
+    request,
+    result,
+    user,
+)
 from toolwire.messages import Message
 from toolwire.prompted.small_kinds import Kind, likely
 
@@ -45,7 +55,7 @@ def test_else_nothing_has_to_be_read_first(words: str, kind: str):
 
 
 def test_without_the_tool_that_reads_another_one_is_called():
-    tools = [tool for tool in request(user("")).tools if tool.name == "glob"]
+    tools = [tool for tool in BUILT_IN if tool.name == "glob"]
     model = Model(REPLY, kind='{"kind": "question"}')
     ask(model, request(user("what does main.py do?"), tools=tools))
     assert {*branches(model.asked[0])} == {"glob"}
