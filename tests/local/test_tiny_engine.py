@@ -8,6 +8,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import jsonschema_rs
 import msgspec
@@ -38,7 +39,7 @@ from toolwire.client.transport import HttpTransport, Outgoing
 from toolwire.errors import BadInput
 from toolwire.events import Finished, ModelEvent, Notice, StopReason, TextDelta
 from toolwire.ids import new_id
-from toolwire.local.engine import EmbeddedTransport, Engine, start
+from toolwire.local.engine import EmbeddedTransport, Engine, await_rest, start
 from toolwire.local.machine import Sizes
 from toolwire.messages import Outcome
 from toolwire.prompted.json import wrap
@@ -255,6 +256,23 @@ def test_a_process_ends_whatever_its_engines_are_doing(home: Home):
     command = [sys.executable, "-c", LEFT % CHAT, str(home.file)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "b'data:'\n", "")
+
+
+def test_the_end_of_a_process_waits_until_nothing_is_computed_any_more(home: Home):
+    engine = start(home.file, Sizes(threads=1, context=8192), home.file.parent / "states", "tiny")
+    headers = {"authorization": f"Bearer {engine.key}", "content-type": "application/json"}
+    endless = {"messages": [{"role": "user", "content": "Go on."}], "stream": True}
+    body = json.dumps({**endless, "ignore_eos": True, "max_tokens": 8000}).encode()
+
+    def busy() -> bool:
+        with urlopen(Request(f"{engine.address}/slots", headers=headers)) as answer:
+            return any(slot["is_processing"] for slot in json.load(answer))
+
+    with urlopen(Request(engine.address + CHAT, body, headers)) as answer:
+        assert answer.readline().startswith(b"data:")
+        assert busy()
+    await_rest(engine)
+    assert not busy()
 
 
 def test_a_file_with_other_weights_never_reaches_the_engine(home: Home):

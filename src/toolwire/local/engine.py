@@ -153,7 +153,7 @@ def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
         version=str(llama.__version__),
         sizes=sizes,
     )
-    atexit.register(_await_rest, engine)
+    atexit.register(await_rest, engine)
     return engine
 
 
@@ -166,7 +166,7 @@ def _hold_for_ever(server: _Server) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(server))
 
 
-def _await_rest(engine: Engine) -> None:
+def await_rest(engine: Engine) -> None:
     """At the end of a process its libraries are torn down: threads that still compute would crash
     in that. An answer that nobody reads on ends with the word or the batch at hand.
     """
