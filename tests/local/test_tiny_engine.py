@@ -259,10 +259,10 @@ def test_a_process_ends_whatever_its_engines_are_doing(home: Home):
 
 
 def test_the_end_of_a_process_waits_until_nothing_is_computed_any_more(home: Home):
-    engine = start(home.file, Sizes(threads=1, context=8192), home.file.parent / "states", "tiny")
+    engine = start(home.file, Sizes(threads=1, context=2048), home.file.parent / "states", "tiny")
     headers = {"authorization": f"Bearer {engine.key}", "content-type": "application/json"}
     endless = {"messages": [{"role": "user", "content": "Go on."}], "stream": True}
-    body = json.dumps({**endless, "ignore_eos": True, "max_tokens": 8000}).encode()
+    body = json.dumps({**endless, "ignore_eos": True, "max_tokens": 1500}).encode()
 
     def busy() -> bool:
         with urlopen(Request(f"{engine.address}/slots", headers=headers)) as answer:
@@ -271,8 +271,8 @@ def test_the_end_of_a_process_waits_until_nothing_is_computed_any_more(home: Hom
     with urlopen(Request(engine.address + CHAT, body, headers)) as answer:
         assert answer.readline().startswith(b"data:")
         assert busy()
-    await_rest(engine)
-    assert not busy()
+        await_rest(engine)
+        assert not busy()
 
 
 def test_a_file_with_other_weights_never_reaches_the_engine(home: Home):
