@@ -55,16 +55,20 @@ def response_schema(
             builder.definitions[f"call_{number}"] = call
         branches = [{"$ref": f"#/$defs/call_{number}"} for number in range(len(calls))]
         items = branches[0] if len(branches) == 1 else {"anyOf": branches}
-        branches = [*branches, _object({"calls": {"type": "array", "minItems": 1, "items": items}})]
+        branches = [
+            *branches,
+            closed_object({"calls": {"type": "array", "minItems": 1, "items": items}}),
+        ]
     if reply is not None:
-        branches.append(_object({"reply": builder.embed(reply, "reply")}))
+        branches.append(closed_object({"reply": builder.embed(reply, "reply")}))
     schema = branches[0] if len(branches) == 1 else {"anyOf": branches}
     if builder.definitions:
         schema = {**schema, "$defs": builder.definitions}
     return ResponseSchema(schema, tuple(builder.losses))
 
 
-def _object(properties: JsonObject) -> JsonObject:
+def closed_object(properties: JsonObject) -> JsonObject:
+    """An object that has all of these members and no others."""
     return {
         "type": "object",
         "properties": properties,
@@ -84,11 +88,11 @@ class _Builder:
         arguments = FREEFORM
         if isinstance(tool, ToolSpec):
             arguments = self._arguments(tool.parameters, name)
-        return _object({"tool": {"const": name}, "arguments": arguments})
+        return closed_object({"tool": {"const": name}, "arguments": arguments})
 
     def _arguments(self, parameters: JsonObject, name: str) -> JsonObject:
         if not parameters:
-            return _object({})
+            return closed_object({})
         return self.embed(parameters, name)
 
     def embed(self, schema: JsonObject, path: str) -> JsonObject:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from toolwire.prompted import small_edits
+from toolwire.prompted.json_schema import closed_object
 from toolwire.request import AnyTool, JsonObject, ToolSpec
 
 MOST_CHOICES = 200
@@ -152,7 +153,7 @@ def shown_tools(tools: Sequence[AnyTool], ground: Ground) -> tuple[ToolSpec, ...
 
 def with_file(tool: ToolSpec, path: str) -> ToolSpec:
     """The tool that reads, for one file."""
-    return msgspec.structs.replace(tool, parameters=_object({"path": _only(path)}))
+    return msgspec.structs.replace(tool, parameters=closed_object({"path": _only(path)}))
 
 
 def with_lines(
@@ -245,8 +246,8 @@ def to_shown(name: str, arguments: JsonObject, root: str) -> JsonObject:
 
 def _short(name: str, ground: Ground) -> ToolSpec:
     shown = TOOLS[name]
-    properties = {it.shown: _schema(it, ground) for it in shown.arguments}
-    return ToolSpec(name=name, description=shown.about, parameters=_object(properties))
+    properties: JsonObject = {it.shown: _schema(it, ground) for it in shown.arguments}
+    return ToolSpec(name=name, description=shown.about, parameters=closed_object(properties))
 
 
 def _line_change(path: str, lines: Sequence[str]) -> JsonObject:
@@ -254,20 +255,11 @@ def _line_change(path: str, lines: Sequence[str]) -> JsonObject:
     if lines:
         old["enum"] = list(lines)
     new: JsonObject = {"type": "string", "maxLength": _MOST_NEW}
-    return _object({"path": _only(path), "new": new, "old": old})
+    return closed_object({"path": _only(path), "new": new, "old": old})
 
 
 def _only(choice: str) -> JsonObject:
     return {"type": "string", "enum": [choice]}
-
-
-def _object(properties: Mapping[str, Any]) -> JsonObject:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
 
 
 def _schema(argument: Argument, ground: Ground) -> JsonObject:
