@@ -35,7 +35,7 @@ LITELLM_PYTHON = "LITELLM_PYTHON"
 _FIRST = {"anthropic": "anthropic-text", "google-genai": "gemini-text"}
 Figures = dict[str, Samples]
 _PACED = ("chat-text", "anthropic-text")
-"""The streams the goal was set on."""
+"""The goal names no stream; it was drawn from measurements of these."""
 _QUICK = ("chat-text", "responses-tools", "anthropic-tools", "gemini-text")
 
 
