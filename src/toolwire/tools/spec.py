@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -69,10 +69,42 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     home: Path
 
 
+SandboxLevel: TypeAlias = Literal["off", "read-only", "workspace-write", "approved"]
+
+
+class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """How a command is confined."""
+
+    level: SandboxLevel = "off"
+    """`read-only`: only the temporary folder is writable. `workspace-write`: the workspace too.
+    `approved`: everything but credentials, start-up files and the agent's state.
+    """
+    network: bool = False
+    """`approved` has the network without it."""
+    writable: tuple[str, ...] = ()
+    """Further absolute paths the ruling allows it to write; protected files have to be named."""
+    readable: tuple[str, ...] = ()
+    """Protected paths the ruling allows it to read."""
+
+
+class Permit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the ruling lets a command run as."""
+
+    command: str = ""
+    """Proven text that runs in place of the model's; empty: as written."""
+    sandbox: SandboxSpec = SandboxSpec()
+    environ: tuple[tuple[str, str], ...] = ()
+    """Variables set for this command."""
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may use."""
 
     workspace: Workspace
+    permit: Permit | None = None
+    """What the ruling on this call allows; None where no ruling was made."""
+    sandbox: SandboxSpec = SandboxSpec()
+    """How commands without a permit are confined."""
     call_id: str = ""
     owner: str = ""
     """The session: it alone sees and stops what its commands left running."""
