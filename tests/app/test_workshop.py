@@ -169,11 +169,13 @@ def test_own_tools_take_the_place_of_others(bench: Bench) -> None:
     assert bench.opened(*tools, exclude=["weather"], core=["ls"]).registry.names == ("glob",)
 
 
-def test_secrets_stay_out_of_the_environment_of_commands(bench: Bench) -> None:
-    bench.environ |= {"SOME_API_KEY": "sk-1", "PLAIN": "seen"}
-    text = bench.run(shell("env"))[0].text
-    assert "PLAIN=seen" in text
-    assert "SOME_API_KEY" not in text
+def test_commands_get_listed_and_named_variables_only(bench: Bench) -> None:
+    bench.environ |= {"STRIPE_SK": "hunter22", "MYAPP_PORT": "80", "LC_ALL": "C"}
+    assert "MYAPP_PORT" not in bench.run(shell("env"))[0].text
+    text = bench.run(shell("env"), settings={"environment": ["MYAPP_*"]})[0].text
+    assert "MYAPP_PORT=80" in text
+    assert "LC_ALL=C" in text
+    assert "STRIPE_SK" not in text
 
 
 def test_what_a_command_left_running_ends_with_the_workshop(bench: Bench) -> None:

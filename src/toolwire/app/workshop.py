@@ -112,7 +112,7 @@ async def make_workshop(
     context = ToolContext(
         workspace=workspace_of(cwd, environ, temp),
         owner=new_id(),
-        environ=clean_environment(environ, secrets),
+        environ=clean_environment(environ, secrets, _names(settings, "environment")),
         settings=settings.tools,
         model=model,
         model_dialect=model_dialect,
@@ -154,7 +154,7 @@ async def open_registry(
     """Built-in, installed and discovered tools, as the allow and deny lists leave them.
 
     Tools a program brings itself take the place of others of that name, and only a deny list takes
-    them away. The environment is what a discovery command sees, secrets already out of it.
+    them away. The environment is what a discovery command gets.
     """
     found = builtins(settings.tools).with_tools(installed())
     discovery, call = (settings.tools.get(f"{one}_command") for one in ("discovery", "call"))

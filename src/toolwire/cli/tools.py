@@ -44,9 +44,10 @@ def command() -> None:
 def list_tools(as_json: bool) -> None:
     """List the tools that a model is offered here, in the order they are declared."""
     try:
-        environ = clean_environment(os.environ, ())
         cwd = Path.cwd()
-        found = asyncio.run(open_registry(_settings(cwd), environ=environ, cwd=cwd))
+        settings = _settings(cwd)
+        environ = clean_environment(os.environ, (), settings.tools.get("environment", ()))
+        found = asyncio.run(open_registry(settings, environ=environ, cwd=cwd))
     except ToolwireError as error:
         fail(error)
         return

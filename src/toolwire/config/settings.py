@@ -23,6 +23,12 @@ FileName: TypeAlias = Annotated[
     str,
     msgspec.Meta(pattern=r"^(?!\.{1,2}$)[^/\\]+$", extra={"wanted": "a file name without folders"}),
 ]
+VariableName: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$", extra={"wanted": "a variable's name or `PREFIX_*`"}
+    ),
+]
 Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
@@ -118,6 +124,10 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     allow_private_addresses: Annotated[bool, setting("Fetch from private networks too.")] = False
     side_model: Annotated[str, setting("Model named in the errors of searches and fetches.")] = ""
     memory_file: Annotated[str, setting("File for saved facts, below your home folder.")] = ""
+    environment: Annotated[
+        tuple[VariableName, ...],
+        setting("Further variables that commands get; `NAME` or `PREFIX_*`."),
+    ] = ()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

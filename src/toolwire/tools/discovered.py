@@ -12,6 +12,7 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
+from toolwire.tools.environment import clean_environment
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.wire.reading import encode, parse
 
@@ -124,7 +125,7 @@ async def _run(command: list[str], given: bytes, cwd: Path, environ: Mapping[str
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         cwd=cwd,
-        env=dict(environ) or None,
+        env=dict(environ) or clean_environment(os.environ, ()),
         start_new_session=True,
     )
     try:

@@ -14,7 +14,6 @@ from pathlib import Path
 import msgspec
 
 from toolwire.tools import keeper
-from toolwire.tools.environment import clean_environment as clean_environment
 from toolwire.tools.keepers import KEEPERS, Kept
 from toolwire.tools.news import FLOOD, News
 from toolwire.tools.spool import Spool

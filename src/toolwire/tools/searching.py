@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncGenerator, Mapping
 
 from toolwire.tools.encodings import printable
+from toolwire.tools.environment import clean_environment
 from toolwire.tools.ignore import NEVER_SEARCHED, OWN_FILES
 from toolwire.tools.scanning import Line, Search, include_globs, scan
 
@@ -83,7 +84,7 @@ async def _lines_of(task: Search, command: list[str]) -> list[Line]:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=task.start,
-        env={**task.environ} if task.environ else None,
+        env=dict(task.environ) or clean_environment(os.environ, ()),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
