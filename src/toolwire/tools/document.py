@@ -15,6 +15,26 @@ The first tools below are those of gemini-cli, with its names, parameters and re
 rest are toolwire's own. `toolwire tools list` shows what is offered here and now, and
 `toolwire tools call NAME JSON` runs one. The policy rules on a tool's *effect*.
 """
+_ENVIRONMENT = """## Variables that commands get
+Every program that toolwire starts (shell commands, discovered tools, searches) gets an allowlist
+of your variables: `PATH`, `HOME`, the locale, the terminal, proxies and certificates, folders and
+versions of toolchains (`VIRTUAL_ENV`, `NVM_DIR`, `JAVA_HOME`, `GOPATH`, `CARGO_HOME`, …), git's
+author and committer, the flags of CI services. Nothing else is inherited, whatever its name: not
+`STRIPE_SK`, not `DATABASE_URL`. Neither are variables that make a program run their value
+(`BASH_ENV`, `LD_PRELOAD`, `GIT_CONFIG_*`, `NODE_OPTIONS`, `PYTHONPATH`, `EDITOR`), nor
+`SSH_AUTH_SOCK` and `DBUS_SESSION_BUS_ADDRESS`. An allowlisted variable is left out if its value
+holds or looks like a secret, such as a proxy with a password.
+
+Name what your commands need in your own `config.toml`; a project's settings cannot:
+
+```toml
+[tools]
+environment = ["PYTHONPATH", "SSH_AUTH_SOCK", "MYAPP_*"]
+```
+
+An exact name is passed on even if its value looks like a secret, but never with a credential that
+toolwire uses itself; of a prefix, values that look like secrets are left out.
+"""
 _OWN = """## Tools of your own
 
 - **In Python**: a typed function, made a tool by `toolwire.tool` (see [library](library.md)), and
@@ -59,6 +79,7 @@ SETTINGS = {
     ),
     "side_model": ('""', "Name of the model in the errors of searches and fetches."),
     "memory_file": ('""', "File of `save_memory`, from your home folder."),
+    "environment": ("[]", "Further variables that commands get, see below."),
 }
 """The `[tools]` table: the default of each setting, and what it does."""
 
@@ -66,7 +87,7 @@ SETTINGS = {
 def page(registry: Registry) -> str:
     """The whole page."""
     sections = (_section(tool) for tool in registry)
-    parts = [_HEAD, _table(registry), *sections, _settings(), _OWN]
+    parts = [_HEAD, _table(registry), *sections, _settings(), _ENVIRONMENT, _OWN]
     return "\n".join(parts)
 
 
