@@ -1,0 +1,1 @@
+"""Policy: what a call may do."""
