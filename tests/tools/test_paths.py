@@ -3,12 +3,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tests.tools.workspaces import call, context_in, put, refused, write
 from toolwire.messages import Text
-from toolwire.places import places
 from toolwire.tools import paths
 from toolwire.tools.builtin import (
     glob,
@@ -272,76 +270,3 @@ def _tried(tool: Tool, context: ToolContext, **arguments: str) -> str:
         return call(tool, context, **arguments).text
     except ToolFailed as error:
         return str(error)
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [
-        (".git/config", "git's own files"),
-        ("sub/.git/hooks/pre-commit", "git's own files"),
-        (".GIT/config", "git's own files"),
-        (".toolwire/config.toml", "configuration of the agent"),
-        (".gemini/settings.json", "configuration of the agent"),
-        (".env", "credentials"),
-        ("sub/.env.production", "credentials"),
-        ("server.pem", "credentials"),
-        (".npmrc", "credentials"),
-        ("id_ed25519", "credentials"),
-        (".env.example", ""),
-        (".gitignore", ""),
-        (".github/workflows/ci.yml", ""),
-        ("src/environment.py", ""),
-        ("keys.py", ""),
-    ],
-)
-def test_protected_files_are_told_by_name(name: str, why: str, context: ToolContext) -> None:
-    assert paths.protected(root(context) / name, context.workspace) == why
-    assert paths.protected(name, context.workspace) == why
-
-
-def test_files_of_the_home_and_our_own_places_are_protected(
-    context: ToolContext, tmp_path: Path
-) -> None:
-    home = context.workspace.home
-    assert paths.protected(home / ".ssh" / "config", context.workspace) == "credentials"
-    assert paths.protected(home / ".bashrc", context.workspace).startswith("files that a shell")
-    own = {"TOOLWIRE_HOME": str(tmp_path / "own")}
-    why = paths.protected(tmp_path / "own" / "config.toml", context.workspace, own)
-    assert why == "configuration of the agent"
-
-
-def test_our_own_places_are_protected_by_their_real_path_too(
-    context: ToolContext, tmp_path: Path
-) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "own").symlink_to(tmp_path / "real")
-    own = {"TOOLWIRE_HOME": str(tmp_path / "own")}
-    why = paths.protected(tmp_path / "real" / "policy.toml", context.workspace, own)
-    assert why == "configuration of the agent"
-
-
-def test_the_records_of_the_agent_are_protected(
-    context: ToolContext, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("CONFIG", "CACHE", "DATA", "STATE"):
-        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
-    own = places({})
-    for path in (own.sessions / "a.db", own.state / "audit.jsonl"):
-        assert paths.protected(path, context.workspace, {}) == "records of the agent"
-
-
-def test_the_temp_directory_is_not_protected_where_it_lies_in_our_home(
-    context: ToolContext, tmp_path: Path
-) -> None:
-    own = {"TOOLWIRE_HOME": str(tmp_path / "own")}
-    temp = tmp_path / "own" / "cache" / "projects" / "x"
-    workspace = msgspec.structs.replace(context.workspace, temp=temp)
-    assert paths.protected(temp / "call.output", workspace, own) == ""
-    assert paths.protected(temp / ".." / "y", workspace, own) == "configuration of the agent"
-
-
-def test_a_link_to_a_protected_file_is_protected(context: ToolContext) -> None:
-    write(root(context) / ".git" / "config", "")
-    (root(context) / "harmless.txt").symlink_to(".git/config")
-    found = paths.protected(root(context) / "harmless.txt", context.workspace)
-    assert found == "git's own files"

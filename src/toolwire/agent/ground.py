@@ -8,6 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.agent.commands import Word
+from toolwire.tools.protection import READ_FREELY
 
 Resolve: TypeAlias = Callable[[str], str]
 """An absolute path with its links followed."""
@@ -21,7 +22,6 @@ _STREAMS = frozenset(
     | {"/dev/full", "/dev/random", "/dev/urandom", "/dev/fd/0", "/dev/fd/1", "/dev/fd/2"}
 )
 MOST_FOLDERS = 64
-_READ_FREELY = "git's own files"
 
 
 class Place(StrEnum):
@@ -81,7 +81,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
             return Spot(Place.NOWHERE, full)
         real = posixpath.normpath(self.resolve(written))
         why = self.protected(full) or self.protected(real)
-        if why and (writes or why != _READ_FREELY):
+        if why and (writes or why not in READ_FREELY):
             return Spot(Place.PROTECTED, real, why)
         readable = (self.temp,) if self.temp and not writes else ()
         for root in (*self.roots, *readable):

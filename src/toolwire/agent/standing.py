@@ -15,7 +15,8 @@ from toolwire.agent.policy import rule
 from toolwire.agent.rules import Decision, Rule
 from toolwire.agent.ruling import Ruling, Terms
 from toolwire.messages import ToolCall
-from toolwire.tools.paths import protected, real
+from toolwire.tools.paths import real
+from toolwire.tools.protection import protected
 from toolwire.tools.spec import Effect, Workspace
 
 Keep: TypeAlias = Callable[[Rule], None]

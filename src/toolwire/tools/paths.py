@@ -3,11 +3,10 @@
 import errno
 import os
 import stat
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolwire.places import places
 from toolwire.tools.spec import ToolFailed, Workspace
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -20,58 +19,6 @@ _FILE = (
 )
 _LONGEST = 4096
 _STEPS = os.open in os.supports_dir_fd
-
-_GIT = ".git"
-GIT_FILES = "git's own files"
-_OWN_FOLDERS = frozenset({".toolwire", ".gemini"})
-_SECRET_NAMES = frozenset(
-    {
-        ".env",
-        ".envrc",
-        ".netrc",
-        ".npmrc",
-        ".pypirc",
-        ".pgpass",
-        ".git-credentials",
-        ".htpasswd",
-        "credentials.json",
-        "oauth_creds.json",
-        "mcp-oauth-tokens.json",
-        "application_default_credentials.json",
-        "id_rsa",
-        "id_dsa",
-        "id_ecdsa",
-        "id_ed25519",
-    }
-)
-_SECRET_ENDS = (".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx")
-_SAMPLE_ENDS = (".example", ".sample", ".template", ".dist")
-_HOME_SECRETS = (
-    ".ssh",
-    ".gnupg",
-    ".aws",
-    ".azure",
-    ".kube",
-    ".docker",
-    ".password-store",
-    ".config/gh",
-    ".config/gcloud",
-)
-_HOME_STARTUP = (
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".gitconfig",
-    ".config/git",
-    ".config/fish",
-    ".config/autostart",
-    ".config/systemd",
-)
 
 
 def named(workspace: Workspace) -> str:
@@ -207,61 +154,3 @@ def _is_link(name: str, folder: int | None) -> bool:
         return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except OSError:
         return False
-
-
-def protected(path: str | Path, workspace: Workspace, environ: Mapping[str, str] = {}) -> str:
-    """Why a file wants a ruling of its own, in a few words; empty if it does not."""
-    given = Path(os.path.abspath(os.path.join(workspace.roots[0], path)))  # noqa: PTH100, PTH118
-    found = real(given)
-    protection = Protection(workspace, environ)
-    return protection.why(given) or (protection.why(found) if found and found != given else "")
-
-
-class Protection:
-    """Knows protected files by their path alone; links are for others to follow."""
-
-    def __init__(self, workspace: Workspace, environ: Mapping[str, str] = {}) -> None:
-        own = places(environ)
-        home = workspace.home
-        self._temp = _beginnings((workspace.temp,))
-        self._config = _beginnings(_both_names(own.config, own.credentials))
-        self._records = _beginnings(_both_names(own.sessions, own.state))
-        self._secrets = _beginnings(home / place for place in _HOME_SECRETS)
-        self._startup = _beginnings(home / place for place in _HOME_STARTUP)
-
-    def why(self, path: str | Path) -> str:
-        """Why a file wants a ruling of its own; empty if it does not."""
-        whole = f"{path}{os.sep}"
-        # Some file systems take any case for the same name.
-        parts = whole.lower().split(os.sep)  # noqa: PTH206 - called for thousands of files
-        name = parts[-2]
-        if _GIT in parts:
-            return GIT_FILES
-        own = "" if whole.startswith(self._temp) else self._own(whole, parts)
-        if own:
-            return own
-        if name in _SECRET_NAMES or name.endswith(_SECRET_ENDS):
-            return "credentials"
-        if name.startswith(".env.") and not name.endswith(_SAMPLE_ENDS):
-            return "credentials"
-        if whole.startswith(self._secrets):
-            return "credentials"
-        return "files that a shell or a desktop runs" if whole.startswith(self._startup) else ""
-
-    def hides(self, path: str | Path) -> str:
-        """Why a file may not be read without a ruling; git's own files may."""
-        why = self.why(path)
-        return "" if why == GIT_FILES else why
-
-    def _own(self, whole: str, parts: list[str]) -> str:
-        if not _OWN_FOLDERS.isdisjoint(parts) or whole.startswith(self._config):
-            return "configuration of the agent"
-        return "records of the agent" if whole.startswith(self._records) else ""
-
-
-def _both_names(*folders: Path) -> tuple[Path, ...]:
-    return tuple(each for one in folders for each in dict.fromkeys((one, real(one) or one)))
-
-
-def _beginnings(folders: Iterable[Path]) -> tuple[str, ...]:
-    return tuple(f"{folder}{os.sep}" for folder in folders)

@@ -15,7 +15,8 @@ from toolwire.tools.filetypes import media_kind, mime_of
 from toolwire.tools.filtering import Filtering, filtering_schema
 from toolwire.tools.globs import Globs
 from toolwire.tools.ignore import NEVER_SEARCHED, rules_for
-from toolwire.tools.paths import Protection, locate, shown
+from toolwire.tools.paths import locate, shown
+from toolwire.tools.protection import Protection
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import words
 from toolwire.tools.walking import Walk, walk

@@ -10,7 +10,8 @@ import msgspec
 from toolwire.request import JsonObject
 from toolwire.tools.folders import resolved, starts, stat_error
 from toolwire.tools.ignore import rules_for
-from toolwire.tools.paths import Protection, locate, named
+from toolwire.tools.paths import locate, named
+from toolwire.tools.protection import Protection
 from toolwire.tools.regexes import BadPattern, compiled
 from toolwire.tools.scanning import MOST_MATCHES, Line, Search
 from toolwire.tools.searching import search
