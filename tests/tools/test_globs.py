@@ -1,6 +1,7 @@
 import pytest
 
-from toolwire.tools.globs import Globs, braces
+from toolwire.tools.braces import braces
+from toolwire.tools.globs import Globs
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from toolwire.tools.builtin.read_many_files import CUT_NOTE, DEFAULT_EXCLUDES
 from toolwire.tools.contents import Content, read_content
 from toolwire.tools.encodings import printable
 from toolwire.tools.filetypes import mime_of
-from toolwire.tools.globs import Globs
+from toolwire.tools.globs import Globs, complaint
 from toolwire.tools.ignore import Ignored, rules_for
 from toolwire.tools.paths import locate, real
 from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
@@ -214,6 +214,9 @@ class _Gathering:
     def _add_pattern(self, pattern: str) -> bool:
         added = False
         end = pattern.rpartition("/")[2].lower()
+        if wrong := complaint([pattern]):
+            self._tell(pattern, wrong)
+            return True
         for root in self._workspace.roots:
             start = locate(root, self._workspace)
             if start is None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import msgspec
 
 from toolwire.agent.commands import Command, Word
+from toolwire.tools.automaton import Automaton, Step
 from toolwire.tools.spec import Effect
 
 
@@ -206,11 +207,17 @@ def _options_match(options: list[str], words: tuple[Word, ...]) -> Match:
 
 def path_matches(pattern: str, path: str) -> bool:
     """Whether a path fits: `*` within a name, `**` across folders; case as written."""
-    return bool(_path_pattern(pattern).fullmatch(path))
+    return _path_pattern(pattern).fullmatch(path)
+
+
+_WILDCARDS = {"**/": Step.FOLDERS, "**": Step.TEXT, "*": Step.NAME, "?": Step.LETTER}
 
 
 @lru_cache(maxsize=256)
-def _path_pattern(pattern: str) -> re.Pattern[str]:
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    meaning = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    return re.compile("".join(meaning.get(piece, re.escape(piece)) for piece in pieces), re.DOTALL)
+def _path_pattern(pattern: str) -> Automaton:
+    automaton, state = Automaton(), 0
+    for piece in re.split(r"(\*\*/|\*\*|\*|\?)", pattern):
+        for takes in (_WILDCARDS[piece],) if piece in _WILDCARDS else piece:
+            state = automaton.then(state, takes)
+    automaton.accepts = state
+    return automaton

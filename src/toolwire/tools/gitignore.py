@@ -6,8 +6,11 @@ from functools import lru_cache
 
 import msgspec
 
+from toolwire.tools.linear import Pieces, folders
+
+LONGEST_LINE = 4096
+"""Longer lines fit nothing: no path is as long."""
 _SPECIAL = re.compile(r"[*?\[\\]")
-_ANY_FOLDERS = "(?:[^/]+/)*"
 _CLASSES = {
     "alnum": "a-zA-Z0-9",
     "alpha": "a-zA-Z",
@@ -52,7 +55,7 @@ def parsed(text: str) -> tuple[Rule, ...]:
 
 def _rule(line: str) -> Rule | None:
     line = _without_trailing_spaces(line)
-    if not line or line.startswith("#"):
+    if not line or line.startswith("#") or len(line) > LONGEST_LINE:
         return None
     ignores = not line.startswith("!")
     line = line if ignores else line[1:]
@@ -61,15 +64,15 @@ def _rule(line: str) -> Rule | None:
     if not line:
         return None
     try:
-        *folders, name = _segments(line.removeprefix("/"))
+        *above, name = _segments(line.removeprefix("/"))
         if not name:
             return None
         if name == "**" and "/" in line:
-            # Whatever lies below, however deep.
-            folders, name = [*folders, "**"], "*"
-        where = _place(folders) if "/" in line else None
-        plain = where is not None and not any(map(_SPECIAL.search, folders))
-        only = "".join(f"{folder}/" for folder in folders) if plain else None
+            # Everything below, at any depth.
+            above, name = [*above, "**"], "*"
+        where = _where(above) if "/" in line else None
+        plain = where is not None and not any(map(_SPECIAL.search, above))
+        only = "".join(f"{folder}/" for folder in above) if plain else None
         return Rule(ignores, folders_only, where, _compiled(_expression(name)), name, only)
     except ValueError:
         # A class without an end, or a backslash before nothing: git fits such lines to no name.
@@ -82,12 +85,10 @@ def _without_trailing_spaces(line: str) -> str:
     return bare + " " if slashes % 2 and len(bare) < len(line) else bare
 
 
-def _place(folders: Sequence[str]) -> re.Pattern[str] | None:
-    return None if list(folders) == ["**"] else _compiled(_place_text(folders))
-
-
-def _place_text(folders: Sequence[str]) -> str:
-    return "".join(_ANY_FOLDERS if one == "**" else f"{_expression(one)}/" for one in folders)
+def _where(above: Sequence[str]) -> re.Pattern[str] | None:
+    if list(above) == ["**"]:
+        return None
+    return _compiled(folders([None if one == "**" else _expression(one) for one in above]))
 
 
 def _compiled(expression: str) -> re.Pattern[str]:
@@ -142,22 +143,22 @@ def _named(line: str, place: int) -> str:
 
 def _expression(glob: str) -> str:
     """A glob for one name as a regular expression."""
-    written, place = "", 0
+    pieces, place = Pieces(), 0
     while place < len(glob):
         letter = glob[place]
         if letter == "*":
-            written += "" if written.endswith("[^/]*") else "[^/]*"
+            pieces.star()
         elif letter == "?":
-            written += "[^/]"
+            pieces.single("[^/]")
         elif letter == "[":
             end = _class_end(glob, place)
-            written += _class(glob[place + 1 : end])
+            pieces.single(_class(glob[place + 1 : end]))
             place = end
         else:
             place += letter == "\\"
-            written += re.escape(glob[place])
+            pieces.single(re.escape(glob[place]))
         place += 1
-    return written
+    return pieces.expression()
 
 
 def _class(inner: str) -> str:

@@ -15,7 +15,7 @@ import msgspec
 from toolwire.request import JsonObject
 from toolwire.tools.collation import in_collation_order
 from toolwire.tools.folders import resolved, starts
-from toolwire.tools.globs import Globs
+from toolwire.tools.globs import Globs, complaint
 from toolwire.tools.ignore import Ignored, rules_for
 from toolwire.tools.paths import locate, named
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
@@ -84,7 +84,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
         return f"Error accessing search path: {error.strerror}"
     if not str(arguments.get("pattern", "")).strip():
         return "The 'pattern' parameter cannot be empty."
-    return ""
+    return complaint([str(arguments["pattern"])])
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
@@ -93,9 +93,9 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
 
 
 async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
-    complaint = _check(arguments, context)
-    if complaint:
-        raise ToolFailed(complaint, type="invalid_tool_params")
+    wrong = _check(arguments, context)
+    if wrong:
+        raise ToolFailed(wrong, type="invalid_tool_params")
     stop = threading.Event()
     try:
         return await asyncio.to_thread(_search, arguments, context, stop.is_set)

@@ -9,10 +9,13 @@ from pathlib import Path
 import msgspec
 
 from toolwire.request import JsonObject
+from toolwire.tools.automaton import TooComplex
 from toolwire.tools.collation import collation_key
 from toolwire.tools.filtering import Filtering, filtering_schema
 from toolwire.tools.folders import stat_error
+from toolwire.tools.globs import LONGEST
 from toolwire.tools.ignore import Ignored, rules_for
+from toolwire.tools.linear import NEVER, any_text
 from toolwire.tools.paths import locate, named, open_folder
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import words
@@ -130,8 +133,9 @@ def _entries(path: Path, given: str, context: ToolContext) -> list[tuple[str, bo
 
 def _names(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """What `ignore` names: `*` is any text and `?` any letter, of the name alone."""
-    written = [re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".") for pattern in patterns]
-    return re.compile("|".join(written) or r"(?!)", re.DOTALL)
+    if sum(map(len, patterns)) > LONGEST:
+        raise TooComplex(f"the patterns to ignore are longer than {LONGEST} characters")
+    return re.compile("|".join(map(any_text, patterns)) or NEVER, re.DOTALL)
 
 
 TOOL = Tool(

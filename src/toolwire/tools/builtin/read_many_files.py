@@ -13,7 +13,7 @@ from toolwire.request import JsonObject
 from toolwire.tools.contents import Content, read_content
 from toolwire.tools.filetypes import media_kind, mime_of
 from toolwire.tools.filtering import Filtering, filtering_schema
-from toolwire.tools.globs import Globs
+from toolwire.tools.globs import Globs, complaint
 from toolwire.tools.ignore import NEVER_SEARCHED, rules_for
 from toolwire.tools.paths import locate, shown
 from toolwire.tools.protection import Protection
@@ -92,6 +92,15 @@ _PARAMETERS: JsonObject = {
     },
     "required": ["paths"],
 }
+
+
+def _check(arguments: JsonObject, context: ToolContext) -> str:
+    del context
+    try:
+        args = msgspec.convert(arguments, ReadManyFiles)
+    except msgspec.ValidationError:
+        return ""
+    return complaint((*args.paths, *args.include, *args.exclude))
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
@@ -244,5 +253,6 @@ TOOL = Tool(
     parameters=_PARAMETERS,
     effect=Effect.READ,
     run=_run,
+    check=_check,
     touches=_touches,
 )

@@ -9,6 +9,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.folders import resolved, starts, stat_error
+from toolwire.tools.globs import complaint as too_complex
 from toolwire.tools.ignore import rules_for
 from toolwire.tools.paths import locate, named
 from toolwire.tools.protection import Protection
@@ -62,6 +63,8 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
         compiled(pattern)
     except BadPattern as error:
         return f"Invalid regular expression pattern provided: {pattern}. Error: {error}"
+    if wrong := too_complex([str(arguments.get("include") or "")]):
+        return wrong
     given = str(arguments.get("path") or "")
     if not given:
         return ""

@@ -1,0 +1,167 @@
+"""A pattern as a graph, followed through a text for all positions at once.
+
+A set of positions is one integer, a bit for each. Every state takes up each position once, so the
+cost is states times positions, whatever the pattern says.
+"""
+
+import re
+from collections.abc import Callable
+from enum import Enum, auto
+
+import msgspec
+
+from toolwire.tools.spec import ToolFailed
+
+
+class TooComplex(ToolFailed):
+    """A pattern that is too long, has too many groups or takes too long."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, type="invalid_tool_params")
+
+
+class Step(Enum):
+    """What an edge takes up without a letter of its own."""
+
+    NOTHING = auto()
+    NAME = auto()
+    """Any text without a slash."""
+    TEXT = auto()
+    """Any text."""
+    FOLDERS = auto()
+    """Nothing, or any text up to a slash and with it."""
+    LETTER = auto()
+    """One letter that is not a slash."""
+
+
+class Unless(msgspec.Struct, frozen=True):
+    """Any text without a slash, where what begins at `start` does not reach `end` at its border."""
+
+    start: int
+    end: int
+
+
+Edge = tuple[Step | Unless | str | re.Pattern[str], int]
+
+
+class Automaton:
+    """Built state by state; `fullmatch` follows it from state 0 to `accepts`."""
+
+    def __init__(self, *, ignore_case: bool = False, most_steps: int = 0) -> None:
+        self._edges: list[list[Edge]] = [[]]
+        self._ignore_case = ignore_case
+        self._most_steps = most_steps
+        """0 sets no limit: without `Unless` there is no need of one."""
+        self.accepts = 0
+
+    def state(self) -> int:
+        """A new state."""
+        self._edges.append([])
+        return len(self._edges) - 1
+
+    def edge(self, start: int, takes: Step | Unless | str | re.Pattern[str], end: int) -> None:
+        """From one state to another."""
+        if isinstance(takes, str) and self._ignore_case:
+            takes = _small(takes)
+        self._edges[start].append((takes, end))
+
+    def then(self, start: int, takes: Step | Unless | str | re.Pattern[str]) -> int:
+        """A new state after this one."""
+        end = self.state()
+        self.edge(start, takes, end)
+        return end
+
+    def fullmatch(self, text: str) -> bool:
+        """Whether the whole text is taken up; TooComplex beyond the limit."""
+        following = _Following(
+            self._edges, text, _small if self._ignore_case else str, self._most_steps
+        )
+        return bool(following.reached(0, 1, self.accepts) >> len(text) & 1)
+
+
+def _small(letter: str) -> str:
+    small = letter.lower()
+    return small if len(small) == 1 else letter
+
+
+class _Following:
+    """One text on its way through an automaton."""
+
+    def __init__(
+        self, edges: list[list[Edge]], text: str, spelled: Callable[[str], str], most: int
+    ) -> None:
+        self._edges = edges
+        self._left = most
+        self._text = text
+        self._letters: dict[str | re.Pattern[str], int] = {}
+        for place, letter in enumerate(text):
+            same = spelled(letter)
+            self._letters[same] = self._letters.get(same, 0) | 1 << place
+        self._all = (1 << len(text) + 1) - 1
+        self._slashes = self._letters.get("/", 0)
+        self._inside = ~self._slashes & (self._all >> 1)
+        self._borders = self._slashes | 1 << len(text)
+        self._excluded: dict[tuple[Unless, int], bool] = {}
+
+    def reached(self, start: int, positions: int, end: int) -> int:
+        """The positions at which a state is reached from another."""
+        seen = [0] * len(self._edges)
+        open_ = [(start, positions)]
+        while open_:
+            state, found = open_.pop()
+            new = found & ~seen[state]
+            if not new:
+                continue
+            seen[state] |= new
+            self._left -= 1
+            if not self._left:
+                raise TooComplex("the pattern takes too long; use a simpler one")
+            if state != end:
+                for takes, target in self._edges[state]:
+                    if moved := self._moved(takes, new):
+                        open_.append((target, moved))
+        return seen[end]
+
+    def _moved(self, takes: Step | Unless | str | re.Pattern[str], positions: int) -> int:
+        match takes:
+            case Step.NOTHING:
+                return positions
+            case Step.NAME:
+                # The sum carries through each run of letters to the slash behind it.
+                inside = self._inside
+                return (inside + (positions & inside) ^ inside | positions) & self._all
+            case Step.TEXT:
+                return self._all & -(positions & -positions)
+            case Step.FOLDERS:
+                after = self._slashes << 1
+                return positions | after & -(positions & -positions)
+            case Step.LETTER:
+                return (positions & self._inside) << 1
+            case Unless():
+                return self._moved(Step.NAME, self._allowed(takes, positions))
+            case str():
+                return (positions & self._letters.get(takes, 0)) << 1
+            case re.Pattern():
+                return (positions & self._class(takes)) << 1
+
+    def _class(self, letters: re.Pattern[str]) -> int:
+        known = self._letters.get(letters)
+        if known is None:
+            known = 0
+            for found in letters.finditer(self._text):
+                known |= 1 << found.start()
+            known &= self._inside
+            self._letters[letters] = known
+        return known
+
+    def _allowed(self, takes: Unless, positions: int) -> int:
+        allowed = 0
+        while positions:
+            one = positions & -positions
+            positions ^= one
+            known = self._excluded.get((takes, one))
+            if known is None:
+                known = bool(self.reached(takes.start, one, takes.end) & self._borders)
+                self._excluded[takes, one] = known
+            allowed |= 0 if known else one
+        return allowed
