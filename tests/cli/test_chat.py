@@ -1,66 +1,23 @@
-import os
-import pty
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.simulated import Place, Simulated, command
+from tests.fakes.simulated import Place, Simulated
+from tests.fakes.terminal import PATIENCE, Terminal
 from toolwire.simulator import Reply
 from toolwire.simulator.misbehaviour import Fault
 from toolwire.simulator.script import Call, Say
 
-PATIENCE = 40.0
 
-
-class Terminal:
+class Chat(Terminal):
     """`toolwire chat` on a real pseudo terminal."""
 
     def __init__(self, place: Place, sim: Simulated, *args: str) -> None:
-        self._main, other = pty.openpty()
-        self.process = subprocess.Popen(
-            command(["chat", "--upstream", sim.upstream(), *args]),
-            cwd=place.work,
-            env=place.environ(TERM="dumb"),
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            start_new_session=True,
-        )
-        os.close(other)
-        os.set_blocking(self._main, False)
-        self.seen = ""
-
-    def wait_for(self, words: str) -> None:
-        until = time.monotonic() + PATIENCE
-        while words not in self.seen:
-            assert time.monotonic() < until, self.seen
-            self._read()
-            time.sleep(0.02)
-        self.seen = self.seen.partition(words)[2]
-
-    def _read(self) -> None:
-        try:
-            self.seen += os.read(self._main, 65536).decode("utf-8", "replace")
-        except BlockingIOError:
-            pass
-        except OSError:
-            assert self.process.poll() is not None
-
-    def type(self, line: str) -> None:
-        os.write(self._main, f"{line}\n".encode())
-
-    def leave(self) -> int:
-        os.write(self._main, b"\x04")
-        return self.process.wait(PATIENCE)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._main)
+        options = ["chat", "--upstream", sim.upstream(), *args]
+        super().__init__(options, cwd=place.work, env=place.environ(TERM="dumb"))
 
 
 @pytest.fixture
@@ -79,7 +36,7 @@ def writes(place: Place, content: str = "hi\n") -> Reply:
 
 def test_a_conversation_with_a_question_before_a_change(place: Place):
     with Simulated([says("hello"), writes(place), says("written")]) as sim:
-        terminal = Terminal(place, sim)
+        terminal = Chat(place, sim)
         terminal.wait_for("> ")
         terminal.type("hi")
         terminal.wait_for("hello")
@@ -96,7 +53,7 @@ def test_a_conversation_with_a_question_before_a_change(place: Place):
 
 def test_other_words_than_yes_are_a_no_that_the_model_hears(place: Place):
     with Simulated([writes(place), says("I see")]) as sim:
-        terminal = Terminal(place, sim)
+        terminal = Chat(place, sim)
         terminal.wait_for("> ")
         terminal.type("write it")
         terminal.wait_for("run it?")
@@ -110,7 +67,7 @@ def test_other_words_than_yes_are_a_no_that_the_model_hears(place: Place):
 def test_ctrl_c_stops_the_turn_and_a_second_leaves(place: Place):
     slow = says("word " * 4000, fault=Fault(wait_each=0.01))
     with Simulated([slow, says("back again"), slow]) as sim:
-        terminal = Terminal(place, sim)
+        terminal = Chat(place, sim)
         terminal.wait_for("> ")
         terminal.type("go")
         terminal.wait_for("word word")
@@ -130,7 +87,7 @@ def test_words_typed_while_it_works_are_heard_at_the_next_step(place: Place):
     wait = "touch started; while [ ! -e go ]; do sleep 0.2; done"
     shell = Reply(pieces=(Call.of("run_shell_command", command=wait),))
     with Simulated([shell, says("heard you")]) as sim:
-        terminal = Terminal(place, sim, "--yolo")
+        terminal = Chat(place, sim, "--yolo")
         terminal.wait_for("> ")
         terminal.type("wait")
         while not (place.work / "started").exists():
@@ -145,7 +102,7 @@ def test_words_typed_while_it_works_are_heard_at_the_next_step(place: Place):
 
 def test_commands_of_the_chat(place: Place):
     with Simulated([says("one"), says("two")]) as sim:
-        terminal = Terminal(place, sim)
+        terminal = Chat(place, sim)
         terminal.wait_for("> ")
         terminal.type("/help")
         terminal.wait_for("/compress")

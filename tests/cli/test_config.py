@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.fakes.terminal import Terminal
 from toolwire.cli.config import command
 
 SENTINEL = "sk-sentinel-0123456789abcdef"
@@ -228,18 +229,15 @@ def test_many_changes_at_once_all_arrive(work: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo terminal")
 @pytest.mark.parametrize(("said", "style"), [("yes", "xml"), ("no", "auto"), ("parent", "xml")])
 def test_a_person_at_a_terminal_is_asked_once(work: Path, said: str, style: str) -> None:
-    import pty
-
     project(work).parent.mkdir()
     project(work).write_text('tool_style = "xml"')
-    program = Path(sys.executable).with_name("toolwire")
-    for answers in (f"{said}\n".encode(), b""):
-        outer, inner = pty.openpty()
-        os.write(outer, answers)
-        process = subprocess.Popen(
-            [str(program), "config", "show", "--json"], stdin=inner, stdout=-1, stderr=inner
-        )
-        shown, _ = process.communicate(timeout=60)
-        os.close(inner)
-        os.close(outer)
+    for asked in (True, False):
+        terminal = Terminal(["config", "show", "--json"], cwd=work, stdout=subprocess.PIPE)
+        if asked:
+            terminal.wait_for("Trust ")
+            terminal.type(said)
+        assert terminal.process.stdout is not None
+        shown = terminal.process.stdout.read()
+        assert terminal.end() == 0
+        terminal.close()
         assert json.loads(shown)["tool_style"]["value"] == style

@@ -1,13 +1,10 @@
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.fakes.terminal import Terminal
 from toolwire.cli.tools import command
 from toolwire.tools.registry import ADDED, ORIGINAL
 
@@ -147,30 +144,21 @@ def test_nothing_that_a_command_started_outlives_the_call(home: Path) -> None:
 
 
 def at_a_terminal(home: Path, words: str, *args: str) -> tuple[int, str]:
-    """The command as a person at a terminal sees it, who types some words."""
-    person, terminal = pty.openpty()
-    code = "from toolwire.cli.tools import command; command()"
-    child = subprocess.Popen(
-        [sys.executable, "-c", code, *args],
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        cwd=home,
-        text=True,
-    )
-    os.close(terminal)
-    os.write(person, words.encode())
-    shown, _ = child.communicate()
-    os.close(person)
-    return child.returncode, shown
+    """The command as a person at a terminal sees it, who answers its question."""
+    terminal = Terminal(["tools", *args], cwd=home)
+    terminal.wait_for("run it?")
+    terminal.type(words)
+    code = terminal.end()
+    terminal.close()
+    return code, terminal.all
 
 
 def test_a_person_at_a_terminal_is_asked_and_may_say_always(home: Path) -> None:
     call = ("call", "run_shell_command", '{"command":"echo seen | cat"}')
-    code, shown = at_a_terminal(home, "n\n", *call)
+    code, shown = at_a_terminal(home, "n", *call)
     assert code == 1
     assert "$ echo seen | cat" in shown
-    code, shown = at_a_terminal(home, "a\n", *call)
+    code, shown = at_a_terminal(home, "a", *call)
     assert (code, "Output: seen" in shown) == (0, True)
     assert run(*call).exit_code == 0
     audit = (home.parent / "home" / "audit.jsonl").read_text().splitlines()

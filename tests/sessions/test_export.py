@@ -37,7 +37,6 @@ from toolwire.sessions.transcript import (
     Said,
     Thoughts,
     TurnBegan,
-    plain,
     shortened,
     transcript,
 )
@@ -160,7 +159,8 @@ def test_long_results_are_shortened_and_the_loss_is_counted() -> None:
 
 
 def test_nothing_that_steers_a_terminal_is_shown() -> None:
-    assert plain("a\x1b[31mb\r\nc\td\u202e\x9b\x00") == "a[31mb\nc\td"
+    page = to_markdown(contents([opened(), said("a\x1b[31mb\r\nc\td\u202e\x9b\x00")]))
+    assert "a\\u001b[31mb\nc\td\\u202e\\u009b\\u0000" in page
 
 
 def nasty() -> list[AgentEvent]:

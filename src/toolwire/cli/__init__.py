@@ -21,7 +21,9 @@ def main() -> None:
     # On its way out the interpreter walks all objects several times over, to no use here.
     atexit.register(gc.freeze)
     from toolwire.cli.commands import toolwire
+    from toolwire.cli.streams import protect_streams
 
+    protect_streams()
     toolwire()
 
 

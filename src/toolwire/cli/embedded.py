@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-import click
-
+from toolwire.cli.question import agrees, can_ask
+from toolwire.cli.streams import write_control
 from toolwire.local.partial import readable
 from toolwire.local.progress import Progress
 from toolwire.local.weights import Ask, Consent
@@ -20,14 +20,14 @@ _SELDOM = 10.0
 
 def consent(options: Mapping[str, Any], ask: Ask | None = None) -> Consent:
     """What the options say; a person at the terminal is asked for the rest."""
-    if ask is None and sys.stdin.isatty() and sys.stderr.isatty():
+    if ask is None and can_ask():
         ask = _ask
     report = Bar(sys.stderr).show
     return Consent(weights=options["weights"], yes=options["yes"], ask=ask, report=report)
 
 
 async def _ask(question: str) -> bool:
-    return await asyncio.to_thread(click.confirm, question, default=False, err=True)
+    return await asyncio.to_thread(agrees, question)
 
 
 class Bar:
@@ -46,7 +46,8 @@ class Bar:
             return
         self._last = now
         if self._drawn:
-            self._err.write(f"{_CLEAR}{bar(progress)}{' ' if not done else chr(10)}")
+            write_control(self._err, _CLEAR)
+            self._err.write(f"{bar(progress)}{' ' if not done else chr(10)}")
         else:
             self._err.write(f"{words(progress)}\n")
         self._err.flush()

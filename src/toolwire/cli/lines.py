@@ -23,7 +23,7 @@ def told(error: ToolwireError) -> JsonObject:
 
 def each_line(answer: Callable[[JsonObject], JsonObject]) -> None:
     """Answer every line of standard input, in order."""
-    out = sys.stdout.buffer
+    out = sys.stdout
     for raw in sys.stdin.buffer:
         if not raw.strip():
             continue
@@ -33,7 +33,7 @@ def each_line(answer: Callable[[JsonObject], JsonObject]) -> None:
             result = answer(line)
         except ToolwireError as error:
             result = {"error": told(error)}
-        out.write(dump({"id": line.get("id"), **result}).encode() + b"\n")
+        out.write(dump({"id": line.get("id"), **result}) + "\n")
         out.flush()
 
 

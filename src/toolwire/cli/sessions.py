@@ -10,10 +10,12 @@ import click
 import msgspec
 
 from toolwire.cli.lines import fail
+from toolwire.cli.question import agrees, can_ask
 from toolwire.cli.tables import echo_table
 from toolwire.errors import SessionError, ToolwireError
 from toolwire.places import places
 from toolwire.request import JsonObject
+from toolwire.terminal_text import terminal_text
 from toolwire.wire.reading import dump
 
 if TYPE_CHECKING:
@@ -58,7 +60,7 @@ def list_sessions(everywhere: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(session: str, as_json: bool) -> None:
     """Say what a session is about, a line a turn. `export` prints everything."""
-    from toolwire.sessions.transcript import plain, transcript
+    from toolwire.sessions.transcript import transcript
     from toolwire.sessions.turns import turns_of
 
     try:
@@ -78,7 +80,7 @@ def show(session: str, as_json: bool) -> None:
     if turns:
         click.echo()
         rows = (
-            (str(one.turn), _local(one.at), str(one.calls), one.end, _cut(plain(one.prompt)))
+            (str(one.turn), _local(one.at), str(one.calls), one.end, _cut(one.prompt))
             for one in turns
         )
         echo_table(("TURN", "AT", "CALLS", "END", "PROMPT"), rows)
@@ -99,7 +101,7 @@ def export(session: str, form: str, output: Path | None) -> None:
     from toolwire.sessions.export import FORMATS
 
     try:
-        _write(FORMATS[form](_read(session)).encode("utf-8", "replace"), output)
+        _write(FORMATS[form](_read(session)), output)
     except ToolwireError as error:
         fail(error)
 
@@ -128,9 +130,10 @@ def delete(names: tuple[str, ...], yes: bool) -> None:
         sessions = _sessions()
         found = sorted({sessions.find(name).stem for name in names})
         if not yes:
-            if not sys.stdin.isatty():
-                raise click.UsageError("nobody is here to ask; delete with --yes")
-            click.confirm(f"delete {', '.join(found)}?", abort=True, err=True)
+            if not can_ask():
+                raise click.UsageError("no terminal to ask at; delete with --yes")
+            if not agrees(f"delete {', '.join(found)}?"):
+                raise click.Abort
         for one in found:
             sessions.delete(one)
             click.echo(f"deleted {one}", err=True)
@@ -151,13 +154,13 @@ def _read(session: str) -> "Contents":
     return contents
 
 
-def _write(data: bytes, output: Path | None) -> None:
+def _write(text: str, output: Path | None) -> None:
     try:
         if output is not None:
-            output.write_bytes(data)
+            output.write_bytes(text.encode("utf-8", "replace"))
         else:
-            sys.stdout.buffer.write(data)
-            sys.stdout.buffer.flush()
+            sys.stdout.write(text)
+            sys.stdout.flush()
     except BrokenPipeError:
         # The reader has seen enough; what is still buffered goes nowhere at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -193,14 +196,12 @@ def _described(one: "Summary") -> JsonObject:
 
 
 def _row(one: "Summary") -> tuple[str, ...]:
-    from toolwire.sessions.transcript import plain
-
-    title = _cut(plain(one.title)) + (" (damaged)" if one.damaged else "")
+    title = _cut(one.title) + (" (damaged)" if one.damaged else "")
     return one.id, _local(one.updated), str(one.turns), one.model or "-", title.strip() or "-"
 
 
 def _cut(text: str) -> str:
-    words = " ".join(text.split())
+    words = " ".join(terminal_text(text).split())
     return words if len(words) <= _WORDS else f"{words[: _WORDS - 1]}…"
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -20,12 +19,14 @@ from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
 from toolwire.app.workshop import Workshop, open_registry, open_workshop
 from toolwire.cli.chatting.asking import shown
 from toolwire.cli.lines import fail
+from toolwire.cli.question import ask_line, can_ask
 from toolwire.cli.tables import echo_table
 from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.ids import new_id
 from toolwire.messages import Message, Text, ToolCall
 from toolwire.request import JsonObject, ModelRequest
+from toolwire.terminal_text import one_line
 from toolwire.tools.environment import clean_environment
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect
@@ -171,19 +172,13 @@ def _approver(yes: bool) -> Approver | None:
 
     async def ask(question: Confirmation) -> Answer:
         click.echo(shown(question), err=True)
-        said: str = await asyncio.to_thread(
-            click.prompt,
-            f"{question.title}: run it? (y: yes, a: always, n: no)",
-            type=click.Choice(tuple(_CHOICES)),
-            default="n",
-            show_choices=False,
-            err=True,
-        )
-        return Answer(choice=_CHOICES[said])
+        words = f"{one_line(question.title)}: run it? (y: yes, a: always, n: no) [n]:"
+        said = await asyncio.to_thread(ask_line, words)
+        return Answer(choice=_CHOICES.get((said or "n").lower(), Choice.CANCEL))
 
     if yes:
         return agree
-    return ask if sys.stdin.isatty() else None
+    return ask if can_ask() else None
 
 
 def _gemini_parts(name: str, arguments: str, finished: ToolFinished, answers: Message) -> list[Any]:

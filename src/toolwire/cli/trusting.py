@@ -1,29 +1,31 @@
 """Asking the person at the terminal whether to trust a folder."""
 
-import sys
+from contextlib import suppress
 from pathlib import Path
 
 import click
 
+from toolwire.cli.question import ask_line, can_ask
 from toolwire.config import trust
+from toolwire.terminal_text import one_line
 
 
 def asker() -> trust.Ask | None:
     """Asks the person at the terminal whether to trust a folder; None if nobody is there."""
-    return _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
+    return _ask if can_ask() else None
 
 
 def _ask(folder: Path) -> trust.Answer | None:
+    name, parent = one_line(str(folder)), one_line(str(folder.parent))
     click.echo(
-        f"{folder} has settings of its own. They count only if you trust the folder: they choose "
+        f"{name} has settings of its own. They count only if you trust the folder: they choose "
         "models and what a model is told.",
         err=True,
     )
-    words = [str(answer) for answer in trust.Answer]
-    said = click.prompt(
-        f"Trust {folder}? (parent: trust {folder.parent} and all in it)",
-        type=click.Choice(words),
-        default=str(trust.Answer.NO),
-        err=True,
-    )
-    return trust.Answer(said)
+    words = ", ".join(str(answer) for answer in trust.Answer)
+    question = f"Trust {name}? (parent: trust {parent} and all in it) ({words}) [no]:"
+    while True:
+        said = (ask_line(question) or str(trust.Answer.NO)).lower()
+        with suppress(ValueError):
+            return trust.Answer(said)
+        click.echo(f"{said!r} is not one of {words}", err=True)

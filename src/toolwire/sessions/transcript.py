@@ -1,6 +1,5 @@
 """A session as people read it: turns, prompts, answers, calls and what came of them."""
 
-import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TypeAlias
@@ -21,10 +20,10 @@ from toolwire.agent.events import (
 )
 from toolwire.messages import Media, Message, Refusal, ToolCall
 from toolwire.sessions.journal import Record, Session, replay
+from toolwire.terminal_text import terminal_text
 
 SHOWN = 4_000
 """Characters of a result that are shown; the rest is counted."""
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 class TurnBegan(msgspec.Struct, frozen=True):
@@ -85,9 +84,9 @@ def transcript(session: str, records: Iterable[Record], note: str = "") -> Trans
     for record in records:
         telling.add(record)
     telling.end()
-    notes = (Note(plain(note)),) if note else ()
+    notes = (Note(terminal_text(note)),) if note else ()
     return Transcript(
-        title=plain(past.title) or "Session without words",
+        title=terminal_text(past.title) or "Session without words",
         facts=tuple(_facts(session, past, records)),
         blocks=(*notes, *telling.blocks),
     )
@@ -99,11 +98,6 @@ def when(at: float) -> str:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, OSError, ValueError):
         return "at an unknown time"
-
-
-def plain(text: str) -> str:
-    """The text without characters that steer a terminal or turn a line around."""
-    return _CONTROLS.sub("", text.replace("\r\n", "\n"))
 
 
 def shortened(text: str, most: int = SHOWN) -> str:
@@ -138,13 +132,13 @@ class _Telling:
             case AnswersGiven():
                 self.end()
             case Noticed() | Retrying():
-                self.blocks.append(Note(plain(event.message)))
+                self.blocks.append(Note(terminal_text(event.message)))
             case HistoryReplaced():
                 words = f"shortened ({event.method}): about {event.before:,} tokens"
                 self.blocks.append(Note(f"the conversation was {words} became {event.after:,}"))
             case TurnEnded() if event.reason is not TurnEnd.DONE:
                 detail = f": {event.detail}" if event.detail else ""
-                self.blocks.append(Note(plain(f"the turn ended, {event.reason}{detail}")))
+                self.blocks.append(Note(terminal_text(f"the turn ended, {event.reason}{detail}")))
             case _:
                 pass
 
@@ -153,8 +147,8 @@ class _Telling:
         for event in self._running.values():
             self.blocks.append(
                 Called(
-                    name=plain(event.name),
-                    arguments=plain(_pretty(event.arguments)),
+                    name=terminal_text(event.name),
+                    arguments=terminal_text(_pretty(event.arguments)),
                     state="started, no answer kept",
                     success=False,
                     result="",
@@ -165,9 +159,9 @@ class _Telling:
     def _message(self, event: MessageAdded) -> None:
         message = event.message
         if message.thinking.strip():
-            self.blocks.append(Thoughts(plain(message.thinking.strip())))
+            self.blocks.append(Thoughts(terminal_text(message.thinking.strip())))
         who = "model" if message.role == "assistant" else "you"
-        text = plain(_words(message))
+        text = terminal_text(_words(message))
         if text.strip():
             self.blocks.append(Said("context" if event.context else who, text.strip()))
         if who == "model" and event.finished is None and not event.context:
@@ -180,12 +174,12 @@ class _Telling:
             state += f", {event.duration:.1f} s"
         self.blocks.append(
             Called(
-                name=plain(event.name),
-                arguments=plain(_pretty(event.arguments)),
+                name=terminal_text(event.name),
+                arguments=terminal_text(_pretty(event.arguments)),
                 state=state,
                 success=event.success,
-                result=shortened(plain(event.result.text or event.display)),
-                diff=shortened(plain(event.diff)),
+                result=shortened(terminal_text(event.result.text or event.display)),
+                diff=shortened(terminal_text(event.diff)),
             )
         )
 
@@ -220,9 +214,9 @@ def _facts(session: str, past: Session, records: tuple[Record, ...]) -> Iterable
     if past.forked_from:
         yield "Forked from", past.forked_from
     if past.cwd:
-        yield "Folder", plain(past.cwd)
+        yield "Folder", terminal_text(past.cwd)
     if past.model:
-        yield "Model", plain(past.model)
+        yield "Model", terminal_text(past.model)
     if records:
         yield "Started", when(records[0].at)
         yield "Last worked on", when(records[-1].at)
@@ -231,4 +225,4 @@ def _facts(session: str, past: Session, records: tuple[Record, ...]) -> Iterable
         cost = "" if one.cost is None else f", ${one.cost:.4f}"
         cached = f" ({one.cached:,} cached)" if one.cached else ""
         words = f"{one.requests} requests, {one.input:,} tokens in{cached}, {one.output:,} out"
-        yield f"Used of {plain(one.model)}", f"{words}{cost}"
+        yield f"Used of {terminal_text(one.model)}", f"{words}{cost}"

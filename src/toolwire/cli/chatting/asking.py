@@ -1,5 +1,8 @@
 """Questions to the person: may this call run, and what they are asked by the model itself."""
 
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TextIO
 
 import click
@@ -14,6 +17,7 @@ from toolwire.agent.confirmations import (
     McpDetails,
 )
 from toolwire.cli.chatting.lines import Lines
+from toolwire.terminal_text import one_line
 from toolwire.tools.spec import Proposal
 
 _CHOICES = {
@@ -29,11 +33,16 @@ _ANYWAY = "[y]es, for this [s]ession, [a]lways"
 
 
 class Questions:
-    """Asks on a terminal; the answers are lines like any other."""
+    """Asks on a terminal, one question at a time; only what is typed after it is an answer."""
 
-    def __init__(self, out: TextIO, lines: Lines) -> None:
+    def __init__(
+        self, out: TextIO, lines: Lines, paused: Callable[[], AbstractContextManager[None]]
+    ) -> None:
         self._out = out
         self._lines = lines
+        self._paused = paused
+        """Stops every other output for as long as a question is on the screen."""
+        self._one = asyncio.Lock()
 
     async def approve(self, question: Confirmation) -> Answer:
         """Shows what would happen, and waits for a clear answer; anything else is a no with
@@ -41,13 +50,11 @@ class Questions:
         """
         details = question.details
         editable = isinstance(details, EditDetails) and details.editable
-        self._say(f"\n{shown(question)}\n")
-        if question.reason:
-            self._say(f"({question.reason})\n")
+        reason = f"({one_line(question.reason)})\n" if question.reason else ""
         ways = f"{_ANYWAY}{', [e]dit first' if editable else ''}, [n]o, or say what to do instead"
-        self._say(f"{question.title}: run it? {ways}: ")
-        line = await self._lines.next()
-        word = (line or "").strip()
+        word = await self._answer(
+            f"\n{shown(question)}\n{reason}", f"{one_line(question.title)}: run it? {ways}: "
+        )
         choice = _CHOICES.get(word.lower())
         if choice is Choice.MODIFY and not editable:
             choice = None
@@ -57,24 +64,28 @@ class Questions:
 
     async def edit(self, proposal: Proposal) -> str:
         """The proposed text in the person's own editor; as it was if they do not save."""
-        edited = click.edit(proposal.after, extension=proposal.path.suffix or ".txt")
+        with self._paused(), self._lines.lent():
+            edited = click.edit(proposal.after, extension=proposal.path.suffix or ".txt")
         return proposal.after if edited is None else edited
 
     async def agrees(self, question: str) -> bool:
         """A question that only a clear yes answers."""
-        self._say(f"{question} [y/N] ")
-        return (await self._lines.next() or "").strip().lower() in ("y", "yes")
+        return (await self._answer("", f"{question} [y/N] ")).lower() in ("y", "yes")
 
     async def ask(self, question: str, choices: tuple[str, ...]) -> str:
         """A question of the model's; a number stands for a choice."""
-        self._say(f"\n{question}\n")
-        for number, choice in enumerate(choices, 1):
-            self._say(f"  {number}. {choice}\n")
-        self._say("? ")
-        line = (await self._lines.next() or "").strip()
+        listed = "".join(f"  {number}. {one_line(one)}\n" for number, one in enumerate(choices, 1))
+        line = await self._answer(f"\n{_quoted(question)}\n{listed}", "? ")
         if line.isdigit() and 1 <= int(line) <= len(choices):
             return choices[int(line) - 1]
         return line
+
+    async def _answer(self, body: str, last: str) -> str:
+        """What is typed after the last line has appeared."""
+        async with self._one:
+            with self._paused():
+                self._say(body)
+                return (await self._lines.answer(lambda: self._say(last)) or "").strip()
 
     def _say(self, text: str) -> None:
         self._out.write(text)
@@ -87,8 +98,13 @@ def shown(question: Confirmation) -> str:
         case EditDetails():
             return question.details.diff
         case ExecDetails():
-            return f"$ {question.details.command}"
+            return f"$ {_quoted(question.details.command)}"
         case McpDetails():
-            return f"{question.details.server}: {question.details.arguments}"
+            return f"{one_line(question.details.server)}: {_quoted(question.details.arguments)}"
         case InfoDetails():
-            return question.details.prompt
+            return _quoted(question.details.prompt)
+
+
+def _quoted(text: str) -> str:
+    """Text of the model's, its later lines set in: no line of it can pass for one of ours."""
+    return text.replace("\n", "\n  ")

@@ -55,7 +55,7 @@ class Talk:
         self._pressed = 0
         self._main: asyncio.Task[None] | None = None
         self._lines = Lines(source, self._meanwhile)
-        self._questions = Questions(out, self._lines)
+        self._questions = Questions(out, self._lines, self._output.paused)
 
     async def run(self) -> None:
         """Until the person leaves."""

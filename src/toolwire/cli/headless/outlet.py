@@ -1,8 +1,11 @@
 """A standard stream as a run writes to it: the disk behind it may be full, its reader gone."""
 
 import os
+from collections.abc import Callable
+from functools import partial
 from typing import TextIO
 
+from toolwire.cli.streams import write_control
 from toolwire.errors import ToolwireError
 
 
@@ -26,10 +29,17 @@ class Outlet:
 
     def write(self, text: str) -> None:
         """Out, or thrown away behind a failure."""
+        self._out(self._stream.write, text)
+
+    def control(self, sequence: str) -> None:
+        """A sequence of our own, for a terminal."""
+        self._out(partial(write_control, self._stream), sequence)
+
+    def _out(self, write: Callable[[str], object], text: str) -> None:
         if self.lost:
             return
         try:
-            self._stream.write(text)
+            write(text)
             self._stream.flush()
         except OSError as error:
             self.lost = f"{self._name} cannot be written: {error.strerror}"

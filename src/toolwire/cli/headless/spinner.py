@@ -4,6 +4,8 @@ import asyncio
 import time
 
 from toolwire.cli.headless.output import Writable
+from toolwire.cli.streams import write_control
+from toolwire.terminal_text import one_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _EVERY = 0.1
@@ -19,9 +21,14 @@ class Spinner:
         self._words = ""
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def words(self) -> str:
+        """What it shows; empty if it is not drawn."""
+        return self._words if self._task is not None else ""
+
     def start(self, words: str) -> None:
         """Shows these words from now on."""
-        self._words = words[:_WIDTH]
+        self._words = one_line(words[:_WIDTH])[:_WIDTH]
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._draw())
 
@@ -31,7 +38,7 @@ class Spinner:
             return
         self._task.cancel()
         self._task = None
-        self._err.write(_CLEAR)
+        write_control(self._err, _CLEAR)
         self._err.flush()
 
     async def _draw(self) -> None:
@@ -39,7 +46,8 @@ class Spinner:
         while True:
             seconds = time.monotonic() - began
             frame = _FRAMES[count % len(_FRAMES)]
-            self._err.write(f"{_CLEAR}{frame} {self._words} ({seconds:.0f} s)")
+            write_control(self._err, _CLEAR)
+            self._err.write(f"{frame} {self._words} ({seconds:.0f} s)")
             self._err.flush()
             count += 1
             await asyncio.sleep(_EVERY)

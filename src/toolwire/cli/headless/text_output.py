@@ -1,5 +1,8 @@
 """Output for people and pipes: the answer on standard output, progress on standard error."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from toolwire.agent.events import (
     AgentEvent,
     HistoryReplaced,
@@ -16,6 +19,7 @@ from toolwire.agent.events import (
 from toolwire.cli.headless.output import Writable, error_of
 from toolwire.cli.headless.spinner import Spinner
 from toolwire.events import Notice, RefusalDelta, TextDelta
+from toolwire.terminal_text import one_line
 from toolwire.wire.repair_json import parse_arguments
 
 _LONGEST = 60
@@ -31,9 +35,36 @@ class TextOutput:
         self._spinner = None if quiet or not err.isatty() else Spinner(err)
         self._mixed = out.isatty() and err.isatty()
         self._open_line = False
+        self._held: list[AgentEvent] | None = None
+        """What came while the output was paused; None while it is not."""
 
     async def hear(self, event: AgentEvent) -> None:
         """Prints what a person wants to see of it."""
+        if self._held is None:
+            self._show(event)
+        else:
+            self._held.append(event)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """Nothing is printed for as long as this lasts, then all of it and the spinner again."""
+        if self._held is not None:
+            yield
+            return
+        words = self._spinner.words if self._spinner is not None else ""
+        self._stop()
+        self._end_line()
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            if words:
+                self._spin(words)
+            for event in held:
+                self._show(event)
+
+    def _show(self, event: AgentEvent) -> None:
         match event:
             case Streaming():
                 if isinstance(event.event, TextDelta | RefusalDelta) and event.event.text:
@@ -53,7 +84,7 @@ class TextOutput:
                 # Of interest to who counts: machine-readable output has it.
                 pass
             case Noticed() | Retrying():
-                self._line(f"… {event.message}")
+                self._line(f"… {one_line(event.message)}")
             case HistoryReplaced():
                 self._line(
                     f"… the conversation was shortened: about {event.before} tokens, "
@@ -115,7 +146,7 @@ def hint(arguments: str) -> str:
 
 def _outcome(event: ToolFinished) -> str:
     about = hint(event.arguments)
-    name = f"{event.name} {about}".rstrip()
+    name = one_line(f"{event.name[:_LONGEST]} {about}")
     if event.success:
         return f"✓ {name} ({_duration(event.duration)})"
     words = next(iter(event.display.strip().splitlines()), "") or event.error_type

@@ -1,0 +1,53 @@
+"""Text of models, tools and servers made harmless for a terminal, at linear cost."""
+
+import re
+
+# C0 but tab and newline, DEL and C1 · invisible letters and format characters, but the joiners that
+# scripts and emoji need · bidirectional marks · half characters · tags.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
+)
+_SPACES = re.compile(r"[\t\n]+")
+
+
+class TerminalText:
+    """One per stream: text that may be cut anywhere, in the order it is printed."""
+
+    def __init__(self) -> None:
+        self._return = False
+        """The last piece ended in a carriage return; with a newline it is a line end."""
+
+    def feed(self, text: str) -> str:
+        """The text with every dangerous character written out, as JSON would escape it.
+
+        JSON stays the same JSON: a character that is escaped here means itself in a JSON string.
+        """
+        if self._return and text:
+            self._return = False
+            text = f"\r{text}"
+        if "\r" in text:
+            if text[-1] == "\r":
+                self._return = True
+                text = text[:-1]
+            text = text.replace("\r\n", "\n")
+        return _UNSAFE.sub(_escaped, text)
+
+
+def terminal_text(text: str) -> str:
+    """A whole text made harmless."""
+    return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """A whole text made harmless, its line ends and tabs as spaces."""
+    return _SPACES.sub(" ", terminal_text(text)).strip()
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
