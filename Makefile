@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIP := $(BIN)/python -I -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 export PROMPT
 
@@ -14,7 +14,7 @@ run: $(READY)
 ifdef ARGS
 	@$(BIN)/toolwire $(ARGS)
 else
-	@$(BIN)/python -m toolwire.cli.engine_needed || $(PIP) install --quiet --editable ".[local]"
+	@$(BIN)/python -P -m toolwire.cli.engine_needed || $(PIP) install --quiet --editable ".[local]"
 	@if [ -n "$$PROMPT" ]; then $(BIN)/toolwire run --yes "$$PROMPT"; \
 	elif [ -t 0 ]; then $(BIN)/toolwire chat; \
 	else $(BIN)/toolwire --help; fi

@@ -1,5 +1,19 @@
 """`python -m toolwire`: the same as the `toolwire` command."""
 
-from toolwire.cli import main
+import os
+import sys
+
+
+def _forget_current_folder() -> None:
+    """`python -m` puts the current folder first: a project's modules would pass for ours."""
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is slow to load
+    here = os.getcwd()  # noqa: PTH109 - same
+    if not sys.flags.safe_path and sys.path[:1] == [here] and ours != here:
+        del sys.path[0]
+
+
+_forget_current_folder()
+
+from toolwire.cli import main  # noqa: E402 - not before
 
 main()

@@ -381,3 +381,21 @@ def test_every_catalogue_entry_is_whole():
         assert parts is not None
         assert parts.size * (parts.count - 1) < entry.size <= parts.size * parts.count
         assert msgspec.structs.asdict(entry)["licence"] == "Apache-2.0"
+
+
+def test_pip_takes_nothing_from_the_current_folder_and_gets_no_secrets(
+    host: FileHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    project, weights_folder = tmp_path / "project", tmp_path / "weights"
+    project.mkdir()
+    weights_folder.mkdir()
+    for name in ("pip", "sitecustomize", "usercustomize", "encodings", "zipfile"):
+        (project / f"{name}.py").write_text(f"open({str(tmp_path / 'canary')!r}, 'w').close()\n")
+    (project / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:9/\n")
+    monkeypatch.chdir(project)
+    parts = in_parts(host)
+    host.statuses = [404]
+    environ = pip_environment(host) | {"PYTHONPATH": str(project), "PYTHONHOME": ""}
+    path = run(weights(host, parts=parts), weights_folder, Told(), environ=environ)
+    assert path.read_bytes() == CONTENT
+    assert not (tmp_path / "canary").exists()

@@ -4,12 +4,12 @@ import asyncio
 import os
 import sys
 import time
-import webbrowser
 from collections.abc import Callable
 from typing import NoReturn
 
 import click
 
+from toolwire.cli.browser import open_browser
 from toolwire.client.credentials import credential_for, first_use_terms, open_store
 from toolwire.client.oauth.device import DeviceCode
 from toolwire.client.secret import Secret, without_secrets
@@ -125,7 +125,7 @@ def _in_browser(provider: Provider, flow: str, store: Store, no_browser: bool) -
     def show(url: str) -> None:
         _tell(f"open this address and agree:\n\n  {url}\n")
         if not no_browser and sys.stderr.isatty():
-            webbrowser.open(url)
+            open_browser(url, os.environ)
 
     def show_code(code: DeviceCode) -> None:
         _tell(f"your code is {code.user_code}")

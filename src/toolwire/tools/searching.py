@@ -3,14 +3,19 @@
 import asyncio
 import os
 import re
-import shutil
 import sysconfig
 import threading
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from pathlib import Path
 
 from toolwire.tools.encodings import printable
-from toolwire.tools.environment import clean_environment
 from toolwire.tools.ignore import NEVER_SEARCHED, OWN_FILES
+from toolwire.tools.programs import (
+    GIT_ENVIRONMENT,
+    GIT_OPTIONS,
+    find_program,
+    helper_environment,
+)
 from toolwire.tools.scanning import Line, Search, include_globs, scan
 
 _LONGEST_LINE = 64 << 20
@@ -39,14 +44,14 @@ async def search(task: Search, way: str = "") -> list[Line]:
     return sorted(lines, key=lambda line: (line.path, line.number))
 
 
-def ripgrep(environ: Mapping[str, str]) -> str:
+def ripgrep(environ: Mapping[str, str], projects: Iterable[Path] = ()) -> str:
     """The system's ripgrep, or the one of the `search` extra; empty if there is none."""
-    found = shutil.which("rg", path=environ.get("PATH") or os.environ.get("PATH"))
-    return found or shutil.which("rg", path=sysconfig.get_path("scripts")) or ""
+    found = find_program("rg", environ, projects)
+    return found or find_program("rg", {"PATH": sysconfig.get_path("scripts")}, projects)
 
 
 async def _by_ripgrep(task: Search) -> list[Line]:
-    program = ripgrep(task.environ)
+    program = ripgrep(task.environ, task.workspace.roots)
     if not program:
         raise Unable
     own = [
@@ -67,11 +72,11 @@ async def _by_ripgrep(task: Search) -> list[Line]:
 
 
 async def _by_git(task: Search) -> list[Line]:
-    program = shutil.which("git", path=task.environ.get("PATH") or os.environ.get("PATH"))
+    program = find_program("git", task.environ, task.workspace.roots)
     if not program or task.rules.repository is None:
         raise Unable
     command = [
-        *(program, "-c", "core.excludesFile=/dev/null", "-c", "core.quotePath=false"),
+        *(program, *GIT_OPTIONS, "-c", "core.quotePath=false"),
         *("grep", "--untracked", "--no-color", "-I", "-n", "-P", "--null", "--ignore-case"),
         *("-e", task.pattern, "--", "."),
     ]
@@ -84,7 +89,7 @@ async def _lines_of(task: Search, command: list[str]) -> list[Line]:
     process = await asyncio.create_subprocess_exec(
         *command,
         cwd=task.start,
-        env=dict(task.environ) or clean_environment(os.environ, ()),
+        env={**(task.environ or helper_environment(os.environ)), **GIT_ENVIRONMENT},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
