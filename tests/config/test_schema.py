@@ -1,10 +1,10 @@
 import msgspec
 
-from toolwire.agent.capping import DEFAULT_LIMIT
 from toolwire.agent.rules import Mode
 from toolwire.config.schema import keys
 from toolwire.prompted import style
 from toolwire.tools.builtin import replace, run_shell_command, search_file_content
+from toolwire.tools.limits import DEFAULT_LIMIT
 from toolwire.tools.processes import Limits
 
 

@@ -18,9 +18,9 @@ def shown(context: ToolContext, *paths: str, **more: object) -> list[str]:
     output = call(read_many_files.TOOL, context, paths=list(paths), **more)
     root = context.workspace.roots[0]
     if not output.beside:
-        assert output.text == NOTHING
+        assert output.text.partition("\n")[0] == NOTHING
         return []
-    assert output.text == "Tool execution succeeded."
+    assert output.text.partition("\n")[0] == "Tool execution succeeded."
     assert output.beside[-1] == Text("\n--- End of content ---")
     return [
         part.text.split(" ---")[0].removeprefix(f"--- {root}/")
@@ -76,6 +76,10 @@ def test_protected_files_come_only_if_they_are_named_and_ruled_on(context: ToolC
     assert shown(context, "*.pem") == []
     output = call(read_many_files.TOOL, context, paths=["**/*"])
     assert "- `server.pem` (protected; name the file itself to be asked for it)" in output.display
+    assert output.text.partition("\n")[2] == (
+        "Left out: 3 protected (link.txt, server.pem, sub/.env.local). "
+        "Name one in read_file, which asks, if you need it."
+    )
     for name in ("server.pem", "link.txt", str(root / "server.pem")):
         touched = read_many_files.TOOL.touches({"paths": ["*", name]}, context)
         assert touched == (root, root / Path(name).name)
@@ -93,3 +97,42 @@ def test_the_policy_is_not_asked_about_files_that_would_not_be_read(context: Too
         root / ".env",
     )
     assert touches({"paths": 1}, context) == (root,)
+
+
+def characters(context: ToolContext, *paths: str) -> tuple[int, str]:
+    output = call(read_many_files.TOOL, context, paths=list(paths))
+    texts = [part.text for part in output.beside if isinstance(part, Text)]
+    return sum(map(len, texts)), output.text
+
+
+def test_six_thousand_files_keep_the_limit_of_one_result(context: ToolContext) -> None:
+    root = context.workspace.roots[0]
+    for number in range(6000):
+        write(root / f"{number:04}.txt", "x" * 200)
+    size, text = characters(context, "**/*")
+    assert 390_000 < size <= 400_100
+    assert text.startswith("Tool execution succeeded.\n")
+    assert text.endswith("characters. Name fewer files, or use read_file.")
+
+
+def test_one_file_that_is_longer_than_the_limit_is_cut(tmp_path: Path) -> None:
+    context = context_in(tmp_path, settings={"output_limit": 5000})
+    put(context, a_txt="a" * 1500 + "\n" + "a" * 1500, b_txt="b\n" * 2500, c_txt="c")
+    size, text = characters(context, "*.txt")
+    assert 4500 < size <= 5100
+    assert "1 more files were not read" in text
+
+
+def test_no_limit_is_no_limit(tmp_path: Path) -> None:
+    context = context_in(tmp_path, settings={"output_limit": 0})
+    put(context, a_txt=("a" * 1000 + "\n") * 1000)
+    assert characters(context, "*.txt")[0] > 1_000_000
+
+
+def test_pictures_keep_a_limit_of_their_own(context: ToolContext) -> None:
+    root = context.workspace.roots[0]
+    for number in range(4):
+        write(root / f"{number}.png", b"\x89PNG\r\n\x1a\n" + bytes(7 << 20))
+    output = call(read_many_files.TOOL, context, paths=["*.png"])
+    assert sum(isinstance(part, Media) for part in output.beside) == 2
+    assert "more media than fits in one result" in output.display

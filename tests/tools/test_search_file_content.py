@@ -161,10 +161,10 @@ def test_lines_of_protected_files_are_not_shown_and_told(way: str, tmp_path: Pat
     assert call(search_file_content.TOOL, context, pattern="KEY").text == (
         'Found 2 matches for pattern "KEY" in the workspace directory:\n---\n'
         "File: .env.example\nL1: KEY=\n---\nFile: a.txt\nL1: KEY here\n---\n"
-        "Not shown, since they are protected: server.pem, sub/.env. "
-        "Use read_file, which asks, if you need one."
+        "Not searched: 2 protected (server.pem, sub/.env). "
+        "Name one in read_file, which asks, if you need it."
     )
     assert call(search_file_content.TOOL, context, pattern="KEY", path=str(root / "sub")).text == (
         f'No matches found for pattern "KEY" in path "{root / "sub"}".\n'
-        "Not shown, since they are protected: .env. Use read_file, which asks, if you need one."
+        "Not searched: 1 protected (.env). Name one in read_file, which asks, if you need it."
     )

@@ -3,16 +3,7 @@
 import re
 from pathlib import Path
 
-DEFAULT_LIMIT = 400_000
-"""Characters of a result that are sent as they are."""
 _HEAD_PART = 5
-
-
-def limit_of(setting: object) -> int:
-    """The `output_limit` setting; 0 or less means no limit."""
-    if isinstance(setting, int) and not isinstance(setting, bool):
-        return setting
-    return DEFAULT_LIMIT
 
 
 def capped(text: str, limit: int, folder: Path, call_id: str) -> str:

@@ -18,6 +18,7 @@ from toolwire.tools.globs import Globs, complaint
 from toolwire.tools.ignore import Ignored, rules_for
 from toolwire.tools.paths import locate, real
 from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
+from toolwire.tools.visibility import Hidden, LeftOut, Visibility
 from toolwire.tools.walking import Walk, walk
 
 BEGINS = "\n--- Content from referenced files ---"
@@ -38,6 +39,11 @@ _MENTION = re.compile(
 _ESCAPED = re.compile(r"\\([ \t()\[\]{};|*?$`'\"#&<>!~,.\\@])")
 _AFTER = "'\"`:>*."
 _MAGIC = re.compile(r"[*?\[{]")
+_REASONS = {
+    Hidden.PROTECTED: "it is protected; mention it in a prompt that you type",
+    Hidden.DENIED: "a rule denies it",
+    Hidden.ASKED: "a rule asks about it; mention it in a prompt that you type",
+}
 
 Allows: TypeAlias = Callable[[Path], bool]
 """Whether a real path outside of the workspace may be read."""
@@ -72,7 +78,8 @@ def user_message(
     """
     prompt, piped = printable(prompt), printable(piped)
     said = f"{piped}\n\n{prompt}" if prompt and piped else prompt or piped
-    gathering = _Gathering(context, allows, git=respect_git_ignore)
+    # Piped text may come from anywhere: it names no file that a question would be asked about.
+    gathering = _Gathering(context, allows, git=respect_git_ignore, typed=bool(prompt))
     for name in mentions(prompt or piped):
         gathering.add(name)
     parts = gathering.parts()
@@ -112,11 +119,14 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class _Gathering:
-    def __init__(self, context: ToolContext, allows: Allows, *, git: bool) -> None:
+    def __init__(self, context: ToolContext, allows: Allows, *, git: bool, typed: bool) -> None:
         self._context = context
         self._workspace = context.workspace
         self._allows = allows
         self._git = git
+        self._typed = typed
+        self._visibility = Visibility(context, "read_file")
+        self._left_out = LeftOut()
         self._files: dict[str, _File] = {}
         self._room = MOST_TEXT
         self.read: list[str] = []
@@ -144,6 +154,8 @@ class _Gathering:
                 left_out += 1
                 continue
             parts += self._contents(shown, file)
+        if self._left_out:
+            self.notices.append(f"mentions: {self._left_out.line('left out')}")
         if left_out:
             self.notices.append(
                 f"{left_out} more files were left out: what is mentioned exceeds "
@@ -169,6 +181,11 @@ class _Gathering:
         mode = _mode(found) if found is not None else 0
         if found is None or not mode:
             self._tell(name, "nothing can be read there")
+            return
+        hidden = self._visibility.hides(path, named=self._typed)
+        hidden = hidden or self._visibility.hides(found, named=self._typed)
+        if hidden:
+            self._tell(name, _REASONS[hidden])
             return
         folder = stat.S_ISDIR(mode)
         workspace = self._workspace
@@ -256,7 +273,12 @@ class _Gathering:
             )
             return False
         found = locate(path, workspace)
-        if found is not None and stat.S_ISREG(_mode(found)):
+        if found is None:
+            return True
+        hidden = self._visibility.hides(path) or self._visibility.hides(found)
+        if self._left_out.add(hidden, path):
+            return True
+        if stat.S_ISREG(_mode(found)):
             self._files.setdefault(path, _File(found, workspace, False))
         return True
 

@@ -116,6 +116,7 @@ def grounded(rules: Iterable[Rule], ground: Ground) -> tuple[Rule, ...]:
 
 
 def _absolute(pattern: str, ground: Ground) -> str:
+    pattern = pattern.rstrip("/") or "/"
     if pattern.startswith("~/"):
         return f"{ground.home}{pattern[1:]}"
     return pattern if pattern.startswith("/") else f"{ground.roots[0].rstrip('/')}/{pattern}"

@@ -89,7 +89,7 @@ def match(rule: Rule, act: Act) -> Match:
         return Match.NO
     if rule.modes and act.mode not in rule.modes:
         return Match.NO
-    if rule.path and not (act.path and path_matches(rule.path, act.path)):
+    if rule.path and not (act.path and _path_applies(rule, act.path)):
         return Match.NO
     if rule.decision is Decision.ALLOW and act.command is not None and rule.arguments:
         # A pattern over shell text says nothing about the commands in it.
@@ -203,6 +203,16 @@ def _options_match(options: list[str], words: tuple[Word, ...]) -> Match:
             return Match.NO
         return Match.MAYBE
     return Match.YES
+
+
+def _path_applies(rule: Rule, path: str) -> bool:
+    if rule.decision is Decision.ALLOW:
+        return path_matches(rule.path, path)
+    # A rule against a folder is against all that is in it, and some file systems take any case.
+    pattern, path = rule.path.lower(), path.lower()
+    while path and not path_matches(pattern, path):
+        path = path.rpartition("/")[0]
+    return bool(path)
 
 
 def path_matches(pattern: str, path: str) -> bool:

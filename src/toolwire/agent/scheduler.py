@@ -9,7 +9,7 @@ import msgspec
 
 from toolwire.agent.admission import Rejected, admit_all
 from toolwire.agent.approval import Approval, Policy, Remember, forget
-from toolwire.agent.capping import capped, limit_of
+from toolwire.agent.capping import capped
 from toolwire.agent.confirmations import Approver, Editor, Roots, first_word
 from toolwire.agent.events import (
     Emit,
@@ -22,6 +22,7 @@ from toolwire.agent.events import (
 from toolwire.agent.work import Work, guarded
 from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
+from toolwire.tools.limits import limit_of
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.wire.reading import dump

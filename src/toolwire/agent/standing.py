@@ -11,13 +11,14 @@ import msgspec
 
 from toolwire.agent.confirmations import Choice, Confirmation
 from toolwire.agent.ground import Ground
+from toolwire.agent.path_rules import against_paths, restriction
 from toolwire.agent.policy import rule
 from toolwire.agent.rules import Decision, Rule
 from toolwire.agent.ruling import Ruling, Terms
 from toolwire.messages import ToolCall
 from toolwire.tools.paths import real
 from toolwire.tools.protection import protected
-from toolwire.tools.spec import Effect, Workspace
+from toolwire.tools.spec import Effect, Restricts, Workspace
 
 Keep: TypeAlias = Callable[[Rule], None]
 """Writes a rule that holds from now on."""
@@ -67,6 +68,15 @@ class StandingPolicy:
         while len(self._rulings) > _MOST_RULINGS:
             self._rulings.pop(next(iter(self._rulings)))
         return ruling
+
+    @property
+    def restricts(self) -> Restricts | None:
+        """What the rules say of a tool that comes across a path; None if there are none."""
+        # Answers of the user only allow: what restricts is known from the start.
+        rules = against_paths(self.terms.rules)
+        if not rules:
+            return None
+        return lambda tool, path: restriction(rules, self.terms.mode, tool, path)
 
     def ruling(self, call_id: str) -> Ruling | None:
         """The last ruling on a call, as long as it is remembered."""

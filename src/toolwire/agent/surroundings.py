@@ -1,8 +1,9 @@
 """Where the agent works, told once at the start: date, system, directories, folder tree."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date
 from pathlib import Path
+from typing import TypeAlias
 from unicodedata import category
 
 import msgspec
@@ -40,16 +41,32 @@ _MORE = (
     f"or the display limit ({MOST_ITEMS} items) was reached."
 )
 
+Hides: TypeAlias = Callable[[Path], object]
+"""Whether a path may not even be named."""
+
+
+def _shown(path: Path) -> bool:
+    del path
+    return False
+
 
 def surroundings(
-    workspace: Workspace, *, today: date, system: str, respect_git_ignore: bool = True
+    workspace: Workspace,
+    *,
+    today: date,
+    system: str,
+    respect_git_ignore: bool = True,
+    hides: Hides = _shown,
 ) -> tuple[Message, Message]:
     """The environment as the user's first words, and the model's acknowledgement.
 
     `system` is `linux`, `darwin` or `win32`. Compute it once and keep it with the session: another
     date or a new file would change every byte that follows.
     """
-    trees = [folder_tree(root, workspace, git=respect_git_ignore) for root in workspace.roots]
+    trees = [
+        folder_tree(root, workspace, git=respect_git_ignore, hides=hides)
+        for root in workspace.roots
+    ]
     text = _text(workspace.roots, trees, today, system)
     return (
         Message(role="user", parts=(Text(text),)),
@@ -82,7 +99,9 @@ def _directories(roots: tuple[Path, ...]) -> str:
     return f"I'm currently working in the following directories:\n{named}"
 
 
-def folder_tree(root: Path, workspace: Workspace, *, git: bool = True) -> str:
+def folder_tree(
+    root: Path, workspace: Workspace, *, git: bool = True, hides: Hides = _shown
+) -> str:
     """The tree below one directory, at most 200 items, the nearest levels first."""
     found = real(root)
     try:
@@ -90,13 +109,22 @@ def folder_tree(root: Path, workspace: Workspace, *, git: bool = True) -> str:
             raise NotADirectoryError(str(root))
         rules = rules_for(found, workspace)
         listings = breadth_first(found, workspace, rules, git=git, skipped=_FOLDED)
-        folders, complete = _collected(listings)
+        folders, complete = _collected(_visible(each, found, hides) for each in listings)
     except (OSError, ToolFailed):
         return f'Error: Could not read directory "{root}". Check path and permissions.'
     more = "" if complete else _MORE
     lines = "\n".join(_drawn("", "", folders))
     top = str(root).rstrip("/")
     return f"Showing up to {MOST_ITEMS} items (files + folders).{more}\n\n{top}/\n{lines}"
+
+
+def _visible(listing: Listing, root: Path, hides: Hides) -> Listing:
+    above = root / listing.path
+    files, folders = (
+        tuple(entry for entry in entries if not hides(above / entry.name))
+        for entries in (listing.files, listing.folders)
+    )
+    return msgspec.structs.replace(listing, files=files, folders=folders)
 
 
 class _Folder(msgspec.Struct, frozen=True, kw_only=True):

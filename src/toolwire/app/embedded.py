@@ -78,7 +78,7 @@ def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
     from toolwire.prompted import small  # noqa: PLC0415 - start-up time
 
     workspace = workspace_of(cwd, environ)
-    return small.wrap(ask, new_id, lambda: ground(workspace))
+    return small.wrap(ask, new_id, lambda: ground(workspace, environ))
 
 
 def tokens_shown_small(message: Message) -> int:

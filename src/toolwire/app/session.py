@@ -46,6 +46,7 @@ from toolwire.request import ModelRequest, Reasoning
 from toolwire.sessions.journal import Session, replay
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.tools.spec import Tool
+from toolwire.tools.visibility import Visibility
 
 if TYPE_CHECKING:
     from toolwire.local.weights import Consent
@@ -255,6 +256,7 @@ async def _surroundings(
         today=today,
         system=sys.platform,
         respect_git_ignore=settings.context.respect_git_ignore,
+        hides=Visibility(workshop.context, "list_directory", names_only=True).hides,
     )
     for message in messages:
         await telling(MessageAdded(message=message, context=True))

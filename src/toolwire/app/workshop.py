@@ -15,6 +15,7 @@ from toolwire.agent.auditing import Audit, AuditFile
 from toolwire.agent.command_lists import limited
 from toolwire.agent.confirmations import Approver, Editor
 from toolwire.agent.events import Emit, unheard
+from toolwire.agent.path_rules import widened
 from toolwire.agent.policy import roots
 from toolwire.agent.rule_keeping import keep_rule, read_rules
 from toolwire.agent.rules import Mode, Rule
@@ -127,11 +128,12 @@ async def make_workshop(
     terms = Terms(
         ground=ground,
         mode=mode,
-        rules=rule_file.grounded((*standing, *_listed(settings, allowed)), ground),
+        rules=widened(rule_file.grounded((*standing, *_listed(settings, allowed)), ground), ground),
         servers={tool.name: tool.server for tool in registry if tool.server},
         headless=headless,
     )
     policy = StandingPolicy(terms, _keeper(own.config / RULES, notice) if rules else _unkept)
+    context = msgspec.structs.replace(context, restricts=policy.restricts)
     record = AuditFile(own.state / AUDIT, notice).write if rules else _unrecorded
     audit = Audit(policy, registry, record)
     return Workshop(registry=registry, policy=policy, context=context, audit=audit)

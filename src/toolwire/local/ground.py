@@ -1,18 +1,20 @@
 """The project as data for a small model: which files and folders there are."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from toolwire.prompted.small_tools import MOST_CHOICES, Ground
 from toolwire.tools.breadth import breadth_first
 from toolwire.tools.ignore import NEVER_SEARCHED, rules_for
-from toolwire.tools.paths import real
+from toolwire.tools.paths import locate, open_file, real
+from toolwire.tools.protection import Protection
 from toolwire.tools.spec import ToolFailed, Workspace
 
 _MOST_TEXT = 100_000
 """Bytes of a file whose lines a small model can be offered."""
 
 
-def ground(workspace: Workspace) -> Ground:
+def ground(workspace: Workspace, environ: Mapping[str, str] = {}) -> Ground:
     """The first root, its nearest files first; what is ignored or hidden is left out."""
     root = real(workspace.roots[0]) or workspace.roots[0]
     files: list[str] = []
@@ -37,16 +39,21 @@ def ground(workspace: Workspace) -> Ground:
         files=tuple(files[:MOST_CHOICES]),
         folders=tuple(folders[: MOST_CHOICES - 1]),
         more=more,
-        text=lambda path: _small_text(root / path),
+        text=lambda path: _small_text(root / path, workspace, environ),
     )
 
 
-def _small_text(path: Path) -> str | None:
+def _small_text(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str | None:
+    """The text of a small file that may be read unasked; None of any other."""
+    found = locate(path, workspace)
+    protection = Protection(workspace, environ)
+    if found is None or protection.hides(path) or protection.hides(found):
+        return None
     try:
-        if path.stat().st_size > _MOST_TEXT:
-            return None
-        return path.read_bytes().decode()
-    except (OSError, UnicodeError):
+        with open(open_file(found, workspace), "rb") as file:  # noqa: PTH123 - a descriptor
+            data = file.read(_MOST_TEXT + 1)
+        return data.decode() if len(data) <= _MOST_TEXT else None
+    except (OSError, UnicodeError, ToolFailed):
         return None
 
 

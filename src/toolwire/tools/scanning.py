@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -13,6 +14,7 @@ from toolwire.tools.globs import Globs
 from toolwire.tools.ignore import IgnoreRules
 from toolwire.tools.regexes import compiled, literals
 from toolwire.tools.spec import Workspace
+from toolwire.tools.visibility import Hidden, LeftOut, Visibility
 from toolwire.tools.walking import Folder, Walk, folders
 
 MOST_MATCHES = 20_000
@@ -44,7 +46,16 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Workspace
     rules: IgnoreRules
     environ: Mapping[str, str]
+    visibility: Visibility | None = None
     most: int = MOST_MATCHES
+    unsearched: list[str] = []
+    """What is found too late to be searched: files and lines too large, one note each."""
+
+    def hides(self, path: str) -> Hidden:
+        """Why a path below the start is left out."""
+        if self.visibility is None:
+            return Hidden.NO
+        return self.visibility.hides(f"{self.start}{os.sep}{path}")
 
 
 def include_globs(include: str) -> Globs | None:
@@ -62,10 +73,11 @@ def scan(task: Search, stopped: Callable[[], bool]) -> list[Line]:
     """The lines in the order of the walk, as many as are wanted."""
     sieve = _Sieve(task.pattern)
     include = include_globs(task.include)
-    plan = Walk(start=task.start, workspace=task.workspace, rules=task.rules, stopped=stopped)
     lines: list[Line] = []
-    for folder in folders(plan):
-        for name, data in _sifted(_wanted(folder, include), folder.descriptor, sieve.may_fit):
+    for folder in folders(_plan(task, stopped)):
+        names = [name for name in _wanted(folder, include) if not task.hides(folder.path + name)]
+        large = partial(_note_large, task, folder.path)
+        for name, data in _sifted(names, folder.descriptor, sieve.may_fit, large):
             text = _text(data)
             if text:
                 path = printable(folder.path + name)
@@ -76,6 +88,26 @@ def scan(task: Search, stopped: Callable[[], bool]) -> list[Line]:
     return lines
 
 
+def census(task: Search, stopped: Callable[[], bool]) -> LeftOut:
+    """The files that a search leaves out, whether or not a line of theirs would fit.
+
+    To count only those that fit would tell what they hold.
+    """
+    include, left_out = include_globs(task.include), LeftOut()
+    for folder in folders(_plan(task, stopped)):
+        for name in _wanted(folder, include):
+            left_out.add(task.hides(folder.path + name), printable(folder.path + name))
+    return left_out
+
+
+def _plan(task: Search, stopped: Callable[[], bool]) -> Walk:
+    return Walk(start=task.start, workspace=task.workspace, rules=task.rules, stopped=stopped)
+
+
+def _note_large(task: Search, folder: str, name: str, size: int) -> None:
+    task.unsearched.append(f"{printable(folder + name)} ({size >> 20} MB)")
+
+
 def _wanted(folder: Folder, include: Globs | None) -> list[str]:
     names = folder.seen(folder.names)
     if folder.links:
@@ -84,7 +116,10 @@ def _wanted(folder: Folder, include: Globs | None) -> list[str]:
 
 
 def _sifted(
-    names: list[str], folder: int, may_fit: Callable[[bytes], bool]
+    names: list[str],
+    folder: int,
+    may_fit: Callable[[bytes], bool],
+    large: Callable[[str, int], None],
 ) -> Iterator[tuple[str, bytes]]:
     """The files that may have a line, whole; one that cannot be read has none.
 
@@ -99,7 +134,7 @@ def _sifted(
         try:
             data = read(handle, _AT_ONCE)
             if len(data) == _AT_ONCE:
-                data = _read_on(handle, data)
+                data = _read_on(handle, data, partial(large, name))
         except OSError:
             continue
         finally:
@@ -108,9 +143,12 @@ def _sifted(
             yield name, data
 
 
-def _read_on(handle: int, data: bytes) -> bytes:
+def _read_on(handle: int, data: bytes, large: Callable[[int], None]) -> bytes:
     size = os.fstat(handle).st_size
-    if size > _LARGEST or looks_binary(data[:SNIFFED]):
+    if looks_binary(data[:SNIFFED]):
+        return b""
+    if size > _LARGEST:
+        large(size)
         return b""
     pieces = [data]
     while size > sum(map(len, pieces)) and (more := os.read(handle, size)):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from toolwire.tools.encodings import printable
 from toolwire.tools.ignore import NEVER_SEARCHED, OWN_FILES
+from toolwire.tools.paths import real
 from toolwire.tools.programs import (
     GIT_ENVIRONMENT,
     GIT_OPTIONS,
@@ -62,6 +63,7 @@ async def _by_ripgrep(task: Search) -> list[Line]:
         own = []
     command = [
         *(program, "--no-config", "--line-number", "--no-heading", "--with-filename", "--null"),
+        *(f"--max-columns={_LONGEST_LINE}", "--max-columns-preview"),
         *("--color=never", "--ignore-case", "--crlf", "--hidden", "--no-messages"),
         *("--no-ignore-dot", "--no-ignore-global", "--threads=4", *own),
         *(f"--glob=!**/{name}/**" for name in sorted(NEVER_SEARCHED)),
@@ -77,6 +79,8 @@ async def _by_git(task: Search) -> list[Line]:
         raise Unable
     command = [
         *(program, *GIT_OPTIONS, "-c", "core.quotePath=false"),
+        # Files above this size count as binary.
+        *("-c", "core.bigFileThreshold=1024g"),
         *("grep", "--untracked", "--no-color", "-I", "-n", "-P", "--null", "--ignore-case"),
         *("-e", task.pattern, "--", "."),
     ]
@@ -96,7 +100,7 @@ async def _lines_of(task: Search, command: list[str]) -> list[Line]:
         limit=_LONGEST_LINE,
     )
     try:
-        async for raw in _output(process):
+        async for raw in _output(process, task.unsearched):
             line = _parsed(raw)
             if line is None or not wanted(line.path):
                 continue
@@ -114,7 +118,9 @@ async def _lines_of(task: Search, command: list[str]) -> list[Line]:
     return lines
 
 
-async def _output(process: asyncio.subprocess.Process) -> AsyncGenerator[bytes]:
+async def _output(
+    process: asyncio.subprocess.Process, unsearched: list[str]
+) -> AsyncGenerator[bytes]:
     if process.stdout is None:
         return
     while True:
@@ -122,6 +128,7 @@ async def _output(process: asyncio.subprocess.Process) -> AsyncGenerator[bytes]:
             line = await process.stdout.readline()
         except ValueError:
             # A line beyond all measure; it was thrown away.
+            unsearched.append(f"a line of more than {_LONGEST_LINE >> 20} MB")
             continue
         if not line:
             return
@@ -159,4 +166,7 @@ class _Wanted:
         if self._include is not None and not self._include.matches(path):
             return False
         whole = self._task.start / path
-        return not self._task.rules.ignored(whole) and not whole.is_symlink()
+        if self._task.rules.ignored(whole) or self._task.hides(path):
+            return False
+        # A link on the way may lead out of the workspace.
+        return real(whole) == whole

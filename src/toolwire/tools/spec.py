@@ -97,6 +97,10 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
     """Variables set for this command."""
 
 
+Restricts: TypeAlias = Callable[[str, str], str]
+"""What the rules say of a tool that comes across an absolute path: `deny`, `ask` or nothing."""
+
+
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """What a running tool may use."""
 
@@ -110,6 +114,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """The session: it alone sees and stops what its commands left running."""
     environ: Mapping[str, str] = {}
     """For child processes; secrets are already out of it."""
+    restricts: Restricts | None = None
+    """The user's rules against paths, for files that a call does not name; None without any."""
     settings: Mapping[str, object] = {}
     """The `[tools]` table of the configuration."""
     model: Model | None = None

@@ -20,6 +20,7 @@ from toolwire.tools.ignore import Ignored, rules_for
 from toolwire.tools.paths import locate, named
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
+from toolwire.tools.visibility import LeftOut, Visibility, with_line
 from toolwire.tools.walking import Walk, folders
 
 _RECENT = 24 * 3600
@@ -109,6 +110,7 @@ def _search(arguments: JsonObject, context: ToolContext, stopped: Callable[[], b
     paths: list[str] = []
     times: list[float] = []
     hidden: Counter[Ignored] = Counter()
+    visibility, left_out = Visibility(context, "glob", names_only=True), LeftOut(names=False)
     for shown, start in places:
         globs = _globs(pattern, shown, start, ignore_case=not arguments.get("case_sensitive"))
         plan = Walk(
@@ -129,12 +131,19 @@ def _search(arguments: JsonObject, context: ToolContext, stopped: Callable[[], b
                 hidden.update(
                     folder.hidden or folder.ignored.get(name, Ignored.NO) for name in meant
                 )
+            if not visibility.everything:
+                names = [
+                    name
+                    for name in names
+                    if not left_out.add(visibility.hides(start / folder.path / name), name)
+                ]
             prefix = above + folder.path
             paths += [prefix + name for name in names]
             times += modified(names, folder.descriptor)
-    return _output(
+    output = _output(
         pattern, [shown for shown, _ in places], ordered(paths, times, time.time()), hidden
     )
+    return with_line(output, left_out.line())
 
 
 def _globs(pattern: str, shown: str, start: Path, *, ignore_case: bool) -> Globs:

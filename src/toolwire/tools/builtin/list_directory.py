@@ -19,6 +19,7 @@ from toolwire.tools.linear import NEVER, any_text
 from toolwire.tools.paths import locate, named, open_folder
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import words
+from toolwire.tools.visibility import LeftOut, Visibility, with_line
 
 
 class ListDirectory(msgspec.Struct, frozen=True):
@@ -82,9 +83,13 @@ def _listing(args: ListDirectory, context: ToolContext) -> ToolOutput:
     rules, filtering = rules_for(path, context.workspace), args.file_filtering_options
     unwanted = _names(args.ignore)
     hidden: Counter[Ignored] = Counter()
+    visibility, left_out = (
+        Visibility(context, "list_directory", names_only=True),
+        LeftOut(names=False),
+    )
     shown: list[tuple[str, bool]] = []
     for name, folder in entries:
-        if unwanted.fullmatch(name):
+        if unwanted.fullmatch(name) or left_out.add(visibility.hides(path / name), name):
             continue
         ignored = rules.ignored(
             path / name,
@@ -103,10 +108,11 @@ def _listing(args: ListDirectory, context: ToolContext) -> ToolOutput:
         if hidden[kind]
     ]
     note = f"({', '.join(counts)})" if counts else ""
-    return ToolOutput(
+    output = ToolOutput(
         text=f"Directory listing for {args.path}:\n{lines}" + (f"\n\n{note}" if note else ""),
         display=f"Listed {len(shown)} item(s)." + (f" {note}" if note else ""),
     )
+    return with_line(output, left_out.line())
 
 
 def _entries(path: Path, given: str, context: ToolContext) -> list[tuple[str, bool]]:

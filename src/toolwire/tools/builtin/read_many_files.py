@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -15,10 +16,11 @@ from toolwire.tools.filetypes import media_kind, mime_of
 from toolwire.tools.filtering import Filtering, filtering_schema
 from toolwire.tools.globs import Globs, complaint
 from toolwire.tools.ignore import NEVER_SEARCHED, rules_for
+from toolwire.tools.limits import MOST_MEDIA, limit_of
 from toolwire.tools.paths import locate, shown
-from toolwire.tools.protection import Protection
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import words
+from toolwire.tools.visibility import Hidden, LeftOut, Visibility
 from toolwire.tools.walking import Walk, walk
 
 NOTHING = "No files matching the criteria were found or all were skipped."
@@ -142,28 +144,113 @@ async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
 
 
 def _read(args: ReadManyFiles, context: ToolContext, stopped: Callable[[], bool]) -> ToolOutput:
-    parts: list[Text | Media] = []
-    skipped: list[str] = []
-    protection = Protection(context.workspace, context.environ)
-    asked_for = _named(args, context)
+    reading = _Reading(args, context)
     for path in sorted(_found(args, context, stopped)):
         if stopped():
             break
-        content, reason = _content(path, args, context, None if path in asked_for else protection)
-        if content is None:
-            skipped.append(f"- `{shown(path, context.workspace)}` ({reason})")
+        reading.add(path)
+    return reading.output()
+
+
+class _Reading:
+    """The files one after the other, until a model has been given enough."""
+
+    def __init__(self, args: ReadManyFiles, context: ToolContext) -> None:
+        self._args = args
+        self._context = context
+        self._visibility = Visibility(context, "read_many_files")
+        self._named = _named(args, context)
+        self._limit = limit_of(context.settings.get("output_limit"))
+        self._room = self._limit if self._limit > 0 else sys.maxsize
+        self._media_room = MOST_MEDIA
+        self._parts: list[Text | Media] = []
+        self._skipped: list[str] = []
+        self._left_out = LeftOut()
+        self._unread = 0
+
+    def add(self, path: str) -> None:
+        """Put a file in, or note why it is not."""
+        if self._room <= 0:
+            self._unread += 1
+            return
+        try:
+            content, reason = self._content(path)
+            if content is not None:
+                self._take(_part(path, content), path)
+        except _NoRoom as error:
+            reason = str(error)
+        if reason:
+            self._skipped.append(f"- `{shown(path, self._context.workspace)}` ({reason})")
+
+    def _content(self, path: str) -> tuple[Content | None, str]:
+        found = locate(path, self._context.workspace)
+        if found is None:
+            return None, "leads out of the workspace"
+        named = path in self._named
+        hidden = self._visibility.hides(path, named=named)
+        hidden = hidden or self._visibility.hides(found, named=named)
+        if self._left_out.add(hidden, shown(path, self._context.workspace)):
+            return None, _REASONS[hidden]
+        if not _asked_for(path, self._args.paths):
+            return None, "asset file (image/pdf) was not explicitly requested by name or extension"
+        try:
+            return read_content(found, path, self._context), ""
+        except ToolFailed as error:
+            return None, f"Read error: {error}"
+
+    def _take(self, part: Text | Media, path: str) -> None:
+        if isinstance(part, Media):
+            self._media_room -= len(part.base64)
+            if self._media_room < 0:
+                raise _NoRoom("more media than fits in one result; name it by itself")
+        elif len(part.text) <= self._room:
+            self._room -= len(part.text)
         else:
-            parts.append(_part(path, content))
-    if not parts:
-        return ToolOutput(text=NOTHING, display="\n".join([NOTHING, *skipped]))
-    display = f"Read {len(parts)} file(s)."
-    if skipped:
-        display += "\nSkipped:\n" + "\n".join(skipped)
-    return ToolOutput(
-        text="Tool execution succeeded.",
-        beside=(*parts, Text("\n--- End of content ---")),
-        display=display,
-    )
+            start = len(path) + _HEADING
+            part = Text(
+                part.text[:start]
+                + CUT_NOTE
+                + part.text[start : max(self._room - len(CUT_NOTE), start)]
+            )
+            self._room = 0
+        self._parts.append(part)
+
+    def output(self) -> ToolOutput:
+        """All that was read, and what was not."""
+        notes = [self._left_out.line()]
+        if self._unread:
+            notes.append(
+                f"{self._unread} more files were not read: the contents exceed {self._limit:,} "
+                "characters. Name fewer files, or use read_file."
+            )
+        said = "\n".join(filter(None, notes))
+        skipped = self._skipped[:_MOST_SKIPPED]
+        if len(self._skipped) > len(skipped):
+            skipped.append(f"- and {len(self._skipped) - len(skipped)} more")
+        if not self._parts:
+            text = f"{NOTHING}\n{said}" if said else NOTHING
+            return ToolOutput(text=text, display="\n".join([NOTHING, *skipped]))
+        display = f"Read {len(self._parts)} file(s)."
+        if skipped:
+            display += "\nSkipped:\n" + "\n".join(skipped)
+        return ToolOutput(
+            text="Tool execution succeeded." + (f"\n{said}" if said else ""),
+            beside=(*self._parts, Text("\n--- End of content ---")),
+            display=display,
+        )
+
+
+class _NoRoom(Exception):
+    """A file that is not put in for want of room."""
+
+
+_REASONS = {
+    Hidden.PROTECTED: "protected; name the file itself to be asked for it",
+    Hidden.DENIED: "denied by a rule",
+    Hidden.ASKED: "a rule asks about it; name the file itself to be asked for it",
+}
+_MOST_SKIPPED = 100
+_HEADING = len("---  ---\n\n")
 
 
 def _found(args: ReadManyFiles, context: ToolContext, stopped: Callable[[], bool]) -> set[str]:
@@ -210,22 +297,6 @@ def _sorted_out(patterns: Iterable[str], root: Path, start: Path) -> tuple[list[
             continue
         (literal if os.path.lexists(start / relative) else globs).append(relative)
     return literal, globs
-
-
-def _content(
-    path: str, args: ReadManyFiles, context: ToolContext, protection: Protection | None
-) -> tuple[Content | None, str]:
-    found = locate(path, context.workspace)
-    if found is None:
-        return None, "leads out of the workspace"
-    if protection is not None and (protection.hides(path) or protection.hides(found)):
-        return None, "protected; name the file itself to be asked for it"
-    if not _asked_for(path, args.paths):
-        return None, "asset file (image/pdf) was not explicitly requested by name or extension"
-    try:
-        return read_content(found, path, context), ""
-    except ToolFailed as error:
-        return None, f"Read error: {error}"
 
 
 def _asked_for(path: str, patterns: tuple[str, ...]) -> bool:

@@ -1,6 +1,8 @@
 """`search_file_content`: lines of files that fit a regular expression."""
 
+import asyncio
 import os
+import threading
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +14,12 @@ from toolwire.tools.folders import resolved, starts, stat_error
 from toolwire.tools.globs import complaint as too_complex
 from toolwire.tools.ignore import rules_for
 from toolwire.tools.paths import locate, named
-from toolwire.tools.protection import Protection
 from toolwire.tools.regexes import BadPattern, compiled
-from toolwire.tools.scanning import MOST_MATCHES, Line, Search
+from toolwire.tools.scanning import MOST_MATCHES, Line, Search, census
 from toolwire.tools.searching import search
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
+from toolwire.tools.visibility import LeftOut, Visibility, with_line
 
 _MOST_NAMED = 20
 WAY_SETTING = "search_with"
@@ -104,8 +106,8 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
     include = args.include or ""
     places = starts(args.path or "", context.workspace)
     lines: list[Line] = []
-    protection = Protection(context.workspace, context.environ)
-    hidden: set[str] = set()
+    visibility, left_out = Visibility(context, "search_file_content"), LeftOut()
+    unsearched: list[str] = []
     for shown, start in places:
         task = Search(
             pattern=args.pattern,
@@ -114,25 +116,36 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
             workspace=context.workspace,
             rules=rules_for(start, context.workspace),
             environ=context.environ,
+            visibility=visibility,
             most=MOST_MATCHES - len(lines),
         )
-        found = await search(task, str(context.settings.get(WAY_SETTING, "")))
+        found, hidden = await _searched(task, str(context.settings.get(WAY_SETTING, "")))
         prefix = f"{os.path.basename(shown)}/" if len(places) > 1 else ""  # noqa: PTH119 - text
-        for path, group in groupby(found, key=lambda line: line.path):
-            if protection.hides(f"{start}{os.sep}{path}"):
-                hidden.add(prefix + path)
-            else:
-                lines += [Line(prefix + path, line.number, line.text) for line in group]
+        lines += [Line(prefix + line.path, line.number, line.text) for line in found]
+        left_out.join(hidden, prefix)
+        unsearched += [prefix + each for each in task.unsearched]
         if len(lines) >= MOST_MATCHES:
             break
     output = _output(args.pattern, _where(args.path or "", len(places), include), lines)
-    if not hidden:
-        return output
-    names = ", ".join(sorted(hidden)[:_MOST_NAMED])
-    more = f" and {len(hidden) - _MOST_NAMED} more" if len(hidden) > _MOST_NAMED else ""
-    left_out = f"Not shown, since they are protected: {names}{more}. "
-    text = f"{output.text}\n{left_out}Use read_file, which asks, if you need one."
-    return msgspec.structs.replace(output, text=text)
+    return with_line(with_line(output, left_out.line("Not searched")), _too_large(unsearched))
+
+
+async def _searched(task: Search, way: str) -> tuple[list[Line], LeftOut]:
+    """The lines, and the files that were left out; both at the same time."""
+    stop = threading.Event()
+    counting = asyncio.get_running_loop().run_in_executor(None, census, task, stop.is_set)
+    try:
+        return await search(task, way), await counting
+    finally:
+        stop.set()
+
+
+def _too_large(unsearched: list[str]) -> str:
+    if not unsearched:
+        return ""
+    named = ", ".join(unsearched[:_MOST_NAMED])
+    more = f" and {len(unsearched) - _MOST_NAMED} more" if len(unsearched) > _MOST_NAMED else ""
+    return f"Not searched, since they are too large: {len(unsearched)} ({named}{more})."
 
 
 def _where(given: str, places: int, include: str) -> str:
