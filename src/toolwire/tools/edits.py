@@ -14,6 +14,7 @@ from toolwire.tools.spec import DiffStat, Proposal, ToolContext, ToolFailed, Too
 from toolwire.tools.textfiles import digest_of, encoded, remember
 
 _AROUND = 3
+_MOST_COMPARED = 100_000_000
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,9 +108,14 @@ def diff_of(before: str, after: str, name: str) -> str:
     same = _same_start(old, new)
     # The matcher is slow on long files, and most of a file stays as it is.
     skipped = max(same - _AROUND, 0)
-    lines = difflib.unified_diff(
-        *_unequal(old, new, skipped), f"{name} (before)", f"{name} (now)", n=_AROUND
-    )
+    changed = _unequal(old, new, skipped)
+    if _is_too_much(*changed):
+        removed, added = (len(each) for each in changed)
+        return (
+            f"--- {name} (before)\n+++ {name} (now)\n@@ about {removed:,} lines become "
+            f"{added:,}: too many to compare @@\n"
+        )
+    lines = difflib.unified_diff(*changed, f"{name} (before)", f"{name} (now)", n=_AROUND)
     moved = (_moved(line, skipped) if line.startswith("@@ ") else line for line in lines)
     return "".join(line if line.endswith("\n") else f"{line}\n" for line in moved)
 
@@ -124,6 +130,11 @@ def _unequal(old: list[str], new: list[str], skipped: int) -> tuple[list[str], l
     old, new = old[skipped:], new[skipped:]
     tail = max(_same_start(old[::-1], new[::-1]) - _AROUND, 0)
     return (old[:-tail], new[:-tail]) if tail else (old, new)
+
+
+def _is_too_much(old: list[str], new: list[str]) -> bool:
+    """Whether a comparison would take longer than anybody waits: its cost grows with both."""
+    return len(old) * len(new) > _MOST_COMPARED
 
 
 def _moved(header: str, by: int) -> str:
@@ -149,7 +160,10 @@ def _counted(before: str, after: str) -> tuple[int, int]:
     added = removed = 0
     old, new = before.splitlines(), after.splitlines()
     same = _same_start(old, new)
-    for line in difflib.unified_diff(*_unequal(old, new, same), n=0, lineterm=""):
+    changed = _unequal(old, new, same)
+    if _is_too_much(*changed):
+        return len(changed[1]), len(changed[0])
+    for line in difflib.unified_diff(*changed, n=0, lineterm=""):
         added += line.startswith("+") and not line.startswith("+++ ")
         removed += line.startswith("-") and not line.startswith("--- ")
     return added, removed

@@ -9,6 +9,8 @@ import msgspec
 _WORDS = re.compile(r"\w+|[^\w\s]")
 _NEAR = 0.5
 _SHOWN = 60
+_MOST_TEXT = 4 << 20
+"""Characters of a file that is looked through for the part most like a text."""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -109,6 +111,8 @@ def lines_of(text: str, matches: list[Match]) -> list[int]:
 
 def nearest(text: str, old: str) -> str:
     """The part of a text most like `old`, with a diff from one to the other; empty if none is."""
+    if len(text) + len(old) > _MOST_TEXT:
+        return ""
     wanted = old.strip("\n").split("\n")
     lines = text.split("\n")
     best, at = _closest(lines, wanted)

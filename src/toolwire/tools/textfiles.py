@@ -81,11 +81,19 @@ def refuse_if_changed(context: ToolContext, path: Path, stamp: str, digest: str)
     )
 
 
-def read_document(path: Path, workspace: Workspace) -> Document:
-    """A whole text file for editing; OSError if it is not there."""
+def read_document(path: Path, workspace: Workspace, *, largest: int = LARGEST) -> Document:
+    """A whole text file for editing; OSError if it is not there, ToolFailed if it is too large."""
     with open(open_file(path, workspace), "rb") as file:  # noqa: PTH123 - a descriptor
-        stamp = stamp_of(os.fstat(file.fileno()))
-        data = file.read()
+        found = os.fstat(file.fileno())
+        stamp = stamp_of(found)
+        # It may grow while it is read.
+        data = file.read(largest + 1) if found.st_size <= largest else b""
+    if max(len(data), found.st_size) > largest:
+        raise ToolFailed(
+            f"File is too large to be edited: {path} ({found.st_size / (1 << 20):.1f} MB, at most "
+            f"{largest / (1 << 20):g} MB). No edits made. Change it with a command instead.",
+            type="file_too_large",
+        )
     encoding = detect(data)
     text = encoding.decode(data)
     if not _returns(encoding, text, data):
