@@ -225,6 +225,7 @@ def test_a_failure_of_the_vendor_is_raised_with_what_was_done() -> None:
         with pytest.raises(TurnFailed, match="wrong key") as failed:
             agent.run_sync("?")
         assert failed.value.kind == "auth"
+        assert failed.value.result.text == ""
         assert [one.name for one in failed.value.result.calls] == ["add"]
         assert agent.run_sync("Go on.").text == "Here again."
 

@@ -14,6 +14,9 @@ ToolwireError
 from collections.abc import Iterable
 from enum import StrEnum
 
+_LONGEST_NAME = 200
+"""Characters of an unknown name that are compared and shown."""
+
 
 class ErrorKind(StrEnum):
     """How a vendor's error is to be treated."""
@@ -53,6 +56,7 @@ class UnknownName(ToolwireError):
         from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped name needs it
 
         known = tuple(known)
+        name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
         near = get_close_matches(name, known, 1, 0.5)
         hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
         super().__init__(f'unknown {what} "{name}"; {hint}')

@@ -103,8 +103,8 @@ class Place(msgspec.Struct, frozen=True):
             cwd=more.pop("cwd", self.work),
             env=self.environ(**(env or {})),
             stdin=more.pop("stdin", subprocess.DEVNULL),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=more.pop("stdout", subprocess.PIPE),
+            stderr=more.pop("stderr", subprocess.PIPE),
             **more,
         )
 

@@ -5,6 +5,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from urllib.parse import urlsplit
 
+from toolwire.client.limits import (
+    MAX_ANSWER,
+    MAX_BLANK,
+    MAX_ERROR_BODY,
+    MAX_ERROR_SECONDS,
+    MAX_QUIET,
+)
 from toolwire.client.redact import hide_in_url
 from toolwire.client.transport import Incoming, Outgoing, Transport
 from toolwire.dialects import Decoder, Dialect, Reading
@@ -19,7 +26,6 @@ from toolwire.errors import (
 from toolwire.events import Finished, ModelEvent, Notice
 from toolwire.wire.sse import MAX_FRAME, SseDecoder
 
-MAX_ERROR_BODY = 1024 * 1024
 _LINGER = 0.5
 _SPACE = b" \t\r\n"
 _BOM = b"\xef\xbb\xbf"
@@ -62,16 +68,24 @@ class Attempt:
         feed, decode = sse.feed, decoder.feed
         chunk = head
         events: list[ModelEvent] = []
+        size = quiet = 0
         try:
             while True:
+                size += len(chunk)
+                quiet += len(chunk)
                 for frame in feed(chunk):
                     events += decode(frame)
                 if events:
+                    quiet = 0
                     yield events
                     if isinstance(events[-1], Finished):
                         await _drained(chunks)
                         return
                     events = []
+                elif quiet > MAX_QUIET and quiet - sse.pending > MAX_QUIET:
+                    raise MalformedStream(f"the stream has no event in {MAX_QUIET} bytes")
+                if size > MAX_ANSWER:
+                    raise MalformedStream(f"the answer is longer than {MAX_ANSWER} bytes")
                 try:
                     chunk = await anext(chunks)
                 except StopAsyncIteration:
@@ -122,11 +136,12 @@ class Attempt:
     async def _refusal(self, incoming: Incoming) -> ProviderError:
         body = bytearray()
         try:
-            async for chunk in incoming.chunks:
-                body += chunk
-                if len(body) >= MAX_ERROR_BODY:
-                    break
-        except ConnectionFailed:
+            async with timeout(MAX_ERROR_SECONDS):
+                async for chunk in incoming.chunks:
+                    body += chunk
+                    if len(body) >= MAX_ERROR_BODY:
+                        break
+        except (ConnectionFailed, TimeoutError):
             # The status alone says enough; the words were cut.
             pass
         word = incoming.headers.get("x-should-retry", "").lower()
@@ -153,13 +168,19 @@ async def _head(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
 
     Headers do not tell: servers answer streams with JSON and call streams JSON.
     """
-    head = b""
+    head, blank = b"", 0
     try:
         async for chunk in chunks:
             head += chunk
             said = head.removeprefix(_BOM).lstrip(_SPACE)
             if said:
                 return head, said[:1] == b"{"
+            if len(head) > len(_BOM):
+                # Blank bytes say nothing, wherever they are; only their number counts.
+                blank += len(head)
+                head = b""
+            if blank > MAX_BLANK:
+                raise MalformedStream(f"the answer begins with more than {MAX_BLANK} blank bytes")
     except ConnectionFailed as broken:
         raise IncompleteStream(str(broken)) from broken
     return head, False

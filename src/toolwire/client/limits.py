@@ -1,4 +1,4 @@
-"""How long a connection may take."""
+"""How long a connection may take, and how much an answer may be."""
 
 import msgspec
 
@@ -17,3 +17,15 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 USUAL = Limits()
+
+MAX_ANSWER = 256 * 1024 * 1024
+"""Bytes of one answer, decompressed."""
+MAX_QUIET = 8 * 1024 * 1024
+"""Bytes without an event: comments, pings, echoes of the request. A frame that still grows does not
+count, it has a limit of its own.
+"""
+MAX_BLANK = 1024 * 1024
+"""Blank bytes before an answer; some servers send them to keep the connection open."""
+MAX_ERROR_BODY = 1024 * 1024
+MAX_ERROR_SECONDS = 5.0
+"""How long the body of an error is waited for; its status alone says enough."""

@@ -31,6 +31,7 @@ Credential: TypeAlias = Callable[[bool], Awaitable[Headers]]
 """The headers to show; True asks for fresh ones after the old were refused."""
 
 _LONGEST_WORDS = 300
+_LONGEST_MESSAGE = 4000
 
 
 def connect(
@@ -201,8 +202,13 @@ class _Question:
         return Attempt(line.transport, dialect, outgoing, self.prepared.reading)
 
     def cleaned(self, error: ToolwireError) -> ToolwireError:
-        """The error without the secrets of the last try."""
-        return Redactor(self._secrets).clean(error)
+        """The error without the secrets of the last try, its message no longer than needed."""
+        cleaned = Redactor(self._secrets).clean(error)
+        message = str(cleaned)
+        if len(message) > _LONGEST_MESSAGE:
+            left = len(message) - _LONGEST_MESSAGE
+            cleaned.args = (f"{message[:_LONGEST_MESSAGE]}… ({left} more characters)",)
+        return cleaned
 
     def answered(self) -> None:
         """What had to be dropped for an answer is remembered."""

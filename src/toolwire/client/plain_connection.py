@@ -12,6 +12,7 @@ from toolwire.client.connection_errors import broken, not_done, not_http, silent
 from toolwire.client.limits import Limits
 from toolwire.client.plain_body import Body, body_of
 from toolwire.client.plain_head import (
+    MAX_BEFORE_BODY,
     MAX_HEAD,
     Head,
     Unreadable,
@@ -46,6 +47,7 @@ class Answer:
         self._loop = get_running_loop()
         self._received = bytearray()
         """The head as far as it came."""
+        self._before_body = 0
         self._head: Head | None = None
         self._body: Body | None = None
         self._pieces: list[bytes] = []
@@ -162,6 +164,10 @@ class Answer:
     def _read_head(self, data: bytes) -> bytes:
         """Takes the head; returns what came after it."""
         received, looked_at = self._received, len(self._received)
+        # Blank lines and answers on the way to the answer could go on for ever.
+        if self._before_body > MAX_BEFORE_BODY:
+            raise Unreadable(f"more than {MAX_BEFORE_BODY} bytes came before its answer")
+        self._before_body += len(data)
         received += data if looked_at else data.lstrip(b"\r\n")
         while True:
             if not begins_like_http(received):

@@ -11,6 +11,8 @@ from toolwire.client.redact import hide_in_url
 from toolwire.errors import BadInput
 
 MAX_HEAD = 65536
+MAX_BEFORE_BODY = 4 * MAX_HEAD
+"""Bytes of all heads of one answer, those of 100 and 103 included."""
 
 _TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105 - a grammar's word, no password
 _is_token = re.compile(_TOKEN).fullmatch

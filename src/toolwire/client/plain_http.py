@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop, sleep, timeout_at
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from toolwire.client.address import Address
+from toolwire.client.compression import decompressed
 from toolwire.client.connection_errors import (
-    broken,
     insecure,
     no_connection,
     not_done,
-    not_http,
     unreachable,
     untrusted,
 )
 from toolwire.client.exchange import Incoming, Outgoing
 from toolwire.client.limits import Limits
-from toolwire.client.plain_body import Inflater
 from toolwire.client.plain_connection import Answer, Connection
-from toolwire.client.plain_head import Unreadable, write_request
+from toolwire.client.plain_head import write_request
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 
 if TYPE_CHECKING:
@@ -166,27 +164,13 @@ class _Exchange:
     async def __aenter__(self) -> Incoming:
         self._connection, answer = await self._http.send(self._request, self._address)
         head = await answer.head()
-        coding = head.headers.get("content-encoding", "").strip().lower()
-        plain = coding in ("", "identity")
-        chunks = answer if plain else _inflated(answer, coding, self._address.shown)
+        chunks = decompressed(answer, head.headers, self._address.shown)
         return Incoming(status=head.status, headers=head.headers, chunks=chunks)
 
     async def __aexit__(self, *_: object) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             self._http.put_back(connection, self._address)
-
-
-async def _inflated(chunks: AsyncIterator[bytes], coding: str, host: str) -> AsyncGenerator[bytes]:
-    try:
-        inflater = Inflater(coding)
-        async for chunk in chunks:
-            for piece in inflater.feed(chunk):
-                yield piece
-    except Unreadable as error:
-        raise not_http(host, str(error)) from error
-    if not inflater.is_whole():
-        raise broken(host, begun=True)
 
 
 def _origin(address: Address) -> tuple[str, str, int]:

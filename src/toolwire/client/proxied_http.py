@@ -8,6 +8,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from toolwire import __version__
+from toolwire.client.compression import decompressed
 from toolwire.client.connection_errors import failure, showable
 from toolwire.client.exchange import Incoming, Outgoing
 from toolwire.client.limits import Limits
@@ -46,7 +47,8 @@ class ProxiedHttp:
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
             async with aclosing(self._chunks(response, host)) as chunks:
-                yield Incoming(status=response.status, headers=headers, chunks=chunks)
+                content = decompressed(chunks, headers, host)
+                yield Incoming(status=response.status, headers=headers, chunks=content)
         finally:
             # Nothing happens where the body was read to its end: the connection is back already.
             response.close()
@@ -113,6 +115,8 @@ class ProxiedHttp:
             # aiohttp's own reading of the environment also takes logins from ~/.netrc, which then
             # clash with the authorization header.
             trust_env=False,
+            # It would inflate a piece whole, however much that is.
+            auto_decompress=False,
         )
 
 

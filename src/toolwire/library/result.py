@@ -55,7 +55,8 @@ class Gathering:
     def add(self, event: AgentEvent) -> None:
         """Take one event in."""
         match event:
-            case MessageAdded() if event.message.role == "assistant":
+            # Acknowledgements in the model's place are context: they are not its words.
+            case MessageAdded(context=False) if event.message.role == "assistant":
                 self._text = event.message.text
             case ToolFinished():
                 self._calls.append(event)

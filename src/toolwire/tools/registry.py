@@ -115,6 +115,8 @@ class Registry:
         The first line is gemini-cli's own, over the tools it would have.
         """
         name = name or "undefined_tool_name"
+        if len(name) > _LONGEST_NAME:
+            name = f"{name[:_LONGEST_NAME]}…"
         text = (
             f'Tool "{name}" not found in registry. '
             "Tools must use the exact names that are registered."
@@ -128,6 +130,10 @@ class Registry:
         if closest and closest[0] not in near:
             text += f'\nThe nearest name is "{closest[0]}".'
         return text
+
+
+_LONGEST_NAME = 200
+"""Characters of an unknown name that are compared and shown."""
 
 
 def plain(entry: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from toolwire.errors import MalformedStream
 from toolwire.events import (
     ModelEvent,
     Notice,
@@ -16,8 +17,15 @@ from toolwire.events import (
 )
 from toolwire.messages import CallKind, Kept, Seal
 from toolwire.wire.glued import is_object, may_be_glued, split_objects
+from toolwire.wire.json_stream import JsonSplitter
 from toolwire.wire.names import ToolNames
 
+MAX_NAME = 1024
+"""Characters of a tool's name; vendors take 64 to 128."""
+MAX_ID = 262_144
+"""Characters of a call's id; some gateways put a signature in it."""
+MAX_CALLS = 1000
+"""Calls of one answer."""
 _NO_NAMES = ToolNames()
 # Read from its class, a member of an enumeration costs as much as the event it goes into.
 _JSON = CallKind.JSON
@@ -38,6 +46,11 @@ class _Call(msgspec.Struct, gc=False, eq=False):
     """Whether more argument text is told as it comes."""
     ended: bool = False
     wrapped: bool = False
+    brackets: JsonSplitter | None = None
+    """What was found out about the first `looked_at` parts, so that each is read once."""
+    looked_at: int = 0
+    closed: int = 0
+    """How often the outermost bracket has closed."""
 
     @property
     def text(self) -> str:
@@ -119,6 +132,7 @@ class ToolCallTracker:
                 self._identify(call, vendor_id)
             if name and name != call.name and not (call.name and call.parts):
                 call.name += name
+                _check_name(call.name)
         if arguments:
             self._add(call, arguments, events)
         return events
@@ -174,6 +188,7 @@ class ToolCallTracker:
                 *self.append(handle, arguments),
                 *self.end(handle, seal=seal, kept=kept),
             ]
+        self._count(name, vendor_id or "")
         call_id = vendor_id or self._new_id()
         self._ids.add(call_id)
         # It is over already: nothing later can belong to it.
@@ -237,6 +252,7 @@ class ToolCallTracker:
 
     def _identify(self, call: _Call, vendor_id: str | None) -> None:
         if vendor_id:
+            _check_id(vendor_id)
             call.vendor_id = vendor_id
             self._by_handle[call.handle, vendor_id] = call
             self._by_handle.setdefault(vendor_id, call)
@@ -250,15 +266,24 @@ class ToolCallTracker:
             and arguments[:1] == "{"
             and bool(call.parts)
             and call.parts[-1].rstrip()[-1:] == "}"
+            and _has_closed(call)
             and is_object(call.text)
         )
 
     def _open(self, handle: Hashable, vendor_id: str, name: str, kind: CallKind) -> _Call:
+        self._count(name, vendor_id)
         call = _Call(handle, vendor_id, name, kind)
         self._calls.append(call)
         self._by_handle[handle] = call
         self._last = call
         return call
+
+    def _count(self, name: str, vendor_id: str) -> None:
+        """Refuses what no honest server sends, before anything is made of it."""
+        if len(self) >= MAX_CALLS:
+            raise MalformedStream(f"the answer makes more than {MAX_CALLS} calls")
+        _check_name(name)
+        _check_id(vendor_id)
 
     def _flush(self, events: list[ModelEvent]) -> None:
         self._begin_waiting(len(self._waiting), events)
@@ -371,6 +396,26 @@ class ToolCallTracker:
             extra.ended = True
             extra.live = False
             events.append(ToolCallEnded(extra.id, None, complete))
+
+
+def _check_name(name: str) -> None:
+    if len(name) > MAX_NAME:
+        raise MalformedStream(f"the name of a tool is longer than {MAX_NAME} characters")
+
+
+def _check_id(vendor_id: str) -> None:
+    if len(vendor_id) > MAX_ID:
+        raise MalformedStream(f"the id of a call is longer than {MAX_ID} characters")
+
+
+def _has_closed(call: _Call) -> bool:
+    """Whether the text may be one whole object: its outermost bracket has closed just once."""
+    if call.brackets is None:
+        call.brackets = JsonSplitter()
+    fresh = "".join(call.parts[call.looked_at :]).encode("utf-8", "surrogatepass")
+    call.looked_at = len(call.parts)
+    call.closed += len(call.brackets.feed(fresh))
+    return call.closed == 1 and not call.brackets.open
 
 
 def _is_whole(call: _Call) -> bool:

@@ -8,6 +8,8 @@ from toolwire.errors import IncompleteStream, MalformedStream
 from toolwire.wire.json_stream import JsonSplitter
 
 MAX_FRAME = 64 * 1024 * 1024
+MAX_LINES = 1_000_000
+"""Lines of one frame; each costs more memory than it has bytes."""
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -40,6 +42,11 @@ class SseDecoder:
         self._json: JsonSplitter | None = None
         self._names: dict[bytes, str] = {}
         """The names of events, by the lines that give them."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return self._size if self._json is None else self._json.pending
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that this chunk completes."""
@@ -79,6 +86,8 @@ class SseDecoder:
             chunk = b"".join((*self._rest, chunk))
             self._rest.clear()
             self._size = 0
+            if len(chunk) > MAX_LINES and chunk.count(b"\n") > MAX_LINES:
+                raise MalformedStream(f"a frame has more than {MAX_LINES} lines")
         if len(chunk) > self._max_frame:
             self._check_sizes(chunk.split(b"\n\n")[:-1])
         lines = chunk.split(b"\n")
@@ -107,6 +116,12 @@ class SseDecoder:
                 block = [line, after]
             elif not line:
                 continue
+            elif line[:1] == b":":
+                # A comment, most often alone: servers keep connections open with them.
+                after = next(rows)
+                if not after:
+                    continue
+                block = [line, after]
             else:
                 name = names.get(line)
                 if name is None:

@@ -44,8 +44,12 @@ class JsonOutput:
     async def hear(self, event: AgentEvent) -> None:
         """Counts, and keeps the last answer."""
         self._stats.add(event)
-        if isinstance(event, MessageAdded) and event.message.role == "assistant":
-            self._response = spoken(event.message)
+        match event:
+            # Acknowledgements in the model's place are context: they are not its words.
+            case MessageAdded(context=False) if event.message.role == "assistant":
+                self._response = spoken(event.message)
+            case _:
+                pass
 
     def end(self, session: str, ended: TurnEnded) -> None:
         """Prints the object."""

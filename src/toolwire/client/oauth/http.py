@@ -10,12 +10,13 @@ import msgspec
 from toolwire.client.redact import hide_in_url
 from toolwire.client.secret import without_secrets
 from toolwire.client.transport import HttpTransport, Limits, Outgoing
-from toolwire.errors import BadInput, ErrorKind, ProviderError
+from toolwire.errors import BadInput, ConnectionFailed, ErrorKind, ProviderError
 from toolwire.wire.reading import JsonObject, encode, is_object, parse
 
 _LIMITS = Limits(connect=10.0, read=30.0, total=30.0)
 _FORM = "application/x-www-form-urlencoded"
 _LONGEST = 300
+_MAX_REPLY = 1024 * 1024
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,8 +87,14 @@ async def _send(
     transport = HttpTransport(_LIMITS)
     try:
         async with transport.open(request) as answer:
-            content = b"".join([chunk async for chunk in answer.chunks])
-            return Reply(status=answer.status, body=_object(content))
+            content = bytearray()
+            async for chunk in answer.chunks:
+                content += chunk
+                if len(content) > _MAX_REPLY:
+                    raise ConnectionFailed(
+                        f"{hide_in_url(url)} answers with more than {_MAX_REPLY} bytes"
+                    )
+            return Reply(status=answer.status, body=_object(bytes(content)))
     finally:
         await transport.aclose()
 
