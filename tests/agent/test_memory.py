@@ -180,9 +180,9 @@ def test_the_global_file_may_be_a_link(land: Land):
 
 
 def test_a_huge_file_is_no_memory(land: Land):
-    write(land.project / "GEMINI.md", "x" * ((1 << 20) + 1))
+    write(land.project / "GEMINI.md", "x" * ((256 << 10) + 1))
     assert land.load().notices == (
-        f"memory file {land.project / 'GEMINI.md'} was left out: larger than 1 MB",
+        f"memory file {land.project / 'GEMINI.md'} was left out: larger than 256 KB",
     )
 
 

@@ -4,7 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from toolwire.config.trust import Answer, decide, is_trusted, trust, trust_file
+from toolwire.config.trust import (
+    NO_DEFINITION,
+    Answer,
+    decide,
+    has_changed,
+    is_trusted,
+    pin,
+    trust,
+    trust_file,
+)
 from toolwire.errors import BadInput
 
 
@@ -54,7 +63,7 @@ def test_the_answers_are_for_their_owner_alone(tmp_path: Path, environ: dict[str
     trust(tmp_path, Answer.YES, environ)
     file = trust_file(environ)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert json.loads(file.read_bytes()) == {str(tmp_path): True}
+    assert json.loads(file.read_bytes()) == {str(tmp_path): NO_DEFINITION}
 
 
 def test_an_answer_is_asked_for_once_and_kept(tmp_path: Path, environ: dict[str, str]) -> None:
@@ -98,3 +107,76 @@ def test_answers_that_cannot_be_read_are_an_error(
         with pytest.raises(BadInput, match=r"trusted\.json cannot be read"):
             act()
     assert file.read_bytes() == content
+
+
+def define(folder: Path, text: str, name: str = ".toolwire/config.toml") -> None:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+@pytest.mark.parametrize(
+    "name", [".toolwire/config.toml", ".toolwire/system.md", ".gemini/system.md"]
+)
+def test_a_yes_holds_for_the_definition_it_was_given_to(
+    name: str, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    trust(work, Answer.YES, environ)
+    assert is_trusted(work, environ) is True
+    for text in ("one", "two"):
+        define(work, text, name)
+        assert is_trusted(work, environ) is None
+        assert has_changed(work, environ)
+        trust(work, Answer.YES, environ)
+        assert is_trusted(work, environ) is True
+    (work / name).unlink()
+    assert is_trusted(work, environ) is None
+
+
+def test_a_no_holds_whatever_changes(tmp_path: Path, environ: dict[str, str]) -> None:
+    work = tmp_path / "work"
+    define(work, "one")
+    trust(work, Answer.NO, environ)
+    define(work, "two")
+    assert is_trusted(work, environ) is False
+    assert not has_changed(work, environ)
+
+
+def test_a_folder_below_with_a_definition_of_its_own_is_asked_about(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    work = tmp_path / "work"
+    define(work, "one")
+    define(work / "vendor", "two")
+    trust(work, Answer.YES, environ)
+    assert is_trusted(work / "docs", environ) is True
+    assert is_trusted(work / "vendor", environ) is None
+
+
+def test_below_a_trusted_parent_the_first_definition_seen_is_pinned(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    trust(tmp_path / "code" / "a", Answer.PARENT, environ)
+    work = tmp_path / "code" / "b"
+    define(work, "one")
+    assert is_trusted(work, environ) is True
+    pin(work, environ)
+    assert is_trusted(work, environ) is True
+    define(work, "two")
+    pin(work, environ)
+    assert is_trusted(work, environ) is None
+
+
+def test_answers_kept_before_definitions_counted_are_pinned_too(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    work = tmp_path / "work"
+    define(work, "one")
+    trust_file(environ).parent.mkdir()
+    trust_file(environ).write_text(json.dumps({str(work): True}))
+    assert is_trusted(work, environ) is True
+    pin(work, environ)
+    define(work, "two")
+    assert is_trusted(work, environ) is None

@@ -11,7 +11,7 @@ import msgspec
 from toolwire.agent.cache_marks import marking
 from toolwire.agent.compressing import CompressionRules
 from toolwire.agent.events import AgentEvent, AnswersGiven, Emit, ToolFinished
-from toolwire.agent.memory import MemorySettings, load_memory, with_memory
+from toolwire.agent.memory import NAMES, Memory, MemorySettings, load_memory, with_memory
 from toolwire.agent.prefix import PrefixMeter
 from toolwire.agent.prompt.choosing import chosen_prompt
 from toolwire.agent.prompt.composing import PromptFacts
@@ -36,12 +36,14 @@ from toolwire.sessions.settling import answered, settled
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.sessions.store import Sessions
 from toolwire.tools.builtin.save_memory import memory_file
+from toolwire.tools.visibility import Visibility
 
 if TYPE_CHECKING:
     from toolwire.local.weights import Consent
 
 SayNotice = Callable[[str], None]
 _DAY = 86_400
+_MOST_NAMED = 10
 
 
 def stored_sessions(environ: Mapping[str, str]) -> Sessions:
@@ -175,11 +177,11 @@ def system_text(
 ) -> str:
     """The system prompt with the memory files after it.
 
-    Notes are words, so an unknown folder's are read; one that is not trusted has no say.
+    Notes are text, so those of a folder that is neither trusted nor distrusted are read, and named
+    to the user; its system prompt is not.
     """
     workspace = workshop.context.workspace
     cwd = workspace.roots[0]
-    trusted = settings.trusted is not False
     facts = PromptFacts(
         tools=workshop.registry.names,
         git=any((folder / ".git").exists() for folder in (cwd, *cwd.parents)),
@@ -194,23 +196,36 @@ def system_text(
         home=workspace.home,
         file=file,
         source="--system" if wanted.system else "system_prompt",
-        trusted=trusted,
+        trusted=bool(settings.trusted),
     )
     context = settings.context
     memory = load_memory(
         workspace,
         global_file=memory_file(workshop.context),
-        trusted=trusted,
+        trusted=settings.trusted is not False,
+        hides=Visibility(workshop.context, "read_file").hides,
         settings=MemorySettings(
             names=context.files,
+            outer_names=NAMES if "context.files" in settings.set_by_project else context.files,
             imports=context.import_format,
             most_folders=context.max_dirs,
             respect_git_ignore=context.respect_git_ignore,
         ),
     )
-    for words in memory.notices:
+    for words in (*memory.notices, *_read_notes(memory)):
         notice(words)
     return with_memory(prompt.text, memory.text)
+
+
+def _read_notes(memory: Memory) -> tuple[str, ...]:
+    """One line that names the project's notes; nothing without any."""
+    notes = [file for file in memory.files if not file.outer]
+    if not notes:
+        return ()
+    shown = ", ".join(file.shown for file in notes[:_MOST_NAMED])
+    more = f" and {len(notes) - _MOST_NAMED} more" if len(notes) > _MOST_NAMED else ""
+    size = sum(file.size for file in notes)
+    return (f"notes of this project that the model is given: {shown}{more} ({size:,} bytes)",)
 
 
 def compression_rules(settings: Settings) -> CompressionRules:

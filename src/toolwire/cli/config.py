@@ -73,7 +73,8 @@ def set_(key: str, value: str, project: bool) -> None:
     """
     with _errors_told():
         files, file = _target(project)
-        writing.set_value(files, file, key, value, config.current_folder())
+        with _trust_kept():
+            writing.set_value(files, file, key, value, config.current_folder())
         click.echo(f"{key} is set in {file}", err=True)
         _tell_what_wins(key, file)
 
@@ -85,7 +86,8 @@ def unset(key: str, project: bool) -> None:
     """Take a setting out of your file or the project's."""
     with _errors_told():
         files, file = _target(project)
-        writing.unset_value(files, file, key)
+        with _trust_kept():
+            writing.unset_value(files, file, key)
         click.echo(f"{key} is no longer set in {file}", err=True)
 
 
@@ -113,13 +115,23 @@ def path(as_json: bool) -> None:
 @click.option("--no", "refuse", is_flag=True, help="Do not trust it, and do not ask again.")
 @click.option("--parent", is_flag=True, help="Trust the folder above it with all it holds.")
 def trust_(folder: Path, refuse: bool, parent: bool) -> None:
-    """Let a folder's own settings count, with the folders below it."""
+    """Let a folder's own settings count, as they are now; when they change, you are asked again."""
     if refuse and parent:
         raise click.UsageError("--no and --parent say different things; give one of them")
     answer = trust.Answer.NO if refuse else trust.Answer.YES
     with _errors_told():
         about = trust.trust(folder, trust.Answer.PARENT if parent else answer, os.environ)
     click.echo(f"{about} is {'not trusted' if refuse else 'trusted'} from now on", err=True)
+
+
+@contextmanager
+def _trust_kept() -> Generator[None]:
+    """A definition that the user changes with a command stays trusted."""
+    cwd = config.current_folder()
+    trusted = trust.is_trusted(cwd, os.environ)
+    yield
+    if trusted and not trust.is_trusted(cwd, os.environ):
+        trust.trust(cwd, trust.Answer.YES, os.environ)
 
 
 def _target(project: bool) -> tuple[ConfigFiles, Path]:

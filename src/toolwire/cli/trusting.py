@@ -1,5 +1,6 @@
 """Asking the person at the terminal whether to trust a folder."""
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,8 +18,9 @@ def asker() -> trust.Ask | None:
 
 def _ask(folder: Path) -> trust.Answer | None:
     name, parent = one_line(str(folder)), one_line(str(folder.parent))
+    what = "has changed" if trust.has_changed(folder, os.environ) else "has"
     click.echo(
-        f"{name} has settings of its own. They count only if you trust the folder: they choose "
+        f"{name} {what} settings of its own. They count only if you trust the folder: they choose "
         "models and what a model is told.",
         err=True,
     )

@@ -126,13 +126,26 @@ def _trusted(
     notice: Callable[[str], None],
 ) -> bool | None:
     brings = has_project_file(files)
-    said = trust.decide(cwd, environ, ask if brings else None)
+    prompt = _project_prompt(environ, cwd)
+    said = trust.decide(cwd, environ, ask if brings or prompt else None)
     if said is None and brings:
+        changed = "it changed since this folder was trusted"
+        why = changed if trust.has_changed(cwd, environ) else "this folder is not trusted"
         notice(
-            f"{files.project} is left out because this folder is not trusted; "
+            f"{files.project} is left out because {why}; "
             'run "toolwire config trust" to use it, or "toolwire config trust --no"'
         )
+    if said and (brings or prompt):
+        trust.pin(cwd, environ)
     return said
+
+
+def _project_prompt(environ: Mapping[str, str], cwd: Path) -> bool:
+    """Whether the folder brings a system prompt that the environment asks for."""
+    wanted = environ.get("GEMINI_SYSTEM_MD", "").strip().lower()
+    if wanted in ("", "0", "false"):
+        return False
+    return any((cwd / file).is_file() for file in trust.PROMPT_FILES)
 
 
 def _to_stderr(message: str) -> None:
@@ -182,6 +195,7 @@ class _Merged:
         self._models: dict[str, ModelInfo] = {}
         self._servers: dict[str, dict[str, Any]] = {}
         self._files: list[Path] = []
+        self._by_project: set[str] = set()
 
     def add(self, layer: Layer, user: Path) -> None:
         """Put a layer on top, all of it or nothing."""
@@ -189,6 +203,8 @@ class _Merged:
             for key, value in _said(layer.table):
                 if layer.project and not key.project:
                     raise BadInput(f"{key.path}: a project may not set this; move it to {user}")
+                if layer.project:
+                    self._by_project.add(key.path)
                 if key.tables:
                     self._name(key, named.tables_of(key.path, value), layer)
                 else:
@@ -241,6 +257,7 @@ class _Merged:
             models=tuple(self._models.values()),
             mcp_servers=self._servers,
             files=tuple(self._files),
+            set_by_project=frozenset(self._by_project),
             trusted=trusted,
         )
         for group, said in changes.items():

@@ -166,6 +166,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = {}
     files: tuple[Path, ...] = ()
     """Files that were read, the stronger ones last."""
+    set_by_project: frozenset[str] = frozenset()
+    """Paths of the settings that the project's file made."""
     trusted: bool | None = None
     """Whether the user trusts the folder; None if nobody was asked. Its settings count if True."""
 

@@ -1,9 +1,10 @@
-"""Which folders the user trusts: only there do a project's own files count."""
+"""Which folders the user trusts, and as what: only there do a project's own files count."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -13,6 +14,11 @@ from toolwire.places import places
 
 FILE = "trusted.json"
 VARIABLE = "TOOLWIRE_TRUST_WORKSPACE"
+PROMPT_FILES = (Path(".toolwire") / "system.md", Path(".gemini") / "system.md")
+DEFINITION_FILES = (Path(".toolwire") / "config.toml", *PROMPT_FILES)
+"""What a project says of how the agent works; a yes holds for what they said then."""
+NO_DEFINITION = hashlib.sha256().hexdigest()
+_MOST_READ = 4 << 20
 
 
 class Answer(StrEnum):
@@ -27,7 +33,10 @@ class Answer(StrEnum):
 Ask: TypeAlias = Callable[[Path], Answer | None]
 """Asks a person about a folder; None if they do not say."""
 
-_kept = msgspec.json.Decoder(dict[str, bool])
+_Digest: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
+_kept = msgspec.json.Decoder(dict[str, bool | _Digest])
+# False: not trusted. A text: trusted, with this definition. True: trusted with all folders in it,
+# whose definitions are pinned when each is first used.
 
 
 def trust_file(environ: Mapping[str, str]) -> Path:
@@ -35,11 +44,53 @@ def trust_file(environ: Mapping[str, str]) -> Path:
     return places(environ).config / FILE
 
 
+def definition(folder: Path) -> str:
+    """A digest of what a project's definition files say; `NO_DEFINITION` if it has none."""
+    digest = hashlib.sha256()
+    for name in DEFINITION_FILES:
+        try:
+            if not (folder / name).is_file():
+                continue
+            with (folder / name).open("rb") as file:
+                data = file.read(_MOST_READ)
+        except OSError:
+            data = b"unreadable"
+        digest.update(f"{name.as_posix()}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
+
+
 def is_trusted(folder: Path, environ: Mapping[str, str]) -> bool | None:
-    """The answer for the nearest folder at or above this one; None if there is none."""
+    """The answer for the nearest folder at or above this one; None if there is none that holds.
+
+    A yes to a folder holds as long as its definition stays the same, and for folders below that
+    bring no definition of their own.
+    """
+    at, answer = _nearest(folder, environ)
+    if not isinstance(answer, str):
+        return answer
+    expected = answer if at == folder.resolve() else NO_DEFINITION
+    return True if definition(folder) == expected else None
+
+
+def has_changed(folder: Path, environ: Mapping[str, str]) -> bool:
+    """Whether the folder was trusted with another definition."""
+    at, answer = _nearest(folder, environ)
+    return isinstance(answer, str) and at == folder.resolve() and answer != definition(folder)
+
+
+def pin(folder: Path, environ: Mapping[str, str]) -> None:
+    """Note the definition of a folder that is trusted with all folders beside it."""
+    _, answer = _nearest(folder, environ)
+    said = environ.get(VARIABLE, "").strip()
+    if answer is True and not said and definition(folder) != NO_DEFINITION:
+        trust(folder, Answer.YES, environ)
+
+
+def _nearest(folder: Path, environ: Mapping[str, str]) -> tuple[Path, bool | str | None]:
     answers = _read(trust_file(environ))
     here = folder.resolve()
-    return next((answers[str(at)] for at in (here, *here.parents) if str(at) in answers), None)
+    found = next((at for at in (here, *here.parents) if str(at) in answers), here)
+    return found, answers.get(str(found))
 
 
 def trust(folder: Path, answer: Answer, environ: Mapping[str, str]) -> Path:
@@ -54,9 +105,14 @@ def trust(folder: Path, answer: Answer, environ: Mapping[str, str]) -> Path:
     file = trust_file(environ)
     with locked_briefly(file):
         answers = _read(file)
-        # An answer about the parent takes the place of an older one about the folder itself.
-        answers.pop(str(here), None)
-        answers[str(about)] = answer is not Answer.NO
+        match answer:
+            case Answer.NO:
+                answers[str(about)] = False
+            case Answer.PARENT:
+                answers[str(about)] = True
+                answers[str(here)] = definition(here)
+            case Answer.YES:
+                answers[str(about)] = definition(here)
         write_private(file, msgspec.json.format(msgspec.json.encode(answers), indent=2) + b"\n")
     return about
 
@@ -79,7 +135,7 @@ def decide(folder: Path, environ: Mapping[str, str], ask: Ask | None = None) -> 
     return answer is not Answer.NO
 
 
-def _read(file: Path) -> dict[str, bool]:
+def _read(file: Path) -> dict[str, bool | str]:
     try:
         return _kept.decode(file.read_bytes())
     except (FileNotFoundError, NotADirectoryError):

@@ -1,5 +1,6 @@
 """Which system prompt is used: ours, or a file that the user names."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from toolwire.errors import BadInput
 
 USED = "GEMINI_SYSTEM_MD"
 WRITTEN = "GEMINI_WRITE_SYSTEM_MD"
+LARGEST = 1 << 20
+"""Bytes of a system prompt."""
 PROJECT_FILES = (Path(".gemini") / "system.md", Path(".toolwire") / "system.md")
 
 
@@ -40,12 +43,12 @@ def chosen_prompt(
     """
     own = system_prompt(facts)
     used = folder / file if file else _named(environ, USED, folder, home)
-    if used is not None and not file and not trusted and _is_projects(used, folder):
-        raise BadInput(
-            f"{USED}: {used} belongs to a folder that is not trusted; trust the folder, "
-            "or name the file with --system"
-        )
+    if used is not None and not file:
+        _check_project_file(used, folder, USED, trusted=trusted)
     target = _named(environ, WRITTEN, folder, home)
+    if target is not None:
+        # To write there, the folder needs no trust; a link in it may lead anywhere.
+        _check_project_file(target, folder, WRITTEN, trusted=True)
     # Whoever uses the very file that is to be written keeps their own words.
     written = "" if target is None or target == used else _write(target, own)
     if used is None:
@@ -76,13 +79,33 @@ def _exists(file: Path) -> bool:
         return True
 
 
-def _is_projects(file: Path, folder: Path) -> bool:
-    return file.resolve().is_relative_to(folder.resolve())
+def _check_project_file(file: Path, folder: Path, variable: str, *, trusted: bool) -> None:
+    """BadInput for a project's file if the folder is not trusted, or if a link leads out of it."""
+    real, root = file.resolve(), folder.resolve()
+    written = Path(os.path.normpath(file))
+    named_inside = written.is_relative_to(folder) or written.is_relative_to(root)
+    if not named_inside and not real.is_relative_to(root):
+        return
+    if not trusted:
+        raise BadInput(
+            f"{variable}: {file} belongs to a folder that is not trusted; trust the folder, "
+            "or name the file with --system"
+        )
+    if named_inside and real != root / written.relative_to(
+        folder if written.is_relative_to(folder) else root
+    ):
+        raise BadInput(f"{variable}: {file} leads through a link; name the file itself")
+    if real.exists() and not real.is_file():
+        raise BadInput(f"{variable}: {file} is not a regular file")
 
 
 def _read(file: Path, source: str) -> str:
     try:
-        return file.read_text("utf-8")
+        with file.open("rb") as opened:
+            data = opened.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise BadInput(f"{source}: {file} is larger than {LARGEST >> 20} MB; shorten it")
+        return data.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError as error:
         raise BadInput(
             f"{source}: no such file: {file}; {WRITTEN}={file} writes our own prompt there to "
