@@ -65,6 +65,8 @@ async def open_model(
     model, should it be the one.
     """
     provider, model = settings.split(name)
+    if settings.allow_insecure_http:
+        provider = msgspec.structs.replace(provider, allow_insecure_http=True)
     store = open_store(places(environ), environ)
     credential = credential_for(provider, flag=key, environ=environ, store=store, notice=notice)
     bound = "" if base_url else await credential.base_url()

@@ -16,6 +16,8 @@ class Outgoing(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+    insecure: bool = False
+    """The user allows its credentials to go unencrypted to another machine."""
 
     def __repr__(self) -> str:
         shown = f"{self.method!r}, {hide_in_url(self.url)!r}, {hide_headers(self.headers)!r}"

@@ -170,6 +170,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
             url=_address(self.base, http),
             headers=tuple(headers.items()),
             body=http.body,
+            insecure=self.provider.allow_insecure_http,
         )
 
 

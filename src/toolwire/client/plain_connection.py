@@ -6,7 +6,7 @@ import select
 import sys
 from asyncio import BufferedProtocol, Transport, get_running_loop
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from toolwire.client.connection_errors import broken, not_done, not_http, silent
 from toolwire.client.limits import Limits
@@ -256,6 +256,12 @@ class Connection(BufferedProtocol):
         """Keep the way to the server."""
         assert isinstance(transport, Transport)  # noqa: S101 - what TCP and TLS give
         self._wire = transport
+
+    @property
+    def peer(self) -> str:
+        """The address it leads to, in numbers."""
+        name: object = self._wire.get_extra_info("peername")
+        return str(cast("tuple[object, ...]", name)[0]) if isinstance(name, tuple) else ""
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next piece goes."""

@@ -7,6 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from toolwire.client.address import Address
+from toolwire.client.clear_text import (
+    exposed,
+    is_exposed,
+    is_this_machine,
+    names_this_machine,
+)
 from toolwire.client.compression import decompressed
 from toolwire.client.connection_errors import (
     insecure,
@@ -65,7 +71,13 @@ class PlainHttp:
         loop = self._come_here()
         begun = loop.time()
         head = write_request(request, address)
+        guarded = is_exposed(request, address)
+        if guarded and not await names_this_machine(loop, address):
+            raise exposed(address.shown)
         resting = self._resting(address, begun)
+        if resting is not None and guarded and not is_this_machine(resting.peer):
+            resting.drop()
+            resting = None
         if resting is not None:
             try:
                 return resting, await self._ask(resting, request, head, begun)
@@ -75,6 +87,10 @@ class PlainHttp:
                 if not resting.unanswered or request.method not in _REPEATABLE:
                     raise
         connection = await self._connect(loop, address, begun)
+        # The name may stand for another address by now.
+        if guarded and not is_this_machine(connection.peer):
+            connection.drop()
+            raise exposed(address.shown)
         return connection, await self._ask(connection, request, head, begun)
 
     def put_back(self, connection: Connection, address: Address) -> None:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from toolwire.client.address import read_address
+from toolwire.client.clear_text import exposed, is_exposed
 from toolwire.client.exchange import Incoming, Outgoing, Transport
 from toolwire.client.limits import USUAL, Limits
 from toolwire.client.plain_http import PlainHttp
@@ -46,6 +47,9 @@ class HttpTransport:
         proxy = self._proxies.of(request.url) if self._proxies is not None else None
         if proxy is None:
             return self._plain.open(request, address)
+        if is_exposed(request, address):
+            # Proxies are never asked for this machine itself.
+            raise exposed(address.shown)
         if self._proxied is None:
             from toolwire.client.proxied_http import ProxiedHttp  # noqa: PLC0415 - start-up time
 

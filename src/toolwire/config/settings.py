@@ -147,6 +147,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     system_prompt: Annotated[
         str, setting("File that takes the place of the system prompt.", file=True)
     ] = ""
+    allow_insecure_http: Annotated[
+        bool, setting("Send credentials over http to other machines, unencrypted.")
+    ] = False
     limits: Limits = Limits()
     compression: Compression = Compression()
     context: Context = Context()

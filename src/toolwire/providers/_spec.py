@@ -104,6 +104,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     json_schema_output: bool = False
     """Whether the server takes a JSON schema or grammar for its output (constrained JSON style)."""
     headers: tuple[tuple[str, str], ...] = ()
+    allow_insecure_http: bool = False
+    """Its credentials may go unencrypted to another machine; only the user can say so."""
     default_model: str = ""
     models: tuple[str, ...] = ()
     """Names a user's own entry offers beside those of the catalogue."""

@@ -13,7 +13,10 @@ from toolwire.providers._spec import ApiKey, Auth, NoAuth, Provider
 from toolwire.providers.addresses import completed
 from toolwire.wire.names import NameRule
 
-_PLAIN_KEYS = ("title", "docs", "default_model", "native_tools", "json_schema_output", "local")
+_PLAIN_KEYS = (
+    *("title", "docs", "default_model", "native_tools", "json_schema_output", "local"),
+    "allow_insecure_http",
+)
 _KEY_KEYS = ("key_env", "key_header", "key_prefix")
 _KEYS = ("extends", "dialect", "base_url", "headers", "models", "quirks", *_KEY_KEYS, *_PLAIN_KEYS)
 _NESTED: dict[str, type[msgspec.Struct]] = {"history": HistoryRules, "name_rule": NameRule}
@@ -39,6 +42,7 @@ class _Table(msgspec.Struct, forbid_unknown_fields=True):
     native_tools: bool | None = None
     json_schema_output: bool | None = None
     local: bool | None = None
+    allow_insecure_http: bool | None = None
 
 
 def custom(

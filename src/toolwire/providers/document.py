@@ -57,10 +57,15 @@ prices = { input = 0.5, output = 1.5 }
 ```
 
 Also known: `key_header`, `key_prefix`, `title`, `docs`, `default_model`, `native_tools`,
-`json_schema_output`, `local`. An unknown setting is an error. A built-in name can only be used by
-an entry that says `extends`, so that nothing is replaced in silence. An entry with an address of
-its own never inherits a key: name its `key_env`. A project's own settings cannot describe
-providers, or a cloned project could send your keys elsewhere.
+`json_schema_output`, `local`, `allow_insecure_http`. An unknown setting is an error. A built-in
+name can only be used by an entry that says `extends`, so that nothing is replaced in silence. An
+entry with an address of its own never inherits a key: name its `key_env`. A project's own settings
+cannot describe providers, or a cloned project could send your keys elsewhere.
+
+A credential is sent over https, or over http to this machine: the address that the host resolves
+to has to be loopback, whatever its name. To another machine over http it is refused before
+anything is sent, unless the entry says `allow_insecure_http = true`, or the setting of that name
+(`TOOLWIRE_ALLOW_INSECURE_HTTP=1`) allows it for all. A server without a key needs neither.
 
 A package can offer a provider through the entry point group `toolwire.providers`: the name, and a
 `Provider` or a function that returns one. It is loaded when its name is used. Settings win over
