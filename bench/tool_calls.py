@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from bench.measure import Samples
 from toolwire.request import JsonObject
-from toolwire.tools.keepers import KEEPERS
 from toolwire.tools.spec import Tool, ToolContext, Workspace
+from toolwire.tools.watchdogs import WATCHDOGS
 
 MB = 1 << 20
 _Got = TypeVar("_Got")
@@ -65,7 +65,7 @@ def apart(
     rounds: int,
     tidy: Callable[[], object] = bool,
 ) -> tuple[Samples, Samples]:
-    """CPU without that of commands (our own and our keepers'), and with it.
+    """CPU without that of commands (our own and our watchdogs'), and with it.
 
     After each turn it is tidied, uncounted.
     """
@@ -97,15 +97,15 @@ def _status(name: str) -> int:
 
 
 def _own_used() -> float:
-    """CPU in seconds of this process and of the keepers themselves."""
+    """CPU in seconds of this process and of the watchdogs themselves."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    return usage.ru_utime + usage.ru_stime + sum(map(_process_used, KEEPERS.pids))
+    return usage.ru_utime + usage.ru_stime + sum(map(_process_used, WATCHDOGS.pids))
 
 
 def _used() -> float:
-    """The same with ended children: this process's, and the keepers'."""
+    """The same with ended children: this process's, and the watchdogs'."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return _own_used() + usage.ru_utime + usage.ru_stime + sum(map(_children_used, KEEPERS.pids))
+    return _own_used() + usage.ru_utime + usage.ru_stime + sum(map(_children_used, WATCHDOGS.pids))
 
 
 def _process_used(pid: int) -> float:

@@ -30,8 +30,8 @@ from toolwire.app.wanted import Wanted
 from toolwire.messages import Message, Text
 from toolwire.providers.upstream import read_upstream
 from toolwire.sessions.sqlite import SqliteJournal
-from toolwire.tools import keeper
-from toolwire.tools.keepers import KEEPERS
+from toolwire.tools import watchdog
+from toolwire.tools.watchdogs import WATCHDOGS
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +155,7 @@ def _load(life: Life) -> None:
     """What is loaded where it is used: by a first life of our own, not in every child again."""
     code = asyncio.run(_live(life))
     assert code == 0
-    KEEPERS.close()
+    WATCHDOGS.close()
     gc.collect()
     gc.freeze()
 
@@ -163,7 +163,7 @@ def _load(life: Life) -> None:
 def _left() -> list[int]:
     """What is still there of all lives, after the time that ending it may take."""
     until = time.monotonic() + 20
-    while left := keeper.below(os.getpid()):
+    while left := watchdog.below(os.getpid()):
         if time.monotonic() > until:
             break
         with suppress(ChildProcessError):
@@ -174,7 +174,7 @@ def _left() -> list[int]:
 
 if __name__ == "__main__":
     # Whatever a killed life leaves behind becomes a child of ours.
-    keeper.process_control(keeper._SET_CHILD_SUBREAPER, 1)
+    watchdog.process_control(watchdog._SET_CHILD_SUBREAPER, 1)
     _load(msgspec.json.decode(sys.stdin.readline(), type=Life))
     for line in sys.stdin:
         death = _die(msgspec.json.decode(line, type=Life))

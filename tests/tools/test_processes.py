@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwire.tools import keeper
-from toolwire.tools.keepers import KEEPERS
+from toolwire.tools import watchdog
 from toolwire.tools.processes import Ended, Limits, Shell
 from toolwire.tools.shells import Shells
 from toolwire.tools.spool import Spool, decoded_head, decoded_tail
+from toolwire.tools.watchdogs import WATCHDOGS
 
 NO_LIMITS = Limits(wall=0, idle=0)
 needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd")
@@ -75,7 +75,7 @@ def test_ended_commands_leave_no_descriptor_and_no_zombie(tmp_path: Path) -> Non
             await shell.finish(NO_LIMITS, silent)
             await shell.end()
             counts.add(descriptors())
-        ours = [one.state for one in keeper.table() if one.parent == os.getpid()]
+        ours = [one.state for one in watchdog.table() if one.parent == os.getpid()]
         return counts, ours
 
     counts, ours = asyncio.run(run())
@@ -101,7 +101,7 @@ def test_many_commands_run_side_by_side(tmp_path: Path) -> None:
     assert asyncio.run(run()) == [f"{number}\n".encode() for number in range(12)]
 
 
-def test_the_keeper_has_no_terminal_and_no_input(tmp_path: Path) -> None:
+def test_the_watchdog_has_no_terminal_and_no_input(tmp_path: Path) -> None:
     async def run() -> bytes:
         shell, out, _ = start(tmp_path, "readlink /proc/self/fd/0; ps -o tty= -p $$ | tr -d ' '")
         await shell.finish(NO_LIMITS, silent)
@@ -353,8 +353,8 @@ def test_processes_that_stand_ready_are_replaced_when_killed(which: slice, tmp_p
             await shell.finish(NO_LIMITS, silent)
             await shell.end()
             said.append(out.head)
-            assert len(KEEPERS.pids) > 1
-            for pid in KEEPERS.pids[which]:
+            assert len(WATCHDOGS.pids) > 1
+            for pid in WATCHDOGS.pids[which]:
                 ended(pid)
         return said
 
@@ -375,7 +375,7 @@ async def _parent(folder: Path, command: str = "echo $PPID") -> bytes:
     return out.head
 
 
-def test_a_keeper_takes_the_next_command_in_a_new_place(tmp_path: Path) -> None:
+def test_a_watchdog_takes_the_next_command_in_a_new_place(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
 
     async def run() -> tuple[bytes, bytes, bytes]:
@@ -384,11 +384,11 @@ def test_a_keeper_takes_the_next_command_in_a_new_place(tmp_path: Path) -> None:
         where = other.split(b"\n")
         return first, where[0], where[1]
 
-    first, keeper_of_other, folder = asyncio.run(run())
-    assert (first, folder) == (keeper_of_other + b"\n", bytes(tmp_path / "b"))
+    first, watchdog_of_other, folder = asyncio.run(run())
+    assert (first, folder) == (watchdog_of_other + b"\n", bytes(tmp_path / "b"))
 
 
-def test_a_keeper_with_something_left_takes_no_other_command(tmp_path: Path) -> None:
+def test_a_watchdog_with_something_left_takes_no_other_command(tmp_path: Path) -> None:
     async def run() -> tuple[bytes, bytes]:
         busy, out, _ = start(tmp_path, "echo $PPID; setsid -f sleep 1000")
         await busy.finish(NO_LIMITS, silent)
@@ -402,21 +402,21 @@ def test_a_keeper_with_something_left_takes_no_other_command(tmp_path: Path) -> 
 
 def test_an_end_that_comes_too_late_does_not_touch_the_next_command(tmp_path: Path) -> None:
     async def run() -> Ended:
-        KEEPERS.close()
+        WATCHDOGS.close()
         await _parent(tmp_path)
-        kept = KEEPERS._spare[-1]  # the order may cross the news that all is done
-        kept.channel.send(keeper.END)
+        watched = WATCHDOGS._spare[-1]  # the order may cross the news that all is done
+        watched.channel.send(watchdog.END)
         shell, _, _ = start(tmp_path, "sleep 0.05; exit 3")
-        assert shell._keeper == kept.keeper
+        assert shell._watchdog == watched.watchdog
         return await shell.finish(NO_LIMITS, silent)
 
     assert asyncio.run(run()) == Ended(exit_code=3)
 
 
-def test_a_stopped_keeper_takes_the_next_command(tmp_path: Path) -> None:
+def test_a_stopped_watchdog_takes_the_next_command(tmp_path: Path) -> None:
     async def run() -> bytes:
         await _parent(tmp_path)
-        for pid in KEEPERS.pids:
+        for pid in WATCHDOGS.pids:
             os.kill(pid, signal.SIGSTOP)
         return await _parent(tmp_path, "echo on")
 
@@ -424,12 +424,12 @@ def test_a_stopped_keeper_takes_the_next_command(tmp_path: Path) -> None:
 
 
 @needs_pidfd
-def test_what_a_killed_keeper_cannot_end_is_ended_though_it_hid(tmp_path: Path) -> None:
+def test_what_a_killed_watchdog_cannot_end_is_ended_though_it_hid(tmp_path: Path) -> None:
     async def run() -> tuple[int, ...]:
         shell, _, _ = start(tmp_path, "env -i setsid -f sleep 1000")
         ended = await shell.finish(NO_LIMITS, silent)
         left = [os.pidfd_open(pid) for pid in ended.background]
-        os.kill(shell._keeper, signal.SIGKILL)
+        os.kill(shell._watchdog, signal.SIGKILL)
         assert select.select(left, [], [], 10)[0] == left
         for one in left:
             os.close(one)
@@ -441,7 +441,7 @@ def test_what_a_killed_keeper_cannot_end_is_ended_though_it_hid(tmp_path: Path) 
 
 def test_a_command_outlives_the_process_that_stood_ready(tmp_path: Path) -> None:
     async def run() -> tuple[Ended, bytes]:
-        shell, out, _ = start(tmp_path, f"kill -9 {KEEPERS.pids[0]}; echo still; exit 3")
+        shell, out, _ = start(tmp_path, f"kill -9 {WATCHDOGS.pids[0]}; echo still; exit 3")
         return await shell.finish(NO_LIMITS, silent), out.head
 
     asyncio.run(_started(tmp_path))

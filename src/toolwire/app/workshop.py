@@ -31,7 +31,7 @@ from toolwire.tools.builtin.run_shell_command import end_shells
 from toolwire.tools.discovered import discover
 from toolwire.tools.environment import clean_environment
 from toolwire.tools.registry import Registry, builtins, installed
-from toolwire.tools.spec import Tool, ToolContext, Workspace
+from toolwire.tools.spec import SandboxSpec, Tool, ToolContext, Workspace
 
 RULES = "policy.toml"
 AUDIT = "audit.jsonl"
@@ -115,6 +115,7 @@ async def make_workshop(
         owner=new_id(),
         environ=clean_environment(environ, secrets, _names(settings, "environment")),
         settings=settings.tools,
+        sandbox=sandbox_of(settings, cwd),
         model=model,
         model_dialect=model_dialect,
         ask=ask,
@@ -137,6 +138,26 @@ async def make_workshop(
     record = AuditFile(own.state / AUDIT, notice).write if rules else _unrecorded
     audit = Audit(policy, registry, record)
     return Workshop(registry=registry, policy=policy, context=context, audit=audit)
+
+
+def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:
+    """How commands are confined; BadInput if a level was named that the system cannot keep."""
+    level = settings.tools.get("sandbox", "auto")
+    if level in ("off", "none"):
+        return SandboxSpec()
+    if level != "auto":
+        from toolwire.tools.sandbox import detect  # noqa: PLC0415 - starts a process
+
+        if detect.kind() == "none":
+            raise BadInput(
+                f'this system has no sandbox for "{level}"; use --sandbox auto or --sandbox off'
+            )
+    writable = _names(settings, "sandbox_writable")
+    return SandboxSpec(
+        level="read-only" if level == "read-only" else "workspace-write",
+        network=bool(settings.tools.get("sandbox_network", False)),
+        writable=tuple(str(cwd / Path(path).expanduser()) for path in writable),
+    )
 
 
 def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None) -> Workspace:

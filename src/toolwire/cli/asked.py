@@ -36,6 +36,7 @@ def read_asked(
         "approval_mode": "yolo" if options["yolo"] else options["approval_mode"],
         "tool_style": options["tool_style"],
         "limits.turns": options["max_turns"],
+        "tools.sandbox": options["sandbox"],
     }
     settings = config.load(environ, cwd, flags=flags, ask=asker())
     upstream = options["upstream"]

@@ -55,6 +55,7 @@ def command(as_json: bool, offline: bool) -> None:
     report: JsonObject = {
         "versions": _versions(),
         "places": _places(settings),
+        "sandbox": _sandbox(settings),
         "model": model,
         "providers": [msgspec.to_builtins(finding) for finding in findings],
         "problems": [*broken, *_problems(findings)],
@@ -107,6 +108,15 @@ def _config_files() -> dict[str, str]:
     words = {True: "trusted", False: "not trusted", None: "not trusted; nobody was asked yet"}
     told = {layer: f"{file} ({state})" for layer, file, state in found}
     return {**told, "this folder": words[trusted]}
+
+
+def _sandbox(settings: Settings) -> JsonObject:
+    from toolwire.tools.sandbox import detect
+
+    level = str(settings.tools.get("sandbox", "auto"))
+    kind = detect.kind()
+    active = kind != "none" and level not in ("off", "none")
+    return {"kind": kind, "active": active, "level": level, "about": detect.ABOUT[kind]}
 
 
 async def _examine(settings: Settings, *, offline: bool) -> tuple[list[_Finding], dict[str, str]]:
@@ -184,6 +194,10 @@ def _tell(report: JsonObject, findings: list[_Finding]) -> None:
         click.echo(title.capitalize())
         for name, value in report[title].items():
             click.echo(f"  {name:<14} {value}")
+    sandbox = report["sandbox"]
+    click.echo("Sandbox")
+    click.echo(f"  {'active' if sandbox['active'] else 'not active'}: {sandbox['about']}")
+    click.echo(f"  level: {sandbox['level']}")
     model = report["model"]
     click.echo("Model")
     click.echo(f"  {model['name'] or 'none'}, because {model['reason']}")

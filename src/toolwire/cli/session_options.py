@@ -10,6 +10,11 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
+SANDBOX = click.option(
+    "--sandbox",
+    type=click.Choice(("auto", "off", "none", "read-only", "workspace-write")),
+    help="How commands are confined; auto: to the workspace, where the system can.",
+)
 _OPTIONS = (
     click.option("-m", "--model", default="", metavar="P/M", help="Model to ask: provider/model."),
     click.option("--provider", default="", help="Provider to ask, with its first choice of model."),
@@ -29,6 +34,7 @@ _OPTIONS = (
         type=click.Choice(("default", "auto_edit", "yolo", "plan")),
         help="What runs without a question.",
     ),
+    SANDBOX,
     click.option("-y", "--yolo", is_flag=True, help="The same as --approval-mode yolo."),
     click.option(
         "--allowed-tools",

@@ -20,6 +20,7 @@ from toolwire.app.workshop import Workshop, open_registry, open_workshop
 from toolwire.cli.chatting.asking import shown
 from toolwire.cli.lines import fail
 from toolwire.cli.question import ask_line, can_ask
+from toolwire.cli.session_options import SANDBOX
 from toolwire.cli.tables import echo_table
 from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName
@@ -70,7 +71,10 @@ def list_tools(as_json: bool) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the parts a model would be sent.")
 @click.option("--yes", is_flag=True, help="Approve the call beforehand.")
-def call_tool(name: str, arguments: str, folder: Path | None, as_json: bool, yes: bool) -> None:
+@SANDBOX
+def call_tool(
+    name: str, arguments: str, folder: Path | None, as_json: bool, yes: bool, sandbox: str | None
+) -> None:
     """Call one tool with a JSON object of arguments, as the agent would.
 
     A call that needs approval is asked about on a terminal, or approved with --yes.
@@ -78,7 +82,7 @@ def call_tool(name: str, arguments: str, folder: Path | None, as_json: bool, yes
     cwd = (folder or Path.cwd()).resolve()
     try:
         parse_object(arguments, "JSON")
-        settings = _settings(cwd)
+        settings = _settings(cwd, sandbox)
         finished, answers = asyncio.run(_called(name, arguments, cwd, settings, as_json, yes))
     except UnknownName as error:
         raise click.UsageError(str(error)) from error
@@ -142,8 +146,8 @@ def _tell(text: str) -> None:
     click.echo(text, err=True)
 
 
-def _settings(cwd: Path) -> Settings:
-    return config.load(os.environ, cwd)
+def _settings(cwd: Path, sandbox: str | None = None) -> Settings:
+    return config.load(os.environ, cwd, flags={"tools.sandbox": sandbox})
 
 
 def _described(found: Registry, name: str) -> JsonObject:

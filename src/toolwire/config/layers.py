@@ -10,7 +10,7 @@ import msgspec
 
 from toolwire.config import named, trust
 from toolwire.config.places import ConfigFiles, config_files, read_text
-from toolwire.config.schema import Key, dotted, keys, names_in
+from toolwire.config.schema import Key, dotted, keys, names_in, shown
 from toolwire.config.settings import Settings
 from toolwire.errors import BadInput, ToolwireError, UnknownName
 from toolwire.providers._spec import ModelInfo, Provider
@@ -216,6 +216,13 @@ class _Merged:
 
     def _set(self, key: Key, value: Any, layer: Layer) -> None:
         origin = layer.origin
+        if layer.project and key.tighter:
+            before = self._values.get(key.path, key.default)
+            if key.tighter.index(value) < key.tighter.index(before):
+                raise BadInput(
+                    f"{key.path}: a project may only tighten this, and {shown(value)} is looser "
+                    f"than {shown(before)}"
+                )
         if key.file and value:
             value = str(layer.base / Path(value).expanduser())
         if key.joins and key.path in self._values:

@@ -35,6 +35,8 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     """Lists of stronger layers are added to those of weaker ones."""
     file: bool = False
     """A path, taken from the folder of the file that names it."""
+    tighter: tuple[object, ...] = ()
+    """Its values, the loosest first: a project may only move on in that order."""
     tables: bool = False
     """Tables by name; each is read as a whole."""
 

@@ -16,6 +16,8 @@ ApprovalMode: TypeAlias = Literal["default", "auto_edit", "yolo", "plan"]
 ToolStyleSetting: TypeAlias = Literal["auto", "native", "xml", "json"]
 ImportFormat: TypeAlias = Literal["tree", "flat"]
 SearchWay: TypeAlias = Literal["rg", "git", "own"]
+SandboxSetting: TypeAlias = Literal["auto", "off", "none", "read-only", "workspace-write"]
+_SANDBOXES = ("off", "none", "auto", "workspace-write", "read-only")
 ModelName: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^[^/]+/.", extra={"wanted": '"provider/model"'})
 ]
@@ -39,7 +41,8 @@ def setting(doc: str, **rules: object) -> msgspec.Meta:
 
     Rules: `project` (a project may make it), `joins` (lists of stronger layers are added),
     `file` (a path, from the folder of the file that names it), `tables` (tables by name),
-    `group` (the struct that describes a table kept as a mapping).
+    `tighter` (the values, loosest first, if a project may only tighten it), `group` (the struct
+    that describes a table kept as a mapping).
     """
     return msgspec.Meta(description=doc, extra=rules)
 
@@ -123,6 +126,25 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     allow_private_addresses: Annotated[bool, setting("Fetch from private networks too.")] = False
     side_model: Annotated[str, setting("Model named in the errors of searches and fetches.")] = ""
+    sandbox: Annotated[
+        SandboxSetting,
+        setting(
+            "How commands are confined; a project may only tighten it.",
+            project=True,
+            tighter=_SANDBOXES,
+        ),
+    ] = "auto"
+    sandbox_network: Annotated[
+        bool,
+        setting(
+            "Let confined commands use the network; a project may only forbid it.",
+            project=True,
+            tighter=(True, False),
+        ),
+    ] = False
+    sandbox_writable: Annotated[
+        tuple[str, ...], setting("Further folders that confined commands may write to.")
+    ] = ()
     memory_file: Annotated[str, setting("File for saved facts, below your home folder.")] = ""
     environment: Annotated[
         tuple[VariableName, ...],

@@ -77,6 +77,16 @@ SETTINGS = {
         "false",
         "Lets `web_fetch` read from loopback and private networks.",
     ),
+    "sandbox": (
+        '"auto"',
+        "How commands are confined: `auto`, `workspace-write`, `read-only`, `off` (`none` is the "
+        "same), see [sandbox](sandbox.md). A project may only tighten it.",
+    ),
+    "sandbox_network": (
+        "false",
+        "Lets confined commands use the network. A project may only forbid it.",
+    ),
+    "sandbox_writable": ("[]", "Further folders that confined commands may write to."),
     "side_model": ('""', "Name of the model in the errors of searches and fetches."),
     "memory_file": ('""', "File of `save_memory`, from your home folder."),
     "environment": ("[]", "Further variables that commands get, see below."),

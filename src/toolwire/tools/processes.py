@@ -5,7 +5,9 @@ import errno
 import fcntl
 import os
 import signal
+import socket
 import stat
+import struct
 import sys
 import termios
 from collections.abc import Callable, Mapping
@@ -13,16 +15,21 @@ from pathlib import Path
 
 import msgspec
 
-from toolwire.tools import keeper
-from toolwire.tools.keepers import KEEPERS, Kept
+from toolwire.request import JsonObject
+from toolwire.tools import watchdog
 from toolwire.tools.news import FLOOD, News
 from toolwire.tools.spool import Spool
+from toolwire.tools.watchdogs import WATCHDOGS, Order, Watchdogs
 
 _HEARD = 1 << 16
 _PIPE = 1 << 20
 _BREATH = 0.001
-_ANSWER_WITHIN = keeper.MANNERS + keeper.PATIENCE + 1.0
+_ANSWER_WITHIN = watchdog.MANNERS + 1.5
+_FORCE_ROUNDS = 500
+_STOPPED_TOO_OFTEN = 5
+_CREDENTIALS = struct.Struct("3i")
 _MARK = "TOOLWIRE_COMMAND"
+_STOPPED = "the command kept stopping the process that watches over it, so it was ended"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,13 +52,34 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was stopped; empty if it ended by itself."""
 
 
+class Confined(msgspec.Struct, frozen=True, kw_only=True):
+    """How and where a command is confined."""
+
+    watchdogs: Watchdogs
+    plan: JsonObject
+    hidden: tuple[str, ...] = ()
+    """Paths that cannot be opened."""
+    frozen: tuple[str, ...] = ()
+    """Paths that cannot be written."""
+    prefix: tuple[str, ...] = ()
+    """Words before the shell's own, where another program confines it."""
+
+
 class Shell:
     """One command and everything it started; use it in the event loop that started it."""
 
     def __init__(
-        self, command: str, *, directory: Path, environ: Mapping[str, str], out: Spool, err: Spool
+        self,
+        command: str,
+        *,
+        directory: Path,
+        environ: Mapping[str, str],
+        out: Spool,
+        err: Spool,
+        confined: Confined | None = None,
     ) -> None:
         """Start it. Raises OSError if that cannot be done, with the system's reason."""
+        self._watchdogs = confined.watchdogs if confined else WATCHDOGS
         self.command = command
         self.pid = 0
         """Of the shell, which leads the process group of that number; zero if none came up."""
@@ -62,6 +90,7 @@ class Shell:
         self._done = False
         self._heard = bytearray()
         self._live = News()
+        self._stopped = 0
         self._said = self._loop.time()
         _check_directory(directory)
         readers: list[int] = []
@@ -72,20 +101,15 @@ class Shell:
                 readers.append(reading)
                 writers.append(writing)
                 _widen(reading)
-            self._kept = KEEPERS.start(
-                # Two newlines: bash would otherwise turn itself into a last simple command, and a
-                # signal to that would look like one to the shell.
-                ("bash", "-c", f"{command}\n\n"),
-                directory=directory,
-                environ={**environ, _MARK: self._mark},
-                writers=writers,
+            self._watched = self._watchdogs.start(
+                _order(command, directory, {**environ, _MARK: self._mark}, confined), writers
             )
         except BaseException:
             _close(readers)
             raise
         finally:
             _close(writers)
-        self._keeper = self._kept.keeper
+        self._watchdog = self._watched.watchdog
         self._pipes = dict(zip(readers, (out, err), strict=True))
         self._listen()
 
@@ -114,7 +138,9 @@ class Shell:
             if now - shown >= limits.live and (news := self._live.told()):
                 live(news.decode("utf-8", "replace"))
                 shown = now
-            self._wake_keeper()
+            if self._wake_watchdog() and self._stopped >= _STOPPED_TOO_OFTEN:
+                await self.end()
+                return msgspec.structs.replace(self._result(), problem=_STOPPED)
             await asyncio.wait({self._ended}, timeout=_nap(limits, now - begun, now - self._said))
         return self._result()
 
@@ -122,15 +148,47 @@ class Shell:
         """End everything the command started: asked first, then forced."""
         if not self.running:
             return
-        self._wake_keeper()
+        self._wake_watchdog()
         try:
-            self._kept.channel.send(keeper.END)
+            self._watched.channel.send(watchdog.END)
         except OSError:
             self._lost()
         await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
         if not self._gone.done():
-            self._kill_keeper()
-            await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
+            await self._force()
+
+    async def _force(self) -> None:
+        """End everything without the watchdog, which does not answer."""
+        for _ in range(_FORCE_ROUNDS):
+            left = await asyncio.to_thread(self._all_left)
+            watchdog.signal_each(left, signal.SIGSTOP, signal.SIGKILL)
+            if not left or self._gone.done():
+                break
+            await asyncio.sleep(0.01)
+        if self._watchdog:
+            watchdog.signal_each((self._watchdog,), signal.SIGCONT, signal.SIGKILL)
+        else:
+            self._lost()
+        await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
+        if not self._gone.done():
+            self._lost()
+
+    def _all_left(self) -> list[int]:
+        """What lives of the command: by descent, session, group, number and mark."""
+        led = 0 if self._watchdogs.contained else self.pid
+        below = watchdog.below(self._watchdog) if self._watchdog else []
+        marked = [
+            process.pid
+            for process in watchdog.table()
+            if process.state != "Z"
+            and process.pid != self._watchdog
+            and (
+                (led and led in (process.session, process.group))
+                or watchdog.number_of(process.pid) == self._watched.number
+                or _carries(process.pid, self._mark)
+            )
+        ]
+        return list(dict.fromkeys((*below, *marked)))
 
     def keep_reading(self, later: Spool) -> None:
         """Take what the background says from now on into another spool."""
@@ -139,11 +197,11 @@ class Shell:
 
     def members(self) -> tuple[int, ...]:
         """Everything of the command that is alive now."""
-        return tuple(keeper.below(self._keeper)) if self._keeper and self.running else ()
+        return tuple(watchdog.below(self._watchdog)) if self._watchdog and self.running else ()
 
     def abandon(self) -> None:
-        """Let go without waiting: the keeper sees it and ends what is left."""
-        self._kept.channel.close()
+        """Let go without waiting: the watchdog sees it and ends what is left."""
+        self._watched.channel.close()
         _close(list(self._pipes))
         self._pipes.clear()
 
@@ -151,8 +209,8 @@ class Shell:
         return self._ended.result() if self._ended.done() else Ended()
 
     def _listen(self) -> None:
-        self._kept.channel.setblocking(False)
-        self._loop.add_reader(self._kept.channel, self._hear)
+        self._watched.channel.setblocking(False)
+        self._loop.add_reader(self._watched.channel, self._hear)
         for reading in self._pipes:
             os.set_blocking(reading, False)
             self._loop.add_reader(reading, self._follow, reading)
@@ -207,28 +265,34 @@ class Shell:
 
     def _hear(self) -> None:
         try:
-            data = self._kept.channel.recv(_HEARD)
+            data, notes, _, _ = self._watched.channel.recvmsg(
+                _HEARD, socket.CMSG_SPACE(_CREDENTIALS.size)
+            )
         except BlockingIOError:
             return
         except OSError:
-            data = b""
+            data, notes = b"", []
         if not data:
             self._lost()
             return
+        sender = _sender(notes)
         self._heard += data
         *lines, rest = bytes(self._heard).split(b"\n")
         self._heard[:] = rest
         for line in lines:
-            self._told(line.decode())
+            self._told(line.decode(), sender)
 
-    def _told(self, line: str) -> None:
+    def _told(self, line: str, sender: int) -> None:
         word, _, rest = line.partition(" ")
         if word == "started":
-            self.pid, self._keeper = map(int, rest.split())
+            self.pid, self._watchdog = map(int, rest.split())
+            # In a namespace it knows itself by another number than ours.
+            self._watchdog = sender or self._watchdog
         elif word == "done":
-            # Nothing of the command is left: the keeper is free for another.
-            self._loop.remove_reader(self._kept.channel)
-            KEEPERS.take_back(Kept(self._kept.channel, self._keeper))
+            # Nothing of the command is left: the watchdog is free for another.
+            self._loop.remove_reader(self._watched.channel)
+            free = msgspec.structs.replace(self._watched, watchdog=self._watchdog)
+            self._watchdogs.take_back(free)
             self._settle()
         elif word == "gone":
             self._done = True
@@ -245,29 +309,22 @@ class Shell:
             self._ended.set_result(ended)
 
     def _lost(self) -> None:
-        """The keeper is gone: after its work, or because somebody killed it."""
+        """The watchdog is gone: after its work, or because somebody killed it."""
         if self._gone.done():
             return
-        if self._kept.channel.fileno() >= 0:
-            self._loop.remove_reader(self._kept.channel)
-            self._kept.channel.close()
+        if self._watched.channel.fileno() >= 0:
+            self._loop.remove_reader(self._watched.channel)
+            self._watched.channel.close()
         if self._done:
             self._settle()
         else:
             self._sweep(100)
 
     def _sweep(self, rounds: int) -> None:
-        """End what a killed keeper can no longer end: by session, group and mark."""
-        left = [
-            process.pid
-            for process in keeper.table()
-            if process.state != "Z"
-            and (
-                (self.pid and self.pid in (process.session, process.group))
-                or _carries(process.pid, self._mark)
-            )
-        ]
-        keeper.signal_each(left, signal.SIGSTOP, signal.SIGKILL)
+        """End what a killed watchdog can no longer end."""
+        self._watchdog = 0
+        left = self._all_left()
+        watchdog.signal_each(left, signal.SIGSTOP, signal.SIGKILL)
         if left and rounds:
             self._loop.call_later(0.01, self._sweep, rounds - 1)
         else:
@@ -288,16 +345,49 @@ class Shell:
             self._shut(reading)
         self._gone.set_result(None)
 
-    def _wake_keeper(self) -> None:
-        """A command may stop its own keeper; that must not hold anybody."""
-        if self.running and self._keeper:
-            keeper.signal_each((self._keeper,), signal.SIGCONT)
+    def _wake_watchdog(self) -> bool:
+        """Continue a watchdog that its command stopped; True if it was."""
+        if not self.running or not self._watchdog:
+            return False
+        stopped = _is_stopped(self._watchdog)
+        self._stopped = self._stopped + 1 if stopped else 0
+        watchdog.signal_each((*self._watchdogs.pids[:1], self._watchdog), signal.SIGCONT)
+        return stopped
 
-    def _kill_keeper(self) -> None:
-        if self._keeper:
-            keeper.signal_each((self._keeper,), signal.SIGKILL)
-        else:
-            self._lost()
+
+def _order(
+    command: str, directory: Path, environ: Mapping[str, str], confined: Confined | None
+) -> Order:
+    # Two newlines: bash would otherwise turn itself into a last simple command, and a signal to
+    # that would look like one to the shell.
+    words = ("bash", "-c", f"{command}\n\n")
+    if confined is None:
+        return Order(command=words, directory=directory, environ=environ)
+    return Order(
+        command=(*confined.prefix, *words),
+        directory=directory,
+        environ=environ,
+        plan=confined.plan,
+        hidden=confined.hidden,
+        frozen=confined.frozen,
+    )
+
+
+def _sender(notes: list[tuple[int, int, bytes]]) -> int:
+    """The number of the process that sent a message, as this process knows it."""
+    kind = getattr(socket, "SCM_CREDENTIALS", 0)
+    for level, type_, data in notes:
+        if kind and (level, type_) == (socket.SOL_SOCKET, kind):
+            return _CREDENTIALS.unpack(data)[0]
+    return 0
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except OSError:
+        return False
+    return state in (b"T", b"t")
 
 
 def _check_directory(directory: Path) -> None:

@@ -73,7 +73,7 @@ def interruptible() -> Generator[None]:
         if pressed == 1:
             task.cancel()
         else:
-            # Commands that still run are ended by the keepers beside them.
+            # Commands that still run are ended by the watchdogs beside them.
             os._exit(exits.CANCELLED)
 
     signals = (signal.SIGINT, signal.SIGTERM)

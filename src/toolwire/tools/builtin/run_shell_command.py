@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -10,9 +11,9 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.processes import Ended, Limits, Shell
+from toolwire.tools.processes import Confined, Ended, Limits, Shell
 from toolwire.tools.shells import Shells
-from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
 from toolwire.tools.typed import tool, words
 
@@ -52,6 +53,10 @@ async def end_shells(owner: str) -> None:
     shells = _OWNED.pop(owner, None)
     if shells is not None:
         await shells.aclose()
+    if "toolwire.tools.sandbox.session" in sys.modules:
+        from toolwire.tools.sandbox.session import close_sandbox  # noqa: PLC0415 - loaded before
+
+        await asyncio.to_thread(close_sandbox, owner)
 
 
 # Neither docstring nor plain defaults: both would show in the schema, which has to be gemini-cli's.
@@ -151,7 +156,8 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
     out, err = Spool(4 * most, file), Spool(4 * most, file.with_suffix(".stderr"))
     if file.exists():  # an old one: to free a large file takes long
         await asyncio.to_thread(file.unlink, missing_ok=True)
-    shell = _start(args, context, out, err)
+    confined = await _confined(context)
+    shell = _start(args, context, confined, out, err)
     finished = False
     try:
         ended = await shell.finish(limits_of(context.settings), _screen(context, out))
@@ -168,15 +174,40 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
             shells_of(context.owner).keep(shell, later)
     if ended.problem.startswith("spawn "):
         raise _not_started(ended.problem.removeprefix("spawn bash "), args, context)
-    return await _told(args, context, shell, ended, (out, err), most)
+    note = await asyncio.to_thread(_blocked, confined, context, args, ended, (out, err))
+    return await _told(args, context, shell, ended, (out, err), most, note)
 
 
-def _start(args: RunShellCommand, context: ToolContext, out: Spool, err: Spool) -> Shell:
-    environ = {**context.environ, "GEMINI_CLI": "1", "TERM": "xterm-256color", "PAGER": "cat"}
-    directory = context.workspace.roots[0] / (args.directory or "")
-    command = args.command.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+async def _confined(context: ToolContext) -> Confined | None:
+    """How the ruling, or else the settings, confine a command."""
+    spec = context.permit.sandbox if context.permit is not None else context.sandbox
+    if spec.level == "off":
+        return None
+    from toolwire.tools.sandbox.session import sandbox_of  # noqa: PLC0415 - only when it is on
+
+    sandbox = sandbox_of(context.owner)
     try:
-        return Shell(command, directory=directory, environ=environ, out=out, err=err)
+        return await asyncio.to_thread(sandbox.confined, spec, context.workspace, context.environ)
+    except OSError as error:
+        raise ToolFailed(
+            f"the sandbox cannot be made: {error}; the user may turn it off with --sandbox off",
+            type="shell_execute_error",
+        ) from error
+
+
+def _start(
+    args: RunShellCommand, context: ToolContext, confined: Confined | None, out: Spool, err: Spool
+) -> Shell:
+    permit = context.permit or Permit()
+    environ = {**context.environ, "GEMINI_CLI": "1", "TERM": "xterm-256color", "PAGER": "cat"}
+    environ |= dict(permit.environ)
+    directory = context.workspace.roots[0] / (args.directory or "")
+    command = permit.command or args.command
+    command = command.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        return Shell(
+            command, directory=directory, environ=environ, out=out, err=err, confined=confined
+        )
     except OSError as error:
         reason = errno.errorcode.get(error.errno or 0, "EIO")
         raise _not_started(reason, args, context) from error
@@ -271,6 +302,7 @@ async def _told(
     ended: Ended,
     spools: tuple[Spool, Spool],
     most: int,
+    note: str,
 ) -> ToolOutput:
     said = await _gathered(*spools, most)
     shown = said.end or "(empty)" if said.whole else said.end
@@ -282,7 +314,7 @@ async def _told(
         text.add(said.start)
         text.gap()
         text.add(said.end)
-    text.add(f"\n{_facts(shell, ended)}")
+    text.add(f"\n{_facts(shell, ended)}{note}")
     display = (said.end if said.whole else f"{said.start[:2000]}{_MARKER}{said.end[-8000:]}") or (
         _fate(ended)
     )
@@ -291,6 +323,28 @@ async def _told(
     lines = int(_number(context.settings, "output_lines", 0))
     await asyncio.to_thread(_save, *spools)
     return ToolOutput(text=_cut(text, most, lines, spools[0]), display=display)
+
+
+def _blocked(
+    confined: Confined | None,
+    context: ToolContext,
+    args: RunShellCommand,
+    ended: Ended,
+    spools: tuple[Spool, Spool],
+) -> str:
+    """A line that explains a denial, if the sandbox plausibly caused one."""
+    if confined is None:
+        return ""
+    from toolwire.tools.sandbox.denials import explained  # noqa: PLC0415 - only when it is on
+    from toolwire.tools.sandbox.session import walls_of  # noqa: PLC0415 - same
+
+    failed = bool(ended.exit_code or ended.signal)
+    # Many programs print their errors on standard output.
+    tails = (spool.last(_SNIFFED) for spool in (spools if failed else spools[1:]))
+    said = "\n".join(plain_text(decoded_tail(tail)) for tail in tails)
+    directory = str(context.workspace.roots[0] / (args.directory or ""))
+    note = explained(said, failed=failed, walls=walls_of(confined, directory))
+    return f"\n{note}" if note else ""
 
 
 def _facts(shell: Shell, ended: Ended) -> str:

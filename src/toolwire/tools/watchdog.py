@@ -1,13 +1,15 @@
-"""Watches over one command: adopts what it leaves behind, and ends all of it when told to.
+"""Watches over one command: adopts what it leaves behind, and ends all of it on request.
 
-It runs as a process of its own beside every command: a fork of one that stands ready. When its
-channel closes, for whatever reason, it ends everything that the command started. Once nothing of a
-command is left, it takes the next.
+It runs as a process of its own beside every command: a fork of the fork server. When its channel
+closes, for whatever reason, it ends everything that the command started. Once nothing of a command
+is left, it takes the next.
 """
 
+import fcntl
 import gc
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -16,7 +18,11 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from toolwire.tools.sandbox.launch import Launcher
+    from toolwire.tools.sandbox.surroundings import Surroundings
 
 GRACE = 0.1
 """Seconds in which what a finished shell leaves behind may end by itself before it is told of."""
@@ -31,6 +37,10 @@ END = b"k"
 """Ends a command; one that comes too late means nothing."""
 
 _SET_CHILD_SUBREAPER = 36
+_LOCKS_LIMIT = 10
+"""A limit that the kernel no longer enforces, which every child inherits: it carries a number by
+which what a command started is recognised, though it has another session and environment.
+"""
 _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 # Python ignores these; a handler ends by itself when a process becomes another program.
 _IGNORED = tuple(number for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", 0)) if number)
@@ -100,6 +110,17 @@ def below(root: int, *, group: int = 0) -> list[int]:
     return sorted(found)
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; True where that cannot be seen."""
+    if sys.platform != "linux":
+        return True
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib is slow to load
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
 def signal_each(pids: Iterable[int], *numbers: int) -> None:
     """Send signals to processes; one that is gone is no matter."""
     pids = tuple(pids)
@@ -129,11 +150,14 @@ def _prctl() -> Callable[..., int] | None:
         return None
 
 
-class Keeper:
+class Watchdog:
     """The loop of the watching process."""
 
-    def __init__(self, line: socket.socket) -> None:
+    def __init__(self, line: socket.socket, around: "Surroundings | None" = None) -> None:
         self._line = line
+        self._around = around
+        self._launcher: Launcher | None = None
+        _wake_by(line)
         self._adopts = process_control(_SET_CHILD_SUBREAPER, 1)
         self._wake = _wake_on_child()
         self._shell = 0
@@ -147,7 +171,7 @@ class Keeper:
             words, outputs = order
             self._status = None
             try:
-                self._shell = _started(words, outputs)
+                self._shell = self._started(words, outputs)
             except OSError as error:
                 self._say(f"failed {error.errno}\ndone")
                 continue
@@ -158,6 +182,16 @@ class Keeper:
             self._say(f"started {self._shell} {os.getpid()}")
             if self._watch():
                 return
+
+    def _started(self, order: dict[str, Any], outputs: list[int]) -> int:
+        _number(order.get("number", 0))
+        plan = order.get("plan")
+        if plan is None:
+            return _started(order, outputs)
+        if self._launcher is None:
+            self._launcher = _launcher(plan, self._around)
+        program = _program(order["command"][0], order["environ"])
+        return self._launcher.start(order, program, outputs, (*_IGNORED, *_DEAF_TO))
 
     def _order(self) -> tuple[dict[str, Any], list[int]] | None:
         while True:
@@ -268,6 +302,38 @@ def _drain(descriptor: int) -> None:
         return
 
 
+def _wake_by(line: socket.socket) -> None:
+    """Let the kernel continue this process, should a command stop it, when the line has news."""
+    owner, number = getattr(fcntl, "F_SETOWN", None), getattr(fcntl, "F_SETSIG", None)
+    if owner is not None and number is not None:
+        fcntl.fcntl(line, owner, os.getpid())
+        fcntl.fcntl(line, number, signal.SIGCONT)
+        fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _number(number: int) -> None:
+    """Have all that starts from here carry a number."""
+    if number and sys.platform == "linux":
+        resource.setrlimit(_LOCKS_LIMIT, (number, number))
+
+
+def number_of(pid: int) -> int:
+    """The number a process carries; zero if it has none."""
+    try:
+        with open(f"/proc/{pid}/limits", "rb") as file:  # noqa: PTH123 - pathlib is slow to load
+            rows = [line.split() for line in file if line.startswith(b"Max file locks")]
+    except OSError:
+        return 0
+    return int(rows[0][3]) if rows and rows[0][3].isdigit() else 0
+
+
+def _launcher(plan: dict[str, Any], around: "Surroundings | None") -> "Launcher":
+    from toolwire.tools.sandbox.launch import Launcher  # noqa: PLC0415 - for confined commands
+    from toolwire.tools.sandbox.surroundings import Surroundings  # noqa: PLC0415 - same
+
+    return Launcher(plan, around or Surroundings())
+
+
 def _started(order: dict[str, Any], outputs: list[int]) -> int:
     """Start a command: own session and group, signals as a fresh process has."""
     out, err = outputs
@@ -288,30 +354,32 @@ def _program(name: str, environ: dict[str, str]) -> str:
     return next((place for place in places if os.access(place, os.X_OK)), places[-1])
 
 
-def _keep(channel: int) -> NoReturn:
-    """Be a keeper, from the fork to the end."""
+def _watch(channel: int, around: "Surroundings | None") -> NoReturn:
+    """Be a watchdog, from the fork to the end."""
     try:
         os.setsid()
         gc.enable()
-        Keeper(socket.socket(fileno=channel)).serve()
+        Watchdog(socket.socket(fileno=channel), around).serve()
     finally:
         os._exit(0)
 
 
-def stand_ready(line: socket.socket) -> None:
-    """Fork a keeper for each channel that comes, until the line closes."""
+def serve(line: socket.socket, around: "Surroundings | None" = None) -> None:
+    """Fork a watchdog for each channel that comes, until the line closes."""
     _heed_signals()
-    # What a killed keeper leaves behind comes to us.
+    _wake_by(line)
+    # What a killed watchdog leaves behind comes to us.
     process_control(_SET_CHILD_SUBREAPER, 1)
     wake = _wake_on_child()
     gc.disable()
     gc.freeze()
-    keepers: set[int] = set()
+    # Their channels stay open until all is over: the end shows the agent that nothing is left.
+    watchdogs: dict[int, int] = {}
     while True:
         ready = select.select([line, wake], [], [])[0]
         if wake in ready:
             _drain(wake)
-            _bury(keepers)
+            _bury(watchdogs)
         if line not in ready:
             continue
         sign, channels, _, _ = socket.recv_fds(line, 1, 1, _CLOSE_ON_EXEC)
@@ -323,11 +391,16 @@ def stand_ready(line: socket.socket) -> None:
                 child = os.fork()
                 if child == 0:
                     line.close()
-                    _keep(channel)
-                keepers.add(child)
+                    _close(watchdogs.values())
+                    _watch(channel, around)
+                watchdogs[child] = channel
+                if sys.platform != "linux":
+                    # There a send to a dead watchdog must fail: nothing else shows its death.
+                    os.close(channel)
+                    watchdogs[child] = -1
             except OSError as error:
                 os.write(channel, f"failed {error.errno}\ngone\n".encode())
-            os.close(channel)
+                os.close(channel)
 
 
 def _heed_signals() -> None:
@@ -341,21 +414,30 @@ def _heed_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def _bury(keepers: set[int]) -> None:
-    """Collect keepers that have ended, and end what a killed one could not."""
+def _bury(watchdogs: dict[int, int]) -> None:
+    """Collect watchdogs that have ended, and end what a killed one could not."""
+    over: list[int] = []
     for _ in range(_SWEEPS):
         try:
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                keepers.discard(pid)
+                if pid in watchdogs:
+                    over.append(watchdogs.pop(pid))
         except ChildProcessError:
-            return
+            break
         strays = [one.pid for one in table() if one.parent == os.getpid()]
-        strays = [pid for pid in strays if pid not in keepers]
+        strays = [pid for pid in strays if pid not in watchdogs]
         if not strays:
-            return
+            break
         for stray in strays:
             signal_each((stray, *below(stray)), signal.SIGSTOP, signal.SIGKILL)
         time.sleep(0.01)
+    _close(over)
+
+
+def _close(channels: Iterable[int]) -> None:
+    for channel in channels:
+        if channel >= 0:
+            os.close(channel)
 
 
 def _received(line: socket.socket, size: int) -> bytes:
@@ -369,6 +451,26 @@ def _received(line: socket.socket, size: int) -> bytes:
     return b"".join(pieces)
 
 
+def _serve_contained(line: socket.socket, options: dict[str, Any]) -> None:
+    from toolwire.tools.sandbox.container import READY, contain  # noqa: PLC0415 - only when needed
+    from toolwire.tools.sandbox.surroundings import Surroundings  # noqa: PLC0415 - same
+
+    if options["kind"] == "namespaces":
+        contain(line, options, lambda around: serve(line, around))
+    line.sendall(READY)
+    serve(line, Surroundings(contained=True))
+
+
+def _main() -> None:
+    line = socket.socket(fileno=int(sys.argv[1]))
+    # Behind the standard library, for what confines commands.
+    sys.path.append(__file__.rsplit("/toolwire/", 1)[0])
+    if len(sys.argv) > 2:
+        _serve_contained(line, json.loads(sys.argv[2]))
+    else:
+        serve(line)
+
+
 if __name__ == "__main__":
-    stand_ready(socket.socket(fileno=int(sys.argv[1])))
+    _main()
     os._exit(0)

@@ -1,0 +1,1 @@
+"""Confinement of commands: what they may read, write and reach."""
