@@ -122,7 +122,9 @@ async def make_workshop(
         seen={},
     )
     if registry is None:
-        registry = await open_registry(settings, environ=context.environ, cwd=cwd, tools=tools)
+        registry = await open_registry(
+            settings, environ=context.environ, cwd=cwd, tools=tools, context=context
+        )
     own = places(environ)
     ground = ground_of(context.workspace, environ)
     standing = read_rules(own.config / RULES) if rules else ()
@@ -172,7 +174,12 @@ def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None
 
 
 async def open_registry(
-    settings: Settings, *, environ: Mapping[str, str], cwd: Path, tools: Iterable[Tool] = ()
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    tools: Iterable[Tool] = (),
+    context: ToolContext | None = None,
 ) -> Registry:
     """Built-in, installed and discovered tools, as the allow and deny lists leave them.
 
@@ -182,7 +189,12 @@ async def open_registry(
     found = builtins(settings.tools).with_tools(installed())
     discovery, call = (settings.tools.get(f"{one}_command") for one in ("discovery", "call"))
     if isinstance(discovery, str) and isinstance(call, str):
-        found = found.with_tools(await discover(discovery, call, cwd=cwd, environ=environ))
+        context = context or ToolContext(
+            workspace=workspace_of(cwd, environ), environ=environ, sandbox=sandbox_of(settings, cwd)
+        )
+        found = found.with_tools(
+            await discover(discovery, call, cwd=cwd, environ=environ, context=context)
+        )
     own = Registry(tools)
     core, exclude = _names(settings, "core"), _names(settings, "exclude")
     found = found.permitted(core, exclude).without(own.names)

@@ -1,19 +1,20 @@
 """Tools a project brings along: one command lists them, another runs them (gemini-cli's way)."""
 
 import asyncio
-import os
 import shlex
-import signal
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
 from typing import Any, cast
 
 import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
-from toolwire.tools.environment import clean_environment
-from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.confining import confined_by
+from toolwire.tools.processes import Limits, Shell
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput, Workspace
+from toolwire.tools.spool import Spool
 from toolwire.wire.reading import encode, parse
 
 MOST_BYTES = 10_000_000
@@ -35,12 +36,18 @@ class _Ended(msgspec.Struct, frozen=True):
 
 
 async def discover(
-    discovery_command: str, call_command: str, *, cwd: Path, environ: Mapping[str, str]
+    discovery_command: str,
+    call_command: str,
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    context: ToolContext | None = None,
 ) -> tuple[Tool, ...]:
-    """The tools that a project's command lists."""
+    """The tools that a project's command lists; it runs confined as the context has it."""
+    context = context or _unconfined(cwd)
     try:
         async with asyncio.timeout(_PATIENCE):
-            ended = await _run(_words(discovery_command), b"", cwd, environ)
+            ended = await _run(_words(discovery_command), b"", cwd, environ, context)
     except (OSError, TimeoutError) as error:
         raise BadInput(
             f"the discovery command cannot be run: {discovery_command}: {error}"
@@ -56,6 +63,10 @@ async def discover(
         for entry in cast(list[object], found)
         for declaration in _declarations(entry)
     )
+
+
+def _unconfined(cwd: Path) -> ToolContext:
+    return ToolContext(workspace=Workspace(roots=(cwd,), temp=Path(gettempdir()), home=cwd))
 
 
 def _declarations(entry: object) -> list[JsonObject]:
@@ -77,10 +88,11 @@ def _tool(declaration: JsonObject, discovery: str, call: str, cwd: Path) -> Tool
 
     async def run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
         try:
-            ended = await _run([*_words(call), name], encode(arguments), cwd, context.environ)
+            words = [*_words(call), name]
+            ended = await _run(words, encode(arguments), cwd, context.environ, context)
         except OSError as error:
-            words = _told(_Ended("", "", None, None), str(error))
-            raise ToolFailed(words, type="discovered_tool_execution_error") from error
+            told = _told(_Ended("", "", None, None), str(error))
+            raise ToolFailed(told, type="discovered_tool_execution_error") from error
         if ended.code or ended.signal or ended.stderr:
             raise ToolFailed(_told(ended, ""), type="discovered_tool_execution_error")
         return ToolOutput(text=ended.stdout)
@@ -117,53 +129,38 @@ def _words(command: str) -> list[str]:
     return words
 
 
-async def _run(command: list[str], given: bytes, cwd: Path, environ: Mapping[str, str]) -> _Ended:
-    """Run a command in its own process group, which does not outlive this call."""
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=cwd,
-        env=dict(environ) or clean_environment(os.environ, ()),
-        start_new_session=True,
-    )
+async def _run(
+    command: list[str], given: bytes, cwd: Path, environ: Mapping[str, str], context: ToolContext
+) -> _Ended:
+    """Run a command, confined as the context has it; nothing of it outlives this call."""
+    out, err = (Spool(5 * MOST_BYTES, context.workspace.temp / name, file_limit=0) for name in "oe")
+    confined = await confined_by(context)
+    with TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        shell = Shell(
+            shlex.join(command),
+            words=command,
+            given=file.fileno(),
+            directory=cwd,
+            environ=environ,
+            out=out,
+            err=err,
+            confined=confined,
+        )
     try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_write(process.stdin, given))
-            out = group.create_task(_read(process.stdout))
-            err = group.create_task(_read(process.stderr))
-        code = await process.wait()
+        ended = await shell.finish(Limits(wall=0, idle=0), _silently)
     finally:
-        _kill(process.pid)
-    return _Ended(
-        out.result(), err.result(), None if code < 0 else code, -code if code < 0 else None
-    )
+        await shell.end()
+    if ended.problem:
+        raise OSError(ended.problem)
+    return _Ended(_text(out), _text(err), ended.exit_code, ended.signal)
 
 
-async def _write(pipe: asyncio.StreamWriter | None, given: bytes) -> None:
-    if pipe is None:
-        return
-    try:
-        pipe.write(given)
-        await pipe.drain()
-    except (BrokenPipeError, ConnectionResetError):
-        # A command that reads nothing may close its end first.
-        return
-    finally:
-        pipe.close()
+def _silently(text: str) -> None:
+    del text
 
 
-async def _read(pipe: asyncio.StreamReader | None) -> str:
-    """Everything up to the limit; the rest is read and dropped, so that the command can end."""
-    kept = bytearray()
-    while pipe is not None and (chunk := await pipe.read(65_536)):
-        kept += chunk[: max(0, MOST_BYTES - len(kept))]
-    return kept.decode("utf-8", "replace")
-
-
-def _kill(group: int) -> None:
-    try:
-        os.killpg(group, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
+def _text(spool: Spool) -> str:
+    """Everything up to the limit."""
+    return spool.head[:MOST_BYTES].decode("utf-8", "replace")

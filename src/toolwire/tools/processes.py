@@ -10,7 +10,7 @@ import stat
 import struct
 import sys
 import termios
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -63,6 +63,7 @@ class Confined(msgspec.Struct, frozen=True, kw_only=True):
     """Paths that cannot be written."""
     prefix: tuple[str, ...] = ()
     """Words before the shell's own, where another program confines it."""
+    environ: tuple[tuple[str, str], ...] = ()
 
 
 class Shell:
@@ -77,8 +78,13 @@ class Shell:
         out: Spool,
         err: Spool,
         confined: Confined | None = None,
+        words: Sequence[str] = (),
+        given: int | None = None,
     ) -> None:
-        """Start it. Raises OSError if that cannot be done, with the system's reason."""
+        """Start it. Raises OSError if that cannot be done, with the system's reason.
+
+        `words` run in place of bash; `given` is a descriptor of its standard input.
+        """
         self._watchdogs = confined.watchdogs if confined else WATCHDOGS
         self.command = command
         self.pid = 0
@@ -102,7 +108,15 @@ class Shell:
                 writers.append(writing)
                 _widen(reading)
             self._watched = self._watchdogs.start(
-                _order(command, directory, {**environ, _MARK: self._mark}, confined), writers
+                _order(
+                    # Two newlines: bash would otherwise turn itself into a last simple command, and
+                    # a signal to that would look like one to the shell.
+                    words or ("bash", "-c", f"{command}\n\n"),
+                    directory,
+                    {**environ, _MARK: self._mark},
+                    confined,
+                ),
+                writers if given is None else [*writers, given],
             )
         except BaseException:
             _close(readers)
@@ -110,6 +124,7 @@ class Shell:
         finally:
             _close(writers)
         self._watchdog = self._watched.watchdog
+        self._program = words[0] if words else "bash"
         self._pipes = dict(zip(readers, (out, err), strict=True))
         self._listen()
 
@@ -297,7 +312,7 @@ class Shell:
         elif word == "gone":
             self._done = True
         elif word == "failed":
-            self._finish(Ended(problem=f"spawn bash {_error_name(int(rest))}"))
+            self._finish(Ended(problem=f"spawn {self._program} {_error_name(int(rest))}"))
         elif word == "exited":
             status, _, left = rest.partition(" ")
             pids = tuple(int(pid) for pid in left.split(",") if pid)
@@ -356,18 +371,15 @@ class Shell:
 
 
 def _order(
-    command: str, directory: Path, environ: Mapping[str, str], confined: Confined | None
+    words: Sequence[str], directory: Path, environ: Mapping[str, str], confined: Confined | None
 ) -> Order:
-    # Two newlines: bash would otherwise turn itself into a last simple command, and a signal to
-    # that would look like one to the shell.
-    words = ("bash", "-c", f"{command}\n\n")
     if confined is None:
         return Order(command=words, directory=directory, environ=environ)
     return Order(
         command=(*confined.prefix, *words),
         directory=directory,
-        environ=environ,
-        plan=confined.plan,
+        environ={**environ, **dict(confined.environ)},
+        plan=confined.plan or None,
         hidden=confined.hidden,
         frozen=confined.frozen,
     )

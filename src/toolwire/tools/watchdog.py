@@ -32,7 +32,9 @@ PATIENCE = 5.0
 """Seconds after which even SIGKILL is given up: the kernel holds the process."""
 
 ORDER = b"o"
-"""Comes before the length of an order; the descriptors of both outputs come along."""
+"""Comes before the length of an order; the descriptors of both outputs, and of an input if it is
+not empty, come along.
+"""
 END = b"k"
 """Ends a command; one that comes too late means nothing."""
 
@@ -336,13 +338,15 @@ def _launcher(plan: dict[str, Any], around: "Surroundings | None") -> "Launcher"
 
 def _started(order: dict[str, Any], outputs: list[int]) -> int:
     """Start a command: own session and group, signals as a fresh process has."""
-    out, err = outputs
+    actions = [
+        (os.POSIX_SPAWN_DUP2, each, to) for each, to in zip(outputs, (1, 2, 0), strict=False)
+    ]
     os.chdir(order["directory"])
     return os.posix_spawn(
         _program(order["command"][0], order["environ"]),
         order["command"],
         order["environ"],
-        file_actions=[(os.POSIX_SPAWN_DUP2, out, 1), (os.POSIX_SPAWN_DUP2, err, 2)],
+        file_actions=actions,
         setsid=True,
         setsigmask=(),
         setsigdef=(*_IGNORED, *_DEAF_TO),

@@ -16,6 +16,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools import watchdog
+from toolwire.tools.own_environment import hide_environment
 
 _SPARE = 2
 """Watchdogs of one plan that wait for a next command."""
@@ -169,6 +170,7 @@ class Watchdogs:
 
     def _ready(self) -> socket.socket:
         if self._line is None:
+            hide_environment()
             ours, theirs = socket.socketpair()
             try:
                 self._process = self._serve(theirs.fileno())

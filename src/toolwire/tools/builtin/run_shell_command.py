@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
+from toolwire.tools.confining import confined_by
 from toolwire.tools.processes import Confined, Ended, Limits, Shell
 from toolwire.tools.shells import Shells
 from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
@@ -156,7 +157,7 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
     out, err = Spool(4 * most, file), Spool(4 * most, file.with_suffix(".stderr"))
     if file.exists():  # an old one: to free a large file takes long
         await asyncio.to_thread(file.unlink, missing_ok=True)
-    confined = await _confined(context)
+    confined = await confined_by(context)
     shell = _start(args, context, confined, out, err)
     finished = False
     try:
@@ -176,23 +177,6 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
         raise _not_started(ended.problem.removeprefix("spawn bash "), args, context)
     note = await asyncio.to_thread(_blocked, confined, context, args, ended, (out, err))
     return await _told(args, context, shell, ended, (out, err), most, note)
-
-
-async def _confined(context: ToolContext) -> Confined | None:
-    """How the ruling, or else the settings, confine a command."""
-    spec = context.permit.sandbox if context.permit is not None else context.sandbox
-    if spec.level == "off":
-        return None
-    from toolwire.tools.sandbox.session import sandbox_of  # noqa: PLC0415 - only when it is on
-
-    sandbox = sandbox_of(context.owner)
-    try:
-        return await asyncio.to_thread(sandbox.confined, spec, context.workspace, context.environ)
-    except OSError as error:
-        raise ToolFailed(
-            f"the sandbox cannot be made: {error}; the user may turn it off with --sandbox off",
-            type="shell_execute_error",
-        ) from error
 
 
 def _start(

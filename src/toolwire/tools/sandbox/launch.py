@@ -58,7 +58,7 @@ class Launcher:
         try:
             signal.set_wakeup_fd(-1)
             os.setsid()
-            for number, output in enumerate(outputs, 1):
+            for number, output in zip((1, 2, 0), outputs, strict=False):
                 os.dup2(output, number)
             for number in defaults:
                 signal.signal(number, signal.SIG_DFL)

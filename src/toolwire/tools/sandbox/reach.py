@@ -13,7 +13,8 @@ def without_exceptions(plan: JsonObject, hidden: Sequence[str]) -> JsonObject:
     ones cannot be made.
     """
     listable: list[str] = []
-    readable = _spread("/", hidden, listable)
+    holes = plan["writable"]
+    readable = _spread("/", [path for path in hidden if path not in holes], listable)
     writable = [one for path in plan["writable"] for one in _spread(path, hidden, listable)]
     everything = {"readable": readable, "listable": listable}
     if plan["open"]:

@@ -52,6 +52,8 @@ class Sandbox:
             if kind == "none":
                 return None
             exposed = self._exposed(spec, paths, workspace, environ)
+            if kind in ("landlock", "seatbelt"):
+                scratch = ()  # the folders themselves would be written
             plan = make_plan(kind, spec, paths, scratch)
             return self._under(kind, plan, exposed, workspace)
 
@@ -86,11 +88,24 @@ class Sandbox:
             from toolwire.tools.sandbox.reach import without_exceptions  # noqa: PLC0415 - rare
 
             plan = without_exceptions(plan, (*hidden, *plan["state"]))
-            return Confined(watchdogs=WATCHDOGS, plan=plan, hidden=hidden, frozen=frozen)
+            return Confined(
+                watchdogs=WATCHDOGS,
+                plan=plan,
+                hidden=hidden,
+                frozen=frozen,
+                environ=_own_temporary(workspace),
+            )
         from toolwire.tools.sandbox import seatbelt  # noqa: PLC0415 - only on macOS
 
         prefix = seatbelt.words(plan, hidden, frozen)
-        return Confined(watchdogs=WATCHDOGS, plan={}, hidden=hidden, frozen=frozen, prefix=prefix)
+        return Confined(
+            watchdogs=WATCHDOGS,
+            plan={},
+            hidden=hidden,
+            frozen=frozen,
+            prefix=prefix,
+            environ=_own_temporary(workspace),
+        )
 
     def _server(self, workspace: Workspace) -> Watchdogs:
         store = tempfile.mkdtemp(prefix="sandbox-", dir=workspace.temp)
@@ -138,6 +153,13 @@ class Sandbox:
             hidden=_without(hidden, (*_real(spec.readable), *writable)),
             frozen=_without(frozen, writable),
         )
+
+
+def _own_temporary(workspace: Workspace) -> tuple[tuple[str, str], ...]:
+    """A temporary folder of the session's, where the system's cannot be made private."""
+    folder = workspace.temp / "tmp"
+    folder.mkdir(parents=True, exist_ok=True)
+    return (("TMPDIR", os.path.realpath(folder)),)
 
 
 def _real(paths: tuple[str, ...]) -> tuple[str, ...]:
