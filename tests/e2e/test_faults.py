@@ -383,7 +383,8 @@ def test_a_workspace_that_goes_while_it_is_worked_in_is_told_to_the_model(place:
     )
     replies = [shell(f"rm -rf {work}"), Reply(pieces=tries), says("fine"), says("still fine")]
     with Simulated(replies) as sim:
-        ended = run(place, sim, "--output-format", "json")
+        # A sandbox would keep the folder itself.
+        ended = run(place, sim, "--output-format", "json", "--sandbox", "off")
         assert_told(ended, 0)
         session = json.loads(ended.out)["session_id"]
         assert len(assert_goes_on(place, sim, "--session", session)) > 8

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from toolwire.tools.paths import Protection
+from toolwire.tools.protection import Protection
 from toolwire.tools.spec import Workspace
 
 CREDENTIALS = "credentials"

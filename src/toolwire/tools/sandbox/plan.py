@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -46,7 +47,8 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
 
 def paths_of(spec: SandboxSpec, workspace: Workspace, environ: Mapping[str, str]) -> Paths:
     """Real paths, as far as they exist; a file that may be written is made if it is missing."""
-    workspace.temp.mkdir(parents=True, exist_ok=True)
+    with suppress(OSError):  # outputs too long for memory are lost without it, and no more
+        workspace.temp.mkdir(parents=True, exist_ok=True)
     roots = tuple(os.path.realpath(root) for root in workspace.roots)
     temp = os.path.realpath(workspace.temp)
     writable = [temp]

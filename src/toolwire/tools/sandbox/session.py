@@ -7,8 +7,8 @@ import threading
 from collections.abc import Mapping
 
 from toolwire.request import JsonObject
-from toolwire.tools.paths import Protection
 from toolwire.tools.processes import Confined
+from toolwire.tools.protection import Protection
 from toolwire.tools.sandbox import detect
 from toolwire.tools.sandbox.denials import Walls
 from toolwire.tools.sandbox.exposure import (
@@ -108,7 +108,8 @@ class Sandbox:
         )
 
     def _server(self, workspace: Workspace) -> Watchdogs:
-        store = tempfile.mkdtemp(prefix="sandbox-", dir=workspace.temp)
+        folder = workspace.temp if workspace.temp.is_dir() else None
+        store = tempfile.mkdtemp(prefix="sandbox-", dir=folder)
         options: JsonObject = {
             "kind": "namespaces",
             "store": os.path.realpath(store),
@@ -158,7 +159,10 @@ class Sandbox:
 def _own_temporary(workspace: Workspace) -> tuple[tuple[str, str], ...]:
     """A temporary folder of the session's, where the system's cannot be made private."""
     folder = workspace.temp / "tmp"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ()
     return (("TMPDIR", os.path.realpath(folder)),)
 
 
