@@ -15,6 +15,7 @@ from toolwire.cli.doctor_model import model_in_use
 from toolwire.cli.tables import echo_table
 from toolwire.client.credentials import credential_for, open_store, without_secrets
 from toolwire.client.limits import Limits
+from toolwire.client.redact import hide_in_url
 from toolwire.client.transport import HttpTransport, Outgoing
 from toolwire.config import Settings, trust
 from toolwire.config.showing import file_states
@@ -156,7 +157,7 @@ async def _one(
         where = address(provider, os.environ)
     except ToolwireError as error:
         return msgspec.structs.replace(finding, problem=without_secrets(str(error)))
-    found = msgspec.structs.replace(found, address=where)
+    found = msgspec.structs.replace(found, address=hide_in_url(where))
     if provider.in_process and where == provider.base_url:
         lacking = "" if find_spec("xllamacpp") else "needs pip install 'toolwire[local]'"
         return msgspec.structs.replace(found, address="in this process", problem=lacking)

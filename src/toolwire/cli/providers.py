@@ -7,6 +7,7 @@ import click
 from toolwire import config, providers
 from toolwire.cli.lines import fail
 from toolwire.cli.tables import echo_table
+from toolwire.client.redact import hide_in_url
 from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.providers._spec import OAuth, Provider
@@ -36,7 +37,9 @@ def command(name: str | None, as_json: bool) -> None:
         fail(error)
         return
     if as_json:
-        told = [described(provider, os.environ) for provider in found]
+        told = [
+            {**described(one, os.environ), "base_url": hide_in_url(one.base_url)} for one in found
+        ]
         click.echo(dump(told[0] if name else told))
     elif name:
         _tell(found[0])
@@ -88,7 +91,7 @@ def _facts(provider: Provider) -> list[tuple[str, str]]:
     return [
         ("dialect", provider.dialect),
         ("also speaks", ", ".join(dialect for dialect, _ in provider.other_dialects)),
-        ("address", provider.base_url),
+        ("address", hide_in_url(provider.base_url)),
         ("moved by", ", ".join(variables(provider))),
         *((f"{{{blank.name}}}", " or ".join(blank.env)) for blank in provider.placeholders),
         ("credentials", f"{way_in(auth)}; {state}" if state else way_in(auth)),

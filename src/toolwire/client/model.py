@@ -12,8 +12,9 @@ import msgspec
 from toolwire import dialects
 from toolwire.client.attempt import Attempt
 from toolwire.client.learned import Learned, without
-from toolwire.client.redact import Redactor, secrets_of
+from toolwire.client.redact import Redactor, hide_in_url, secrets_of
 from toolwire.client.retry import USUAL, GiveUp, RetryPolicy, decide, droppable
+from toolwire.client.secret import learn_url
 from toolwire.client.transport import Outgoing, Transport
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput, ErrorKind, ProviderError, ToolwireError
@@ -54,8 +55,11 @@ def connect(
     `project` is asked for the project that a body must name and only the login knows (Code Assist).
     """
     base = base_url or provider.base_url
+    learn_url(base)
     if "{" in base:
-        raise BadInput(f"the address of {provider.name} is not complete: {base}; set its base URL")
+        raise BadInput(
+            f"the address of {provider.name} is not complete: {hide_in_url(base)}; set its base URL"
+        )
     line = _Line(
         provider=provider,
         model=model,

@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from toolwire.client.secret import learn_url
 from toolwire.errors import BadInput
 
 
@@ -32,6 +33,7 @@ def _find(scheme: str, host: str) -> str | None:
         return None
     if "://" not in proxy:
         proxy = f"http://{proxy}"
+    learn_url(proxy)
     kind = proxy.partition("://")[0].lower()
     if kind not in ("http", "https"):
         raise BadInput(

@@ -1,15 +1,19 @@
 """Keeping secrets out of errors, notices, reprs and recordings."""
 
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable
 from json import dumps
-from urllib.parse import parse_qsl, quote, quote_plus, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 from toolwire.errors import MalformedStream, ProviderError, ToolwireError
 
 HIDDEN = "[hidden]"
 SHORTEST = 8
 """A shorter value is a placeholder such as `none`; hiding it would garble ordinary words."""
+SHORTEST_PASSWORD = 5
+"""A shorter value with letters and others in it is hidden where it is a word of its own."""
+_upper_hex = re.compile("%[0-9A-F]{2}")
 
 _NAMES = re.compile(
     r"(^|[-_])(authorization|auth|api[-_]?key|key|token|secret|password|cookie|session|credential"
@@ -45,9 +49,24 @@ def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[str, ...]:
         parts = urlsplit(url)
     except ValueError:
         return tuple(found)
-    found += (parts.username or "", parts.password or "")
-    found += [value for name, value in parse_qsl(parts.query) if is_secret_name(name)]
+    if "@" in parts.netloc:
+        found += _login(parts.username or "", parts.password or "")
+    if parts.query:
+        members = (member.partition("=") for member in parts.query.split("&"))
+        found += [value for name, _, value in members if is_secret_name(name)]
+        found += [value for name, value in parse_qsl(parts.query) if is_secret_name(name)]
     return tuple(value for value in found if value)
+
+
+def _login(user: str, password: str) -> Iterable[str]:
+    """A login of an address as it is written there, decoded, as a pair, and as a header has it."""
+    for name, word in {(user, password), (unquote(user), unquote(password))}:
+        pair = f"{name}:{word}"
+        # Beside a password the name is no secret, and may be an ordinary word.
+        yield from (word or name, pair)
+        data = pair.encode("utf-8", "surrogatepass")
+        for encoded in (b64encode(data).decode(), urlsafe_b64encode(data).decode()):
+            yield from (encoded, encoded.rstrip("="))
 
 
 class Redactor:
@@ -57,9 +76,9 @@ class Redactor:
         spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
         # Longest first: one secret may be a part of another.
         ordered = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
-        pattern = "|".join(map(re.escape, ordered))
+        pattern = "|".join(map(_pattern, ordered))
         self._text = re.compile(pattern) if ordered else None
-        self._bytes = re.compile(pattern.encode()) if ordered else None
+        self._bytes = re.compile(pattern.encode("utf-8", "surrogatepass")) if ordered else None
 
     def text(self, text: str) -> str:
         """The text with every secret replaced by a word."""
@@ -88,12 +107,29 @@ def _hide_member(member: str) -> str:
     return f"{name}={HIDDEN}" if equals and is_secret_name(name) else member
 
 
+def _pattern(spelling: str) -> str:
+    escaped = re.escape(spelling)
+    return escaped if len(spelling) >= SHORTEST else rf"(?<![0-9A-Za-z_]){escaped}(?![0-9A-Za-z_])"
+
+
 def _spellings(secret: str) -> Iterable[str]:
     """A secret as it stands and as JSON or an address would write it; `Bearer x` also as `x`."""
     for value in {secret.strip(), secret.strip().rpartition(" ")[2]}:
-        if len(value) >= SHORTEST:
+        if len(value) >= SHORTEST or _is_short_password(value):
             yield value
             yield dumps(value)[1:-1]
             yield dumps(value, ensure_ascii=False)[1:-1]
-            yield quote(value, safe="")
-            yield quote_plus(value)
+            for safe in ("", "/"):
+                quoted = quote(value.encode("utf-8", "surrogatepass"), safe=safe)
+                yield quoted
+                yield _upper_hex.sub(lambda found: found[0].lower(), quoted)
+            yield quote_plus(value.encode("utf-8", "surrogatepass"))
+
+
+def _is_short_password(value: str) -> bool:
+    """Whether it is no ordinary word or number, and too short to be hidden inside of one."""
+    return (
+        SHORTEST_PASSWORD <= len(value) < SHORTEST
+        and any(map(str.isalpha, value))
+        and not value.isalpha()
+    )

@@ -2,7 +2,7 @@
 
 from typing import NoReturn
 
-from toolwire.client.redact import HIDDEN, Redactor
+from toolwire.client.redact import HIDDEN, Redactor, secrets_of
 
 # One set for the whole process: whoever writes a record must know the secrets of everybody.
 _known: set[str] = set()
@@ -39,6 +39,11 @@ class Secret:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a secret is not pickled")
+
+
+def learn_url(url: str) -> None:
+    """Know the login and the secret query members of an address, in every spelling."""
+    _known.update(secrets_of(url, ()))
 
 
 def known_secrets() -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
 
     def __repr__(self) -> str:
-        return f"Upstream({self.provider.dialect}, {self.provider.base_url}, {self.model})"
+        return f"Upstream({self.provider.dialect}, {self.provider.title}, {self.model})"
 
 
 def read_upstream(text: str) -> Upstream:
@@ -35,12 +35,12 @@ def read_upstream(text: str) -> Upstream:
     dialects.get(name)
     url, *members = _MEMBER.split(rest)
     if "://" not in url:
-        raise BadInput(f'"{url}" is no address; an upstream is written {_SHAPE}')
+        raise BadInput(f'"{_shown(url)}" is no address; an upstream is written {_SHAPE}')
     said = dict(member.split("=", 1) for member in members)
     header, prefix = _HEADERS.get(name, ("authorization", "Bearer "))
     provider = Provider(
         name=NAME,
-        title=url,
+        title=_shown(url),
         dialect=name,
         base_url=url,
         auth=ApiKey(env=(), header=header, prefix=prefix, optional=True),
@@ -53,3 +53,10 @@ def read_upstream(text: str) -> Upstream:
         style=said.get("style", ""),
         key=said.get("key", ""),
     )
+
+
+def _shown(url: str) -> str:
+    """The address without the login and the query, which may hold secrets."""
+    scheme, mark, rest = url.partition("?")[0].rpartition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"
