@@ -135,6 +135,8 @@ def in_home(home: Path, *roots: Path, path: str = "") -> Protection:
         *((name, "") for name in ("notes.txt", "code/a.py", "code/.hidden", "binary", "go/a.go")),
         (".cache/toolwire/p/call.output", ""),
         (".local/share/Trash/files/a", ""),
+        *((name, "") for name in (".gitignore", ".editorconfig", ".github/workflows/ci.yml")),
+        (".gitignore_global", HIDDEN_IN_HOME),
     ],
 )
 @pytest.mark.parametrize("above", [".", ".."])

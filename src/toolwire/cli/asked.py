@@ -10,6 +10,7 @@ import msgspec
 from toolwire import config
 from toolwire.agent.rules import Mode
 from toolwire.app.wanted import Wanted
+from toolwire.cli.home_folder import check_workspace
 from toolwire.cli.trusting import asker
 from toolwire.client.record import RecordingTransport, ReplayTransport
 from toolwire.client.secret import known_secrets
@@ -32,6 +33,8 @@ def read_asked(
 ) -> Asked:
     """The options with the settings below them."""
     cwd = options["folder"].resolve() if options["folder"] else current_folder()
+    if not options["folder"]:
+        check_workspace(cwd, environ)
     flags = {
         "approval_mode": "yolo" if options["yolo"] else options["approval_mode"],
         "tool_style": options["tool_style"],

@@ -66,7 +66,12 @@ STARTUP_ENDS = (".pth", ".code-workspace")
 
 HOME_PROGRAMS = ("bin", "sbin", "library", "appdata", "applications")
 """Folders of the home folder that are not hidden, but run from."""
-HOME_HARMLESS = (".trash", ".thumbnails", ".cache/thumbnails", ".local/share/trash")
+HOME_HARMLESS = (
+    *(".trash/", ".thumbnails/", ".cache/thumbnails/", ".local/share/trash/", ".github/"),
+    *(".gitignore/", ".gitattributes/", ".editorconfig/", ".dockerignore/"),
+    *(".geminiignore/", ".toolwireignore/"),
+)
+"""Hidden files that nothing runs: those of a project that happens to be a home folder, too."""
 SYSTEM_FOLDERS = (
     *("/etc", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/opt"),
     *("/var/spool", "/var/lib", "/library", "/system", "/applications"),
