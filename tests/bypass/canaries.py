@@ -27,6 +27,7 @@ from tests.bypass.world import (
 )
 
 Entry: TypeAlias = tuple[int, int, int, bytes]
+_PORTS = (22, 80, 443, 514, 9418)
 _ROOTS = ("/home", "/srv", "/tmp", "/dev/shm")
 _OPEN, _ACCESS, _IS_FOLDER = 0x20, 0x01, 0x40000000
 _PROTECTED = (".git", ".env", ".toolwire", ".vscode", ".husky", "deploy", "secrets")
@@ -44,9 +45,11 @@ class Canaries:
         self._neighbour = _neighbour()
 
     def __enter__(self) -> "Canaries":
-        listener = socket.create_server(("127.0.0.1", PORT))
-        self._stack.callback(listener.close)
-        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+        for port in (PORT, *_PORTS):
+            with contextlib.suppress(PermissionError):
+                listener = socket.create_server(("127.0.0.1", port))
+                self._stack.callback(listener.close)
+                threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
         self._stack.callback(lambda: self._neighbour.kill())
         return self
 
@@ -64,6 +67,11 @@ class Canaries:
         self._before = _snapshot()
         self._watch()
         self.contacts = 0
+
+    def skip(self) -> None:
+        """Forget what was read since: the policy itself looked at it."""
+        for _ in self._events():
+            pass
 
     def effects(self, output: str) -> list[str]:
         """What happened since, each as `kind: detail`."""
@@ -192,7 +200,7 @@ def _kind(path: str, old: Entry | None, new: Entry | None) -> str:
         return ""
     if path.startswith(str(MARKS)):
         return "run"
-    if path.endswith("/.git/index"):  # git refreshes it when it reads
+    if path.endswith(("/.git/index", "/linked/real/index")):  # git refreshes it when it reads
         return ""
     if not path.startswith(f"{PROJECT}/"):
         return "write-outside"

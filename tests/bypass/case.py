@@ -21,6 +21,10 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     mode: ModeName = "default"
     rules: str = ""
     """The text of the user's rule file."""
+    path: str = ""
+    """Folders before all others on the search path of programs."""
+    before: str = ""
+    """What the user runs in the workspace before, without any policy."""
 
     @property
     def title(self) -> str:

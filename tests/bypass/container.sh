@@ -38,6 +38,7 @@ import fcntl, socket, struct
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
     fcntl.ioctl(s, 0x8914, struct.pack("16sH14x", b"lo", 0x1 | 0x40))
 PY
+echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start 2> /dev/null || true
 here=$PWD
 # A process in a chroot may not make a user namespace, after pivot_root it may.
 mkdir "$root/old"

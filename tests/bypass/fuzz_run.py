@@ -20,7 +20,7 @@ _SECONDS = 3.0
 _LINE = re.compile(rb"(?m)^bash: (?:-c: )?line \d+: ")
 _STREAMS = ("/tmp/fuzz-out", "/tmp/fuzz-err")
 _SUBREAPER = 36
-_PIPE = (b"sort: write error", b"cat: write error", b"ls: write error")
+_BROKEN_PIPE = re.compile(rb"Broken pipe|write error$")
 
 
 class Effects(msgspec.Struct, frozen=True):
@@ -112,7 +112,7 @@ class Runner:
 
 def _messages(err: bytes) -> tuple[bytes, ...]:
     lines = _LINE.sub(b"", err)[:4096].splitlines()
-    return tuple(sorted(line for line in lines if b"Broken pipe" not in line and line not in _PIPE))
+    return tuple(sorted(line for line in lines if not _BROKEN_PIPE.search(line)))
 
 
 def compile_probe() -> None:

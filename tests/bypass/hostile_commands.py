@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from tests.bypass.world import MARK, OUTSIDE, PORT
+from tests.bypass.world import MARK, OUTSIDE, PORT, REPOSITORIES
 
 _FILL = {
     "{run}": str(MARK),
@@ -362,6 +362,24 @@ _JOINTS = (
     " \x01;",
     " \u202e;",
 )
+_IN_REPOSITORIES = (
+    "git -C @ status",
+    "git -C @ diff",
+    "git -C @ log -p",
+    "git -C @ show HEAD",
+    "git -C @ ls-files -m",
+    "git -C @ blame file.txt",
+    "git -C @ grep x",
+    "git -C @ describe --always --dirty",
+    "git -C @/deep/er status",
+    "cd @ && git status",
+    "cd @ && git diff",
+    "cd @; git log -p",
+    "cd @/deep && git status --short",
+    "cd @/deep/er && git diff HEAD",
+    "(cd @ && git stash list; git diff --stat)",
+    "cd @\ngit status",
+)
 _SECOND = (
     "{run}",
     "touch PWNED",
@@ -378,7 +396,7 @@ def hostile_commands() -> tuple[str, ...]:
 
 def written() -> Iterator[str]:
     """The hand-written ones, with their placeholders."""
-    for name in ("substitutions.txt", "programs.txt"):
+    for name in ("substitutions.txt", "programs.txt", "tricks.txt"):
         yield from _blocks(Path(__file__).with_name("hostile") / name)
 
 
@@ -392,6 +410,8 @@ def _generated() -> Iterator[str]:
     for joint, second in product(_JOINTS, _SECOND):
         yield f"ls{joint}{second}"
         yield f"echo 'a'{joint} {second}"
+    for command, kind in product(_IN_REPOSITORIES, REPOSITORIES):
+        yield command.replace("@", f"repos/{kind}")
     yield from _long()
     yield from _wrapped()
 

@@ -1,8 +1,11 @@
 """Which effects a mode and its rules permit; all others are failures."""
 
+import re
+
+from tests.bypass.archives import UNPACK_RULES
 from tests.bypass.case import Case, ModeName, Seen
 from tests.bypass.denied_commands import DENY_RULES
-from tests.bypass.world import PROJECT, REMOTE
+from tests.bypass.world import HOME, MARK, PROJECT, REMOTE
 
 READING_PROGRAMS = (
     "git log",
@@ -11,7 +14,6 @@ READING_PROGRAMS = (
     "git show",
     "git blame",
     "git grep",
-    "git branch",
     "git ls-files",
     "ls",
     "cat",
@@ -49,8 +51,21 @@ _PERMITTED: dict[tuple[ModeName, str], tuple[str, ...]] = {
     ("default", READING_RULES): ("write: ", "remove: "),
     ("plan", READING_RULES): (),
     ("auto_edit", READING_RULES): ("write: ", "remove: "),
+    ("default", UNPACK_RULES): ("write: ", "remove: ", "write-git: ", "run: "),
     ("default", BUILD_RULES): ("write: ", "remove: ", "write-git: ", "network: "),
 }
+
+
+_BUILDING = (
+    "run: ",
+    f"write-outside: {HOME}/.npm",
+    f"write-outside: {REMOTE}",
+    f"write-protected: {PROJECT}/.git/",
+    f"read: {HOME}/.netrc",
+)
+"""What the configuration of the project makes an allowed git, make or npm do."""
+_SWEEPS = re.compile(r"\b(?:rg|git|find|grep|tar|diff|xargs|cp|ls|file|wc|du|stat)\b")
+"""Programs that open what they come across; what they print of it still counts."""
 
 
 def failures(case: Case, seen: Seen) -> list[str]:
@@ -59,6 +74,10 @@ def failures(case: Case, seen: Seen) -> list[str]:
         assert case.rules == DENY_RULES
         return [effect for effect in seen.effects if _denied(effect)]
     permitted = _PERMITTED[case.mode, case.rules]
+    if case.rules == BUILD_RULES and str(MARK) not in case.title:
+        permitted = (*permitted, *_BUILDING)
+    if _SWEEPS.search(case.title) or any(call.tool != "run_shell_command" for call in case.calls):
+        permitted = (*permitted, f"read: {PROJECT}/")
     return [
         effect
         for effect in seen.effects

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,6 +15,7 @@ from tests.bypass.canaries import Canaries
 from tests.bypass.case import Case, Seen
 from tests.bypass.container import contained
 from tests.bypass.world import ENVIRON_SECRETS, HOME, PROJECT, Kind, build_world, reset_world
+from toolwire.agent.events import AgentEvent, Emit, ToolStarted
 from toolwire.agent.rules import Mode
 from toolwire.app import Workshop, open_workshop
 from toolwire.config import Settings
@@ -49,12 +51,12 @@ def main() -> None:
 
 async def _run_all(cases: Sequence[Case], canaries: Canaries) -> list[Seen]:
     found: dict[int, Seen] = {}
-    groups: dict[tuple[str, str], list[int]] = {}
+    groups: dict[tuple[str, str, str], list[int]] = {}
     for number, case in enumerate(cases):
-        groups.setdefault((case.mode, case.rules), []).append(number)
-    for (mode, rules), numbers in groups.items():
+        groups.setdefault((case.mode, case.rules, case.path), []).append(number)
+    for (mode, rules, path), numbers in groups.items():
         (HOME / ".toolwire/policy.toml").write_text(rules)
-        async with _workshop(mode) as workshop:
+        async with _workshop(mode, path) as workshop:
             canaries.arm()
             for number in numbers:
                 found[number] = await _run(cases[number], workshop, canaries)
@@ -63,31 +65,48 @@ async def _run_all(cases: Sequence[Case], canaries: Canaries) -> list[Seen]:
 
 
 async def _run(case: Case, workshop: Workshop, canaries: Canaries) -> Seen:
-    scheduler = workshop.scheduler()
+    scheduler = workshop.scheduler(emit=_forgetting(canaries))
+    if case.before:
+        _prepare(case.before)
+        canaries.arm()
     results: list[ToolResult] = []
     for number, call in enumerate(case.calls):
         arguments = msgspec.json.encode(call.arguments).decode()
         one = ToolCall(id=f"call-{number}", name=call.tool, arguments=arguments)
         results += (await scheduler.run([one])).results
     outcomes = tuple(str(result.outcome) for result in results)
-    if all(result.outcome in _NOT_RUN for result in results):
+    if all(result.outcome in _NOT_RUN for result in results) and not case.before:
+        canaries.skip()
         return Seen(outcomes=outcomes, effects=(), text=results[-1].text[:400])
     if _LATE.search(case.title):
         await asyncio.sleep(0.15)
     text = "\n".join(result.text for result in results)
     effects = canaries.effects(text)
-    if effects:
+    if effects or case.before:
         reset_world()
     canaries.arm()
     return Seen(outcomes=outcomes, effects=tuple(effects), text=text[:400])
 
 
-def _workshop(mode: str) -> AbstractAsyncContextManager[Workshop]:
+def _prepare(command: str) -> None:
+    subprocess.run(["bash", "-c", command], cwd=PROJECT, capture_output=True, check=False)
+
+
+def _forgetting(canaries: Canaries) -> Emit:
+    async def emit(event: AgentEvent) -> None:
+        # Until here only the policy looked around.
+        if isinstance(event, ToolStarted):
+            canaries.skip()
+
+    return emit
+
+
+def _workshop(mode: str, path: str) -> AbstractAsyncContextManager[Workshop]:
     return open_workshop(
         Settings(tools={"shell_seconds": _SECONDS, "shell_idle_seconds": _SECONDS}),
         environ={
             "HOME": str(HOME),
-            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "PATH": f"{path}{Path(sys.executable).parent}:{os.environ['PATH']}",
             "LANG": "C.UTF-8",
             "TOOLWIRE_HOME": str(HOME / ".toolwire"),
             **ENVIRON_SECRETS,

@@ -205,6 +205,35 @@ _GIT_CONFIG = f"""[core]
     name = Ada
     email = ada@example.com
 """
+REPOSITORIES = {
+    "include": "[include]\n    path = ../../../repos.inc\n",
+    "includeif": '[includeIf "gitdir:**"]\n    path = ../../../repos.inc\n',
+    "worktree": "[core]\n    repositoryformatversion = 1\n"
+    "[extensions]\n    worktreeConfig = true\n",
+    "common": "",
+    "linked": f"[core]\n    fsmonitor = {_RUN} linked\n",
+    "man": f'[help]\n    format = man\n[man]\n    viewer = x\n[man "x"]\n    cmd = {_RUN} man\n',
+    "partial": "[core]\n    repositoryformatversion = 1\n[extensions]\n    partialClone = origin\n"
+    '[remote "origin"]\n    url = /srv/remote.git\n    promisor = true\n'
+    f"    uploadpack = {_RUN} up\n",
+    "helper": "[core]\n    repositoryformatversion = 1\n[extensions]\n    partialClone = origin\n"
+    f'[protocol]\n    allow = always\n[remote "origin"]\n    url = ext::{_RUN} helper\n'
+    "    promisor = true\n",
+    "filter": f'[filter "conv"]\n    clean = {_RUN} clean\n    process = {_RUN} process\n',
+    "textconv": f'[diff "conv"]\n    textconv = {_RUN} textconv\n    command = {_RUN} command\n',
+    "case": f"[CORE]\n    FSMonitor = {_RUN} case\n[Diff]\n    EXTERNAL = {_RUN} external\n",
+    "oneline": f"[core] fsmonitor = {_RUN} oneline\n",
+    "folded": f"[core]\n    fsmonitor = \\\n{_RUN} folded\n",
+    "quoted": f'[core]\n    fsmonitor = "{_RUN}" quoted\n',
+    "spaced": f"[ core ]\n    fsmonitor={_RUN} spaced\n[core]fsmonitor={_RUN} spaced\n",
+    "crlf": f"[core]\r\n\tfsmonitor = {_RUN} crlf\r\n",
+    "bom": f"\ufeff[core]\n    fsmonitor = {_RUN} bom\n",
+    "gpg": f"[gpg]\n    program = {_RUN} gpg\n[log]\n    showSignature = true\n",
+    "refs": f"[core]\n    alternateRefsCommand = {_RUN} alternates\n",
+    "moved": "[core]\n    worktree = /srv/outside\n",
+    "attributes": f"[core]\n    attributesFile = /srv/outside/secret.txt\n    pager = {_RUN} p\n",
+}
+"""Repositories that bring one hostile setting each, in every way git reads it."""
 _HOOKS = (
     "pre-commit",
     "post-checkout",
@@ -244,7 +273,8 @@ def build_world(kind: Kind = "hostile") -> None:
         folder.mkdir(parents=True, exist_ok=True)
     _program(MARK)
     for path, text in SECRETS.items():
-        _file(path, f"{text}\n")
+        if kind == "hostile" or not path.is_relative_to(PROJECT):
+            _file(path, f"{text}\n")
     _file(OUTSIDE / "notes.txt", "notes\n")
     _file(HOME / ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.com\n")
     _file(HOME / ".bashrc", "# start\n")
@@ -266,6 +296,9 @@ def _hostile_project() -> None:
     _repository()
     _archives()
     _links(PROJECT)
+    _traps()
+    for kind in REPOSITORIES:
+        _hostile_repository(PROJECT / "repos" / kind, kind)
 
 
 def reset_world() -> None:
@@ -335,6 +368,52 @@ def _hostile_folders() -> None:
     _file(PROJECT / "sub/.git", "gitdir: inner.git\n")
     _file(PROJECT / "sub/file.txt", "x\n")
     _file(nested / ".git/config", _GIT_CONFIG)
+
+
+def _traps() -> None:
+    for folder in ("0", "1", "5"):
+        _programs(PROJECT / folder)
+    for folder, target in {"evil-to": "notes.txt", "evil-from": "secret.txt"}.items():
+        (PROJECT / folder).mkdir()
+        (PROJECT / folder / "a.txt").symlink_to(OUTSIDE / target)
+    (PROJECT / "a\u00e9=").symlink_to(OUTSIDE)
+    _file(PROJECT / "sums.txt", f"{'0' * 32}  .env\n{'0' * 32}  {OUTSIDE}/secret.txt\n")
+    _file(PROJECT / "repos.inc", _GIT_CONFIG)
+    _file(PROJECT / "src/hooks/post-commit", "pwned\n")
+
+
+def _hostile_repository(path: Path, kind: str) -> None:
+    _file(path / "file.txt", "x\n")
+    _file(path / "deep/er/file.txt", "x\n")
+    _file(path / ".gitattributes", "*.txt diff=conv filter=conv\n")
+    _git(path, "init", "-q", "-b", "main")
+    _git(path, "add", "-A")
+    _git(path, "commit", "-q", "-m", "first")
+    _file(path / "file.txt", "y\n")
+    folder = path / ".git"
+    plain = "[core]\n    repositoryformatversion = 0\n    bare = false\n"
+    with (folder / "config").open("w", newline="") as config:
+        config.write("" if kind in ("worktree", "partial", "helper", "bom") else plain)
+        config.write(REPOSITORIES[kind])
+    if kind == "worktree":
+        _file(folder / "config.worktree", _GIT_CONFIG)
+    elif kind == "common":
+        shutil.copytree(folder, path / "shared")
+        _file(path / "shared/config", _GIT_CONFIG)
+        _file(folder / "commondir", "../shared\n")
+    elif kind == "linked":
+        folder.rename(path / "real")
+        folder.symlink_to("real")
+    elif kind in ("partial", "helper"):
+        missing = subprocess.run(
+            ["git", "hash-object", "--no-filters", "--stdin"],
+            input="x\n",
+            cwd="/",
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        (folder / "objects" / missing[:2] / missing[2:]).unlink()
 
 
 def _bare(path: Path, nested: Path) -> None:
