@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import sys
 import sysconfig
 import threading
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from toolwire.tools.encodings import printable
 from toolwire.tools.ignore import NEVER_SEARCHED, OWN_FILES
-from toolwire.tools.paths import real
+from toolwire.tools.paths import open_folder, real
 from toolwire.tools.programs import (
     GIT_ENVIRONMENT,
     GIT_OPTIONS,
@@ -90,15 +91,15 @@ async def _by_git(task: Search) -> list[Line]:
 async def _lines_of(task: Search, command: list[str]) -> list[Line]:
     wanted = _Wanted(task)
     lines: list[Line] = []
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        cwd=task.start,
-        env={**(task.environ or helper_environment(os.environ)), **GIT_ENVIRONMENT},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        limit=_LONGEST_LINE,
-    )
+    try:
+        # By its descriptor: the path may lead elsewhere by the time the program starts.
+        folder = open_folder(task.start, task.workspace)
+    except OSError as error:
+        raise Unable from error
+    try:
+        process = await _started(task, command, folder)
+    finally:
+        os.close(folder)
     try:
         async for raw in _output(process, task.unsearched):
             line = _parsed(raw)
@@ -116,6 +117,18 @@ async def _lines_of(task: Search, command: list[str]) -> list[Line]:
     if code > 1 and not lines:
         raise Unable
     return lines
+
+
+async def _started(task: Search, command: list[str], folder: int) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *command,
+        cwd=f"/proc/self/fd/{folder}" if sys.platform == "linux" else task.start,
+        env={**(task.environ or helper_environment(os.environ)), **GIT_ENVIRONMENT},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        limit=_LONGEST_LINE,
+    )
 
 
 async def _output(
