@@ -7,7 +7,11 @@ import sys
 def _forget_current_folder() -> None:
     """`python -m` puts the current folder first: a project's modules would pass for ours."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is slow to load
-    here = os.getcwd()  # noqa: PTH109 - same
+    try:
+        here = os.getcwd()  # noqa: PTH109 - same
+    except OSError:
+        # It was deleted; the command says so.
+        return
     if not sys.flags.safe_path and sys.path[:1] == [here] and ours != here:
         del sys.path[0]
 

@@ -14,7 +14,8 @@ from toolwire.agent.policy import roots
 from toolwire.agent.rules import Decision, Mode, Rule
 from toolwire.agent.ruling import Terms
 from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.standing import StandingPolicy, ground_of
+from toolwire.agent.standing import StandingPolicy
+from toolwire.agent.workspace_facts import ground_of
 from toolwire.messages import ToolCall
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
@@ -117,10 +118,10 @@ def test_every_kind_of_ruling_is_recorded(office: Office) -> None:
     office.run(
         ToolCall(id="1", name="peek"),
         shell("rm x", "2"),
-        shell("ls", "3"),
+        shell("make", "3"),
         ToolCall(id="4", name="odd"),
     )
-    office.run(shell("ls", "5"), choice=Choice.CANCEL)
+    office.run(shell("make", "5"), choice=Choice.CANCEL)
     assert office.told == [
         ("look", "allow", "mode default", ""),
         ("run_shell_command", "deny", "deny run_shell_command(rm)", ""),
@@ -147,10 +148,10 @@ def test_an_id_that_comes_again_does_not_bring_the_old_ruling_back(office: Offic
 
 
 def test_a_yes_that_settles_a_waiting_call_is_recorded_as_its_rule(office: Office) -> None:
-    office.run(shell("ls", "1"), shell("ls -l", "2"), choice=Choice.SESSION)
+    office.run(shell("make", "1"), shell("make all", "2"), choice=Choice.SESSION)
     assert office.told == [
         ("run_shell_command", "ask", "mode default", "session"),
-        ("run_shell_command", "allow", "allow run_shell_command(ls)", ""),
+        ("run_shell_command", "allow", "allow run_shell_command(make)", ""),
     ]
 
 
@@ -163,14 +164,14 @@ def test_a_question_that_is_given_up_is_recorded_without_an_answer(office: Offic
             raise AssertionError
 
         scheduler = office.scheduler(approve)
-        await scheduler.run([shell("ls")])
+        await scheduler.run([shell("make")])
 
     asyncio.run(work())
     assert office.told == [("run_shell_command", "ask", "mode default", "")]
 
 
 def test_the_record_stands_before_the_event_is_passed_on(office: Office) -> None:
-    office.run(shell("ls"))
+    office.run(shell("make"))
     # Requested, asked, decided, started, finished.
     assert office.heard == [0, 0, 1, 1, 1]
 

@@ -18,8 +18,8 @@ from toolwire.agent.policy import rule
 from toolwire.agent.rules import Mode
 from toolwire.agent.ruling import Terms
 from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.standing import ground_of
 from toolwire.agent.turn import run_turn
+from toolwire.agent.workspace_facts import ground_of
 from toolwire.client.insist import insisting
 from toolwire.client.model import connect
 from toolwire.client.transport import Incoming, Outgoing

@@ -94,17 +94,17 @@ def own_tool(name: str, text: str) -> Tool:
 
 
 def test_an_answer_for_always_is_not_asked_again_by_a_second_run(bench: Bench) -> None:
-    first = bench.run(shell("echo one"), choice=Choice.ALWAYS)
-    second = bench.run(shell("echo two"), choice=None)
+    first = bench.run(shell("factor 11"), choice=Choice.ALWAYS)
+    second = bench.run(shell("factor 12"), choice=None)
     assert [one.is_error for one in (*first, *second)] == [False, False]
     assert len(bench.asked) == 1
     assert bench.notices == []
 
 
 def test_an_answer_for_the_session_is_asked_again_by_a_second_run(bench: Bench) -> None:
-    bench.run(shell("echo one"), shell("echo two"), choice=Choice.SESSION)
+    bench.run(shell("factor 11"), shell("factor 12"), choice=Choice.SESSION)
     assert len(bench.asked) == 1
-    assert bench.run(shell("echo three"), choice=None)[0].is_error
+    assert bench.run(shell("factor 13"), choice=None)[0].is_error
     assert not (bench.home / "policy.toml").exists()
 
 
@@ -113,16 +113,16 @@ def test_what_people_wrote_in_the_rule_file_stays(bench: Bench) -> None:
     file = bench.home / "policy.toml"
     written = '# mine\ndeny = ["run_shell_command(rm)"] # never'
     file.write_text(written)
-    bench.run(shell("echo one"), choice=Choice.ALWAYS)
+    bench.run(shell("factor 11"), choice=Choice.ALWAYS)
     assert file.read_text().startswith(f"{written}\n\n# answered: always\n[[rule]]\n")
     assert file.stat().st_mode & 0o777 == 0o600
     assert bench.run(shell("rm x"), choice=None)[0].is_error
 
 
 def test_the_same_answer_is_written_once(bench: Bench) -> None:
-    bench.run(shell("echo one"), choice=Choice.ALWAYS)
+    bench.run(shell("factor 11"), choice=Choice.ALWAYS)
     before = (bench.home / "policy.toml").read_text()
-    bench.run(shell("echo three"), choice=Choice.ALWAYS)
+    bench.run(shell("factor 13"), choice=Choice.ALWAYS)
     assert (bench.home / "policy.toml").read_text() == before
 
 
@@ -130,7 +130,7 @@ def test_a_rule_file_that_takes_no_table_is_told_and_left_alone(bench: Bench) ->
     bench.home.mkdir()
     file = bench.home / "policy.toml"
     file.write_text('rule = [{decision = "deny", command = "rm"}]\n')
-    assert not bench.run(shell("echo one"), choice=Choice.ALWAYS)[0].is_error
+    assert not bench.run(shell("factor 11"), choice=Choice.ALWAYS)[0].is_error
     assert file.read_text() == 'rule = [{decision = "deny", command = "rm"}]\n'
     assert "the answer holds for this session only" in bench.notices[0]
     assert "[[rule]] tables" in bench.notices[0]
@@ -140,26 +140,26 @@ def test_a_rule_file_that_cannot_be_read_is_an_error(bench: Bench) -> None:
     bench.home.mkdir()
     (bench.home / "policy.toml").write_bytes(b"\xff")
     with pytest.raises(BadInput, match="is not UTF-8"):
-        bench.run(shell("echo one"))
+        bench.run(shell("factor 11"))
 
 
 def test_all_tools_are_offered_where_nobody_can_approve(bench: Bench) -> None:
     assert bench.opened().registry.names == (*ORIGINAL, *ADDED)
-    refused = bench.run(shell("echo one"), choice=None)[0]
+    refused = bench.run(shell("factor 11"), choice=None)[0]
     assert refused.is_error
     assert "--allowed-tools" in refused.text
 
 
 def test_the_allowed_tools_of_a_flag_run(bench: Bench) -> None:
     done = bench.run(
-        shell("echo one"), shell("ls"), choice=None, allowed=("run_shell_command(echo)",)
+        shell("factor 11"), shell("numfmt 1"), choice=None, allowed=("run_shell_command(factor)",)
     )
     assert [one.is_error for one in done] == [False, True]
 
 
 def test_the_mode_rules(bench: Bench) -> None:
-    assert not bench.run(shell("echo one"), choice=None, mode=Mode.YOLO)[0].is_error
-    assert "Plan mode" in bench.run(shell("echo one"), mode=Mode.PLAN)[0].text
+    assert not bench.run(shell("factor 11"), choice=None, mode=Mode.YOLO)[0].is_error
+    assert "Plan mode" in bench.run(shell("factor 11"), mode=Mode.PLAN)[0].text
 
 
 def test_own_tools_take_the_place_of_others(bench: Bench) -> None:
@@ -240,7 +240,7 @@ def test_a_file_changed_since_it_was_read_is_noticed_by_a_later_scheduler(bench:
 
 
 def test_rulings_are_recorded_in_the_state_directory(bench: Bench) -> None:
-    bench.run(shell("echo secretsecret"), called("glob", pattern="*"))
+    bench.run(shell("factor 15"), called("glob", pattern="*"))
     text = (bench.home / "audit.jsonl").read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     assert [(one["tool"], one["decision"], one.get("answer")) for one in lines] == [

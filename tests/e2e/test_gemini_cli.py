@@ -16,8 +16,8 @@ from tests.fakes.gemini_cli import Played, play, play_process
 pytestmark = pytest.mark.skipif(not PRESENT, reason=ABSENT)
 
 DENIED = (
-    "Tool execution denied by policy. {} needs approval. Nobody is here to approve it. Reach the "
-    "goal with what is allowed, or tell the user what to allow: --allowed-tools, a rule in the "
+    "Tool execution denied by policy. {} needs approval. There is no one to approve it here. Reach "
+    "the goal with what is allowed, or tell the user what to allow: --allowed-tools, a rule in the "
     "rule file, or another --approval-mode."
 )
 
@@ -32,8 +32,12 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
 
 CORRECTED = {
     "approval_default_shell": Correction(
-        reason="tools that need approval are offered; the refusal says what would allow the call",
-        response={"error": DENIED.format("echo hi")},
+        reason="a command that is proven to do nothing but print runs without approval",
+        response={
+            "output": "Command: echo hi\nDirectory: (root)\nOutput: hi\n"
+            "Error: (none)\nExit Code: 0\nSignal: (none)\nBackground PIDs: (none)\n"
+            "Process Group PGID: ${PID}"
+        },
     ),
     "approval_default_write": Correction(
         reason="tools that need approval are offered; the refusal says what would allow the call",

@@ -19,7 +19,7 @@ from toolwire.agent.policy import rule
 from toolwire.agent.rules import Mode
 from toolwire.agent.ruling import Terms
 from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.standing import ground_of
+from toolwire.agent.workspace_facts import ground_of
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, ModelEvent, StopReason, TextDelta
 from toolwire.messages import Kept

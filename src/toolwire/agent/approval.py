@@ -23,7 +23,7 @@ from toolwire.agent.events import Decision, Emit, ToolAsked, ToolDecided
 from toolwire.agent.work import Work, guarded
 from toolwire.messages import ToolCall
 from toolwire.request import JsonObject
-from toolwire.tools.spec import Effect, Proposal, Tool, ToolContext
+from toolwire.tools.spec import Effect, Permit, Proposal, Tool, ToolContext
 
 NOT_ALLOWED = "[Operation Cancelled] Reason: User did not allow tool call"
 DENIED = "Tool execution denied by policy."
@@ -61,6 +61,11 @@ class _Ask(msgspec.Struct, frozen=True):
 def forget(confirmation: Confirmation, choice: Choice) -> None:
     """Where a yes holds once only."""
     del confirmation, choice
+
+
+def _permit(ruling: Ruled, name: str) -> Permit | None:
+    """What a command runs as, where the policy says it: one of another program need not."""
+    return getattr(ruling, name, None)
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -107,6 +112,7 @@ class Approval:
         """Why the call may not run; None if it may."""
         ruling = self._ruling(work, tool)
         if ruling.decision == "allow":
+            work.permit = _permit(ruling, "permit")
             await self._decide(work, Decision.AUTO_ACCEPT, ruling.reason)
             return None
         if ruling.decision == "deny":
@@ -119,8 +125,10 @@ class Approval:
             # An answer given while this call waited may have settled it.
             ruling = self._ruling(work, tool)
             if ruling.decision == "allow":
+                work.permit = _permit(ruling, "permit")
                 await self._decide(work, Decision.AUTO_ACCEPT, ruling.reason)
                 return None
+            work.permit = _permit(ruling, "approved")
             return await self._asked(work, tool, ruling.reason, self._approver)
 
     async def _asked(

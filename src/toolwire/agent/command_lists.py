@@ -2,14 +2,15 @@
 
 import msgspec
 
-from toolwire.agent.commands import read
-from toolwire.agent.commands.values import Command
+from toolwire.policy.shell import Unproven, prove
+from toolwire.policy.shell.commands import inner_commands
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry, plain, prefixes
 from toolwire.tools.spec import ToolContext
 from toolwire.wire.reading import dump
 
 SHELL = "run_shell_command"
+_NOT_LISTED = "Command(s) not in the allowed commands list. Disallowed commands:"
 
 
 def limited(registry: Registry, core: tuple[str, ...], exclude: tuple[str, ...]) -> Registry:
@@ -35,29 +36,32 @@ def complaint(command: str, allowed: tuple[str, ...], blocked: tuple[str, ...]) 
     """Why a command may not run; every command in it is looked at, also those inside others."""
     if not command.strip():
         return ""
-    script = read(command)
-    parts = [one for one in script.commands if not one.transparent]
-    for part in parts:
-        if any(_meant(part).startswith(prefix) for prefix in blocked):
-            return f"Command '{_one_line(part.source)}' is blocked by configuration"
+    script = prove(command)
+    if isinstance(script, Unproven):
+        # A list of what is blocked is a rule too, so the ruling asks; a list of what is allowed
+        # allows nothing that is not certain.
+        named = dump(_one_line(command))
+        return f"{_NOT_LISTED} {named} ({script.reason})" if allowed else ""
+    parts = [
+        (" ".join(words), _one_line(part.source))
+        for part in script.commands()
+        if part.words
+        for words in inner_commands(tuple(word.text for word in part.words))
+    ]
+    for meant, source in parts:
+        if any(meant.startswith(prefix) for prefix in blocked):
+            return f"Command '{source}' is blocked by configuration"
     if not allowed:
         return ""
     outside = [
-        _one_line(part.source)
-        for part in parts
-        if not any(_begins(_meant(part), prefix) for prefix in allowed)
+        source for meant, source in parts if not any(_begins(meant, prefix) for prefix in allowed)
     ]
-    if not parts or (script.doubts and not outside):
+    if not parts:
         outside = [_one_line(command)]
     if outside:
         named = ", ".join(dump(part) for part in outside)
-        return f"Command(s) not in the allowed commands list. Disallowed commands: {named}"
+        return f"{_NOT_LISTED} {named}"
     return ""
-
-
-def _meant(command: Command) -> str:
-    """The words without quotes and without assignments before them: what the shell will run."""
-    return " ".join(word.text for word in command.words)
 
 
 def _begins(command: str, prefix: str) -> bool:

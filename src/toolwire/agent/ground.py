@@ -7,21 +7,32 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.commands import Word
 from toolwire.tools.protection import READ_FREELY
 
 Resolve: TypeAlias = Callable[[str], str]
 """An absolute path with its links followed."""
 Protected: TypeAlias = Callable[[str], str]
 """Why an absolute path is protected, in words; empty if it is not."""
-Matches: TypeAlias = Callable[[str], tuple[str, ...] | None]
-"""All paths that an absolute pattern stands for; None if that is not known."""
+Matches: TypeAlias = Callable[[str, str], tuple[str, ...] | None]
+"""The paths that a pattern stands for in a folder; None if that is not known."""
+
+Test: TypeAlias = Callable[[str], bool]
+"""Whether an absolute path is a folder that can be entered."""
+HiddenBelow: TypeAlias = Callable[[str, Test], "tuple[Hidden, ...] | None"]
+"""The files below a folder that may not simply be read, or that a test names; None for too many
+files to say.
+"""
+ProgramsOf: TypeAlias = Callable[[str], tuple[str, ...]]
+"""Settings of the git repository around a folder through which git may start programs."""
+Foreign: TypeAlias = Callable[[str], str]
+"""The path of a program if the workspace brings it; empty for one of the system."""
+BringsSettings: TypeAlias = Callable[[str], str]
+"""A file through which a folder changes what programs do that run there; empty for none."""
 
 _STREAMS = frozenset(
-    {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/zero"}
+    {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero"}
     | {"/dev/full", "/dev/random", "/dev/urandom", "/dev/fd/0", "/dev/fd/1", "/dev/fd/2"}
 )
-MOST_FOLDERS = 64
 
 
 class Place(StrEnum):
@@ -33,6 +44,18 @@ class Place(StrEnum):
     OUTSIDE = "outside"
     PROTECTED = "protected"
     UNKNOWN = "unknown"
+
+
+class Hidden(msgspec.Struct, frozen=True):
+    """A file below a folder that needs a ruling of its own."""
+
+    path: str
+    """From that folder; a folder ends in a slash."""
+    why: str
+    link: bool = False
+    """A link that leads out of the workspace."""
+    denied: bool = False
+    """A rule is against reading it."""
 
 
 class Spot(msgspec.Struct, frozen=True):
@@ -52,12 +75,32 @@ def _as_written(path: str) -> str:
     return posixpath.normpath(path)
 
 
-def _unknown(pattern: str) -> None:
-    del pattern
+def _unknown(folder: str, pattern: str) -> None:
+    del folder, pattern
 
 
 def _unprotected(path: str) -> str:
     del path
+    return ""
+
+
+def _yes(path: str) -> bool:
+    del path
+    return True
+
+
+def _nothing_hidden(folder: str, denied: Test) -> "tuple[Hidden, ...]":
+    del folder, denied
+    return ()
+
+
+def _no_programs(folder: str) -> tuple[str, ...]:
+    del folder
+    return ()
+
+
+def _system(name: str) -> str:
+    del name
     return ""
 
 
@@ -71,6 +114,11 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     resolve: Resolve = _as_written
     protected: Protected = _unprotected
     matches: Matches = _unknown
+    is_folder: Test = _yes
+    hidden_below: HiddenBelow = _nothing_hidden
+    programs_of: ProgramsOf = _no_programs
+    foreign: Foreign = _system
+    brings_settings: BringsSettings = _system
 
     def spot(self, path: str, *, writes: bool) -> Spot:
         """Where an absolute path lies; relative ones are taken from the working directory."""
@@ -90,50 +138,14 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
         return Spot(Place.OUTSIDE, real)
 
     def spots(
-        self, word: Word, folders: tuple[str, ...] | None, *, writes: bool
+        self, path: str, folders: tuple[str, ...] | None, *, writes: bool
     ) -> tuple[Spot, ...]:
-        """Where a word of a command may lead; `folders` are all it may start from, None any."""
-        if not word.static or not word.text:
-            return (Spot(Place.UNKNOWN, word.text),)
-        text = word.text
-        if word.glob:
-            return self._matched(text, folders, writes=writes)
-        if word.tilde:
-            name, slash, rest = text.partition("/")
-            if name != "~" or not self.home:
-                return (Spot(Place.UNKNOWN, text),)
-            return (self.spot(f"{self.home}{slash}{rest}", writes=writes),)
-        if text.startswith("/"):
-            return (self.spot(text, writes=writes),)
-        if folders is None:
-            return (Spot(Place.UNKNOWN, text),)
-        return tuple(self.spot(posixpath.join(each, text), writes=writes) for each in folders)
-
-    def _matched(
-        self, pattern: str, folders: tuple[str, ...] | None, *, writes: bool
-    ) -> tuple[Spot, ...]:
-        """Where the files of a pattern lie, and the one it names if it matches none."""
-        spots: list[Spot] = []
-        for each in folders or ("",):
-            paths = self.matches(posixpath.join(each, pattern))
-            if paths is None or (folders is None and not pattern.startswith("/")):
-                return (Spot(Place.UNKNOWN, pattern),)
-            made = posixpath.join(each, pattern)
-            spots += [self.spot(path, writes=writes) for path in (*paths, made)]
-        return tuple(dict.fromkeys(spots))
-
-    def folders(self, start: str, changes: tuple[Word, ...]) -> tuple[str, ...] | None:
-        """All directories a text may be in after some of its changes; None if it may leave."""
-        found = {start: None}
-        for change in changes:
-            for each in tuple(found):
-                for spot in self.spots(change, (each,), writes=False):
-                    if change.glob or spot.place is not Place.INSIDE:
-                        return None
-                    found[posixpath.normpath(posixpath.join(each, change.text))] = None
-            if len(found) > MOST_FOLDERS:
-                return None
-        return tuple(found)
+        """Where a path may lead; `folders` are all that it may start from, None any."""
+        if path.startswith("/"):
+            return (self.spot(path, writes=writes),)
+        if folders is None or not path:
+            return (Spot(Place.UNKNOWN, path),)
+        return tuple(self.spot(posixpath.join(each, path), writes=writes) for each in folders)
 
 
 def lies_in(path: str, folder: str) -> bool:

@@ -5,17 +5,19 @@ from typing import cast
 
 import msgspec
 
-from toolwire.agent.commands import read
+from toolwire.agent.permits import permits
 from toolwire.agent.rules import Act, Decision
-from toolwire.agent.ruling import Finding, Ruling, Terms, rule_on, strictest
-from toolwire.agent.shell_ruling import findings
+from toolwire.agent.ruling import Finding, Ruling, Terms, rule_on, shown, strictest
+from toolwire.agent.shell_ruling import ShellRuling
 from toolwire.messages import ToolCall
+from toolwire.policy.shell import Unproven, prove
+from toolwire.policy.shell.commands import effects_of, inner_commands, program_name
 from toolwire.request import JsonObject
 from toolwire.tools.spec import Effect
 
 NOBODY = (
-    "Nobody is here to approve it. Reach the goal with what is allowed, or tell the user what to "
-    "allow: --allowed-tools, a rule in the rule file, or another --approval-mode."
+    "There is no one to approve it here. Reach the goal with what is allowed, or tell the user "
+    "what to allow: --allowed-tools, a rule in the rule file, or another --approval-mode."
 )
 
 
@@ -54,11 +56,12 @@ def _rule(call: ToolCall, effect: Effect, places: tuple[str, ...], terms: Terms)
 
 
 def _rule_on_shell(command: str, directory: str, act: Act, terms: Terms) -> Ruling:
-    script = read(command)
-    roots = tuple(
-        dict.fromkeys(each.root for each in script.commands if each.root and not each.transparent)
-    )
-    return _ruling(tuple(findings(script, act, directory, terms)), roots)
+    shell = ShellRuling(act, terms)
+    text = shell.rule(command, directory)
+    roots = tuple(dict.fromkeys(shell.roots))
+    ruling = _ruling(tuple(shell.findings), roots or _first_words(command))
+    allowed, approved = permits(shell, text, terms)
+    return msgspec.structs.replace(ruling, permit=allowed, approved=approved)
 
 
 def _ruling(found: tuple[Finding, ...], roots: tuple[str, ...]) -> Ruling:
@@ -91,5 +94,19 @@ def _as_text(value: object) -> str:
 
 def roots(command: str) -> tuple[str, ...]:
     """The programs a shell text would start, for the question to the person."""
-    found = (each for each in read(command).commands if not each.transparent)
-    return tuple(dict.fromkeys(each.root or each.words[0].text for each in found))
+    script = prove(command)
+    if isinstance(script, Unproven):
+        return _first_words(command)
+    started = (
+        words
+        for each in script.commands()
+        if each.words
+        for words in inner_commands(tuple(word.text for word in each.words))
+    )
+    names = (program_name(words[0]) for words in started if not effects_of(words).runs_at)
+    return tuple(dict.fromkeys(names))
+
+
+def _first_words(command: str) -> tuple[str, ...]:
+    """The first word of a text that is not proven, to name it by."""
+    return tuple(shown(word) for word in command.split()[:1])

@@ -1,20 +1,18 @@
 """Rules from TOML and from gemini-cli's tool lists, and back to TOML."""
 
-import re
 import tomllib
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
-from toolwire.agent.commands import read
 from toolwire.agent.ground import Ground
 from toolwire.agent.rules import Decision, Mode, Rule
 from toolwire.errors import BadInput
+from toolwire.policy.shell import Script, prove
 from toolwire.tools.registry import plain
 from toolwire.tools.spec import Effect
 
-_SETS_A_VARIABLE = re.compile(r"\s*\w+\+?=")
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -29,6 +27,8 @@ class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str = ""
     arguments: dict[str, str] = {}
     modes: tuple[Mode, ...] = ()
+    sandbox: Literal["", "off"] = ""
+    network: bool = False
     reason: str = ""
 
 
@@ -67,6 +67,8 @@ def _rule(written: _Written, origin: str) -> Rule:
         path=written.path,
         arguments=tuple(written.arguments.items()),
         modes=written.modes,
+        sandbox=written.sandbox,
+        network=written.network,
         reason=written.reason,
         origin=origin,
     )
@@ -84,17 +86,22 @@ def _listed(entry: str, decision: Decision, origin: str) -> Rule:
 
 def _words(prefix: str | tuple[str, ...], origin: str) -> tuple[str, ...]:
     """The words of a command prefix. None at all would be every command, so that is an error."""
-    if not isinstance(prefix, str):
-        words = prefix
-    else:
-        script = read(prefix)
-        outer = [command for command in script.commands if not command.through]
-        one = outer[0].words if len(outer) == 1 and not script.redirects else ()
-        plain_words = all(word.static for word in one) and not _SETS_A_VARIABLE.match(prefix)
-        words = tuple(word.text for word in one) if plain_words else ()
+    words = _plain_words(prefix) if isinstance(prefix, str) else prefix
     if not words or not words[0]:
-        raise BadInput(f'the command prefix "{prefix}" in {origin} is no plain command')
+        raise BadInput(f'the command prefix "{prefix}" in {origin} is not a plain command')
     return words
+
+
+def _plain_words(prefix: str) -> tuple[str, ...]:
+    """The words of one simple command; empty for any other text. `*` stays a pattern."""
+    script = prove(prefix)
+    if not isinstance(script, Script) or len(script.steps) != 1:
+        return ()
+    commands = tuple(script.commands())
+    command = commands[0]
+    if len(commands) != 1 or command.redirects or command.assignments:
+        return ()
+    return tuple(word.text for word in command.words)
 
 
 def of_lists(
@@ -130,6 +137,8 @@ def dump(rule: Rule) -> str:
     lines += [f"effect = {_quoted(rule.effect)}"] if rule.effect else []
     lines += [f"command = {_list(rule.command)}"] if rule.command else []
     lines += [f"modes = {_list(rule.modes)}"] if rule.modes else []
+    lines += [f"sandbox = {_quoted(rule.sandbox)}"] if rule.sandbox else []
+    lines += ["network = true"] if rule.network else []
     if rule.arguments:
         pairs = (f"{_quoted(name)} = {_quoted(value)}" for name, value in rule.arguments)
         lines.append(f"arguments = {{ {', '.join(pairs)} }}")

@@ -4,10 +4,11 @@ import re
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import Literal
 
 import msgspec
 
-from toolwire.agent.commands import Command, Word
+from toolwire.policy.shell.commands import program_name
 from toolwire.tools.automaton import Automaton, Step
 from toolwire.tools.spec import Effect
 
@@ -53,6 +54,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[tuple[str, str], ...] = ()
     """Names of arguments with the pattern of each value."""
     modes: tuple[Mode, ...] = ()
+    sandbox: Literal["", "off"] = ""
+    """`off`: commands that it allows run outside the sandbox."""
+    network: bool = False
+    """Commands that it allows may use the network inside the sandbox."""
     reason: str = ""
     """For people and the model."""
     origin: str = ""
@@ -67,6 +72,23 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.decision} {', '.join(parts)}"
 
 
+class Invocation(msgspec.Struct, frozen=True, kw_only=True):
+    """One command of a shell text, as rules see it."""
+
+    words: tuple[str, ...]
+    source: str = ""
+    """As written, for people."""
+    opaque: str = ""
+    """Why its words do not say what it does."""
+    covered_from: int = 0
+    """A rule that names more than this many words allows what is opaque."""
+
+    @property
+    def root(self) -> str:
+        """The program's name without its folder."""
+        return self.words[0].rsplit("/", 1)[-1]
+
+
 class Act(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that a call would do, as rules see it."""
 
@@ -75,7 +97,7 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     server: str = ""
     arguments: tuple[tuple[str, str], ...] = ()
-    command: Command | None = None
+    command: Invocation | None = None
     path: str = ""
 
 
@@ -107,52 +129,40 @@ def match(rule: Rule, act: Act) -> Match:
     return _forbids(rule.command, act.command)
 
 
-_SYSTEM_FOLDERS = ("/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/", "/usr/sbin/")
-
-
-def _permits(prefix: tuple[str, ...], command: Command) -> Match:
-    """To permit, the words must be exactly those, known, and enough of them."""
-    if command.hidden and len(prefix) <= command.covered_from:
+def _permits(prefix: tuple[str, ...], command: Invocation) -> Match:
+    """To permit, the words must be exactly those, and enough of them."""
+    if command.opaque and len(prefix) <= command.covered_from:
         return Match.NO
     words = _without_harmless_options(command.words)
+    prefix = (program_name(prefix[0]), *prefix[1:])
     if len(words) < len(prefix):
         return Match.NO
-    for at, (wanted, word) in enumerate(zip(prefix, words, strict=False)):
-        text = word.text
-        if at == 0 and not text.startswith(wanted):
-            text = next(
-                (text[len(each) :] for each in _SYSTEM_FOLDERS if text.startswith(each)), text
-            )
-        if not word.plain or not fnmatchcase(text, wanted):
-            return Match.NO
-    return Match.YES
+    same = all(fnmatchcase(word, wanted) for wanted, word in zip(prefix, words, strict=False))
+    return Match.YES if same else Match.NO
 
 
-def _without_harmless_options(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    if words[0].text == "git" and len(words) > 1 and words[1].text in ("--no-pager", "-P"):
+def _without_harmless_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    if words[0] == "git" and len(words) > 1 and words[1] in ("--no-pager", "-P"):
         return (words[0], *words[2:])
     return words
 
 
-def _forbids(prefix: tuple[str, ...], command: Command) -> Match:
+def _forbids(prefix: tuple[str, ...], command: Invocation) -> Match:
     """To forbid, it is enough that the words may mean it: options in any order, other spellings."""
     words = command.words
-    name = words[0]
-    if not name.plain:
-        return Match.MAYBE
-    if not (fnmatchcase(name.text, prefix[0]) or _same_name(command.root, prefix[0])):
+    if command.root.startswith("git-"):
+        words = ("git", command.root[4:], *words[1:])
+    wanted = program_name(prefix[0])
+    # Some file systems take any case for the same program.
+    root = words[0].rsplit("/", 1)[-1]
+    if not fnmatchcase(root.lower(), wanted.rsplit("/", 1)[-1].lower()):
         return Match.NO
-    wanted = [word for word in prefix[1:] if not word.startswith("-")]
+    operands = [word for word in prefix[1:] if not word.startswith("-")]
     options = [word for word in prefix[1:] if word.startswith("-")]
-    found = _operands_match(wanted, words[1:])
+    found = _operands_match(operands, words[1:])
     if found is Match.NO:
         return found
-    return _weaker(found, _options_match(options, words[1:]))
-
-
-def _same_name(root: str, wanted: str) -> bool:
-    # Some file systems take any case for the same program.
-    return bool(root) and fnmatchcase(root.lower(), wanted.rsplit("/", 1)[-1].lower())
+    return _weaker(found, _options_match(options, words))
 
 
 def _weaker(one: Match, other: Match) -> Match:
@@ -161,19 +171,17 @@ def _weaker(one: Match, other: Match) -> Match:
     return Match.MAYBE if Match.MAYBE in (one, other) else Match.YES
 
 
-def _operands_match(wanted: list[str], words: tuple[Word, ...]) -> Match:
+def _operands_match(wanted: list[str], words: tuple[str, ...]) -> Match:
     left = list(wanted)
     certain = True
     after_option = False
     for word in words:
         if not left:
             break
-        if not word.plain:
-            return Match.MAYBE
-        if word.text.startswith("-"):
+        if word.startswith("-"):
             after_option = True
             continue
-        if fnmatchcase(word.text, left[0]):
+        if fnmatchcase(word, left[0]):
             left.pop(0)
         elif after_option:
             # It may be the value of the option before it.
@@ -186,30 +194,68 @@ def _operands_match(wanted: list[str], words: tuple[Word, ...]) -> Match:
     return Match.YES if certain else Match.MAYBE
 
 
-def _options_match(options: list[str], words: tuple[Word, ...]) -> Match:
-    given = [word.text for word in words if word.plain]
-    open_ended = any(not word.static for word in words) or any(
-        text.startswith("--") and len(text) > 2 for text in given
-    )
-    letters = {letter for text in given if re.match(r"-[^-]", text) for letter in text[1:]}
+_SAME_OPTIONS = {
+    "--force": "f",
+    "--recursive": "rR",
+    "--delete": "dD",
+    "--all": "aA",
+    "--no-verify": "n",
+    "--interactive": "i",
+    "--global": "g",
+    "--set-upstream": "u",
+    "--in-place": "i",
+    "--output": "o",
+}
+
+
+def _options_match(options: list[str], words: tuple[str, ...]) -> Match:
+    """Whether all options are given, in any spelling."""
+    given = words[1:]
+    letters = {letter for word in given if re.match(r"-[^-]", word) for letter in word[1:]}
+    long = [word.partition("=")[0] for word in given if word.startswith("--") and len(word) > 2]
+    certain = True
     for option in options:
-        if any(fnmatchcase(text, option) for text in given):
-            continue
-        if not option.startswith("--") and set(option[1:].lower()) <= {
-            each.lower() for each in letters
-        }:
-            continue
-        if not open_ended:
+        found = _option_match(option, given, letters, long)
+        if found is Match.NO and "--force".startswith(option) and _forced_reference(words):
+            found = Match.YES
+        if found is Match.NO:
             return Match.NO
-        return Match.MAYBE
-    return Match.YES
+        certain = certain and found is Match.YES
+    return Match.YES if certain else Match.MAYBE
+
+
+def _option_match(option: str, given: tuple[str, ...], letters: set[str], long: list[str]) -> Match:
+    name = option.partition("=")[0]
+    if any(fnmatchcase(word, option) for word in given):
+        return Match.YES
+    if not option.startswith("--"):
+        if {each.lower() for each in option[1:]} <= {each.lower() for each in letters}:
+            return Match.YES
+        # A long option may mean the same.
+        meant = [each for each in long if set(_SAME_OPTIONS.get(each, "")) & set(option[1:])]
+        if meant and len(option) == 2:
+            return Match.YES
+        return Match.MAYBE if long else Match.NO
+    if any(len(each) > 3 and name.startswith(each) for each in long):
+        # Programs take the start of an option's name for the whole.
+        return Match.YES
+    same = _SAME_OPTIONS.get(name, "")
+    if same and set(same) & letters:
+        return Match.YES
+    return Match.MAYBE if not same and name[2:3] in letters else Match.NO
+
+
+def _forced_reference(words: tuple[str, ...]) -> bool:
+    """`git push origin +main` and `--mirror` push by force."""
+    forced = ("+", "--mir")
+    return words[:2] == ("git", "push") and any(word.startswith(forced) for word in words[2:])
 
 
 def _path_applies(rule: Rule, path: str) -> bool:
     if rule.decision is Decision.ALLOW:
         return path_matches(rule.path, path)
     # A rule against a folder is against all that is in it, and some file systems take any case.
-    pattern, path = rule.path.lower(), path.lower()
+    pattern, path = rule.path.lower().removesuffix("/**"), path.lower()
     while path and not path_matches(pattern, path):
         path = path.rpartition("/")[0]
     return bool(path)

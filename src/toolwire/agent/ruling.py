@@ -6,7 +6,7 @@ import msgspec
 
 from toolwire.agent.ground import Ground, Place, Spot
 from toolwire.agent.rules import Act, Decision, Match, Mode, Rule, match
-from toolwire.tools.spec import Effect
+from toolwire.tools.spec import Effect, Permit, SandboxSpec
 
 _LOOKS = tuple(
     Rule(
@@ -48,6 +48,10 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """All that would need a yes, one line each."""
     remembers: tuple[Rule, ...] = ()
     """What "always" would add; empty if a yes can only be given once."""
+    permit: Permit | None = None
+    """What a shell command runs as, if no person has to be asked."""
+    approved: Permit | None = None
+    """What it runs as after a yes."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +75,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Nobody can be asked: what would be asked is denied."""
     shell: str = "run_shell_command"
     """The tool whose `command` is shell text."""
+    sandbox: SandboxSpec = SandboxSpec()
+    """How commands are confined that run without a yes."""
 
 
 ALLOWED = Finding(decision=Decision.ALLOW)
@@ -212,11 +218,19 @@ def _remembered(act: Act, spot: Spot | None) -> tuple[Rule, ...]:
     return (Rule(decision=Decision.ALLOW, tool=act.tool, path=spot.path),)
 
 
+_WITH_SUBCOMMANDS = frozenset(
+    {"git", "npm", "yarn", "pnpm", "cargo", "go", "docker", "kubectl", "gh", "pip", "pip3", "uv"}
+)
+
+
 def _remembered_command(act: Act) -> tuple[Rule, ...]:
     command = act.command
-    if command is None or not command.root or any(mark in command.words[0].text for mark in "*?["):
+    if command is None or command.opaque:
         return ()
-    if command.hidden and command.covered_from:
+    words = command.words
+    size = 1
+    if words[0] in _WITH_SUBCOMMANDS and len(words) > 1 and words[1].replace("-", "").isalnum():
+        size = 1 if words[1].startswith("-") else 2
+    if any(mark in word for word in words[:size] for mark in "*?["):
         return ()
-    prefix = (command.words[0].text,)
-    return (Rule(decision=Decision.ALLOW, tool=act.tool, command=prefix),)
+    return (Rule(decision=Decision.ALLOW, tool=act.tool, command=words[:size]),)

@@ -151,6 +151,7 @@ class Scheduler:
             self._context,
             call_id=work.call.id,
             emit=say,
+            permit=work.permit,
             ask=self._asking_alone(self._context.ask),
         )
         work.started = self._clock()

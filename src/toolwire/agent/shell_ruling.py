@@ -1,99 +1,215 @@
-"""The ruling on shell text: each command, redirect and named file must be allowed on its own."""
+"""The ruling on shell text: walks a proven script, and writes the script that then runs."""
 
-from collections.abc import Iterator
+import posixpath
+from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.commands import Access, Command, Redirect, Script
-from toolwire.agent.commands.values import names
+from toolwire.agent.command_ruling import CommandRuling, Folders
 from toolwire.agent.ground import Place
-from toolwire.agent.rules import Act, Decision, Mode
-from toolwire.agent.ruling import ALLOWED, Finding, Terms, forbidding, permitting, rule_on, shown
+from toolwire.agent.rules import Act, Mode
+from toolwire.agent.ruling import Terms, forbidding, rule_on, shown
+from toolwire.policy.shell import Assignment, Command, Script, Subshell, Unproven, Word, prove
+from toolwire.policy.shell.commands import effects_of
+from toolwire.policy.shell.effects import Effects
+from toolwire.policy.shell.listing import with_nulls
+from toolwire.policy.shell.syntax import Pipeline, Redirect, Stage, Step
+from toolwire.policy.shell.variables import is_harmless
 from toolwire.tools.spec import Effect
 
-HARMLESS = names(
-    "true false : cd pushd pwd exit return break continue shift wait set test [ exec read"
-)
-"""Builtins that only steer the shell text itself; where they lead is ruled on by itself."""
-_TOOL_OF = {Access.WRITE: ("write_file", Effect.WRITE), Access.READ: ("read_file", Effect.READ)}
+_MOST_FOLDERS = 16
+_DEEPEST = 4
+"""Shell texts inside shell texts."""
+_Words: TypeAlias = tuple[str, ...]
 
 
-def findings(script: Script, act: Act, directory: str, terms: Terms) -> Iterator[Finding]:
-    """What is found on each part of a text that starts in `directory`."""
-    yield from _on_the_whole(script, act, terms)
-    start = terms.ground.spot(directory or ".", writes=False)
-    folders = terms.ground.folders(start.path, script.folders)
-    if terms.mode is not Mode.YOLO and (folders is None or start.place is not Place.INSIDE):
-        yield Finding(decision=Decision.ASK, reason="It may leave the workspace's directories.")
-        folders = None
-    for redirect in script.redirects:
-        yield from _on_file(redirect, folders, terms)
-    for redirect in script.named:
-        yield from _on_named(redirect, folders, terms)
-    for command in script.commands:
-        yield _on_command(command, act, terms)
+class _Where(msgspec.Struct, frozen=True):
+    """The folders after a command succeeded, and after it failed."""
+
+    done: Folders
+    failed: Folders
+
+    @property
+    def either(self) -> Folders:
+        return _union(self.done, self.failed)
 
 
-def _on_the_whole(script: Script, act: Act, terms: Terms) -> Iterator[Finding]:
-    forbidden = forbidding(act, terms.rules)
-    if forbidden is not None:
-        yield forbidden
-    if terms.mode is Mode.YOLO and not _watches_commands(terms):
-        return
-    for doubt in script.doubts:
-        yield Finding(decision=Decision.ASK, reason=f"{doubt[:1].upper()}{doubt[1:]}.")
+def _union(one: Folders, other: Folders) -> Folders:
+    if one is None or other is None:
+        return None
+    found = tuple(dict.fromkeys((*one, *other)))
+    return found if len(found) <= _MOST_FOLDERS else None
 
 
-def _watches_commands(terms: Terms) -> bool:
-    """Whether a rule is against some commands, so that those not understood may be meant."""
-    return any(rule.command and rule.decision is not Decision.ALLOW for rule in terms.rules)
+class ShellRuling(CommandRuling):
+    """Rules on one shell text; `findings` holds what was found on each part."""
+
+    def __init__(self, act: Act, terms: Terms) -> None:
+        super().__init__(act, terms)
+        self._shells = 0
+
+    def rule(self, text: str, directory: str) -> str:
+        """Rules on a text that starts in a directory; returns what runs, empty if unproven."""
+        forbidden = forbidding(self.act, self.terms.rules)
+        if forbidden is not None:
+            self.findings.append(forbidden)
+        start = self.terms.ground.spot(directory or ".", writes=False)
+        if start.place is not Place.INSIDE and self.terms.mode is not Mode.YOLO:
+            self.ask("It runs outside the workspace.")
+        script = prove(text)
+        if isinstance(script, Unproven):
+            self.unproven(script.reason)
+            return ""
+        written, _ = self._script(script, (start.path,))
+        return written.text or ":"
+
+    def text(self, text: str, folders: Folders) -> str:
+        """Rules on a text inside a command; returns what runs in its place."""
+        self._shells += 1
+        script = prove(text)
+        if self._shells > _DEEPEST:
+            script = Unproven("shells are inside shells")
+        if isinstance(script, Unproven):
+            self.unproven(script.reason)
+            return text
+        return self._script(script, folders)[0].text
+
+    def _script(self, script: Script, folders: Folders) -> tuple[Script, _Where]:
+        steps: list[Step] = []
+        where = _Where(folders, folders)
+        for step in script.steps:
+            start = where.either
+            if step.operator != ";":
+                start = where.done if step.operator == "&&" else where.failed
+            pipeline, after = self._pipeline(step.pipeline, start)
+            steps.append(Step(step.operator, pipeline))
+            if step.operator == "&&":
+                after = _Where(after.done, _union(where.failed, after.failed))
+            elif step.operator == "||":
+                after = _Where(_union(where.done, after.done), after.failed)
+            where = after
+        return Script(tuple(steps)), where
+
+    def _pipeline(self, pipeline: Pipeline, folders: Folders) -> tuple[Pipeline, _Where]:
+        stages: list[Stage] = []
+        where = _Where(folders, folders)
+        for stage in pipeline.stages:
+            if isinstance(stage, Subshell):
+                script, _ = self._script(stage.script, folders)
+                redirects = self._redirects(stage.redirects, folders)
+                stages.append(Subshell(script=script, redirects=redirects))
+                where = _Where(folders, folders)
+            else:
+                where = self._stage(stage, folders, stages)
+        if len(stages) > 1:
+            # Each of several runs in a shell of its own.
+            where = _Where(folders, folders)
+        if pipeline.negated:
+            where = _Where(where.failed, where.done)
+        return Pipeline(stages=tuple(stages), negated=pipeline.negated), where
+
+    def _stage(self, command: Command, folders: Folders, stages: list[Stage]) -> _Where:
+        """Rules on a command and adds what runs to the stages before it."""
+        for assignment in command.assignments:
+            if not is_harmless(assignment.name, assignment.value):
+                self.ask(f"It sets {assignment.name}, which may change what commands do.")
+        redirects = self._redirects(command.redirects, folders)
+        words = self._expanded(command.words, folders)
+        if not words:
+            stages.append(msgspec.structs.replace(command, redirects=redirects))
+            return _Where(folders, folders)
+        effects = effects_of(words)
+        if effects.fed and stages and isinstance(before := stages[-1], Command):
+            listed = with_nulls(tuple(word.text for word in before.words), words)
+            if listed is not None:
+                words, effects = listed.words, listed.effects
+                # Only these two name links.
+                follows = listed.producer[0] in ("find", "git")
+                named = self.search(
+                    listed.producer, effects.reads, folders, follows=follows, names=True
+                )
+                stages[-1] = _with_words(before, named)
+        words, environ = self.on_command(words, effects, folders, command.source)
+        set_here = tuple(Assignment(name, value) for name, value in environ)
+        written = Command(
+            assignments=(*command.assignments, *set_here),
+            redirects=redirects,
+            source=command.source,
+        )
+        stages.append(_with_words(written, words))
+        return self._after(effects, folders)
+
+    def _redirects(self, redirects: tuple[Redirect, ...], folders: Folders) -> tuple[Redirect, ...]:
+        """Rules on the files that redirections open; each is what the file tools would do."""
+        written: list[Redirect] = []
+        for redirect in redirects:
+            if redirect.opens is None:
+                written.append(redirect)
+                continue
+            target = self._home(redirect.target)
+            written.append(msgspec.structs.replace(redirect, target=Word(target, quoted=True)))
+            writes = redirect.opens == "write"
+            tool, effect = ("write_file", Effect.WRITE) if writes else ("read_file", Effect.READ)
+            act = Act(tool=tool, effect=effect, mode=self.terms.mode)
+            spots = self.spots(target, folders, writes=writes)
+            self.findings += rule_on(act, spots, self.terms)
+            self.findings += self.brought(spots)
+            if writes and any(spot.place is not Place.NOWHERE for spot in spots):
+                self.changed = True
+        return tuple(written)
+
+    def _home(self, word: Word) -> str:
+        return f"{self.terms.ground.home}{word.text[1:]}" if word.tilde else word.text
+
+    def _expanded(self, words: tuple[Word, ...], folders: Folders) -> _Words:
+        """The words with home folders and file patterns replaced by what they stand for."""
+        found: list[str] = []
+        for at, word in enumerate(words):
+            if not word.pattern:
+                found.append(self._home(word))
+                continue
+            matched = self._matched(word, folders) if at else None
+            if matched is None:
+                self.ask(f"What {shown(word.text)} matches is known only when it runs.")
+                matched = (word.text,)
+            if any(name.startswith("-") and name != word.text for name in matched):
+                self.ask(f"A file that {shown(word.text)} matches would be taken for an option.")
+            found += matched
+        return tuple(found)
+
+    def _matched(self, word: Word, folders: Folders) -> _Words | None:
+        if self.changed or folders is None or len(folders) != 1:
+            return None
+        home = self.terms.ground.home
+        pattern = f"{home}{word.pattern[1:]}" if word.tilde else word.pattern
+        listed = posixpath.dirname(pattern[: min(map(pattern.index, set("*?") & set(pattern)))])
+        names = self.terms.ground.matches(folders[0], pattern)
+        for path in (listed or ".", *(names or ())):
+            # A protected name may be listed; whether the file is read is another question.
+            spots = self.spots(path, folders, writes=False)
+            outside = (spot for spot in spots if spot.place is not Place.PROTECTED)
+            self.findings += self.read_places(outside)
+        return names if names is None or names else (self._home(word),)
+
+    def _after(self, effects: Effects, folders: Folders) -> _Where:
+        """Where the next command runs."""
+        if effects.folder is None or folders is None:
+            return _Where(folders, folders)
+        ground = self.terms.ground
+        folder = ground.home if effects.folder == "~" else effects.folder
+        reached: list[str] = []
+        sure = not self.changed
+        for each in folders:
+            path = posixpath.normpath(posixpath.join(each, folder))
+            if ground.spot(posixpath.join(each, folder), writes=False).place is not Place.INSIDE:
+                if self.terms.mode is not Mode.YOLO:
+                    self.ask(f"cd {shown(folder)} leaves the workspace.")
+                return _Where(None, None)
+            self.findings += self.brought(ground.spots(path, (each,), writes=False))
+            reached.append(path)
+            sure = sure and ground.is_folder(path)
+        return _Where(tuple(reached), () if sure else folders)
 
 
-def _on_file(
-    redirect: Redirect, folders: tuple[str, ...] | None, terms: Terms
-) -> tuple[Finding, ...]:
-    """A redirect is what the file tools would do there."""
-    tool, effect = _TOOL_OF[redirect.access]
-    spots = terms.ground.spots(redirect.target, folders, writes=redirect.access is Access.WRITE)
-    return rule_on(Act(tool=tool, effect=effect, mode=terms.mode), spots, terms)
-
-
-def _on_named(
-    redirect: Redirect, folders: tuple[str, ...] | None, terms: Terms
-) -> tuple[Finding, ...]:
-    """A file given to a command: inside the workspace the command's own permission is enough."""
-    tool, effect = _TOOL_OF[redirect.access]
-    spots = terms.ground.spots(redirect.target, folders, writes=redirect.access is Access.WRITE)
-    far = tuple(spot for spot in spots if not spot.is_near)
-    act = Act(tool=tool, effect=effect, mode=terms.mode)
-    near = tuple(spot for spot in spots if spot.is_near)
-    forbidden = [
-        forbidding(msgspec.structs.replace(act, path=spot.path), terms.rules) for spot in near
-    ]
-    found = tuple(each for each in forbidden if each is not None)
-    return (*found, *(rule_on(act, far, terms) if far else ()))
-
-
-def _on_command(command: Command, whole: Act, terms: Terms) -> Finding:
-    act = msgspec.structs.replace(whole, command=command)
-    forbidden = forbidding(act, terms.rules)
-    if forbidden is not None:
-        return forbidden
-    harmless = command.words[0].plain and command.words[0].text in HARMLESS
-    if not command.hidden and (command.transparent or harmless):
-        return ALLOWED
-    if terms.mode is Mode.YOLO and command.covered_from and _watches_commands(terms):
-        if permitting(act, terms):
-            return ALLOWED
-        return _hidden(command)
-    (found,) = rule_on(act, (), terms)
-    if found.decision is Decision.ASK and command.hidden:
-        return msgspec.structs.replace(found, reason=_hidden(command).reason)
-    return found
-
-
-def _hidden(command: Command) -> Finding:
-    return Finding(
-        decision=Decision.ASK,
-        reason=f"{shown(command.source)} needs approval: {command.hidden}.",
-    )
+def _with_words(command: Command, words: _Words) -> Command:
+    return msgspec.structs.replace(command, words=tuple(Word(word, quoted=True) for word in words))

@@ -1,56 +1,23 @@
-"""A policy that remembers answers, on the workspace as it is on disk."""
+"""Policy with memory: applies the rules and records approvals."""
 
-import re
-from collections.abc import Callable, Mapping
-from glob import iglob
-from itertools import islice
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
 from toolwire.agent.confirmations import Choice, Confirmation
-from toolwire.agent.ground import Ground
 from toolwire.agent.path_rules import against_paths, restriction
 from toolwire.agent.policy import rule
 from toolwire.agent.rules import Decision, Rule
 from toolwire.agent.ruling import Ruling, Terms
 from toolwire.messages import ToolCall
-from toolwire.tools.paths import real
-from toolwire.tools.protection import protected
-from toolwire.tools.spec import Effect, Restricts, Workspace
+from toolwire.tools.spec import Effect, Restricts
 
 Keep: TypeAlias = Callable[[Rule], None]
 """Writes a rule that holds from now on."""
 
 _MOST_RULINGS = 1024
-_MOST_MATCHES = 1000
-
-
-def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Ground:
-    """The workspace for policy: links are followed, protected files known."""
-
-    def resolve(path: str) -> str:
-        found = real(path)
-        # No such path can be: nothing of the workspace is meant.
-        return "/" if found is None else str(found)
-
-    return Ground(
-        roots=tuple(str(root) for root in workspace.roots),
-        home=str(workspace.home),
-        temp=str(workspace.temp),
-        resolve=resolve,
-        protected=lambda path: protected(path, workspace, environ),
-        matches=_matches,
-    )
-
-
-def _matches(pattern: str) -> tuple[str, ...] | None:
-    """What a pattern matches now; None where bash may differ, or for very many."""
-    if "[" in pattern or "\\" in pattern or "**" in pattern or re.search(r"/\.[^/]*[*?]", pattern):
-        return None
-    found = tuple(islice(iglob(pattern), _MOST_MATCHES + 1))  # noqa: PTH207 - hidden names as in bash
-    return None if len(found) > _MOST_MATCHES else found
 
 
 class StandingPolicy:

@@ -10,7 +10,7 @@ from toolwire.agent.admission import Admitted, Rejected
 from toolwire.agent.events import Decision
 from toolwire.messages import Media, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
-from toolwire.tools.spec import DiffStat, Effect, Tool, ToolFailed
+from toolwire.tools.spec import DiffStat, Effect, Permit, Tool, ToolFailed
 from toolwire.wire.reading import dump
 
 _SIDE_BY_SIDE = (Effect.READ, Effect.NETWORK)
@@ -30,6 +30,8 @@ class Work:
         self.decision: Decision | None = None
         self.stat: DiffStat | None = None
         self.edited: str | None = None
+        self.permit: Permit | None = None
+        """What the ruling lets it run as."""
         self.parts: tuple[ToolResult | Text | Media, ...] = ()
 
     @property

@@ -21,7 +21,8 @@ from toolwire.agent.rule_keeping import keep_rule, read_rules
 from toolwire.agent.rules import Mode, Rule
 from toolwire.agent.ruling import Terms
 from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.standing import StandingPolicy, ground_of
+from toolwire.agent.standing import StandingPolicy
+from toolwire.agent.workspace_facts import ground_of
 from toolwire.config import Settings
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.ids import new_id
@@ -134,6 +135,7 @@ async def make_workshop(
         rules=widened(rule_file.grounded((*standing, *_listed(settings, allowed)), ground), ground),
         servers={tool.name: tool.server for tool in registry if tool.server},
         headless=headless,
+        sandbox=context.sandbox,
     )
     policy = StandingPolicy(terms, _keeper(own.config / RULES, notice) if rules else _unkept)
     context = msgspec.structs.replace(context, restricts=policy.restricts)

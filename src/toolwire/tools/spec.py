@@ -95,6 +95,8 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: SandboxSpec = SandboxSpec()
     environ: tuple[tuple[str, str], ...] = ()
     """Variables set for this command."""
+    note: str = ""
+    """Said at the end of its result."""
 
 
 Restricts: TypeAlias = Callable[[str, str], str]

@@ -209,7 +209,8 @@ class _Parser:
                 words += _braces(chars, first=not words)
             end = self._at
         if self._peek() == "(":
-            _outside("it defines a function" if len(words) == 1 else "a bracket is not expected")
+            defines = self._text.startswith("()", self._at)
+            _outside("it defines a function" if defines else "a bracket is not expected")
         if not words and (assignments or not redirects):
             _outside("it sets a variable" if assignments else "a command is missing")
         if words and words[0].text in _KEYWORDS and not words[0].quoted:
@@ -256,6 +257,8 @@ class _Parser:
                 _outside(f"it uses {operator}")
             case "<<<":
                 word = self._target()
+                if word.tilde:
+                    _outside("a here-string names the home folder")
                 return Redirect(operator="<<<", descriptor=descriptor, text=f"{word.text}\n")
             case "<<":
                 return self._heredoc(descriptor)
@@ -273,11 +276,12 @@ class _Parser:
         self._skip(newlines=False)
         if self._done() or self._peek() in _ENDS_WORD:
             _outside("a redirection has no target")
-        words = _braces(self._chars(), first=False)
+        chars = self._chars()
+        words = _braces(chars, first=False)
         if len(words) != 1 or words[0].pattern:
             _outside("the target of a redirection is a pattern")
-        if self._peek() == "(":
-            _outside("a bracket is not expected")
+        if self._peek() == "(" or (chars.bare().isdigit() and self._peek() in ("<", ">")):
+            _outside(f"{self._peek()!r} is not expected there")
         return words[0]
 
     def _heredoc(self, descriptor: str) -> Redirect:
@@ -377,7 +381,8 @@ class _Parser:
                     self._dollar(chars)
                 case _:
                     chars.add(one, quoted=False)
-        if chars.tilde and len(chars.items) > 1 and chars.items[1][0] != "/":
+        rest = "".join(one for one, _ in chars.items)[1:]
+        if chars.tilde and rest and not rest.startswith("/"):
             _outside("it expands a variable")
         return chars
 
@@ -410,10 +415,11 @@ class _Parser:
         if "\n" in text and self._pending:
             _outside("a quoted word goes on over lines beside a here-document")
         chars.quoted = True
+        chars.items.append(("", True))
         chars.add(text, quoted=True)
 
     def _double(self, chars: _Chars) -> None:
-        chars.quoted = True
+        self._quoted(chars, "")
         while True:
             if self._done():
                 _outside("a quote is not closed")
@@ -502,7 +508,7 @@ def _expansion(text: str, at: int) -> str:
 
 def _assignment(chars: _Chars) -> Assignment | None:
     bare = chars.bare()
-    if _ASSIGNS_OTHERWISE.match(bare) and "=" in bare:
+    if _ASSIGNS_OTHERWISE.match(bare):
         _outside("it sets a variable")
     found = _ASSIGNS.match(bare)
     if found is None or chars.tilde:
@@ -532,7 +538,7 @@ def _braces(chars: _Chars, *, first: bool) -> list[Word]:
         one = _Chars()
         one.quoted, one.tilde = chars.quoted, chars.tilde
         one.items = [*chars.items[: start - 1], *chars.items[begin:stop], *chars.items[end + 1 :]]
-        if not one.items and not one.quoted:
+        if not any(each for each, _ in one.items) and not one.quoted:
             _outside("it contains braces that are not read")
         words.append(one.word())
     if len(words) > _MOST_BRACES:

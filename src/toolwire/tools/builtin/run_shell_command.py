@@ -299,6 +299,8 @@ async def _told(
         text.gap()
         text.add(said.end)
     text.add(f"\n{_facts(shell, ended)}{note}")
+    if context.permit is not None and context.permit.note:
+        text.add(f"\n{context.permit.note}")
     display = (said.end if said.whole else f"{said.start[:2000]}{_MARKER}{said.end[-8000:]}") or (
         _fate(ended)
     )

@@ -1,0 +1,184 @@
+"""What policy asks of the disk: where links lead, what a folder holds, what git would start."""
+
+import os
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from glob import iglob
+from itertools import islice
+from pathlib import Path
+from shutil import which
+
+from toolwire.agent.ground import Ground, Hidden
+from toolwire.tools.paths import real
+from toolwire.tools.protection import Protection, protected
+from toolwire.tools.spec import Workspace
+
+_MOST_MATCHES = 1000
+_MOST_ENTRIES = 20_000
+"""Files that a look below a folder takes in."""
+_MOST_HIDDEN = 30
+_GIT_SECONDS = 5
+_HARMLESS_SETTING = re.compile(
+    r"core\.(?!worktree|attributesfile|gitproxy|alternaterefscommand)\w+"
+    r"|(?:remote|branch|user|author|committer|submodule|rerere|pull|push|fetch|rebase|commit|tag"
+    r"|color|column|status|log|index|pack|gc|init|feature|extensions|lfs|url|http|credential"
+    r"|advice|alias|merge|format|protocol|safe|maintenance|checkout|clone|receive|stash|blame"
+    r"|gui|svn|am|apply|revert|showbranch|help|i18n|worktree|repack|transfer|versionsort)\..*"
+    r"|diff\.(?!external)\w+|diff\..*\.(?:xfuncname|binary|wordregex|algorithm)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Settings of a repository that a command which only reads does not start a program for: remotes
+are out of reach, hooks, monitors and pagers are switched off, the rest is for commands that write.
+"""
+_SETTINGS_FILES = (
+    ".git",
+    ".envrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".cargo",
+    "rust-toolchain",
+    "rust-toolchain.toml",
+    ".mvn",
+    ".tool-versions",
+)
+
+
+def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Ground:
+    """The workspace as it is on disk, for policy."""
+    facts = WorkspaceFacts(workspace, environ)
+    return Ground(
+        roots=tuple(str(root) for root in workspace.roots),
+        home=str(workspace.home),
+        temp=str(workspace.temp),
+        resolve=facts.resolve,
+        protected=facts.protected,
+        matches=_matches,
+        is_folder=_is_folder,
+        hidden_below=facts.hidden_below,
+        programs_of=facts.programs_of,
+        foreign=facts.foreign,
+        brings_settings=facts.brings_settings,
+    )
+
+
+def _matches(folder: str, pattern: str) -> tuple[str, ...] | None:
+    """What a pattern matches now; None where bash may differ, or for very many."""
+    if "[" in pattern or "\\" in pattern or "**" in pattern or re.search(r"/\.[^/]*[*?]", pattern):
+        return None
+    if pattern.startswith(".") and re.match(r"\.[^/]*[*?]", pattern):
+        return None
+    found = tuple(islice(iglob(pattern, root_dir=folder), _MOST_MATCHES + 1))  # noqa: PTH207 - hidden names as in bash
+    return None if len(found) > _MOST_MATCHES else tuple(sorted(found))
+
+
+def _is_folder(path: str) -> bool:
+    return Path(path).is_dir() and os.access(path, os.X_OK)
+
+
+class WorkspaceFacts:
+    """Answers for one workspace; nothing is remembered between questions."""
+
+    def __init__(self, workspace: Workspace, environ: Mapping[str, str]) -> None:
+        self._workspace = workspace
+        self._environ = environ
+        self._roots = tuple(str(real(root) or root) for root in workspace.roots)
+
+    def resolve(self, path: str) -> str:
+        """The path with its links followed; the root folder if it cannot be one."""
+        found = real(path)
+        return "/" if found is None else str(found)
+
+    def protected(self, path: str) -> str:
+        """Why a path is protected."""
+        return protected(path, self._workspace, self._environ)
+
+    def hidden_below(self, folder: str, denied: Callable[[str], bool]) -> tuple[Hidden, ...] | None:
+        """The files below a folder that may not simply be read; None if there are too many."""
+        protection = Protection(self._workspace, self._environ)
+        found: list[Hidden] = []
+        left = _MOST_ENTRIES
+        open_ = [folder]
+        while open_:
+            try:
+                entries = list(os.scandir(open_.pop()))
+            except OSError:
+                continue
+            left -= len(entries)
+            if left < 0 or len(found) > _MOST_HIDDEN:
+                return None
+            for entry in entries:
+                is_folder = entry.is_dir(follow_symlinks=False)
+                path = os.path.relpath(entry.path, folder) + "/" * is_folder
+                if denied(entry.path):
+                    found.append(Hidden(path, "a rule denies it", denied=True))
+                elif why := protection.hides(entry.path):
+                    found.append(Hidden(path, why))
+                elif entry.is_symlink() and not self._is_inside(entry.path):
+                    found.append(Hidden(path, "a link that leads outside", link=True))
+                elif is_folder and entry.name != ".git":
+                    open_.append(entry.path)
+        return tuple(found)
+
+    def _is_inside(self, path: str) -> bool:
+        found = real(path)
+        return found is not None and any(found.is_relative_to(root) for root in self._roots)
+
+    def programs_of(self, folder: str) -> tuple[str, ...]:
+        """Settings of the repository around a folder through which git may start programs."""
+        git = self._git()
+        if git is None:
+            return ()
+        environ = {"PATH": os.defpath, "HOME": str(self._workspace.home), "LC_ALL": "C"}
+        command = (git, "-c", "safe.bareRepository=explicit", "-C", folder, "config", "--list")
+        options = ("--show-scope", "--name-only", "--includes", "-z")
+        try:
+            done = subprocess.run(  # noqa: S603 - reads settings only
+                (*command, *options),
+                env=environ,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_GIT_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ("settings that cannot be read",)
+        fields = done.stdout.decode("utf-8", "replace").split("\0")
+        names = [
+            name
+            for scope, name in zip(fields[::2], fields[1::2], strict=False)
+            if scope in ("local", "worktree")
+        ]
+        if done.returncode not in (0, 1, 128):
+            return ("settings that cannot be read",)
+        return tuple(name for name in names if not _HARMLESS_SETTING.fullmatch(name))
+
+    def _git(self) -> str | None:
+        found = which("git", path=self._environ.get("PATH") or os.defpath)
+        if found is not None and self._is_inside(found):
+            return which("git", path=os.defpath)
+        return found
+
+    def foreign(self, name: str) -> str:
+        """The path of a program that the workspace brings; empty for one of the system."""
+        if "/" in name:
+            return "" if name.startswith("/") and not self._is_inside(name) else name
+        path = self._environ.get("PATH") or os.defpath
+        for folder in path.split(os.pathsep):
+            candidate = Path(folder or ".", name)
+            if not candidate.is_file() or not os.access(candidate, os.X_OK):
+                continue
+            absolute = Path(folder).is_absolute()
+            return "" if absolute and not self._is_inside(str(candidate)) else str(candidate)
+        return ""
+
+    def brings_settings(self, folder: str) -> str:
+        """A file through which a folder inside the workspace changes what programs run there."""
+        if folder in self._roots:
+            return ""
+        path = Path(folder)
+        found = next((name for name in _SETTINGS_FILES if (path / name).exists()), "")
+        if not found and (path / "HEAD").is_file() and (path / "objects").is_dir():
+            return "a git repository of its own"
+        return found

@@ -1,0 +1,270 @@
+"""The words of one command → its effects, by the tables."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from toolwire.policy.shell import (
+    git,
+    interpreters,
+    runners,
+    search_programs,
+    text_programs,
+)
+from toolwire.policy.shell.effects import NOTHING, Effects, opaque
+from toolwire.policy.shell.options import Line, of_line, read_line, syntax
+from toolwire.policy.shell.parser import prove
+from toolwire.policy.shell.programs import CHANGES, READS, REMOVES, VERSIONS, WRITES
+from toolwire.policy.shell.starters import STARTERS, inner
+from toolwire.policy.shell.syntax import Script, names
+
+_SET = re.compile(r"[-+][eux]+\Z|[-+][eux]*o\Z|pipefail\Z|errexit\Z|nounset\Z|xtrace\Z")
+_SPECIAL = {
+    "git": git.effects,
+    "sed": text_programs.sed,
+    "gsed": text_programs.sed,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), text_programs.awk),
+    "jq": text_programs.jq,
+    **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep"), search_programs.grep),
+    "rg": search_programs.rg,
+    **dict.fromkeys(("fd", "fdfind"), search_programs.fd),
+    "find": search_programs.find,
+}
+_ANYTHING = names("echo true false : expr")
+BUILTINS = names("echo printf true false : test [ cd pwd exit set type command ulimit umask kill")
+"""Commands of the shell itself, whatever a folder on the search path contains."""
+_PS = """-AadefFljLmwxH --forest --no-headers --headers -p=T -o=T -C=T -u=T -U=T -t=T --sort=T
+    --ppid=T --pid=T | T"""
+_SYSTEM_FOLDERS = (
+    "/bin/",
+    "/usr/bin/",
+    "/usr/local/bin/",
+    "/sbin/",
+    "/usr/sbin/",
+    "/opt/homebrew/bin/",
+)
+
+
+def program_name(word: str) -> str:
+    """The name in the tables of a program, also with a folder of the system."""
+    for folder in _SYSTEM_FOLDERS:
+        if word.startswith(folder) and "/" not in word[len(folder) :]:
+            return word[len(folder) :]
+    return word
+
+
+def effects_of(words: tuple[str, ...]) -> Effects:
+    """What a command does; one that no table knows is not `known`."""
+    name = program_name(words[0])
+    if not re.fullmatch(r"[\w+./:@%,\[-]+", name, re.ASCII):
+        return opaque(f"the command name {ascii(words[0])[:60]} has unusual characters")
+    named = (name, *words[1:])
+    found = _version(named) or _effects_of(named)
+    if found.words is not None and name != words[0]:
+        return msgspec.structs.replace(found, words=(words[0], *found.words[1:]))
+    return found
+
+
+def _version(words: tuple[str, ...]) -> Effects | None:
+    """A question for the version of a program."""
+    if len(words) != 2:
+        return None
+    name, option = interpreters.family(words[0]), words[1]
+    asks = (
+        (option == "--version" and (words[0] in VERSIONS or name in VERSIONS))
+        or (option == "-V" and name == "python")
+        or (option == "-v" and words[0] in ("node", "npm", "npx", "ruby", "php"))
+        or (option == "-version" and words[0] in ("java", "javac"))
+    )
+    return NOTHING if asks else None
+
+
+def _effects_of(words: tuple[str, ...]) -> Effects:
+    name = words[0]
+    if name in _ANYTHING:
+        return NOTHING
+    if name in _SPECIAL:
+        return _SPECIAL[name](words)
+    if name in _SHELL_OWN:
+        return _SHELL_OWN[name](words)
+    if name in READS:
+        return _reading(words)
+    if name in WRITES:
+        return _plain(words, WRITES[name])
+    if name in REMOVES:
+        return _plain(words, REMOVES[name])
+    if name in CHANGES:
+        return _changing(words)
+    if name in ("bash", "sh") and words[1:2] == ("-c",) and len(words) == 3:
+        return Effects(known=False, changes="it runs a shell", script=words[2])
+    if interpreters.family(name) in interpreters.FAMILIES:
+        return interpreters.effects(words)
+    if name in STARTERS:
+        return _starting(words)
+    if name in interpreters.CODE:
+        return interpreters.code(words)
+    if name in runners.RUNNERS:
+        return runners.effects(words)
+    return Effects(known=False)
+
+
+def _reading(words: tuple[str, ...]) -> Effects:
+    known = syntax(READS[words[0]])
+    line = read_line(words, known)
+    found = of_line(words[0], line, known)
+    if words[0] in ("less", "more") and any(word.startswith("+") for word in words):
+        return opaque(f"{words[0]} is given a command to run")
+    if words[0] == "date" and any(not text.startswith("+") for text, _ in line.operands):
+        return msgspec.structs.replace(found, changes="it sets the clock")
+    if words[0] == "diff" and not line.has("-r", "--recursive"):
+        return msgspec.structs.replace(found, reads=(*found.reads, *found.trees), trees=())
+    if words[0] == "ls" and line.has("-L", "--dereference") and line.has("-R", "--recursive"):
+        return opaque("ls follows links out of its folders")
+    return found
+
+
+def _plain(words: tuple[str, ...], table: str) -> Effects:
+    """A program that writes or removes the files it is given."""
+    known = syntax(table)
+    line = read_line(words, known)
+    found = of_line(words[0], line, known)
+    if found.opaque or words[0] not in ("cp", "mv", "install"):
+        return found
+    folders = [each.value for each in line.options if each.name in ("-t", "--target-directory")]
+    sources = [text for text, _ in line.operands]
+    if not folders and sources:
+        folders = [sources.pop()]
+    # Into a folder, a file keeps its name.
+    inside = tuple(
+        f"{folder.rstrip('/')}/{source.rstrip('/').rsplit('/', 1)[-1]}"
+        for folder in folders
+        for source in sources
+    )
+    found = msgspec.structs.replace(found, writes=(*found.writes, *inside))
+    if words[0] != "cp":
+        return found
+    if line.has("-r", "-R", "-a", "--recursive", "--archive"):
+        return msgspec.structs.replace(found, changes="it copies whole folders")
+    found = msgspec.structs.replace(found, reads=(*found.reads, *found.trees), trees=())
+    if line.has("-d", "-P", "--no-dereference", "-l", "-s", "--link", "--symbolic-link"):
+        return msgspec.structs.replace(found, changes="it makes links")
+    return found
+
+
+def _changing(words: tuple[str, ...]) -> Effects:
+    reason, table = CHANGES[words[0]]
+    words = _with_dash(words) if words[0] == "tar" else words
+    known = syntax(table)
+    line = read_line(words, known)
+    found = of_line(words[0], line, known)
+    if found.opaque:
+        return found
+    if words[0] in ("tar", "unzip", "zip") and _lists(words[0], line):
+        return Effects(reads=(*found.reads, *found.writes))
+    if words[0] in ("tar", "unzip") and not line.has("-c", "--create", "-r"):
+        return opaque("what an archive contains may replace protected files", 1)
+    if words[0] in ("curl", "wget") and any("file:" in word.lower() for word in words):
+        return opaque(f"{words[0]} reads a file as an address")
+    for each in line.options:
+        if each.value.startswith("@") or "%output" in each.value:
+            return opaque(f"{words[0]} sends or writes a file", each.at)
+    return msgspec.structs.replace(found, changes=reason)
+
+
+def _with_dash(words: tuple[str, ...]) -> tuple[str, ...]:
+    """`tar xzf a` is `tar -xzf a`."""
+    if len(words) < 2 or not re.fullmatch(r"[A-Za-z]+", words[1]):
+        return words
+    return (words[0], f"-{words[1]}", *words[2:])
+
+
+def _lists(name: str, line: Line) -> bool:
+    """Whether an archive is only listed or printed."""
+    if name == "tar":
+        return line.has("-t", "--list") and not line.has("-x", "-c", "--extract", "--create", "-r")
+    return name == "unzip" and line.has("-l", "-v", "-t", "-p")
+
+
+def _starting(words: tuple[str, ...]) -> Effects:
+    if words[0] == "command" and words[1:2] in (("-v",), ("-V",)):
+        return NOTHING
+    found = inner(words)
+    if isinstance(found, Effects):
+        return found
+    if not found.words:
+        return NOTHING if words[0] == "env" and not found.assignments else opaque("nothing to run")
+    return Effects(
+        runs=(found.words,),
+        runs_at=found.at,
+        assigns=found.assignments,
+        fed=words[0] == "xargs",
+        changes="it runs with other rights" if words[0] == "sudo" else "",
+    )
+
+
+def _cd(words: tuple[str, ...]) -> Effects:
+    rest = [word for word in words[1:] if word not in ("-L", "-P", "--")]
+    if not rest:
+        return Effects(folder="~")
+    if len(rest) > 1 or rest[0].startswith("-"):
+        return opaque("where cd leads is not known")
+    return Effects(folder=rest[0])
+
+
+def _set(words: tuple[str, ...]) -> Effects:
+    if len(words) > 1 and all(_SET.match(word) for word in words[1:]):
+        return NOTHING
+    return opaque("it changes how the shell works")
+
+
+def _test(words: tuple[str, ...]) -> Effects:
+    if any(word in ("-v", "-R") for word in words):
+        return opaque("it tests a variable by name, which may run a command")
+    return NOTHING
+
+
+def _printf(words: tuple[str, ...]) -> Effects:
+    return opaque("printf sets a variable") if words[1:2] and words[1][:2] == "-v" else NOTHING
+
+
+def _ps(words: tuple[str, ...]) -> Effects:
+    line = read_line(words, syntax(_PS))
+    shows = names("aux axu ax auxw auxww axf auxf a x u")
+    formats = [each.value for each in line.options if each.name == "-o"]
+    if any(text not in shows for text, _ in line.operands) or any(
+        "env" in each for each in formats
+    ):
+        return opaque("it may show the variables of other processes")
+    return of_line("ps", line, syntax(_PS))
+
+
+def _dd(words: tuple[str, ...]) -> Effects:
+    """`dd if=… of=…`: what it overwrites is lost."""
+    read = tuple(word[3:] for word in words[1:] if word.startswith("if="))
+    written = tuple(word[3:] for word in words[1:] if word.startswith("of="))
+    return Effects(reads=read, removes=written, changes="it copies bytes")
+
+
+_SHELL_OWN = {
+    "dd": _dd,
+    "cd": _cd,
+    "set": _set,
+    "test": _test,
+    "[": _test,
+    "printf": _printf,
+    "ps": _ps,
+}
+
+
+def inner_commands(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """A command and every command that its words start."""
+    yield words
+    found = effects_of(words)
+    for inner_words in found.runs:
+        yield from inner_commands(inner_words)
+    script = prove(found.script) if found.script is not None else None
+    if isinstance(script, Script):
+        for command in script.commands():
+            if command.words:
+                yield from inner_commands(tuple(word.text for word in command.words))

@@ -1,0 +1,136 @@
+"""Programs that run the project's own code: a rule allows them, with the options known here."""
+
+import re
+
+import msgspec
+
+from toolwire.policy.shell.effects import Effects, opaque
+from toolwire.policy.shell.options import Syntax, of_line, read_line, syntax
+
+_PACKAGES = """-gDEOsSyfnw --silent --save --save-dev --save-exact --save-optional --global
+    --production
+    --if-present --ignore-scripts --legacy-peer-deps --force --no-audit --no-fund --no-save --yes
+    --frozen-lockfile --prefer-offline --offline --workspaces --dry-run --json --long --all
+    --recursive --parallel --stream --no-optional --prod --dev --exact --latest -r --watch
+    --depth=T --omit=T --include=T --workspace=T -w=T --filter=T -F=T --prefix=W --cwd=W --dir=W
+    -C=W --tag=T --loglevel=T | T*"""
+_CHECKS = """-qvxsIlnhk -# --quiet --verbose --version --fix --check --diff --watch --exitfirst
+    --strict
+    --no-cache --cache --color?T --no-color --write --list-different --stat --statistics --silent
+    --ci --coverage --bail?T --passWithNoTests --runInBand -i --updateSnapshot -u --noEmit
+    --pretty --noErrorTruncation --incremental --no-header --no-summary --showlocals -l --lf
+    --last-failed --ff --failed-first --sw --stepwise --co --collect-only --durations=T
+    --maxfail=T --tb=T -k=T -m=T -n=T --numprocesses=T -r=T --cov?T --cov-report=T
+    --cov-fail-under=T --timeout=T --randomly-seed=T --ext=T --format=T --max-warnings=T
+    --line-length=T --select=T --ignore=T --extend-select=T --target-version=T --output-format=T
+    --testNamePattern=T -t=T --testPathPattern=T --reporter=T --project=R -p=R --tsconfig=R
+    --maxWorkers=T --shard=T --run --log-level=T --capture=T --ignore-path=R
+    --deselect=T --junitxml=W --explicit-package-bases --ignore-missing-imports
+    --show-error-codes --no-error-summary --python-version=T | R*"""
+RUNNERS: dict[str, str] = {
+    **dict.fromkeys(("npm", "npx", "yarn", "pnpm"), _PACKAGES),
+    **dict.fromkeys(
+        ("pytest", "ruff", "mypy", "pyright", "black", "isort", "flake8", "pylint", "eslint"),
+        _CHECKS,
+    ),
+    **dict.fromkeys(("prettier", "tsc", "jest", "vitest", "mocha", "tox", "nox"), _CHECKS),
+    "go": """-v -race -short -cover -json -count=T -run=T -bench=T -timeout=T -tags=T -parallel=T
+        -p=T -o=W -coverprofile=W -cpu=T -mod=T -u -d -w -l -s -x -n -a -i -benchmem -failfast
+        -trimpath -m -e -f=T -fix | R*""",
+    "cargo": """-vqrpFj --verbose --quiet --release --all --workspace --all-targets --all-features
+        --no-default-features --lib --bins --tests --examples --benches --doc --locked --offline
+        --frozen --no-run --no-fail-fast --keep-going --check --message-format=T --color=T
+        --features=T -F=T --package=T -p=T --bin=T --test=T --example=T --bench=T -j=T --jobs=T
+        --target=T --profile=T --exclude=T --manifest-path=R --target-dir=W --depth=T -e=T
+        --edges=T -i=T --invert=T --all-features | R*""",
+    **dict.fromkeys(
+        ("make", "gmake"),
+        """-kBsnitw --keep-going --always-make --silent --quiet --dry-run --just-print
+        --ignore-errors --print-directory --no-print-directory --touch --question -q
+        --warn-undefined-variables --trace --output-sync?T -O?T -j?T --jobs?T -l?T -C=R
+        --directory=R -f=R --file=R --makefile=R | T*""",
+    ),
+    "sqlite3": "",
+    "rsync": """-avzrnuPhcltpogDHLqmx --archive --verbose --compress --recursive --dry-run --update
+        --progress --human-readable --checksum --delete --stats --partial --exclude=T --include=T
+        | A* W""",
+    "scp": "-rpqCv346 -P=T -l=T | A* W",
+    "docker": "",
+}
+_MAKE_RUNS = re.compile(
+    # Programs of the built-in rules; `x!=command`; values that leave the word they are put into.
+    r"(?:SHELL|\.SHELLFLAGS|MAKE\w*|GNUMAKEFLAGS|CC|CXX|CPP|AR|AS|LD|FC|PC|M2C|CO|GET|LEX|YACC|LINT"
+    r"|RM|INSTALL\w*|TEXI2DVI|TEX|WEAVE|CWEAVE|TANGLE|CTANGLE)\s*[:+?]*="
+    r"|[^=]*!=|[^=]*=.*[^\w./:,+@%= -]",
+    re.DOTALL,
+)
+_SQL_RUNS = re.compile(
+    r"\s*\.|.*\n\s*\.|.*(?:attach|vacuum.*into|load_extension|(?:read|write)file|edit\s*\()",
+    re.DOTALL | re.IGNORECASE,
+)
+_HANDS_ON = frozenset({"npm", "yarn", "pnpm", "cargo", "go"})
+"""What follows `--` belongs to the program that they start."""
+
+
+def effects(words: tuple[str, ...]) -> Effects:
+    """What a runner does: more than its words say, but only what a rule for it means."""
+    name = words[0]
+    if name == "sqlite3":
+        return _sqlite(words)
+    if name == "docker":
+        return opaque("docker runs programs of an image", 2)
+    own = words
+    if name in _HANDS_ON and "--" in words:
+        own = words[: words.index("--")]
+    known = _single_dashes(RUNNERS[name]) if name == "go" else syntax(RUNNERS[name])
+    line = read_line(own, known) if name != "go" else read_line(_doubled(own, known), known)
+    if name in ("make", "gmake"):
+        for operand, at in line.operands:
+            if _MAKE_RUNS.match(operand):
+                return opaque("make is given a program to run", at)
+        for given in line.options:
+            if given.name in ("-f", "--file", "--makefile") and given.value.startswith(
+                ("-", "/dev")
+            ):
+                return opaque("make runs whatever comes on its input", given.at)
+    found = of_line(name, line, known)
+    if found.opaque:
+        return found
+    values = (text.partition("=")[2] for text, _ in line.operands if "=" in text)
+    paths = tuple(value for value in values if value.startswith(("/", "..", "~")))
+    found = msgspec.structs.replace(found, writes=(*found.writes, *paths))
+    return msgspec.structs.replace(
+        found, known=False, changes="it runs a program of the project or contacts a server"
+    )
+
+
+def _single_dashes(text: str) -> Syntax:
+    """The syntax of a program whose long options have one dash, as if they had two."""
+    options, _, operands = text.partition("|")
+    doubled = " ".join(f"-{token}" for token in options.split())
+    return syntax(f"{doubled} |{operands}")
+
+
+def _doubled(words: tuple[str, ...], known: Syntax) -> tuple[str, ...]:
+    """The words with every option written with two dashes."""
+    del known
+    return tuple(
+        f"-{word}" if word.startswith("-") and not word.startswith("--") and len(word) > 1 else word
+        for word in words
+    )
+
+
+def _sqlite(words: tuple[str, ...]) -> Effects:
+    flags = frozenset(
+        {"-csv", "-json", "-header", "-column", "-line", "-list", "-readonly", "-box"}
+    )
+    rest = [(word, at) for at, word in enumerate(words[1:], 1) if word not in flags]
+    for word, at in rest:
+        if word.startswith("-"):
+            return opaque(f"the option {word[:40]} of sqlite3 is not known", at)
+    if len(rest) < 2:
+        return opaque("sqlite3 runs whatever comes on its input")
+    for word, at in rest[1:]:
+        if _SQL_RUNS.match(word):
+            return opaque("the SQL may run or write something", at)
+    return Effects(changes="it changes a database", writes=(rest[0][0],))
