@@ -40,7 +40,7 @@ def test_ctrl_c_ends_any_flood(place: Place, name: str, form: str) -> None:
         )
         time.sleep(2.5)
         if "text" in name:
-            # Found to repeat itself before anybody presses a key.
+            # The loop detection ends it before a key is pressed.
             assert process.wait(30) == 54
             return
         process.send_signal(signal.SIGINT)

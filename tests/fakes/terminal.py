@@ -42,7 +42,7 @@ class Terminal:
         try:
             text = os.read(self.main, 65536).decode("utf-8", "replace")
         except OSError:
-            # Nothing there yet, or nobody left who could print.
+            # Nothing there yet, or no process left that could print.
             return
         self.seen += text
         self.all += text

@@ -6,7 +6,7 @@ import sys
 
 
 def discard_typed(descriptor: int) -> None:
-    """Throw away input that no one has read yet, a line begun on a terminal included."""
+    """Throw away input that was not read yet, a line begun on a terminal included."""
     if os.isatty(descriptor):
         import termios
 
@@ -30,7 +30,7 @@ def ask_line(question: str) -> str | None:
     if body:
         sys.stderr.write(f"{body}\n")
     sys.stderr.flush()
-    # Before the last line: who answers as soon as they see it is not too early.
+    # Before the last line, so that an answer as soon as it is visible is not too early.
     discard_typed(sys.stdin.fileno())
     sys.stderr.write(f"{last} ")
     sys.stderr.flush()
