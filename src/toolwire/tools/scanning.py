@@ -14,7 +14,7 @@ from toolwire.tools.globs import Globs
 from toolwire.tools.ignore import IgnoreRules
 from toolwire.tools.regexes import compiled, literals
 from toolwire.tools.spec import Workspace
-from toolwire.tools.visibility import Hidden, LeftOut, Visibility
+from toolwire.tools.visibility import LeftOut, Visibility
 from toolwire.tools.walking import Folder, Walk, folders
 
 MOST_MATCHES = 20_000
@@ -48,14 +48,17 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     visibility: Visibility | None = None
     most: int = MOST_MATCHES
+    left_out: LeftOut = msgspec.field(default_factory=LeftOut)
+    """The files that are hidden, whether or not a line of theirs would fit."""
     unsearched: list[str] = []
     """What is found too late to be searched: files and lines too large, one note each."""
 
-    def hides(self, path: str) -> Hidden:
-        """Why a path below the start is left out."""
+    def hides(self, path: str) -> bool:
+        """Whether a path below the start is left out; if so, it is counted."""
         if self.visibility is None:
-            return Hidden.NO
-        return self.visibility.hides(f"{self.start}{os.sep}{path}")
+            return False
+        why = self.visibility.hides(f"{self.start}{os.sep}{path}")
+        return bool(why) and self.left_out.add(why, printable(path))
 
 
 def include_globs(include: str) -> Globs | None:
@@ -88,16 +91,15 @@ def scan(task: Search, stopped: Callable[[], bool]) -> list[Line]:
     return lines
 
 
-def census(task: Search, stopped: Callable[[], bool]) -> LeftOut:
-    """The files that a search leaves out, whether or not a line of theirs would fit.
+def census(task: Search, stopped: Callable[[], bool]) -> None:
+    """Count the files that are left out where another program searches.
 
-    To count only those that fit would tell what they hold.
+    It would only report those that fit, and to count these would tell what they hold.
     """
-    include, left_out = include_globs(task.include), LeftOut()
+    include = include_globs(task.include)
     for folder in folders(_plan(task, stopped)):
         for name in _wanted(folder, include):
-            left_out.add(task.hides(folder.path + name), printable(folder.path + name))
-    return left_out
+            task.hides(folder.path + name)
 
 
 def _plan(task: Search, stopped: Callable[[], bool]) -> Walk:

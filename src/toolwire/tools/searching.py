@@ -6,7 +6,7 @@ import re
 import sys
 import sysconfig
 import threading
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping
 from pathlib import Path
 
 from toolwire.tools.encodings import printable
@@ -18,7 +18,7 @@ from toolwire.tools.programs import (
     find_program,
     helper_environment,
 )
-from toolwire.tools.scanning import Line, Search, include_globs, scan
+from toolwire.tools.scanning import Line, Search, census, include_globs, scan
 
 _LONGEST_LINE = 64 << 20
 
@@ -34,7 +34,7 @@ async def search(task: Search, way: str = "") -> list[Line]:
         if way not in ("", name):
             continue
         try:
-            lines = await run(task)
+            lines = await _counting(task, run(task))
         except Unable:
             continue
         return sorted(lines, key=lambda line: (line.path, line.number))
@@ -44,6 +44,19 @@ async def search(task: Search, way: str = "") -> list[Line]:
     finally:
         stop.set()
     return sorted(lines, key=lambda line: (line.path, line.number))
+
+
+async def _counting(task: Search, lines: Awaitable[list[Line]]) -> list[Line]:
+    """The lines, while the files that are left out are counted."""
+    stop = threading.Event()
+    counting = asyncio.get_running_loop().run_in_executor(None, census, task, stop.is_set)
+    try:
+        return await lines
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        await counting
 
 
 def ripgrep(environ: Mapping[str, str], projects: Iterable[Path] = ()) -> str:

@@ -1,8 +1,6 @@
 """`search_file_content`: lines of files that fit a regular expression."""
 
-import asyncio
 import os
-import threading
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +13,7 @@ from toolwire.tools.globs import complaint as too_complex
 from toolwire.tools.ignore import rules_for
 from toolwire.tools.paths import locate, named
 from toolwire.tools.regexes import BadPattern, compiled
-from toolwire.tools.scanning import MOST_MATCHES, Line, Search, census
+from toolwire.tools.scanning import MOST_MATCHES, Line, Search
 from toolwire.tools.searching import search
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
@@ -119,25 +117,15 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
             visibility=visibility,
             most=MOST_MATCHES - len(lines),
         )
-        found, hidden = await _searched(task, str(context.settings.get(WAY_SETTING, "")))
+        found = await search(task, str(context.settings.get(WAY_SETTING, "")))
         prefix = f"{os.path.basename(shown)}/" if len(places) > 1 else ""  # noqa: PTH119 - text
         lines += [Line(prefix + line.path, line.number, line.text) for line in found]
-        left_out.join(hidden, prefix)
+        left_out.join(task.left_out, prefix)
         unsearched += [prefix + each for each in task.unsearched]
         if len(lines) >= MOST_MATCHES:
             break
     output = _output(args.pattern, _where(args.path or "", len(places), include), lines)
     return with_line(with_line(output, left_out.line("Not searched")), _too_large(unsearched))
-
-
-async def _searched(task: Search, way: str) -> tuple[list[Line], LeftOut]:
-    """The lines, and the files that were left out; both at the same time."""
-    stop = threading.Event()
-    counting = asyncio.get_running_loop().run_in_executor(None, census, task, stop.is_set)
-    try:
-        return await search(task, way), await counting
-    finally:
-        stop.set()
 
 
 def _too_large(unsearched: list[str]) -> str:
