@@ -189,7 +189,7 @@ def _snapshot() -> dict[str, Entry]:
 
 
 def _skipped(path: str) -> bool:
-    if path in ("/tmp/template", f"{HOME}/.toolwire/cache"):
+    if path in ("/tmp/template", f"{HOME}/.toolwire/cache", "/tmp/hsperfdata_dev"):
         return True
     return any(mount == path or mount.startswith(f"{path}/") for mount in mounts())
 

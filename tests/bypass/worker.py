@@ -103,7 +103,10 @@ def _forgetting(canaries: Canaries) -> Emit:
 
 def _workshop(mode: str, path: str) -> AbstractAsyncContextManager[Workshop]:
     return open_workshop(
-        Settings(tools={"shell_seconds": _SECONDS, "shell_idle_seconds": _SECONDS}),
+        # Without the second wall: the policy alone is judged.
+        Settings(
+            tools={"shell_seconds": _SECONDS, "shell_idle_seconds": _SECONDS, "sandbox": "off"}
+        ),
         environ={
             "HOME": str(HOME),
             "PATH": f"{path}{Path(sys.executable).parent}:{os.environ['PATH']}",
