@@ -17,7 +17,6 @@ EFFECTS = {
     "bash -c 'git status'": {"run"},
     "bash -c 'git diff'": {"run"},
     "bash -c 'cd nested && git status'": {"run"},
-    "bash -c 'cd bare && git status'": {"run"},
     "touch x": {"write"},
     "rm a.txt": {"remove"},
     "echo x > link-notes": {"write-outside"},
