@@ -40,6 +40,8 @@ class CommandRuling:
         """An earlier command may have changed files, so what is there now says little."""
         self.linked = False
         """An earlier command may have brought links."""
+        self.by_table = False
+        """Some program runs because it is known to be harmless."""
         self.left_out: list[str] = []
         """Files that searches were written to leave out, with the reason."""
         self._inner = 0
@@ -153,6 +155,7 @@ class CommandRuling:
         by_itself = all(by_mode(terms.mode, Effect.WRITE, spot.place) for spot in writes)
         executes = bool(foreign or effects.changes or effects.removes) or not effects.known
         if not executes and by_itself:
+            self.by_table = self.by_table or name not in BUILTINS
             yield Finding(decision=Decision.ALLOW, rule=f"mode {terms.mode}")
         else:
             permitted = self._permitting(act)
@@ -233,7 +236,7 @@ class CommandRuling:
         first = hidden[0]
         written = None
         if not links:
-            written = leaving_out(words, tree, tuple(each.path for each in hidden))
+            written = leaving_out(words, tuple(each.path for each in hidden))
         if written is None:
             self.ask(f"{shown(tree)} contains {shown(first.path)} ({first.why}).")
             return words
@@ -282,7 +285,9 @@ class CommandRuling:
                 started = effects_of(inner)
                 new, more = self.on_command(inner, started, folders, source)
                 if effects.runs_at:
-                    written, environ = (*words[: effects.runs_at], *new), (*environ, *more)
+                    # Set where it starts: the command outside may clear its variables.
+                    sets = ("env", *(f"{name}={value}" for name, value in more)) if more else ()
+                    written = (*words[: effects.runs_at], *sets, *new)
                 elif new != inner or started.folder is not None:
                     self.ask(f"{shown(source)} starts a command that has to be written anew.")
         if effects.script is not None:
@@ -300,8 +305,10 @@ class CommandRuling:
             self._forbidden(plain, source)
             self.ask(f"{shown(source)} does more than read what it finds.")
             return False
+        if named in inside.trees:
+            self.ask(f"{shown(source)} searches below what it finds.")
         self.on_command(plain, inside, folders, source)
-        return named in (*inside.reads, *inside.trees)
+        return named in inside.reads
 
     def _repository(self, effects: Effects, folders: Folders) -> None:
         """git runs unasked only where the repository's own settings start nothing."""

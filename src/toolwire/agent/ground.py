@@ -119,6 +119,8 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     programs_of: ProgramsOf = _no_programs
     foreign: Foreign = _system
     brings_settings: BringsSettings = _system
+    search_path: str = ""
+    """`PATH` without folders of the workspace, if it has such; empty if it has none."""
 
     def spot(self, path: str, *, writes: bool) -> Spot:
         """Where an absolute path lies; relative ones are taken from the working directory."""

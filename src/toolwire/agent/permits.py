@@ -12,8 +12,15 @@ def permits(shell: CommandRuling, text: str, terms: Terms) -> tuple[Permit, Perm
 
     What a person approved runs as they saw it; what runs unasked is the text that was proven.
     """
+    path = terms.ground.search_path
     return (
-        Permit(command=text, sandbox=_unasked(shell, terms), note=_note(shell)),
+        Permit(
+            command=text,
+            sandbox=_unasked(shell, terms),
+            # What a rule allows may be a program of the workspace.
+            environ=(("PATH", path),) if path and not shell.rules else (),
+            note=_note(shell),
+        ),
         Permit(sandbox=_approved(shell, terms)),
     )
 

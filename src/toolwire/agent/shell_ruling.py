@@ -61,6 +61,12 @@ class ShellRuling(CommandRuling):
             self.unproven(script.reason)
             return ""
         written, _ = self._script(script, (start.path,))
+        if self.by_table and self.rules and self.terms.ground.search_path:
+            yolo = self.terms.mode is Mode.YOLO
+            if not yolo:
+                self.ask(
+                    "The search path holds folders of the workspace, which may bring programs."
+                )
         return written.text or ":"
 
     def text(self, text: str, folders: Folders) -> str:

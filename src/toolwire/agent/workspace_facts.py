@@ -11,6 +11,7 @@ from shutil import which
 
 from toolwire.agent.ground import Ground, Hidden
 from toolwire.tools.paths import real
+from toolwire.tools.programs import safe_folders
 from toolwire.tools.protection import Protection, protected
 from toolwire.tools.spec import Workspace
 
@@ -21,8 +22,10 @@ _MOST_HIDDEN = 30
 _GIT_SECONDS = 5
 _HARMLESS_SETTING = re.compile(
     r"core\.(?!worktree|attributesfile|gitproxy|alternaterefscommand)\w+"
-    r"|(?:remote|branch|user|author|committer|submodule|rerere|pull|push|fetch|rebase|commit|tag"
-    r"|color|column|status|log|index|pack|gc|init|feature|extensions|lfs|url|http|credential"
+    r"|remote\.(?:.*\.)?(?:url|pushurl|fetch|push|mirror|prune|prunetags|tagopt|skip\w*|gh-resolved|default)"
+    r"|extensions\.(?!partialclone)\w+"
+    r"|(?:branch|user|author|committer|submodule|rerere|pull|push|fetch|rebase|commit|tag"
+    r"|color|column|status|log|index|pack|gc|init|feature|lfs|url|http|credential"
     r"|advice|alias|merge|format|protocol|safe|maintenance|checkout|clone|receive|stash|blame"
     r"|gui|svn|am|apply|revert|showbranch|help|i18n|worktree|repack|transfer|versionsort)\..*"
     r"|diff\.(?!external)\w+|diff\..*\.(?:xfuncname|binary|wordregex|algorithm)",
@@ -59,6 +62,7 @@ def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Ground:
         programs_of=facts.programs_of,
         foreign=facts.foreign,
         brings_settings=facts.brings_settings,
+        search_path="" if facts.safe else facts.search_path,
     )
 
 
@@ -83,6 +87,10 @@ class WorkspaceFacts:
         self._workspace = workspace
         self._environ = environ
         self._roots = tuple(str(real(root) or root) for root in workspace.roots)
+        folders = (environ.get("PATH") or os.defpath).split(os.pathsep)
+        self.search_path = os.pathsep.join(safe_folders(folders, workspace.roots))
+        """Folders of programs that neither the workspace nor a current folder brings."""
+        self.safe = self.search_path == os.pathsep.join(folders)
 
     def resolve(self, path: str) -> str:
         """The path with its links followed; the root folder if it cannot be one."""
@@ -114,11 +122,19 @@ class WorkspaceFacts:
                     found.append(Hidden(path, "a rule denies it", denied=True))
                 elif why := protection.hides(entry.path):
                     found.append(Hidden(path, why))
-                elif entry.is_symlink() and not self._is_inside(entry.path):
-                    found.append(Hidden(path, "a link that leads outside", link=True))
+                elif entry.is_symlink():
+                    if why := self._linked(entry.path, protection):
+                        found.append(Hidden(path, why, link=True))
                 elif is_folder and entry.name != ".git":
                     open_.append(entry.path)
         return tuple(found)
+
+    def _linked(self, path: str, protection: Protection) -> str:
+        """Why what a link leads to may not simply be read."""
+        found = real(path)
+        if found is None or not self._is_inside(path):
+            return "a link that leads outside"
+        return protection.hides(found)
 
     def _is_inside(self, path: str) -> bool:
         found = real(path)
@@ -126,7 +142,7 @@ class WorkspaceFacts:
 
     def programs_of(self, folder: str) -> tuple[str, ...]:
         """Settings of the repository around a folder through which git may start programs."""
-        git = self._git()
+        git = which("git", path=self.search_path)
         if git is None:
             return ()
         environ = {"PATH": os.defpath, "HOME": str(self._workspace.home), "LC_ALL": "C"}
@@ -154,24 +170,13 @@ class WorkspaceFacts:
             return ("settings that cannot be read",)
         return tuple(name for name in names if not _HARMLESS_SETTING.fullmatch(name))
 
-    def _git(self) -> str | None:
-        found = which("git", path=self._environ.get("PATH") or os.defpath)
-        if found is not None and self._is_inside(found):
-            return which("git", path=os.defpath)
-        return found
-
     def foreign(self, name: str) -> str:
         """The path of a program that the workspace brings; empty for one of the system."""
         if "/" in name:
             return "" if name.startswith("/") and not self._is_inside(name) else name
-        path = self._environ.get("PATH") or os.defpath
-        for folder in path.split(os.pathsep):
-            candidate = Path(folder or ".", name)
-            if not candidate.is_file() or not os.access(candidate, os.X_OK):
-                continue
-            absolute = Path(folder).is_absolute()
-            return "" if absolute and not self._is_inside(str(candidate)) else str(candidate)
-        return ""
+        if which(name, path=self.search_path):
+            return ""
+        return which(name, path=self._environ.get("PATH") or os.defpath) or ""
 
     def brings_settings(self, folder: str) -> str:
         """A file through which a folder inside the workspace changes what programs run there."""

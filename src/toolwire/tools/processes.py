@@ -79,11 +79,12 @@ class Shell:
         err: Spool,
         confined: Confined | None = None,
         words: Sequence[str] = (),
+        program: str = "",
         given: int | None = None,
     ) -> None:
         """Start it. Raises OSError if that cannot be done, with the system's reason.
 
-        `words` run in place of bash; `given` is a descriptor of its standard input.
+        `words` run in place of bash, whose path is `program`; `given` is its standard input.
         """
         self._watchdogs = confined.watchdogs if confined else WATCHDOGS
         self.command = command
@@ -115,6 +116,7 @@ class Shell:
                     directory,
                     {**environ, _MARK: self._mark},
                     confined,
+                    program,
                 ),
                 writers if given is None else [*writers, given],
             )
@@ -371,14 +373,19 @@ class Shell:
 
 
 def _order(
-    words: Sequence[str], directory: Path, environ: Mapping[str, str], confined: Confined | None
+    words: Sequence[str],
+    directory: Path,
+    environ: Mapping[str, str],
+    confined: Confined | None,
+    program: str,
 ) -> Order:
     if confined is None:
-        return Order(command=words, directory=directory, environ=environ)
+        return Order(command=words, directory=directory, environ=environ, program=program)
     return Order(
         command=(*confined.prefix, *words),
         directory=directory,
         environ={**environ, **dict(confined.environ)},
+        program="" if confined.prefix else program,
         plan=confined.plan or None,
         hidden=confined.hidden,
         frozen=confined.frozen,

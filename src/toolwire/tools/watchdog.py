@@ -192,7 +192,7 @@ class Watchdog:
             return _started(order, outputs)
         if self._launcher is None:
             self._launcher = _launcher(plan, self._around)
-        program = _program(order["command"][0], order["environ"])
+        program = _program(order)
         return self._launcher.start(order, program, outputs, (*_IGNORED, *_DEAF_TO))
 
     def _order(self) -> tuple[dict[str, Any], list[int]] | None:
@@ -343,7 +343,7 @@ def _started(order: dict[str, Any], outputs: list[int]) -> int:
     ]
     os.chdir(order["directory"])
     return os.posix_spawn(
-        _program(order["command"][0], order["environ"]),
+        _program(order),
         order["command"],
         order["environ"],
         file_actions=actions,
@@ -353,8 +353,11 @@ def _started(order: dict[str, Any], outputs: list[int]) -> int:
     )
 
 
-def _program(name: str, environ: dict[str, str]) -> str:
-    places = [os.path.join(place, name) for place in os.get_exec_path(environ)]  # noqa: PTH118
+def _program(order: dict[str, Any]) -> str:
+    if order.get("program"):
+        return order["program"]
+    folders = os.get_exec_path(order["environ"])
+    places = [os.path.join(folder, order["command"][0]) for folder in folders]  # noqa: PTH118
     return next((place for place in places if os.access(place, os.X_OK)), places[-1])
 
 

@@ -46,6 +46,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     command: Sequence[str]
     directory: Path
     environ: Mapping[str, str]
+    program: str = ""
+    """The path of the program; empty to look it up by its name."""
     plan: JsonObject | None = None
     """How it is confined; the same for every command of one watchdog."""
     hidden: Sequence[str] = ()
@@ -56,6 +58,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         body = json.dumps(
             {
                 "command": list(self.command),
+                "program": self.program,
                 "directory": str(self.directory),
                 "environ": dict(self.environ),
                 "number": number,

@@ -19,6 +19,7 @@ from toolwire.policy.shell.programs import CHANGES, READS, REMOVES, VERSIONS, WR
 from toolwire.policy.shell.starters import STARTERS, inner
 from toolwire.policy.shell.syntax import Script, names
 
+_COUNTS = re.compile(r"%[^A-Za-z(]*[hlLjztq]*n")
 _SET = re.compile(r"[-+][eux]+\Z|[-+][eux]*o\Z|pipefail\Z|errexit\Z|nounset\Z|xtrace\Z")
 _SPECIAL = {
     "git": git.effects,
@@ -117,8 +118,11 @@ def _reading(words: tuple[str, ...]) -> Effects:
         return opaque(f"{words[0]} is given a command to run")
     if words[0] == "date" and any(not text.startswith("+") for text, _ in line.operands):
         return msgspec.structs.replace(found, changes="it sets the clock")
-    if words[0] == "diff" and not line.has("-r", "--recursive"):
-        return msgspec.structs.replace(found, reads=(*found.reads, *found.trees), trees=())
+    if words[0] == "diff":
+        # A folder stands for the files in it, and links among them are followed.
+        return msgspec.structs.replace(found, follows=True)
+    if words[0] == "strings" and any(text.startswith("@") for text, _ in line.operands):
+        return opaque("strings reads its options from a file")
     if words[0] == "ls" and line.has("-L", "--dereference") and line.has("-R", "--recursive"):
         return opaque("ls follows links out of its folders")
     return found
@@ -169,6 +173,8 @@ def _changing(words: tuple[str, ...]) -> Effects:
     for each in line.options:
         if each.value.startswith("@") or "%output" in each.value:
             return opaque(f"{words[0]} sends or writes a file", each.at)
+    if words[0] == "curl" and any(mark in word for word in words for mark in "{[#"):
+        return opaque("curl is given a pattern of addresses")
     return msgspec.structs.replace(found, changes=reason)
 
 
@@ -225,7 +231,10 @@ def _test(words: tuple[str, ...]) -> Effects:
 
 
 def _printf(words: tuple[str, ...]) -> Effects:
-    return opaque("printf sets a variable") if words[1:2] and words[1][:2] == "-v" else NOTHING
+    """printf of the shell sets variables by `-v` and by `%n`."""
+    if any(word.startswith("-v") or _COUNTS.search(word.replace("%%", "")) for word in words[1:]):
+        return opaque("printf sets a variable")
+    return NOTHING
 
 
 def _ps(words: tuple[str, ...]) -> Effects:

@@ -13,22 +13,23 @@ _FIND_GLOBALS = {
 }
 
 
-def leaving_out(words: tuple[str, ...], tree: str, hidden: Sequence[str]) -> tuple[str, ...] | None:
-    """The words of a search below `tree` without some paths below it; None if it cannot."""
+def leaving_out(words: tuple[str, ...], hidden: Sequence[str]) -> tuple[str, ...] | None:
+    """The words of a search without files of these names; None if it cannot leave them out."""
+    # By name, since a folder can be written in many ways; of options that contradict each other,
+    # the last one wins.
+    names = tuple(dict.fromkeys(path.rstrip("/").rsplit("/", 1)[-1] for path in hidden))
     match words[0].rsplit("/", 1)[-1]:
         case "grep" | "egrep" | "fgrep":
-            names = dict.fromkeys(path.rstrip("/").rsplit("/", 1)[-1] for path in hidden)
             options = [
                 option
                 for name in names
                 for option in (f"--exclude={_escaped(name)}", f"--exclude-dir={_escaped(name)}")
             ]
-            return (words[0], *options, *words[1:])
-        case "rg":
-            globs = [f"--glob=!{_escaped(path.rstrip('/'))}" for path in hidden]
-            return (words[0], *globs, *words[1:])
+            return _before_operands(words, options)
+        case "rg" if not any(word.startswith("--ig") for word in words):
+            return _before_operands(words, [f"--glob=!{_escaped(name)}" for name in names])
         case "find":
-            return _find(words, tree, hidden)
+            return _find(words, names)
         case "git" if "ls-files" in words:
             paths = [f":(exclude){path.rstrip('/')}" for path in hidden]
             more = () if "--" in words else ("--", ".")
@@ -37,24 +38,24 @@ def leaving_out(words: tuple[str, ...], tree: str, hidden: Sequence[str]) -> tup
             return None
 
 
-def _find(words: tuple[str, ...], tree: str, hidden: Sequence[str]) -> tuple[str, ...]:
+def _before_operands(words: tuple[str, ...], options: list[str]) -> tuple[str, ...]:
+    at = words.index("--") if "--" in words else len(words)
+    return (*words[:at], *options, *words[at:])
+
+
+def _find(words: tuple[str, ...], names: tuple[str, ...]) -> tuple[str, ...]:
     at = 1
     while at < len(words) and not words[at].startswith("-") and words[at] not in ("(", "!", ","):
         at += 1
     while at < len(words) and words[at] in _FIND_GLOBALS:
         at += _FIND_GLOBALS[words[at]]
-    start = "" if tree == "/" else tree.rstrip("/")
     left_out = [
-        part for path in hidden for part in ("!", "-path", f"{start}/{_escaped(path.rstrip('/'))}")
-    ]
-    below = [
         part
-        for path in hidden
-        if path.endswith("/")
-        for part in ("!", "-path", f"{start}/{_escaped(path)}*")
+        for name in names
+        for part in ("!", "-name", _escaped(name), "!", "-path", f"*/{_escaped(name)}/*")
     ]
     rest = ("(", *words[at:], ")") if words[at:] else ()
-    return (*words[:at], *left_out, *below, *rest)
+    return (*words[:at], *left_out, *rest)
 
 
 def _escaped(path: str) -> str:

@@ -221,7 +221,7 @@ def effects(words: tuple[str, ...]) -> Effects:
             folder = words[at + 1]
             at += 1
         at += 1
-    if at == len(words) or words[at] in ("--version", "--help"):
+    if at == len(words) or words[at:] == ("--version",):
         return Effects()
     name = words[at]
     if name.startswith("-"):
@@ -238,6 +238,8 @@ def _reading(name: str, words: tuple[str, ...], at: int) -> Effects | None:
     if known is None:
         return None
     line = read_line(words, syntax(known), at + 1)
+    if line.has("--help"):
+        return opaque("git starts a viewer for its manual", at + 1)
     if name in ("branch", "tag") and not _lists(name, line):
         return None
     if name == "symbolic-ref" and len(line.operands) != 1:

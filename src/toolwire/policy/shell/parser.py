@@ -96,7 +96,8 @@ class _Chars:
         pattern = ""
         if "*" in bare or "?" in bare:
             pattern = "".join(
-                f"\\{one}" if quoted and one in "*?\\" else one for one, quoted in self.items
+                f"\\{one}" if quoted and one and one in "*?\\" else one
+                for one, quoted in self.items
             )
         return Word(text, pattern=pattern, tilde=self.tilde, quoted=self.quoted)
 

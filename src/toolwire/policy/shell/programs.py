@@ -78,7 +78,7 @@ READS: dict[str, str] = {
         --time-style=T -X=R --exclude-from=R --exclude=T | R*""",
     "df": """-ahHiklPTv --all --human-readable --si --inodes --local --portability --print-type
         --total -t=T --type=T -x=T --exclude-type=T -B=T --block-size=T --output?T | R*""",
-    "tree": """-adfilpsughDFqNQrtxACSnvJX --noreport --dirsfirst --filesfirst --du --si --prune
+    "tree": """-adfipsughDFqNQrtxACSnvJX --noreport --dirsfirst --filesfirst --du --si --prune
         --gitignore --matchdirs --ignore-case --inodes --device --sort?T -L=T -P=T -I=T
         --filelimit=T --charset=T --timefmt=T | R*""",
     "readlink": "-femnqsvz --canonicalize --canonicalize-existing --canonicalize-missing | T*",
@@ -90,7 +90,7 @@ READS: dict[str, str] = {
         ("md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum"),
         f"{_SUM} -l=T --length=T | R*",
     ),
-    "shasum": "-bctUs01 -a=T --algorithm=T | R*",
+    "shasum": "-btU01 -a=T --algorithm=T | R*",
     "cksum": "-a=T --algorithm=T --untagged --raw | R*",
     "base64": "-di --decode --ignore-garbage -w=T --wrap=T | R",
     "base32": "-di --decode --ignore-garbage -w=T --wrap=T | R",
@@ -159,7 +159,7 @@ WRITES: dict[str, str] = {
         --parents -t=W --target-directory=W -T -S=T --suffix=T --reflink?T --sparse=T | A* W""",
     "tee": "-aip --append --ignore-interrupts | W*",
     "install": "-bcCdDpsv -m=T --mode=T -t=W --target-directory=W -T | R* W",
-    "chmod": "-cfvR --changes --quiet --verbose --recursive --reference=R | T W*",
+    "chmod": "-cfvR --changes --quiet --verbose --recursive | T W*",
 }
 """Programs that write the files they are given."""
 

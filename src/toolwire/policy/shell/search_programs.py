@@ -37,8 +37,8 @@ _RG = syntax(
     --regex-size-limit=T --hyperlink-format=T | T*"""
 )
 _FD = syntax(
-    """-HIuaplLsigF01qh --hidden --no-ignore --no-ignore-vcs --unrestricted --absolute-path
-    --full-path --list-details --follow --case-sensitive --ignore-case --glob --fixed-strings
+    """-HIuaplsigF01qh --hidden --no-ignore --no-ignore-vcs --unrestricted --absolute-path
+    --full-path --list-details --case-sensitive --ignore-case --glob --fixed-strings
     --print0 --regex --quiet --show-errors --prune --strip-cwd-prefix?T --one-file-system -d=T
     --max-depth=T --min-depth=T --exact-depth=T -t=T --type=T -e=T --extension=T -E=T --exclude=T
     -S=T --size=T --changed-within=T --changed-before=T -o=T --owner=T -c=T --color=T -j=T
@@ -82,7 +82,7 @@ def rg(words: tuple[str, ...]) -> Effects:
     if not names_only:
         files = _without_pattern(line, "-e", "--regexp", "-f", "--file")
     found = msgspec.structs.replace(found, words=(words[0], "--no-config", *words[1:]))
-    if names_only:
+    if names_only and not line.has("-L", "--follow"):
         return msgspec.structs.replace(found, reads=(*found.reads, *files))
     return msgspec.structs.replace(found, trees=files or (".",), follows=line.has("-L", "--follow"))
 

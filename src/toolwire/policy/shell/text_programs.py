@@ -79,7 +79,7 @@ def awk(words: tuple[str, ...]) -> Effects:
     (program, at), *files = line.operands
     if not _only_computes(program):
         return opaque("the awk program may run, read or write something", at)
-    names = tuple(name for name, _ in files if not re.match(r"[A-Za-z_]\w*=", name))
+    names = tuple(name for name, _ in files if not re.match(r"[A-Za-z_]\w*=", name, re.ASCII))
     return Effects(reads=names)
 
 
@@ -89,7 +89,8 @@ def _only_computes(program: str) -> bool:
         return True
     # A word inside a string is harmless, but a quote inside a pattern starts no string.
     code = _AWK_STRINGS.sub('""', program)
-    return "/" not in code and not _AWK_CODE.search(code.replace("||", " "))
+    plain = program.isprintable() and "/" not in code and "#" not in code
+    return plain and not _AWK_CODE.search(code.replace("||", " "))
 
 
 def _awk_line(words: tuple[str, ...]) -> Line:

@@ -13,6 +13,7 @@ import msgspec
 from toolwire.request import JsonObject
 from toolwire.tools.confining import confined_by
 from toolwire.tools.processes import Confined, Ended, Limits, Shell
+from toolwire.tools.programs import find_program
 from toolwire.tools.shells import Shells
 from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
@@ -190,7 +191,14 @@ def _start(
     command = command.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     try:
         return Shell(
-            command, directory=directory, environ=environ, out=out, err=err, confined=confined
+            command,
+            directory=directory,
+            environ=environ,
+            out=out,
+            err=err,
+            confined=confined,
+            # A workspace on the search path brings no shell of its own.
+            program=find_program("bash", environ, context.workspace.roots),
         )
     except OSError as error:
         reason = errno.errorcode.get(error.errno or 0, "EIO")
