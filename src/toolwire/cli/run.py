@@ -10,6 +10,7 @@ import click
 from toolwire.cli.headless import exits
 from toolwire.cli.headless.outlet import Outlet
 from toolwire.cli.headless.output import Output, failed
+from toolwire.cli.leaving import ending_at_once
 from toolwire.cli.session_options import check_together, session_options
 from toolwire.errors import BadInput, ToolwireError, UnknownName
 
@@ -35,7 +36,8 @@ def command(**options: Any) -> None:
     output = _output(out, options["output_format"], options["quiet"])
     try:
         run = Run(options, os.environ)
-        code = asyncio.run(run.run(output))
+        with ending_at_once(exits.CANCELLED):
+            code = asyncio.run(run.run(output))
     except ToolwireError as error:
         output.end("", failed(error))
         usage = isinstance(error, UnknownName) and not isinstance(error, BadInput)

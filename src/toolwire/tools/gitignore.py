@@ -213,6 +213,8 @@ class NameRules:
 
     def ignores(self, name: str, *, folder: bool) -> bool:
         """What the strongest rule that fits says."""
+        if not self.spoken_of([name]):
+            return False
         for rule in self._rules:
             if (folder or not rule.folders_only) and rule.name.fullmatch(name):
                 return rule.ignores

@@ -17,6 +17,10 @@ NEVER_SEARCHED = frozenset({"node_modules", ".git", "bower_components", ".svn", 
 """Directories whose contents are never listed or searched."""
 
 
+LARGEST = 256 << 10
+"""Bytes of an ignore file; a larger one has no rules."""
+
+
 class Ignored(StrEnum):
     """Which rules hide a file."""
 
@@ -214,7 +218,7 @@ def _repository(folder: Path) -> Path | None:
 
 def _text(file: Path) -> str:
     try:
-        if not file.is_file() or file.stat().st_size > 1 << 20:
+        if not file.is_file() or file.stat().st_size > LARGEST:
             return ""
         return file.read_text("utf-8-sig", "replace")
     except OSError:

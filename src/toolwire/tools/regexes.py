@@ -20,14 +20,41 @@ _ERRORS = (
 )
 
 
+LONGEST = 10_000
+"""Letters of a pattern."""
+_MOST_WIDE_CLASSES = 50
+_WIDE = re.compile(r"[^\x00-\xff]|\\[uUN]")
+# Without quantifiers, groups and classes there is one way to fit each alternative.
+_PLAIN = re.compile(r"(?:[^\\*+?{}()\[\]]|\\[^\w]|\\[bBdDsStwW])*+")
+_LONGEST_PLAIN = 200
+
+
 class BadPattern(ValueError):
-    """No regular expression; the text says why in the original's words."""
+    """Not a regular expression; the text gives the reason in the original's words."""
+
+
+def check(pattern: str) -> None:
+    """Raise BadPattern if it is not a pattern or a very large one."""
+    wide = pattern.count("[") > _MOST_WIDE_CLASSES and _WIDE.search(pattern)
+    if wide or len(pattern) > LONGEST:
+        raise BadPattern(f"Invalid regular expression: /{pattern[:200]}/: too large")
+    # Folding the case of large classes is what takes long.
+    _compiled(pattern, re.MULTILINE)
+
+
+def is_plain(pattern: str) -> bool:
+    """Whether a line is tried at a cost of pattern times line."""
+    return len(pattern) <= _LONGEST_PLAIN and _PLAIN.fullmatch(pattern) is not None
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
     """The pattern for single lines, without regard to case."""
+    return _compiled(pattern, re.IGNORECASE | re.MULTILINE)
+
+
+def _compiled(pattern: str, flags: int) -> re.Pattern[str]:
     try:
-        return re.compile(_translated(pattern), re.IGNORECASE | re.MULTILINE)
+        return re.compile(translated(pattern), flags)
     except re.error as error:
         why = next((theirs for ours, theirs in _ERRORS if error.msg.startswith(ours)), error.msg)
         raise BadPattern(f"Invalid regular expression: /{pattern}/: {why}") from error
@@ -35,7 +62,8 @@ def compiled(pattern: str) -> re.Pattern[str]:
         raise BadPattern(f"Invalid regular expression: /{pattern}/: too large") from error
 
 
-def _translated(pattern: str) -> str:
+def translated(pattern: str) -> str:
+    """The pattern in Python's syntax."""
     pattern = re.sub(r"(?<!\\)\(\?<([A-Za-z_]\w*)>", r"(?P<\1>", pattern)
     pattern = re.sub(r"\\k<([A-Za-z_]\w*)>", r"(?P=\1)", pattern)
     # Letters that JavaScript takes for themselves after a backslash, and Python does not know.

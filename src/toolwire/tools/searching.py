@@ -19,6 +19,8 @@ from toolwire.tools.programs import (
     helper_environment,
 )
 from toolwire.tools.scanning import Line, Search, census, include_globs, scan
+from toolwire.tools.sieve import SECONDS
+from toolwire.tools.spec import ToolFailed
 
 _LONGEST_LINE = 64 << 20
 
@@ -34,9 +36,16 @@ async def search(task: Search, way: str = "") -> list[Line]:
         if way not in ("", name):
             continue
         try:
-            lines = await _counting(task, run(task))
+            async with asyncio.timeout(SECONDS):
+                lines = await _counting(task, run(task))
         except Unable:
             continue
+        except TimeoutError as error:
+            raise ToolFailed(
+                f"The search took longer than {SECONDS} s and was stopped. Use a simpler pattern, "
+                "or search a smaller folder.",
+                type="search_timeout",
+            ) from error
         return sorted(lines, key=lambda line: (line.path, line.number))
     stop = threading.Event()
     try:

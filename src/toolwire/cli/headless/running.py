@@ -9,12 +9,13 @@ from typing import Any
 
 from toolwire.agent.events import TurnEnd, TurnEnded
 from toolwire.agent.mentions import user_message
-from toolwire.app.session import open_session
+from toolwire.app.session import AgentSession, open_session
 from toolwire.cli.asked import open_transport, read_asked
 from toolwire.cli.embedded import consent
 from toolwire.cli.headless import exits
 from toolwire.cli.headless.output import Output
 from toolwire.cli.headless.prompt import read_prompt
+from toolwire.cli.leaving import end_soon
 
 
 class Run:
@@ -42,22 +43,29 @@ class Run:
                     consent=consent(self._options),
                 )
             )
-            said = user_message(
-                self._prompt.typed,
-                session.workshop.context,
-                piped=self._prompt.piped,
-                respect_git_ignore=asked.settings.context.respect_git_ignore,
-            )
-            for words in said.notices:
-                await session.note("mention", words)
             try:
                 with interruptible():
-                    ended = await session.send(said.message)
+                    ended = await self._sent(session)
             except asyncio.CancelledError:
                 _uncancel()
                 ended = TurnEnded(reason=TurnEnd.CANCELLED)
             output.end(session.id, ended)
-            return exits.code_of(ended)
+            code = exits.code_of(ended)
+            if code == exits.CANCELLED:
+                end_soon(code)
+            return code
+
+    async def _sent(self, session: AgentSession) -> TurnEnded:
+        said = await asyncio.to_thread(
+            user_message,
+            self._prompt.typed,
+            session.workshop.context,
+            piped=self._prompt.piped,
+            respect_git_ignore=self._asked.settings.context.respect_git_ignore,
+        )
+        for words in said.notices:
+            await session.note("mention", words)
+        return await session.send(said.message)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from toolwire.tools.folders import resolved, starts, stat_error
 from toolwire.tools.globs import complaint as too_complex
 from toolwire.tools.ignore import rules_for
 from toolwire.tools.paths import locate, named
-from toolwire.tools.regexes import BadPattern, compiled
+from toolwire.tools.regexes import BadPattern, check
 from toolwire.tools.scanning import MOST_MATCHES, Line, Search
 from toolwire.tools.searching import search
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
@@ -60,7 +60,7 @@ class SearchFileContent(msgspec.Struct, frozen=True):
 def _check(arguments: JsonObject, context: ToolContext) -> str:
     pattern = str(arguments.get("pattern", ""))
     try:
-        compiled(pattern)
+        check(pattern)
     except BadPattern as error:
         return f"Invalid regular expression pattern provided: {pattern}. Error: {error}"
     if wrong := too_complex([str(arguments.get("include") or "")]):
