@@ -15,17 +15,11 @@ from toolwire.events import Finished, ModelEvent, StopReason, TextDelta
 from toolwire.messages import Kept
 from toolwire.model import Model
 from toolwire.request import ModelRequest, ServerTool
+from toolwire.tools.addresses import is_private, is_public_name
 from toolwire.tools.builtin import google_web_search, web_fetch
 from toolwire.tools.builtin.web import cited
 from toolwire.tools.builtin.web_fetch import urls_in
-from toolwire.tools.fetching import (
-    Fetched,
-    Fetching,
-    fetch,
-    is_private,
-    is_public_name,
-    raw_address,
-)
+from toolwire.tools.fetching import Fetched, Fetching, fetch, raw_address
 from toolwire.tools.page_text import own_text
 from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
 
@@ -284,7 +278,7 @@ def served(work: Callable[[str], Awaitable[Any]]) -> Any:
 
 def fetched(path: str, **rules: Any) -> Fetched:
     async def work(base: str) -> Fetched:
-        return await fetch(f"{base}{path}", Fetching(**{"private": True, **rules}))
+        return await fetch(f"{base}{path}", Fetching(private=rules.pop("private", True), **rules))
 
     return served(work)
 

@@ -35,6 +35,23 @@ environment = ["PYTHONPATH", "SSH_AUTH_SOCK", "MYAPP_*"]
 An exact name is passed on even if its value looks like a secret, but never with a credential that
 toolwire uses itself; of a prefix, values that look like secrets are left out.
 """
+_LIMITS = """## Limits
+
+- **Patterns.** Globs, ignore files and path rules are matched at a cost of pattern times path. All
+  globs of a call together have at most 65,536 letters with their braces spelled out; one with
+  groups such as `!(a|b)` has at most 1,024 letters, 64 groups and 4 negations. An ignore file above
+  256 KB has no rules, and a line in one above 4,096 letters fits nothing.
+- **Searches.** A pattern has at most 10,000 letters, a search takes at most 60 seconds. Where
+  neither ripgrep nor git can search, a pattern with quantifiers or groups is tried in a process of
+  its own, which is ended at that time or when the call is cancelled.
+- **Pages.** `web_fetch` takes 10 seconds, 5 MB (unpacked) and 10 redirects for a page. Each address
+  that it connects to is checked at that moment; proxies of the environment are not used. Only
+  encodings that browsers read and `gzip` or `deflate` are understood.
+- **Cancelling.** Ctrl-C ends `toolwire run` within a second, in the middle of any call; a second
+  Ctrl-C ends it at once.
+"""
+
+
 _OWN = """## Tools of your own
 
 - **In Python**: a typed function, made a tool by `toolwire.tool` (see [library](library.md)), and
@@ -97,7 +114,7 @@ SETTINGS = {
 def page(registry: Registry) -> str:
     """The whole page."""
     sections = (_section(tool) for tool in registry)
-    parts = [_HEAD, _table(registry), *sections, _settings(), _ENVIRONMENT, _OWN]
+    parts = [_HEAD, _table(registry), *sections, _settings(), _ENVIRONMENT, _LIMITS, _OWN]
     return "\n".join(parts)
 
 

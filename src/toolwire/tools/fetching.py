@@ -1,30 +1,37 @@
 """Pages from the web, as text: redirects, addresses, size and time are checked."""
 
 import asyncio
-import codecs
-import ipaddress
 import re
 import socket
-from typing import TYPE_CHECKING
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from toolwire.tools.page_text import page_text
+from toolwire.tools import page_text
+from toolwire.tools.addresses import is_private, literal_address, plain_host
+from toolwire.tools.page_bytes import OFFERED, Body
+from toolwire.tools.workers import Worker, WorkerFailed
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
-    from aiohttp.abc import ResolveResult
+    from aiohttp.abc import AbstractResolver, ResolveResult
 
 MOST_BYTES = 5_000_000
 MOST_REDIRECTS = 10
 SECONDS = 10.0
+LONGEST_URL = 8192
 _TEXTUAL = re.compile(
     r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|javascript|x-yaml|yaml|toml)\b"
 )
 _HTML = re.compile(r"text/html|application/xhtml\+xml")
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _AGENT = "Mozilla/5.0 (compatible; toolwire)"
+
+
+_Resolved = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
 
 
 class Fetching(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,8 +39,14 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
 
     private: bool = False
     """Whether addresses of this machine and of private networks may be reached."""
+    except_for: frozenset[str] = frozenset()
+    """Private IP addresses that may be reached all the same."""
     seconds: float = SECONDS
     bytes: int = MOST_BYTES
+
+    def forbid(self, address: str) -> bool:
+        """Whether an IP address may not be reached."""
+        return not self.private and address not in self.except_for and is_private(address)
 
 
 class Fetched(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,46 +68,6 @@ def raw_address(url: str) -> str:
         path = parts.path.replace("/blob/", "/", 1)
         return f"https://raw.githubusercontent.com{path}"
     return url
-
-
-def is_private(address: str) -> bool:
-    """Whether an IP address is not one of the public internet."""
-    ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)
-        if inner is None and ip in _NAT64:
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
-        if inner is not None:
-            return is_private(str(inner))
-    return not ip.is_global or ip.is_multicast
-
-
-def is_public_name(url: str) -> bool:
-    """Whether an address looks public by its name alone; what it resolves to is not asked."""
-    host = (_host(url) or "").rstrip(".").lower()
-    if not host or host == "localhost" or host.endswith((".localhost", ".local", ".internal")):
-        return False
-    literal = _literal(host)
-    return not is_private(literal) if literal else "." in host
-
-
-def _host(url: str) -> str | None:
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
-
-
-def _literal(host: str) -> str:
-    """The address a host spells, in any form the system's resolver takes (127.1, 0x7f000001)."""
-    try:
-        return str(ipaddress.ip_address(host.partition("%")[0]))
-    except ValueError:
-        pass
-    try:
-        return socket.inet_ntoa(socket.inet_aton(host))
-    except (OSError, UnicodeError):
-        return ""
 
 
 async def fetch(url: str, rules: Fetching) -> Fetched:
@@ -122,11 +95,34 @@ def _why(error: BaseException) -> str:
 
 async def _text(url: str, rules: Fetching) -> str:
     import aiohttp  # noqa: PLC0415
+
+    connector = aiohttp.TCPConnector(
+        resolver=_checked_resolver(rules), socket_factory=partial(_checked_socket, rules)
+    )
+    # Proxies of the environment are not used: what they reach cannot be checked here.
+    async with aiohttp.ClientSession(
+        connector=connector,
+        headers={"User-Agent": _AGENT, "Accept-Encoding": OFFERED},
+        auto_decompress=False,
+        trust_env=False,
+    ) as session:
+        for _ in range(MOST_REDIRECTS + 1):
+            _check_address(url, rules)
+            async with session.get(url, allow_redirects=False) as response:
+                if response.status in (301, 302, 303, 307, 308):
+                    url = urljoin(url, response.headers.get("Location", ""))
+                    continue
+                text, html = await _read(response, rules)
+            return await _converted(text, rules) if html else text
+    raise _Refused(f"more than {MOST_REDIRECTS} redirects")
+
+
+def _checked_resolver(rules: Fetching) -> "AbstractResolver":
     from aiohttp.abc import AbstractResolver  # noqa: PLC0415
     from aiohttp.resolver import ThreadedResolver  # noqa: PLC0415
 
     class Checked(AbstractResolver):
-        """Resolves names, and refuses those that lead where we may not go."""
+        """Resolves names, and refuses those with any address that may not be reached."""
 
         def __init__(self) -> None:
             self._inner = ThreadedResolver()
@@ -135,26 +131,22 @@ async def _text(url: str, rules: Fetching) -> str:
             self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
         ) -> list["ResolveResult"]:
             found = await self._inner.resolve(host, port, family)
-            if any(is_private(one["host"]) for one in found):
-                # The connection goes to what was checked here, so a second answer cannot differ.
+            if any(rules.forbid(one["host"]) for one in found):
                 raise OSError(f"{host} leads to a private address") from _refused(host)
             return found
 
         async def close(self) -> None:
             await self._inner.close()
 
-    connector = aiohttp.TCPConnector(resolver=None if rules.private else Checked())
-    async with aiohttp.ClientSession(
-        connector=connector, headers={"User-Agent": _AGENT}
-    ) as session:
-        for _ in range(MOST_REDIRECTS + 1):
-            _check_address(url, rules)
-            async with session.get(url, allow_redirects=False) as response:
-                if response.status in (301, 302, 303, 307, 308):
-                    url = urljoin(url, response.headers.get("Location", ""))
-                    continue
-                return await _read(response, rules)
-    raise _Refused(f"more than {MOST_REDIRECTS} redirects")
+    return Checked()
+
+
+def _checked_socket(rules: Fetching, info: _Resolved) -> socket.socket:
+    """The last check: this address is connected to, however the host was spelled or resolved."""
+    family, kind, protocol, _, address = info
+    if rules.forbid(str(address[0])):
+        raise OSError(f"{address[0]} is a private address") from _refused(str(address[0]))
+    return socket.socket(family, kind, protocol)
 
 
 def _refused(host: str) -> _Refused:
@@ -166,40 +158,46 @@ def _refused(host: str) -> _Refused:
 
 def _check_address(url: str, rules: Fetching) -> None:
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in ("http", "https") or not parts.hostname or len(url) > LONGEST_URL:
         raise _Refused(f"not an http address: {url[:200]}")
-    literal = _literal(parts.hostname)
-    if literal and not rules.private and is_private(literal):
+    literal = literal_address(plain_host(url))
+    if literal and rules.forbid(literal):
         raise _refused(parts.hostname)
 
 
-async def _read(response: "ClientResponse", rules: Fetching) -> str:
+async def _read(response: "ClientResponse", rules: Fetching) -> tuple[str, bool]:
+    """The body as text, and whether it is HTML."""
     if response.status >= 400:
         raise ValueError(f"Request failed with status code {response.status} {response.reason}")
     kind = response.headers.get("Content-Type", "").lower()
     if kind and not _TEXTUAL.match(kind) and not _HTML.match(kind):
         size = response.headers.get("Content-Length", "?")
-        return f"(not text: {kind.partition(';')[0]}, {size} bytes)"
-    body = bytearray()
+        return f"(not text: {kind.partition(';')[0]}, {size} bytes)", False
+    body = Body(response.headers.get("Content-Encoding", ""), rules.bytes)
     async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > rules.bytes:
-            del body[rules.bytes :]
+        if not body.add(chunk):
             break
-    text = bytes(body).decode(_charset(response.charset, bytes(body[:2048])), "replace")
-    return page_text(text) if _HTML.match(kind) or _looks_html(text, kind) else text
+    text = body.text(kind)
+    return text, bool(_HTML.match(kind)) or _looks_html(text, kind)
 
 
 def _looks_html(text: str, kind: str) -> bool:
-    return not kind and text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
+    return not kind and text[:1000].lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
 
 
-def _charset(declared: str | None, start: bytes) -> str:
-    found = re.search(rb"<meta[^>]+charset=[\"']?([\w-]+)", start, re.IGNORECASE)
-    for name in (declared, found.group(1).decode() if found else None):
+async def _converted(html: str, rules: Fetching) -> str:
+    """By a process of its own: a page can be made so that it takes forever."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(_by_worker, html, rules.seconds, stop.is_set)
+    finally:
+        stop.set()
+
+
+def _by_worker(html: str, seconds: float, stopped: Callable[[], bool]) -> str:
+    data = html.encode("utf-8", "replace")
+    with Worker("page", page_text.__file__, seconds=seconds, stopped=stopped) as worker:
         try:
-            if name:
-                return codecs.lookup(name).name
-        except LookupError:
-            continue
-    return "utf-8"
+            return worker.ask(data).decode("utf-8", "replace")
+        except WorkerFailed as error:
+            raise ValueError(f"the page cannot be converted to text: {error}") from error

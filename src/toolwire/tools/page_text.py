@@ -10,6 +10,8 @@ _BLOCKS = re.compile(
     r"footer|form|h[1-6]|header|html|li|main|nav|ol|p|pre|section|summary|table|tr|ul"
 )
 _HEADING = re.compile(r"h([1-6])")
+_DEEPEST = 20
+"""Lists inside lists that are still indented."""
 _EMPHASIS = {"b": "**", "strong": "**", "i": "*", "em": "*"}
 
 
@@ -43,7 +45,7 @@ class _Reader(HTMLParser):
 
     def text(self) -> str:
         whole = "".join(self._out)
-        whole = re.sub(r"[ \t]+\n", "\n", whole)
+        whole = "\n".join(line.rstrip(" \t") for line in whole.split("\n"))
         return re.sub(r"\n{3,}", "\n\n", whole).strip()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -67,12 +69,13 @@ class _Reader(HTMLParser):
         elif tag == "li":
             self._item()
         elif tag == "a":
-            self._links.append((dict(attrs).get("href") or "", len(self._out)))
+            # A link ends where the next one begins: they do not nest.
+            self._links = [(dict(attrs).get("href") or "", len(self._out))]
         elif tag == "pre":
             self._pre += 1
             self._out.append("```\n")
         elif tag in ("td", "th"):
-            self._out.append(" | " if self._cells else "")
+            self._put(" | " if self._cells else "")
             self._cells += 1
         else:
             self._inline(tag, dict(attrs))
@@ -96,7 +99,7 @@ class _Reader(HTMLParser):
             return
         if tag == "pre" and self._pre:
             self._pre -= 1
-            self._out.append("" if self._ends("\n") else "\n")
+            self._put("" if self._ends("\n") else "\n")
             self._out.append("```\n")
         elif tag in ("ul", "ol") and self._lists:
             self._lists.pop()
@@ -128,11 +131,15 @@ class _Reader(HTMLParser):
         if not self._out or self._marked == len(self._out):
             return
         wanted = 1 if self._lists or tag in ("li", "tr", "dd", "dt") else 2
-        end = "".join(self._out[-2:])
-        self._out.append("\n" * (wanted - (len(end) - len(end.rstrip("\n")))))
+        end = "".join(piece[-2:] for piece in self._out[-2:])
+        self._put("\n" * (wanted - (len(end) - len(end.rstrip("\n")))))
+
+    def _put(self, text: str) -> None:
+        if text:
+            self._out.append(text)
 
     def _item(self) -> None:
-        depth = max(len(self._lists) - 1, 0)
+        depth = min(max(len(self._lists) - 1, 0), _DEEPEST)
         number = self._lists[-1] if self._lists else None
         mark = "-" if number is None else f"{number}."
         if number is not None:
@@ -147,5 +154,5 @@ class _Reader(HTMLParser):
             self._out.append(f"[{words}]({target})")
 
     def _ends(self, *ends: str) -> bool:
-        last = next((piece for piece in reversed(self._out) if piece), "")
+        last = self._out[-1] if self._out else ""
         return last.endswith(tuple(end for end in ends if end)) or (not last and "" in ends)

@@ -33,6 +33,7 @@ _NO_PROMPT = "The 'prompt' parameter cannot be empty and must contain URL(s) and
 _NO_URL = "The 'prompt' must contain at least one valid URL (starting with http:// or https://)."
 _RETRIEVED = "URL_RETRIEVAL_STATUS_SUCCESS"
 _AT_ONCE = 5
+_CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 class WebFetch(msgspec.Struct, frozen=True):
@@ -56,13 +57,18 @@ def urls_in(prompt: str) -> list[str]:
 
 
 def _trimmed(url: str) -> str:
-    while url and (url[-1] in ".,;:!?\"'>`*" or (url[-1] in ")]}" and not _opened(url))):
-        url = url[:-1]
-    return url
-
-
-def _opened(url: str) -> bool:
-    return url.count({")": "(", "]": "[", "}": "{"}[url[-1]]) >= url.count(url[-1])
+    counts = {sign: url.count(sign) for sign in "()[]{}"}
+    end = len(url)
+    while end:
+        last = url[end - 1]
+        if last in _CLOSING:
+            if counts[_CLOSING[last]] >= counts[last]:
+                break
+            counts[last] -= 1
+        elif last not in ".,;:!?\"'>`*":
+            break
+        end -= 1
+    return url[:end]
 
 
 def _check(arguments: JsonObject, context: ToolContext) -> str:
@@ -83,11 +89,11 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 @tool("web_fetch", Effect.NETWORK, words("web_fetch"), title="WebFetch", check=_check)
 async def web_fetch(args: WebFetch, context: ToolContext) -> ToolOutput:
     """Let the vendor fetch where it can; else fetch here, and ask the model about the text."""
-    from toolwire.tools.fetching import is_public_name  # noqa: PLC0415 - start-up time
+    from toolwire.tools.addresses import is_public_name  # noqa: PLC0415 - start-up time
 
     urls = urls_in(args.prompt)
     model = context.model
-    if model is not None and searches(context) and is_public_name(urls[0]):
+    if model is not None and searches(context) and all(map(is_public_name, urls)):
         try:
             answer = await ask(model, args.prompt, "urlContext")
         except ToolwireError as error:
