@@ -132,10 +132,13 @@ def _plain(words: tuple[str, ...], table: str) -> Effects:
     """A program that writes or removes the files it is given."""
     known = syntax(table)
     line = read_line(words, known)
+    folders = [each.value for each in line.options if each.name in ("-t", "--target-directory")]
+    if folders:
+        # Every operand is a source then.
+        known = syntax(table.rpartition(" W")[0])
     found = of_line(words[0], line, known)
     if found.opaque or words[0] not in ("cp", "mv", "install"):
         return found
-    folders = [each.value for each in line.options if each.name in ("-t", "--target-directory")]
     sources = [text for text, _ in line.operands]
     if not folders and sources:
         folders = [sources.pop()]

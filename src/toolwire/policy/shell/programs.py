@@ -8,9 +8,7 @@ would hide the word behind it.
 from toolwire.policy.shell.syntax import names
 
 _COLOR = "--color?T --colour?T"
-_SUM = (
-    "-bctwz --binary --check --tag --text --zero --ignore-missing --quiet --status --strict --warn"
-)
+_SUM = "-btz --binary --tag --text --zero"
 _NOTHING_BUT_TEXT = "| T*"
 
 READS: dict[str, str] = {
@@ -158,8 +156,8 @@ WRITES: dict[str, str] = {
         --no-dereference --recursive --update --verbose --one-file-system --preserve?T --link
         --parents -t=W --target-directory=W -T -S=T --suffix=T --reflink?T --sparse=T | A* W""",
     "tee": "-aip --append --ignore-interrupts | W*",
-    "install": "-bcCdDpsv -m=T --mode=T -t=W --target-directory=W -T | R* W",
-    "chmod": "-cfvR --changes --quiet --verbose --recursive | T W*",
+    "install": "-bcCDpsv -m=T --mode=T -t=W --target-directory=W -T | R* W",
+    "chmod": "-cfv --changes --quiet --verbose | T W*",
 }
 """Programs that write the files they are given."""
 
