@@ -104,3 +104,11 @@ def test_without_anything_doctor_names_the_embedded_model(tmp_path: Path) -> Non
     assert told.startswith("  local/qwen2.5-coder-")
     assert "because nothing is configured, and servers were not looked for" in told
     assert "  ready: " in told
+
+
+@pytest.mark.parametrize(("level", "may_be_active"), [("auto", True), ("off", False)])
+def test_doctor_shows_the_sandbox(level: str, may_be_active: bool, tmp_path: Path) -> None:
+    done = doctor(tmp_path, "--json", "--offline", TOOLWIRE_TOOLS_SANDBOX=level)
+    found = json.loads(done.stdout)["sandbox"]
+    assert found["active"] == (may_be_active and found["kind"] != "none")
+    assert found["level"] == level

@@ -48,6 +48,8 @@ _CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _IGNORED = tuple(number for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", 0)) if number)
 _DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 _SWEEPS = 500
+_NAP = 0.1
+"""Seconds for which a command can stop its watchdog."""
 
 
 class Process:
@@ -311,6 +313,26 @@ def _wake_by(line: socket.socket) -> None:
         fcntl.fcntl(line, owner, os.getpid())
         fcntl.fcntl(line, number, signal.SIGCONT)
         fcntl.fcntl(line, fcntl.F_SETFL, fcntl.fcntl(line, fcntl.F_GETFL) | os.O_ASYNC)
+        _wake_every(_NAP)
+
+
+def _wake_every(seconds: float) -> None:
+    """Have the kernel send SIGCONT all the time: it ends a stop, and costs a running process
+    nothing.
+    """
+    try:
+        import ctypes  # noqa: PLC0415 - not every Python has it
+
+        library = ctypes.CDLL(None)
+        # A `sigevent`: value, signal, SIGEV_SIGNAL, padding.
+        event = ctypes.create_string_buffer(struct.pack("Qii", 0, signal.SIGCONT, 0), 64)
+        timer = ctypes.c_void_p()
+        pause = (int(seconds), int(seconds % 1 * 1e9))
+        times = ctypes.create_string_buffer(struct.pack("llll", *pause, *pause), 32)
+        if library.timer_create(time.CLOCK_MONOTONIC, event, ctypes.byref(timer)) == 0:
+            library.timer_settime(timer, 0, times, None)
+    except (ImportError, OSError, AttributeError):
+        return
 
 
 def _number(number: int) -> None:

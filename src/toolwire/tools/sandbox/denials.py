@@ -7,7 +7,8 @@ import msgspec
 _TAIL = 20_000
 _ROFS = re.compile(r"read-only file system|EROFS|errno 30\b", re.IGNORECASE)
 _REFUSED = re.compile(
-    r"permission denied|operation not permitted|EACCES|EPERM|errno 1\b|errno 13\b|resource busy",
+    r"permission denied|operation not permitted|EACCES|EPERM|errno 1\b|errno 13\b|resource busy"
+    r"|cross-device",
     re.IGNORECASE,
 )
 _NETWORK = re.compile(

@@ -18,6 +18,7 @@ _OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL
 _ACCESS = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
 _ALL = (1 << 16) - 1
 _TCP = 0b11
+_PLAIN = getattr(os, "O_PATH", 0) | os.O_CLOEXEC | os.O_NOFOLLOW
 _ABSTRACT_SOCKETS, _SIGNALS = 1 << 0, 1 << 1
 
 
@@ -72,7 +73,7 @@ class Ruleset:
         """Allow these rights at the paths and everything below; what is missing is skipped."""
         for path in paths:
             try:
-                parent = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
+                parent = os.open(path, _PLAIN)
             except OSError:
                 continue
             try:
@@ -84,7 +85,10 @@ class Ruleset:
         import stat  # noqa: PLC0415 - a process that only forks needs it late
 
         allowed = rights & self._rights
-        if not stat.S_ISDIR(os.fstat(parent).st_mode):
+        kind = os.fstat(parent).st_mode
+        if stat.S_ISLNK(kind):
+            return
+        if not stat.S_ISDIR(kind):
             allowed &= _OF_FILES
         if allowed:
             beneath = _Beneath(allowed, parent)

@@ -13,6 +13,8 @@ def without_exceptions(plan: JsonObject, hidden: Sequence[str]) -> JsonObject:
     ones cannot be made.
     """
     listable: list[str] = []
+    # Processes come and go: a list of them would be old at once.
+    hidden = [path for path in hidden if not path.startswith("/proc/")]
     holes = plan["writable"]
     readable = _spread("/", [path for path in hidden if path not in holes], listable)
     writable = [one for path in plan["writable"] for one in _spread(path, hidden, listable)]
@@ -32,7 +34,8 @@ def _spread(path: str, hidden: Sequence[str], listable: list[str]) -> list[str]:
         return [path]
     listable.append(path)
     try:
-        entries = [entry.path for entry in os.scandir(path)]
+        # A rule at a link would hold for what it points to.
+        entries = [entry.path for entry in os.scandir(path) if not entry.is_symlink()]
     except OSError:
         return []
     return [part for entry in entries for part in _spread(entry, inside, listable)]

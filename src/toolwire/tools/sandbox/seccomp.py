@@ -75,7 +75,8 @@ def program(machine: str, families: tuple[int, ...]) -> bytes:
         lines += [(_EQUAL, 1, 0, table.socket), (_RETURN, 0, 0, _ALLOW), (_LOAD, 0, 0, _FIRST)]
         for family in families:
             lines += [(_EQUAL, 0, 1, family), (_RETURN, 0, 0, _ALLOW)]
-        lines.append((_RETURN, 0, 0, _ERRNO | errno.EACCES))
+        # Programs report it as what it is.
+        lines.append((_RETURN, 0, 0, _ERRNO | errno.ENETUNREACH))
     lines.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *line) for line in lines)
 

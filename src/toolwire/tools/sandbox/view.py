@@ -32,10 +32,11 @@ class View:
             _attach_copy(path, trees[path], writable)
         for path in plan["state"]:
             _hide_around(path, [one for one in writable if one.startswith(f"{path}/")])
-        if store:
-            self._mask.cover(store)
         for path in writable:
             mounts.attach(trees[path], path)
+        if store:
+            # Last: it may be in a folder that was just attached.
+            self._mask.cover(store)
 
     def cover(self, hidden: list[str], frozen: list[str]) -> None:
         """Hide files and folders, and make others read-only, as far as it is not yet so."""
