@@ -153,6 +153,7 @@ def test_a_prompt_that_mentions_patterns(place: Place) -> None:
         assert process.poll() is None
         process.send_signal(signal.SIGINT)
         try:
-            assert process.wait(LIMIT) == 130
+            # On a loaded machine it may still be loading modules, and ends by the signal itself.
+            assert process.wait(LIMIT) in (130, -signal.SIGINT), process.stderr.read()
         finally:
             process.kill()
