@@ -70,7 +70,7 @@ def _matches(folder: str, pattern: str) -> tuple[str, ...] | None:
     """What a pattern matches now; None where bash may differ, or for very many."""
     if "[" in pattern or "\\" in pattern or "**" in pattern or re.search(r"/\.[^/]*[*?]", pattern):
         return None
-    if pattern.startswith(".") and re.match(r"\.[^/]*[*?]", pattern):
+    if re.match(r"\.[^/]*[*?]", pattern) or re.search(r"[*?].*\.\.(?:/|$)", pattern):
         return None
     found = tuple(islice(iglob(pattern, root_dir=folder), _MOST_MATCHES + 1))  # noqa: PTH207 - hidden names as in bash
     return None if len(found) > _MOST_MATCHES else tuple(sorted(found))

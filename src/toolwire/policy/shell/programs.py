@@ -65,8 +65,8 @@ READS: dict[str, str] = {
         --ignore-case --ignore-tab-expansion --ignore-trailing-space --ignore-space-change
         --ignore-all-space --ignore-blank-lines --text --strip-trailing-cr --minimal
         --speed-large-files -# -C=T -U=T -W=T --width=T -F=T --show-function-line=T --label=T -L=T
-        --tabsize=T -x=T --exclude=T -X=R --exclude-from=R -S=T --starting-file=T --from-file=R
-        --to-file=R -I=T --ignore-matching-lines=T --horizon-lines=T --palette=T {_COLOR} | A A""",
+        --tabsize=T -x=T --exclude=T -X=R --exclude-from=R -S=T --starting-file=T --from-file=A
+        --to-file=A -I=T --ignore-matching-lines=T --horizon-lines=T --palette=T {_COLOR} | A A""",
     "stat": "-Lftx --dereference --file-system --terse -c=T --format=T --printf=T --cached=T | R*",
     "file": """-bhikLnNprsSvz0 --brief --mime --mime-type --mime-encoding --keep-going
         --dereference --no-dereference --raw --extension --no-pad -F=T --separator=T -P=T | R*""",
