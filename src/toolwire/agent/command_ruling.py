@@ -217,12 +217,10 @@ class CommandRuling:
             for spot in ground.spots(tree, folders, writes=False):
                 if spot.place is not Place.INSIDE:
                     continue
-                hidden = ground.hidden_below(spot.path, self._denied())
+                hidden = ground.hidden_below(spot.path, self._denied(), follows)
                 if hidden is None:
                     self.ask(f"{shown(tree)} contains too many files to check each of them.")
                     continue
-                if not follows:
-                    hidden = tuple(each for each in hidden if not each.link)
                 if self.terms.mode is Mode.YOLO:
                     hidden = tuple(each for each in hidden if each.denied)
                 words = self._left_out(words, tree, hidden, links=follows and not names)
@@ -247,10 +245,10 @@ class CommandRuling:
         rules = self.terms.rules
         return any(rule.path and rule.decision is not Decision.ALLOW for rule in rules)
 
-    def _denied(self) -> Callable[[str], bool]:
-        """Whether a rule is against reading a path."""
+    def _denied(self) -> Callable[[str], bool] | None:
+        """Whether a rule is against reading a path; None without such rules."""
         if not self._denies_paths():
-            return lambda path: False
+            return None
         act = Act(tool="read_file", effect=Effect.READ, mode=self.terms.mode)
 
         def denied(path: str) -> bool:

@@ -18,9 +18,9 @@ Matches: TypeAlias = Callable[[str, str], tuple[str, ...] | None]
 
 Test: TypeAlias = Callable[[str], bool]
 """Whether an absolute path is a folder that can be entered."""
-HiddenBelow: TypeAlias = Callable[[str, Test], "tuple[Hidden, ...] | None"]
-"""The files below a folder that may not simply be read, or that a test names; None for too many
-files to say.
+HiddenBelow: TypeAlias = Callable[[str, Test | None, bool], "tuple[Hidden, ...] | None"]
+"""The files below a folder that may not simply be read, or that a test names, with links if they
+are followed; None for too many files to say.
 """
 ProgramsOf: TypeAlias = Callable[[str], tuple[str, ...]]
 """Settings of the git repository around a folder through which git may start programs."""
@@ -89,8 +89,8 @@ def _yes(path: str) -> bool:
     return True
 
 
-def _nothing_hidden(folder: str, denied: Test) -> "tuple[Hidden, ...]":
-    del folder, denied
+def _nothing_hidden(folder: str, denied: Test | None, links: bool) -> "tuple[Hidden, ...]":
+    del folder, denied, links
     return ()
 
 

@@ -6,6 +6,8 @@ from toolwire.agent.rules import Mode
 from toolwire.agent.ruling import Terms
 from toolwire.tools.spec import Permit, SandboxSpec
 
+_GAINS_RIGHTS = frozenset({"sudo", "su", "doas", "pkexec"})
+
 
 def permits(shell: CommandRuling, text: str, terms: Terms) -> tuple[Permit, Permit]:
     """The permit of a command that runs unasked, and the one after a person said yes.
@@ -51,6 +53,9 @@ def _approved(shell: CommandRuling, terms: Terms) -> SandboxSpec:
     spec = terms.sandbox
     if spec.level == "off":
         return spec
+    if not _GAINS_RIGHTS.isdisjoint(shell.roots):
+        # Other rights cannot be gained inside; a yes to `sudo` is a yes to them.
+        return SandboxSpec()
     return SandboxSpec(
         level="approved",
         network=True,

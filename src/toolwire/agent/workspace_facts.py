@@ -16,8 +16,9 @@ from toolwire.tools.protection import Protection, protected
 from toolwire.tools.spec import Workspace
 
 _MOST_MATCHES = 1000
-_MOST_ENTRIES = 20_000
+_MOST_ENTRIES = 60_000
 """Files that a look below a folder takes in."""
+_PACKAGES = ("node_modules", "site-packages")
 _MOST_HIDDEN = 30
 _GIT_SECONDS = 5
 _HARMLESS_SETTING = re.compile(
@@ -101,8 +102,12 @@ class WorkspaceFacts:
         """Why a path is protected."""
         return protected(path, self._workspace, self._environ)
 
-    def hidden_below(self, folder: str, denied: Callable[[str], bool]) -> tuple[Hidden, ...] | None:
+    def hidden_below(
+        self, folder: str, denied: Callable[[str], bool] | None, links: bool
+    ) -> tuple[Hidden, ...] | None:
         """The files below a folder that may not simply be read; None if there are too many."""
+        # Installed packages are public, keys for their tests among them; links in them may not be.
+        skipped = frozenset({".git"} if links or denied else {".git", *_PACKAGES})
         protection = Protection(self._workspace, self._environ)
         found: list[Hidden] = []
         left = _MOST_ENTRIES
@@ -118,14 +123,14 @@ class WorkspaceFacts:
             for entry in entries:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 path = os.path.relpath(entry.path, folder) + "/" * is_folder
-                if denied(entry.path):
+                if denied is not None and denied(entry.path):
                     found.append(Hidden(path, "a rule denies it", denied=True))
                 elif why := protection.hides(entry.path):
                     found.append(Hidden(path, why))
                 elif entry.is_symlink():
-                    if why := self._linked(entry.path, protection):
+                    if links and (why := self._linked(entry.path, protection)):
                         found.append(Hidden(path, why, link=True))
-                elif is_folder and entry.name != ".git":
+                elif is_folder and entry.name not in skipped:
                     open_.append(entry.path)
         return tuple(found)
 
