@@ -1,4 +1,5 @@
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from toolwire.tools.sandbox import bubblewrap, detect, seatbelt
 from toolwire.tools.sandbox.denials import Walls, explained
+from toolwire.tools.sandbox.exposure import repository_of_worktree
 from toolwire.tools.sandbox.plan import make_plan, paths_of
 from toolwire.tools.spec import SandboxSpec, Workspace
 
@@ -161,6 +163,26 @@ def test_a_named_credential_can_be_read(place: Place) -> None:
     spec = SandboxSpec(level="workspace-write", readable=(named,))
     texts = place.run("cat .env", "cat sub/.env", spec=spec)
     assert ["PRIVATE" in text for text in texts] == [True, False]
+
+
+def test_a_forged_worktree_makes_no_folder_writable(place: Place) -> None:
+    shutil.rmtree(place.base / "ws/.git")
+    outside = place.base / "outside"
+    place.run(
+        "rm -f .env; mkdir fake && echo $PWD/.git > fake/gitdir && echo 'gitdir: fake' > .git && "
+        f"echo {outside} > fake/commondir"
+    )
+    place.run(f"echo x > {outside}/new")
+    assert not (outside / "new").exists()
+
+
+def test_a_real_worktree_has_its_repository(tmp_path: Path) -> None:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    git = ["git", "-C", str(tmp_path), *identity]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "one"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", "other"], check=True)
+    assert repository_of_worktree(str(tmp_path / "other")) == os.path.realpath(tmp_path / ".git")
 
 
 def test_read_only_leaves_only_temporary_folders(place: Place) -> None:

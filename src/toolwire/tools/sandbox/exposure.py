@@ -173,7 +173,9 @@ def repository_of_worktree(root: str) -> str:
         return ""
     if word != "gitdir" or os.path.realpath(back) != os.path.realpath(f"{root}/.git"):
         return ""
-    return os.path.realpath(os.path.join(own, common))
+    shared = os.path.realpath(os.path.join(own, common))
+    # Else a `.git` file written by a command would make any folder writable for the next.
+    return shared if own.startswith(f"{shared}/worktrees/") else ""
 
 
 def frozen_in_repository(git: str) -> tuple[str, ...]:
