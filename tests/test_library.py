@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.fakes.scripted import Scripted, calls, says
-from tests.fakes.simulated import Place, Simulated
+from tests.fakes.simulated import LONGEST, Place, Simulated
 from toolwire import (
     Agent,
     AgentEvent,
@@ -405,7 +405,7 @@ def test_a_forgotten_agent_ends_its_thread() -> None:
     del agent
     gc.collect()
     assert gone() is None
-    thread.join(30)
+    thread.join(LONGEST)
     assert not thread.is_alive()
 
 
@@ -602,7 +602,7 @@ def test_ctrl_c_ends_the_turn_in_order(tmp_path: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "waiting\n"
     os.kill(process.pid, signal.SIGINT)
-    assert process.communicate(timeout=60)[0] == "interrupted\n"
+    assert process.communicate(timeout=LONGEST)[0] == "interrupted\n"
     assert process.returncode == 0
 
 

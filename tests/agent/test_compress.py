@@ -170,7 +170,7 @@ def test_a_snapshot_is_read_only_where_it_is_whole(answer: str, found: str | Non
     assert snapshot(answer) == whole
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(said=histories(), keep=st.sampled_from([0.05, 0.3, 0.6, 0.95]))
 def test_a_plan_leaves_two_whole_conversations(said: tuple[Message, ...], keep: float):
     planned = plan(said, size=1, window=1, threshold=0, keep=keep)
@@ -190,7 +190,7 @@ def test_a_plan_leaves_two_whole_conversations(said: tuple[Message, ...], keep: 
     assert "assistant assistant" not in " ".join(roles)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(said=histories())
 def test_no_cut_takes_the_seal_from_a_step_that_leans_on_it(said: tuple[Message, ...]):
     for place in cuts(said, 2):

@@ -365,7 +365,7 @@ ANSWERS = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     said=histories(),
     window=st.sampled_from([800, 3_000, 20_000, 200_000]),

@@ -181,13 +181,13 @@ def test_a_message_told_as_text_is_never_above_its_size(parts: list, tokens: int
     assert of_message(as_text(Message(role="user", parts=tuple(parts)), tokens)) <= tokens
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(said=histories(), tokens=st.integers(40, 600), latest=st.booleans())
 def test_facts_are_never_above_their_size(said: tuple[Message, ...], tokens: int, latest: bool):
     assert of_text(facts(said, tokens, latest=latest)) <= tokens
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(said=histories(), target=TARGETS)
 def test_any_conversation_is_brought_below_the_target_whole(said: tuple[Message, ...], target: int):
     kept = floor(said, target=target)
@@ -201,7 +201,7 @@ def test_any_conversation_is_brought_below_the_target_whole(said: tuple[Message,
         assert last in kept
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(said=histories(), target=TARGETS, context=st.integers(0, 6))
 def test_any_number_of_messages_may_stand_in_front(
     said: tuple[Message, ...], target: int, context: int

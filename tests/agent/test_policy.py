@@ -146,7 +146,7 @@ def _composed(depth: int) -> st.SearchStrategy[tuple[str, frozenset[str]]]:
 
 
 @given(_composed(3))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_what_is_allowed_together_is_allowed_alone(made: tuple[str, frozenset[str]]):
     text, pieces = made
     alone = {shell(piece).decision for piece in pieces}
@@ -158,7 +158,7 @@ def test_what_is_allowed_together_is_allowed_alone(made: tuple[str, frozenset[st
 
 
 @given(st.text(alphabet="git log;|&$(){}<>'\"`\\\n#=[]*~E", max_size=40))
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 def test_any_text_gets_a_ruling(text: str):
     assert shell(text).rule != "engine error"
     assert shell(text, with_mode(Mode.DEFAULT)).decision in Decision

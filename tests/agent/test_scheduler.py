@@ -600,7 +600,7 @@ TEXTS = st.sampled_from(['{"x":"a"}', "{}", '{"x":1}', '{"x":"a",}', '{"x":"a', 
 CALLS = st.lists(st.tuples(st.sampled_from("123"), NAMES, TEXTS, st.booleans()), max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(made=CALLS)
 def test_each_call_gets_exactly_one_result_in_order(made: list[tuple[str, str, str, bool]]) -> None:
     async def breaks(arguments: JsonObject, context: ToolContext) -> ToolOutput:

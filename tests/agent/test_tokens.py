@@ -128,7 +128,7 @@ def test_a_message_is_weighed_once():
     assert len(weighed) == 100
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(said=histories(), cuts=st.lists(st.integers(0, 12), max_size=5))
 def test_a_tally_that_has_seen_other_lengths_says_what_a_new_one_says(said, cuts):
     tally = Tally()

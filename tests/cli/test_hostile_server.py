@@ -2,14 +2,18 @@
 
 import json
 import signal
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.client.hostile import bomb, endless, fragment, frame, hostile, once
-from tests.fakes.simulated import Place
+from tests.fakes.simulated import LONGEST, Place
 
+SOON = 15.0
+"""Seconds for what takes less than one on an idle machine."""
 TEXT = frame({"choices": [{"delta": {"content": "word "}}]})
 FLOODS = {
     "text": endless(TEXT),
@@ -32,22 +36,30 @@ def place(tmp_path: Path) -> Place:
 @pytest.mark.parametrize("name", FLOODS)
 @pytest.mark.parametrize("form", ["text", "stream-json"])
 def test_ctrl_c_ends_any_flood(place: Place, name: str, form: str) -> None:
-    with hostile(FLOODS[name]) as origin, (place.work / "out").open("wb") as out:
+    begun = threading.Event()
+
+    def attack() -> Iterator[bytes]:
+        for piece in FLOODS[name]():
+            yield piece
+            begun.set()
+
+    with hostile(attack) as origin, (place.work / "out").open("wb") as out:
         process = place.start(
             *("run", "hi", "--upstream", f"openai-chat={origin}/v1", "--output-format", form),
             stdout=out,
             stderr=out,
         )
-        time.sleep(2.5)
+        assert begun.wait(LONGEST)
+        time.sleep(1)
         if "text" in name:
             # The loop detection ends it before a key is pressed.
-            assert process.wait(30) == 54
+            assert process.wait(LONGEST) == 54
             return
         process.send_signal(signal.SIGINT)
         began = time.monotonic()
-        assert process.wait(30) == 130
+        assert process.wait(LONGEST) == 130
         # The first Ctrl-C stops the turn; the session is written before the program ends.
-        assert time.monotonic() - began < 3.0
+        assert time.monotonic() - began < SOON
 
 
 @pytest.mark.parametrize("status", [400, 401, 500])
@@ -81,4 +93,4 @@ def test_a_name_of_300_kb_ends_in_a_clear_error(place: Place) -> None:
         done = place.toolwire("run", "hi", "--upstream", f"openai-chat={origin}/v1")
     assert done.code == 1
     assert "the name of a tool is longer than 1024 characters" in done.err
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < LONGEST

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.simulated import Place, Simulated
+from tests.fakes.simulated import LONGEST, Place, Simulated
 from toolwire.events import StopReason
 from toolwire.simulator import Reply
 from toolwire.simulator.misbehaviour import Fault
@@ -61,7 +61,7 @@ def test_standard_input_alone_is_a_prompt(place: Place):
 def test_an_open_pipe_that_stays_silent_does_not_hold_up_a_prompt(place: Place):
     with Simulated([says("ok")]) as sim:
         process = place.start("run", "--upstream", sim.upstream(), "hello", stdin=subprocess.PIPE)
-        assert process.wait(30) == 0
+        assert process.wait(LONGEST) == 0
         assert process.stdout.read() == b"ok\n"
 
 
@@ -268,7 +268,7 @@ def test_ctrl_c_ends_the_turn_and_the_session_goes_on(place: Place):
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(LONGEST) == 130
         ended = place.run(sim, "go on", "--continue")
     assert ended.code == 0
     assert "cancelled" in ended.out.lower()
@@ -281,7 +281,7 @@ def test_ctrl_c_while_the_model_speaks_keeps_its_words(place: Place):
         process = place.start("run", "--upstream", sim.upstream(), "go")
         assert process.stdout.read(5) == b"word "
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(LONGEST) == 130
         assert place.run(sim, "go on", "--continue").code == 0
     roles = [one["role"] for one in sim.bodies[1]["messages"]]
     assert roles[-3:] == ["user", "assistant", "user"]
@@ -293,7 +293,7 @@ def test_it_stops_when_its_reader_leaves(place: Place):
         process = place.start("run", "--upstream", sim.upstream(), "go")
         process.stdout.read(5)
         process.stdout.close()
-        assert process.wait(30) != 0
+        assert process.wait(LONGEST) != 0
         assert b"Traceback" not in process.stderr.read()
 
 

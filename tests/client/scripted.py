@@ -194,7 +194,7 @@ async def listen(
     return events, None
 
 
-def run(work: Callable[[], Awaitable[None]], seconds: float = 30) -> None:
+def run(work: Callable[[], Awaitable[None]], seconds: float = 120) -> None:
     """Run an async test; one that hangs fails."""
 
     async def bounded() -> None:

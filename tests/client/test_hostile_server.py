@@ -28,7 +28,7 @@ from toolwire.messages import Message, Text
 from toolwire.providers._spec import NoAuth, Provider
 from toolwire.request import ModelRequest
 
-LONGEST = 20.0
+LONGEST = 60.0
 """Seconds for the worst of them on a busy machine; without the limits none of them ends."""
 DIALECTS = ("openai-chat", "openai-responses", "anthropic-messages", "gemini")
 REQUEST = ModelRequest(model="m", messages=(Message(role="user", parts=(Text("hi"),)),))

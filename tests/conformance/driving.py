@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests import acceptance
+from tests.fakes.simulated import LONGEST
 from toolwire import providers
 from toolwire.client.model import connect
 from toolwire.client.transport import HttpTransport
@@ -198,10 +199,10 @@ def result(call: ToolCall, *parts: Text | Media, is_error: bool = False) -> Tool
 
 
 def run(coroutine: Any) -> None:
-    """Runs a test's coroutine; none may take long."""
+    """Runs a test's coroutine; one that hangs fails."""
 
     async def limited() -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LONGEST):
             await coroutine
 
     asyncio.run(limited())

@@ -22,7 +22,8 @@ BASES = {
     "gemini": "",
     "code-assist": "",
 }
-LONGEST = 60
+LONGEST = 120
+"""Seconds after which a child process or a scenario hangs, on a loaded machine too."""
 
 
 class Simulated:

@@ -44,7 +44,7 @@ def test_an_edit_of_a_huge_file_fails_at_once_and_clearly(place: Checkout) -> No
         begun = time.monotonic()
         said = place.call(tool, Mode.AUTO_EDIT, **arguments)
         assert said.startswith(f"File is too large to be edited: {path} (300.0 MB, at most 20 MB).")
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 20
     assert path.stat().st_size == SIZE
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
 

@@ -92,7 +92,7 @@ def reads_back(values: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(values=fitting)
 @example(values={"text": "<![CDATA["})
 @example(values={"text": "", "path": "<all><text>"})
@@ -102,7 +102,7 @@ def test_a_rendered_call_reads_back_as_itself(values: dict[str, Any]):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     values=st.dictionaries(
         st.sampled_from(list(ALL.parameters["properties"])) | tagged_text, json_values, max_size=4
@@ -112,7 +112,7 @@ def test_a_rendered_call_reads_back_even_if_it_breaks_its_schema(values: dict[st
     reads_back(values)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(cuts=st.lists(st.integers(0, len(MESSAGE)), max_size=30))
 def test_events_do_not_depend_on_how_the_text_is_cut(cuts: list[int]):
     places = [0, *sorted(cuts), len(MESSAGE)]
@@ -120,7 +120,7 @@ def test_events_do_not_depend_on_how_the_text_is_cut(cuts: list[int]):
     assert read(pieces).events == read(MESSAGE).events
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     pieces=st.lists(
         st.sampled_from([*FRAGMENTS, "</write_to_file>", "</content>\n</write_to_file>\n"])

@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sessions.happenings import (
@@ -217,7 +217,6 @@ def test_an_empty_session_can_be_exported(form: str) -> None:
     assert FORMATS[form](contents([]))
 
 
-@settings(deadline=None)
 @given(events=sessions(), data=st.data())
 def test_any_prefix_of_a_session_can_be_exported(
     events: list[AgentEvent], data: st.DataObject

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.sessions.happenings import (
@@ -185,7 +185,6 @@ def test_a_turn_that_did_not_end_has_no_end() -> None:
     assert replay([*a_session(1), TurnStarted()]).ended is None
 
 
-@settings(deadline=None)
 @given(events=sessions(), data=st.data())
 def test_any_prefix_settles_to_a_balanced_conversation(
     events: list[AgentEvent], data: st.DataObject
@@ -203,7 +202,6 @@ def test_any_prefix_settles_to_a_balanced_conversation(
     assert replay(kept).messages == messages
 
 
-@settings(deadline=None)
 @given(events=sessions())
 def test_no_known_result_is_lost_or_told_of_another_call(events: list[AgentEvent]) -> None:
     for place in range(len(events) + 1):

@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import ClientSession
 
+from tests.fakes.simulated import LONGEST
 from toolwire.simulator import Simulator
 
 PATHS = {
@@ -65,7 +66,7 @@ def asking(script: Any, scenario: Callable[[Asker], Awaitable[None]], **more: An
 
     async def main() -> None:
         async with (
-            asyncio.timeout(20),
+            asyncio.timeout(LONGEST),
             Simulator(script, **more) as sim,
             ClientSession() as session,
         ):

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.simulated import LONGEST
 from toolwire.simulator import Call, Simulator, Think, replies, reply
 
 ANSWER = reply(Think("Hm."), "Hello.", Call.of("f", a=1), Call.of("f", a=2), default=True)
@@ -12,7 +13,7 @@ ANSWER = reply(Think("Hm."), "Hello.", Call.of("f", a=1), Call.of("f", a=2), def
 
 def simulated(scenario: Any) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30), Simulator(replies(ANSWER)) as sim:
+        async with asyncio.timeout(LONGEST), Simulator(replies(ANSWER)) as sim:
             await scenario(sim)
             assert sim.refusals == []
 

@@ -89,7 +89,7 @@ async def told(command: str, context: ToolContext) -> str:
 
 async def run(case: Case, command: str, folder: Path, number: int) -> tuple[str, set[int]]:
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             text = await told(command, context_in(folder, LIMITS[case.stops]))
         return text, carrying(number)
     finally:
@@ -164,7 +164,7 @@ def test_a_cancelled_command_ends_with_all_it_started(
 
     async def cancelled() -> list[str]:
         context = context_in(tmp_path, LIMITS[""])
-        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(120), asyncio.TaskGroup() as group:
             ready = await opened(tmp_path / "ws" / "ready")
             task = group.create_task(told(command, context))
             await ready

@@ -108,7 +108,7 @@ def test_these_rules_hide_what_git_hides(rules: str, seen: set[str], tmp_path: P
     assert {file.path for file in walk(plan) if not file.ignored} == seen == seen_by_git(root)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 @given(
     paths=st.lists(PATHS, max_size=12),
     rules=st.dictionaries(st.sampled_from(["", "a", "b", "a/b", "build"]), RULES, max_size=3),
@@ -132,7 +132,7 @@ def test_random_rules_hide_what_git_hides(
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(paths=st.lists(PATHS, max_size=8), git=RULES, own=RULES, below=st.booleans())
 def test_rules_of_both_kinds_are_told_apart_in_bulk_as_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, paths: list[str], git: str, own: str, below: bool
@@ -158,7 +158,7 @@ def test_rules_of_both_kinds_are_told_apart_in_bulk_as_one_by_one(
             assert bool(file.ignored) == bool(known.ignored(path, git=by_git, own=by_own)), file
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     patterns=st.lists(
         st.one_of(

@@ -16,7 +16,7 @@ from toolwire.tools.fetching import LONGEST_URL, MOST_BYTES, Fetched, Fetching, 
 from toolwire.tools.page_bytes import BadBody, Body, charset
 from toolwire.tools.page_text import own_text
 
-LIMIT = 8.0
+LIMIT = 20.0
 """Seconds; a watchdog, far above what anything here takes."""
 
 

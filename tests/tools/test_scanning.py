@@ -87,7 +87,7 @@ def valid(pattern: str) -> bool:
     return True
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     pattern=PATTERNS.filter(valid),
     texts=st.lists(TEXTS, min_size=1, max_size=4),

@@ -16,6 +16,8 @@ from toolwire.tools.sieve import Sieve
 from toolwire.tools.spec import ToolFailed
 from toolwire.tools.workers import Worker, WorkerFailed
 
+LIMIT = 15.0
+"""Seconds for what takes less than one on an idle machine; the patterns themselves take hours."""
 LINE = "a" * 60 + "!"
 HOSTILE = [
     *("(a+)+$", "(a|a)*$", "(a|aa)+$", r"(.*a){25}\d", "(?=(a+)+$)", r"((a+)+)\2$", "(a*)*$"),
@@ -32,7 +34,7 @@ def test_a_pattern_that_backtracks_is_stopped_at_its_time(pattern: str) -> None:
         pytest.raises(ToolFailed, match=r"took longer than 0\.3 s and was stopped"),
     ):
         list(sieve.lines(LINE))
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < LIMIT
 
 
 def test_a_search_that_backtracks_ends_with_its_cancel(tmp_path: Path) -> None:
@@ -49,7 +51,7 @@ def test_a_search_that_backtracks_ends_with_its_cancel(tmp_path: Path) -> None:
         await asyncio.get_running_loop().shutdown_default_executor()
         return time.monotonic() - start
 
-    assert asyncio.run(scenario()) < 3
+    assert asyncio.run(scenario()) < LIMIT
 
 
 def test_a_worker_is_stopped_in_the_middle() -> None:
@@ -61,7 +63,7 @@ def test_a_worker_is_stopped_in_the_middle() -> None:
         pytest.raises(WorkerFailed),
     ):
         worker.ask(LINE.encode())
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < LIMIT
 
 
 def test_a_worker_does_not_outlive_a_killed_parent(tmp_path: Path) -> None:
@@ -112,7 +114,7 @@ def test_a_pattern_that_takes_long_to_compile_is_refused(pattern: str) -> None:
     start = time.monotonic()
     with pytest.raises(BadPattern, match="too large"):
         check(pattern)
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < LIMIT
 
 
 @pytest.mark.parametrize("pattern", ["foo", "foo|bar", r"a\.b", "^x$", r"\bfoo\b", r"foo\("])

@@ -46,7 +46,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(
     value=st.dictionaries(st.text(max_size=4), JSON, max_size=4),
     ascii_only=st.booleans(),
@@ -95,7 +95,7 @@ def test_a_text_nobody_looked_at_reads_as_if_somebody_had(text: str):
         assert unwatched.value == watched.value == json.loads(text, strict=False)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(st.lists(st.text(st.sampled_from('{}[]",:\\u0dD8e1-.tn \n'), max_size=6), max_size=12))
 def test_no_text_makes_it_raise_and_what_is_json_is_never_called_broken(pieces: list[str]):
     partial = PartialJson()

@@ -195,14 +195,14 @@ JSON = st.recursive(
 OBJECTS = st.dictionaries(st.text(max_size=4), JSON, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(OBJECTS, st.booleans())
 def test_json_text_is_always_exact(value: dict[str, Any], ascii_only: bool):
     text = json.dumps(value, ensure_ascii=ascii_only)
     assert parse_arguments(text) == Parsed(json.loads(text))
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=120)
 @given(OBJECTS, st.floats(0, 1))
 def test_the_beginning_of_json_is_never_exact_and_always_called_cut(
     value: dict[str, Any], share: float
@@ -218,7 +218,7 @@ def test_the_beginning_of_json_is_never_exact_and_always_called_cut(
         assert (parsed.truncated, parsed.exact, parsed.value is None) == (True, False, False)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.text(st.sampled_from("{}[]\",:\\u'ad8 1-.tTN`/*#\n“”\ud83d"), max_size=40) | st.text())
 @example('{"a": 1e999}')
 def test_no_text_makes_it_raise_and_values_can_be_sent_on(text: str):

@@ -22,7 +22,7 @@ JSON = st.recursive(
 )
 SEEDS = st.integers(0, 10**9)
 PROFILES = st.sampled_from(list(Profile))
-MANY = settings(max_examples=120, deadline=None, database=None)
+MANY = settings(max_examples=120, database=None)
 
 
 def read_back(schema: dict[str, Any], profile: Profile) -> dict[str, Any]:

@@ -44,11 +44,20 @@ class LoopThread:
             task.add_done_callback(lambda _: done.set())
             tasks.append(task)
 
-        self._loop.call_soon_threadsafe(start)
+        def cancel() -> None:
+            if tasks:
+                tasks[0].cancel()
+            else:
+                # Interrupted before the loop was given the work.
+                work.close()
+                done.set()
+
         try:
+            # Inside: a Ctrl-C may arrive before the next line runs, but after the work began.
+            self._loop.call_soon_threadsafe(start)
             done.wait()
         except BaseException:
-            self._loop.call_soon_threadsafe(lambda: tasks[0].cancel())
+            self._loop.call_soon_threadsafe(cancel)
             done.wait()
             raise
         return tasks[0].result()

@@ -361,7 +361,7 @@ ODD = st.sampled_from(
 
 
 @given(st.sampled_from(BLOCKS), ODD, JSON)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_a_block_with_an_odd_member_comes_back_as_it_was(block: Json, name: str, odd: Any) -> None:
     body = BASE | said({**block, name: odd})
     assert again(body) == body

@@ -96,7 +96,7 @@ BODIES = st.dictionaries(WIRE_NAMES, WIRE_VALUES, max_size=5) | st.fixed_diction
 
 @pytest.mark.slow
 @given(BODIES)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 def test_any_request_that_can_be_read_comes_back_as_it_was(body: dict[str, Any]) -> None:
     try:
         request = DIALECT.decode_request(json.dumps(body).encode())

@@ -153,19 +153,19 @@ def answers(draw: st.DrawFn) -> list[ModelEvent]:
 
 
 @given(answers())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_what_is_written_is_read_back(events: list[ModelEvent]) -> None:
     assert decode_bytes([encode_bytes(events)]) == events
 
 
 @given(answers())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_is_written_into_the_envelope_is_read_back(events: list[ModelEvent]) -> None:
     assert decode_bytes([encode_bytes(events, CODE_ASSIST)], CODE_ASSIST) == events
 
 
 @given(answers(), st.lists(st.integers(0, 10_000), max_size=20))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_events_do_not_depend_on_how_the_bytes_were_cut(
     events: list[ModelEvent], cuts: list[int]
 ) -> None:
@@ -176,7 +176,7 @@ def test_events_do_not_depend_on_how_the_bytes_were_cut(
 
 
 @given(answers())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_whole_answer_is_read_back(events: list[ModelEvent]) -> None:
     last = events[-1]
     assert isinstance(last, Finished)
@@ -189,7 +189,7 @@ def test_a_whole_answer_is_read_back(events: list[ModelEvent]) -> None:
 
 
 @given(answers(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_damaged_bytes_end_in_typed_errors_only(
     events: list[ModelEvent], data: st.DataObject
 ) -> None:

@@ -152,13 +152,12 @@ def answers(draw: st.DrawFn) -> list[ModelEvent]:
 
 
 @given(answers())
-@settings(deadline=None)
 def test_what_is_written_reads_as_the_same_events(events: list[ModelEvent]) -> None:
     assert decode_bytes([encode_bytes(events)]) == events
 
 
 @given(answers())
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_a_whole_answer_reads_as_the_same_message(events: list[ModelEvent]) -> None:
     message, last = collected(events), events[-1]
     assert isinstance(last, Finished)
@@ -168,7 +167,7 @@ def test_a_whole_answer_reads_as_the_same_message(events: list[ModelEvent]) -> N
 
 
 @given(st.sampled_from(STREAMS), st.lists(st.integers(0, 12_000), max_size=30))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_events_do_not_depend_on_the_chunks(body: bytes, cuts: list[int]) -> None:
     places = sorted(min(cut, len(body)) for cut in cuts)
     chunks = [body[a:b] for a, b in zip([0, *places], [*places, len(body)], strict=True)]
@@ -176,7 +175,7 @@ def test_events_do_not_depend_on_the_chunks(body: bytes, cuts: list[int]) -> Non
 
 
 @given(st.sampled_from(STREAMS), st.data())
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 def test_damaged_streams_end_in_events_or_typed_errors(body: bytes, data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(body)))
@@ -211,7 +210,7 @@ def spoil(value: Any, data: st.DataObject) -> None:
 
 
 @given(st.sampled_from(INPUTS), st.sampled_from(MEMBERS), st.data())
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 def test_spoilt_requests_come_back_as_they_were_or_are_typed_errors(
     given_input: Any, members: dict[str, Any], data: st.DataObject
 ) -> None:
