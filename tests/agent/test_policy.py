@@ -170,7 +170,7 @@ def test_a_text_appended_to_an_allowed_command_in_quotes_changes_nothing(text: s
         one for one in text if one.isprintable() and (one == " " or not one.isspace())
     )
     quoted = "'" + visible.replace("'", "'\\''") + "'"
-    assert shell(f"git log --grep {quoted}").decision is Decision.ALLOW
+    assert shell(f"git log --grep={quoted}").decision is Decision.ALLOW
 
 
 INSIDE, OUTSIDE, PROTECTED = "/w/p/src/a", "/etc/x", "/w/p/.git/config"

@@ -210,3 +210,21 @@ def test_a_quoted_star_stays_quoted_beside_a_pattern():
     script = prove("ls a?\"b *\"'c'")
     assert isinstance(script, Script)
     assert script.text == "'ls' 'a'?'b *c'"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "git log --format --output=x",
+        "npm --omit --script-shell=x test",
+        "sort -k --output=x a",
+        "timeout -k --foreground 5 ls",
+        "head -n --version",
+    ],
+)
+def test_a_value_that_looks_like_an_option_is_not_known_to_be_one(text: str):
+    assert of(text).opaque or of(text).writes
+
+
+def test_a_negative_number_is_a_value():
+    assert of("head -n -5 a") == Effects(reads=("a",))

@@ -52,7 +52,7 @@ _LOG = f"""{_DIFF} -# -iEFPgmqh --oneline --graph --decorate?T --no-decorate --a
     --no-mailmap --use-mailmap --cc --combined-all-paths --diff-merges=T --no-diff-merges
     --full-diff --relative-date --clear-decorations --no-min-parents --no-max-parents -n=T
     --max-count=T --skip=T --since=T --after=T --until=T --before=T --since-as-filter=T --author=T
-    --committer=T --grep=T --grep-reflog=T --min-parents=T --max-parents=T --pretty?T --format=T
+    --committer=T --grep=T --grep-reflog=T --min-parents?T --max-parents?T --pretty?T --format?T
     --date=T --encoding=T -L=T --glob=T --exclude=T --decorate-refs=T --decorate-refs-exclude=T
     --exclude-first-parent-only --show-linear-break?T --count --objects --disk-usage?T
     --max-age=T --min-age=T --remove-empty --bisect-all"""
@@ -70,7 +70,7 @@ READS: dict[str, str] = {
     "rev-list": f"{_LOG} --pretty?T --header --quiet --no-commit-header | R*",
     "shortlog": "-cnse --numbered --summary --email --committer --group=T --all --since=T --until=T"
     " --author=T --no-merges --merges -w?T --format=T | R*",
-    "diff-tree": f"""{_DIFF} --root --stdin --no-commit-id -m -c --cc -r -t --pretty?T --format=T |
+    "diff-tree": f"""{_DIFF} --root --stdin --no-commit-id -m -c --cc -r -t --pretty?T --format?T |
     R*""",
     "blame": """-bcfelnpstwCM --root --show-stats --porcelain --line-porcelain --show-name
         --show-number --show-email --first-parent --date=T -L=T --abbrev=T --since=T

@@ -1,5 +1,6 @@
 """Options and operands of programs as data: which are known, and what their values are."""
 
+import re
 from enum import StrEnum
 from functools import lru_cache
 
@@ -126,12 +127,20 @@ def _long(words: tuple[str, ...], at: int, known: Syntax) -> tuple[list[Given], 
     if name in known.values:
         if equals:
             return [Given(name, value, known.values[name], at)], at + 1
-        if at + 1 < len(words):
+        if _is_value(words, at + 1):
             return [Given(name, words[at + 1], known.values[name], at)], at + 2
         return None
     if name in known.flags and not equals:
         return [Given(name, "", Kind.TEXT, at)], at + 1
     return None
+
+
+def _is_value(words: tuple[str, ...], at: int) -> bool:
+    """Whether a word can be the value of the option before it.
+
+    Programs differ in what they make of one that looks like an option itself, so it is not known.
+    """
+    return at < len(words) and re.fullmatch(r"-?|[^-].*|-[0-9].*", words[at], re.DOTALL) is not None
 
 
 def _short(words: tuple[str, ...], at: int, known: Syntax) -> tuple[list[Given], int] | None:
@@ -147,7 +156,7 @@ def _short(words: tuple[str, ...], at: int, known: Syntax) -> tuple[list[Given],
             return [*given, Given(name, rest, known.optional[name], at)], at + 1
         elif name in known.values and rest:
             return [*given, Given(name, rest, known.values[name], at)], at + 1
-        elif name in known.values and at + 1 < len(words):
+        elif name in known.values and _is_value(words, at + 1):
             return [*given, Given(name, words[at + 1], known.values[name], at)], at + 2
         elif known.numbers and index > 1 and word[index:].isdigit():
             return [*given, Given("-#", word[index:], Kind.TEXT, at)], at + 1

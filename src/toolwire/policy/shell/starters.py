@@ -38,7 +38,7 @@ STARTERS = {
     "setsid": Starter(flags="w", long_flags=("--wait",)),
     "command": Starter(flags="p"),
     "builtin": Starter(),
-    "sudo": Starter(flags="EHnSkb", values="ug"),
+    "sudo": Starter(flags="EHnSk", values="ug"),
     "xargs": Starter(
         flags="0rtx",
         values="dEnLPs",
@@ -83,13 +83,18 @@ def _option(words: tuple[str, ...], at: int, starter: Starter) -> int:
     if word.startswith("--"):
         name, equals, _ = word.partition("=")
         if name in starter.long_values:
-            return 1 if equals else 2
+            return 1 if equals else _with_value(words, at)
         return 1 if name in starter.long_flags and not equals else 0
     if starter.numbers and word[1:].isdigit():
         return 1
     for index, letter in enumerate(word[1:], 1):
         if letter in starter.values:
-            return 1 if word[index + 1 :] else 2
+            return 1 if word[index + 1 :] else _with_value(words, at)
         if letter not in starter.flags:
             return 0
     return 1
+
+
+def _with_value(words: tuple[str, ...], at: int) -> int:
+    """Two words for an option and its value; 0 if what follows looks like an option."""
+    return 2 if at + 1 < len(words) and not words[at + 1].startswith("-") else 0
