@@ -1,6 +1,7 @@
 """What every test shares: counts shown at the end of the run, and steady random examples."""
 
 import os
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,11 @@ from hypothesis import settings
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile("explore" if os.environ.get("EXPLORE") else "steady")
+
+# Shells start background jobs with SIGINT ignored, and children inherit that: tests that press
+# Ctrl-C would then wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
