@@ -73,7 +73,7 @@ def test_decode_whole_reads_one_json_body() -> None:
 def test_decode_of_no_such_body_leaves_with_1_and_says_so(stdin: bytes) -> None:
     done = run("decode", "openai-chat", stdin=stdin)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"no openai-chat response" in done.stderr
+    assert b"not a valid openai-chat response" in done.stderr
 
 
 def test_an_unknown_dialect_is_wrong_usage_and_the_nearest_is_named() -> None:

@@ -81,7 +81,7 @@ def test_doctor_tells_which_configuration_files_count_and_whether_the_folder_is_
     (work / ".toolwire" / "config.toml").write_text('tool_style = "xml"')
     monkeypatch.chdir(work)
     places = json.loads(doctor(tmp_path, "--offline", "--json").stdout)["places"]
-    assert places["this folder"] == "not trusted; nobody was asked yet"
+    assert places["this folder"] == "not trusted; you have not been asked yet"
     assert "left out: the folder is not trusted" in places["project"]
     assert places["user"] == f"{tmp_path / 'config.toml'} (does not exist)"
     trusted = doctor(tmp_path, "--offline", "--json", TOOLWIRE_TRUST_WORKSPACE="1")

@@ -104,7 +104,7 @@ def test_what_is_not_there_cannot_be_taken_out() -> None:
 
 @pytest.mark.parametrize("path", ["", ".", "a.", ".a", "a b", "models.a/b", 'a."b'])
 def test_a_path_that_is_none_is_an_error(path: str) -> None:
-    with pytest.raises(BadInput, match="no path of a setting"):
+    with pytest.raises(BadInput, match="not the path of a setting"):
         split_path(path)
 
 

@@ -45,7 +45,7 @@ def test_a_split_gives_the_format_the_model_answers_in() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("gpt-4o", '"gpt-4o" is no provider/model; write for example openai/gpt-4o'),
+        ("gpt-4o", '"gpt-4o" is not a provider/model; write for example openai/gpt-4o'),
         ("openai/", "write for example openai/<model>"),
         ("", "write for example openai/<model>"),
     ],

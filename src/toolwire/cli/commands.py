@@ -8,18 +8,18 @@ from toolwire import __version__
 
 _COMMANDS = {
     "chat": "Talk with a model that works on the files in front of you.",
-    "run": "Work on one prompt without a person, and print the answer.",
+    "run": "Work on one prompt without questions, and print the answer.",
     "decode": "Read a vendor's response body and print what it says.",
     "convert": "Translate a request body from one wire format to another.",
     "schema": "Make a JSON Schema fit a wire format.",
-    "providers": "List the providers, or say everything of one.",
+    "providers": "List the providers, or show one in detail.",
     "tools": "List the tools, or call one as the agent would.",
     "sessions": "List, read, export, fork and delete sessions.",
     "models": "List the models that are known.",
-    "login": "Keep a key, or log in, for a provider.",
-    "logout": "Forget what login kept.",
+    "login": "Store a provider's key, or log in to it.",
+    "logout": "Remove stored credentials.",
     "config": "Show, change and explain the settings; trust a folder.",
-    "doctor": "Say what is configured and reachable, and how to mend the rest.",
+    "doctor": "Report what is configured and reachable, and how to fix the rest.",
     "simulate": "Serve a scripted model over HTTP in every wire format.",
 }
 

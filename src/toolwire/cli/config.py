@@ -83,7 +83,7 @@ def set_(key: str, value: str, project: bool) -> None:
 @click.argument("key")
 @_TARGET
 def unset(key: str, project: bool) -> None:
-    """Take a setting out of your file or the project's."""
+    """Remove a setting from your file or the project's."""
     with _errors_told():
         files, file = _target(project)
         with _trust_kept():
@@ -115,7 +115,7 @@ def path(as_json: bool) -> None:
 @click.option("--no", "refuse", is_flag=True, help="Do not trust it, and do not ask again.")
 @click.option("--parent", is_flag=True, help="Trust the folder above it with all it holds.")
 def trust_(folder: Path, refuse: bool, parent: bool) -> None:
-    """Let a folder's own settings count, as they are now; when they change, you are asked again."""
+    """Trust a folder's settings as they are now; when they change, you are asked again."""
     if refuse and parent:
         raise click.UsageError("--no and --parent say different things; give one of them")
     answer = trust.Answer.NO if refuse else trust.Answer.YES

@@ -45,7 +45,7 @@ def command(dialect: str | None, whole: bool, jsonl: bool) -> None:
         raise click.UsageError(str(error)) from error
     begun = not whole and any(mark in body for mark in _MARKS[dialect])
     if answer.error is not None and _is_nothing(answer) and not begun:
-        fail(BadInput(f"this is no {dialect} response: {answer.error}"))
+        fail(BadInput(f"this is not a valid {dialect} response: {answer.error}"))
     click.echo(dump(described(answer)))
 
 

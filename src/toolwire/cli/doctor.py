@@ -48,9 +48,9 @@ class _Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--offline", is_flag=True, help="Reach for nothing.")
+@click.option("--offline", is_flag=True, help="Make no network requests.")
 def command(as_json: bool, offline: bool) -> None:
-    """Say what is configured and reachable, and which tool style each model would use and why."""
+    """Report what is configured and reachable, and each model's tool style with the reason."""
     settings, broken = _settings()
     findings, model = asyncio.run(_examine(settings, offline=offline))
     report: JsonObject = {
@@ -106,7 +106,11 @@ def _config_files() -> dict[str, str]:
         trusted, found = trust.decide(cwd, os.environ), file_states(os.environ, cwd)
     except ToolwireError as error:
         return {"this folder": without_secrets(str(error))}
-    words = {True: "trusted", False: "not trusted", None: "not trusted; nobody was asked yet"}
+    words = {
+        True: "trusted",
+        False: "not trusted",
+        None: "not trusted; you have not been asked yet",
+    }
     told = {layer: f"{file} ({state})" for layer, file, state in found}
     return {**told, "this folder": words[trusted]}
 

@@ -30,11 +30,11 @@ _REFUSALS = (ErrorKind.AUTH, ErrorKind.PERMISSION)
     help="The key; `-` reads it from standard input. Other users of this machine may see a key "
     "given here: leave it out to be asked, or pipe it in.",
 )
-@click.option("--file", "in_file", is_flag=True, help="Keep it in the file, not in the keyring.")
+@click.option("--file", "in_file", is_flag=True, help="Store it in the file, not in the keyring.")
 @click.option("--oauth", is_flag=True, help="Log in with the vendor instead of giving a key.")
 @click.option("--no-browser", is_flag=True, help="Only print the address; open no browser.")
 def command(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:
-    """Keep a key for PROVIDER, or log in with the vendor.
+    """Store a key for PROVIDER, or log in with the vendor.
 
     Without --key it is asked for without being shown, or read from standard input when that is
     piped. It goes to the system's keyring, else to a file that only you can read.
@@ -113,7 +113,7 @@ def _given(provider: Provider, key: str | None) -> Stored:
         raise click.UsageError("the key is empty")
     # A header takes no others; most often two lines were pasted, or a name with the key.
     if not all("!" <= character <= "~" for character in secret.reveal()):
-        raise click.UsageError("this is no key: it has spaces or characters outside ASCII")
+        raise click.UsageError("this is not a key: it has spaces or characters outside ASCII")
     return StoredKey(key=secret)
 
 

@@ -11,7 +11,7 @@ from toolwire.providers import ApiKey, GoogleLogin, OAuth
 @click.command("logout")
 @click.argument("name", metavar="PROVIDER")
 def command(name: str) -> None:
-    """Forget what `toolwire login PROVIDER` kept, in the keyring and in the file."""
+    """Remove the stored credentials of PROVIDER from the keyring and the file."""
     guarded(lambda: _log_out(name))
 
 

@@ -27,7 +27,7 @@ from toolwire.wire.reading import dump
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(name: str | None, as_json: bool) -> None:
-    """List the providers and which key is set, or say everything of one."""
+    """List the providers and which key is set, or show one in detail."""
     try:
         settings = config.load(os.environ, config.current_folder())
         found = [settings.provider(name)] if name else _all(settings)

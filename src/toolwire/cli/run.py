@@ -24,7 +24,7 @@ _FORMATS = ("text", "json", "stream-json")
 @click.option("--output-format", type=click.Choice(_FORMATS), default="text", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 def command(**options: Any) -> None:
-    """Work on one prompt without asking anybody, and print the answer.
+    """Work on one prompt without asking questions, and print the answer.
 
     The prompt is PROMPT, --prompt or standard input; of both, standard input comes first.
     Tools that need approval run only with --approval-mode or --allowed-tools.

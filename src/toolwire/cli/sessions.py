@@ -59,7 +59,7 @@ def list_sessions(everywhere: bool, as_json: bool) -> None:
 @click.argument("session", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(session: str, as_json: bool) -> None:
-    """Say what a session is about, a line a turn. `export` prints everything."""
+    """Summarise a session, one line per turn. `export` prints everything."""
     from toolwire.sessions.transcript import transcript
     from toolwire.sessions.turns import turns_of
 

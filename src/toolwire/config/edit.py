@@ -70,8 +70,8 @@ def split_path(text: str) -> Path:
     parts, end = _key(text, 0) if _PART.match(text) else ((), 0)
     if not parts or end != len(text):
         raise BadInput(
-            f"{text!r} is no path of a setting; write a.b, and names with other signs in quotes: "
-            'models."provider/model".context'
+            f"{text!r} is not the path of a setting; write a.b, and names with other signs in "
+            'quotes: models."provider/model".context'
         )
     return parts
 

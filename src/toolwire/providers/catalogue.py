@@ -56,7 +56,7 @@ def split(name: str, get: Callable[[str], Provider] = providers.get) -> tuple[Pr
     if not slash or not model:
         near = [info for info in models() if info.id == name]
         example = f"{near[0].provider}/{name}" if near else f"{provider or 'openai'}/<model>"
-        raise BadInput(f'"{name}" is no provider/model; write for example {example}')
+        raise BadInput(f'"{name}" is not a provider/model; write for example {example}')
     return get(provider).for_model(model), model
 
 
