@@ -6,7 +6,7 @@ PIP := $(BIN)/python -I -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 export PROMPT
 
-.PHONY: run test sweep test-fast check format bench eval setup clean
+.PHONY: run test sweep test-fast check format bench eval docs setup clean
 
 # With a key in the environment its provider is asked, or a model server that runs here. Without any, a
 # small model runs in the process: its engine is installed and its weights are fetched the first time.
@@ -48,6 +48,14 @@ MODEL ?= local/qwen2.5-coder-1.5b
 eval: $(READY)
 	@$(BIN)/python -c "import xllamacpp" 2>/dev/null || $(PIP) install --quiet --editable ".[local]"
 	$(BIN)/python -m evals --model $(MODEL) --yes
+
+# The documentation site, in build/site: pages made from the program are made again, then all links checked.
+docs: $(READY)
+	$(BIN)/python -m toolwire.cli.document > docs/reference.md
+	$(BIN)/python -m toolwire.config.document > docs/configuration.md
+	$(BIN)/python -m toolwire.tools.document > docs/tools.md
+	$(BIN)/python -m toolwire.providers.document > docs/providers.md
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 setup: $(READY)
 

@@ -120,7 +120,7 @@ def _facts(entry: Provider) -> str:
         facts.append("tool calls through the prompt unless a rule below says otherwise")
     if entry.default_model:
         facts.append(f"default model `{entry.default_model}`")
-    return "; ".join(facts) + f". [Documentation]({entry.docs})"
+    return "; ".join(facts) + f". [Documentation]({entry.docs.removeprefix('docs/')})"
 
 
 def _credentials(entry: Provider) -> str:
