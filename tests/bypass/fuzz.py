@@ -15,9 +15,13 @@ import msgspec
 
 from tests.bypass.container import contained
 
-_UNSTEADY = re.compile(r"\0|/proc|\b(?:declare|typeset|set|compgen|history|hash)\b")
-"""Texts that print the state of the shell or of processes, which the text itself is part of."""
-HOMES = ("/home/dev", "/home/dev", "/home/dev", "/home/a dev")
+_UNSTEADY = re.compile(
+    r"\0|/proc|(?:^|\s)/+(?:\s|$)|\b(?:declare|typeset|set|compgen|history|hash|alias|shopt)\b"
+)
+"""Texts that print the state of the shell or of processes, which the text itself is part of, and
+aliases, which count from the next line on: no table allows them.
+"""
+HOME = "/home/dev"
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -76,7 +80,7 @@ def _inside(cases: int, seed: int) -> Report:
 
     compile_probe()
     chance = random.Random(seed)
-    runner = Runner(HOMES[0])
+    runner = Runner(HOME)
     pool = seeds()
     proven = started = changed = 0
     differences: list[Difference] = []

@@ -9,8 +9,6 @@ from tests.bypass.worker import run_cases
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
-    # The policy that proves what it runs is not on this branch yet.
-    pytest.mark.xfail(strict=False, reason="the shell policy is being rewritten"),
 ]
 
 

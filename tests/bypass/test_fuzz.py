@@ -8,8 +8,6 @@ from tests.bypass.fuzz import fuzz
 pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
     pytest.mark.skipif(not shutil.which("cc"), reason="the probe is a C program"),
-    # The policy that proves what it runs is not on this branch yet.
-    pytest.mark.xfail(strict=False, reason="the shell policy is being rewritten"),
 ]
 
 

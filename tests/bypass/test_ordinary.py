@@ -21,7 +21,6 @@ def test_the_list_holds_enough_commands_and_none_twice():
 
 @needs_container
 @pytest.mark.slow
-@pytest.mark.xfail(strict=False, reason="the shell policy is being rewritten")
 def test_nine_of_ten_reading_commands_run_unasked_and_change_nothing():
     commands, seen = ran("read")
     results = list(zip(commands, seen, strict=True))
