@@ -1,6 +1,7 @@
-"""Hook of the documentation site: the files beside `docs/` become pages too, with their links."""
+"""Hook of the documentation site: adds the pages of the root folder, and drawings of diagrams."""
 
 import re
+from hashlib import sha256
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -13,6 +14,7 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
+_DIAGRAM = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()(?!\w+://)([^)#\s]+)")
 
 
@@ -26,10 +28,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Points links that leave `docs/` at the pages made above."""
+    """Points links that leave `docs/` at those pages, and shows diagrams as drawings."""
     for source, target in PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({target}")
-    return markdown
+    return _DIAGRAM.sub(lambda found: _drawing(found, files), markdown)
+
+
+def _drawing(diagram: re.Match[str], files: Files) -> str:
+    """The drawing of this source; the source itself if it was not drawn since its last change."""
+    drawn = f"diagrams/{sha256(diagram[1].encode()).hexdigest()[:12]}.svg"
+    return f"![Diagram]({drawn})" if files.get_file_from_path(drawn) else diagram[0]
 
 
 def _from_root(link: re.Match[str]) -> str:
