@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from tests.bypass.case import Case, ModeName, shell
@@ -40,9 +42,12 @@ def test_a_sample_of_spellings_does_not_go_round_deny_rules():
 
 
 @pytest.mark.sweep
-@pytest.mark.parametrize(("mode", "rules"), TERMS)
-def test_no_hostile_command_touches_a_canary_unasked(mode: ModeName, rules: str):
-    check(mode, rules, hostile_commands())
+@pytest.mark.parametrize("number", range(len(TERMS)))
+def test_no_hostile_command_touches_a_canary_unasked(number: int):
+    mode, rules = TERMS[number]
+    # Two thousand commands under each of the terms; EXPLORE=1 takes all eight thousand.
+    step = 1 if os.environ.get("EXPLORE") else 4
+    check(mode, rules, hostile_commands()[number % step :: step])
 
 
 @pytest.mark.sweep
