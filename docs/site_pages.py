@@ -14,6 +14,8 @@ PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
 }
+_CODE = re.compile(r"`[^`\n]*`")
+_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 _DIAGRAM = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
 _LINK = re.compile(r"(?<=\]\()(?!\w+://)([^)#\s]+)")
 
@@ -31,6 +33,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Points links that leave `docs/` at those pages, and shows diagrams as drawings."""
     for source, target in PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({target}")
+    markdown = _ROW.sub(_without_escapes, markdown)
     return _DIAGRAM.sub(lambda found: _drawing(found, files), markdown)
 
 
@@ -38,6 +41,11 @@ def _drawing(diagram: re.Match[str], files: Files) -> str:
     """The drawing of this source; the source itself if it was not drawn since its last change."""
     drawn = f"diagrams/{sha256(diagram[1].encode()).hexdigest()[:12]}.svg"
     return f"![Diagram]({drawn})" if files.get_file_from_path(drawn) else diagram[0]
+
+
+def _without_escapes(row: re.Match[str]) -> str:
+    """A row of a table without `\\|` in code, which code hosts need and MkDocs would show."""
+    return _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0])
 
 
 def _from_root(link: re.Match[str]) -> str:
