@@ -239,9 +239,9 @@ def test_a_page_that_would_hang_is_read_or_refused_in_time(html: str) -> None:
     "name", ["nested lists", "nested links", "cells", "empty lines", "white space and ends"]
 )
 def test_our_own_converter_is_quick_with_nested_elements(name: str) -> None:
-    start = time.monotonic()
+    start = time.process_time()
     own_text(HANGING[name])
-    assert time.monotonic() - start < LIMIT
+    assert time.process_time() - start < LIMIT
 
 
 def test_a_cancel_ends_the_conversion_at_once() -> None:
@@ -257,7 +257,7 @@ def test_a_cancel_ends_the_conversion_at_once() -> None:
             await asyncio.get_running_loop().shutdown_default_executor()
             return time.monotonic() - start
 
-    assert asyncio.run(scenario()) < 3.0
+    assert asyncio.run(scenario()) < LIMIT
 
 
 CODECS = [
