@@ -423,19 +423,6 @@ def test_a_stopped_watchdog_takes_the_next_command(tmp_path: Path) -> None:
     assert asyncio.run(run()) == b"on\n"
 
 
-@pytest.mark.sweep
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="stops are seen in /proc")
-def test_a_command_that_keeps_stopping_its_watchdog_is_ended(tmp_path: Path) -> None:
-    async def run() -> tuple[Ended, bool]:
-        shell, _, _ = start(tmp_path, "while :; do kill -STOP $PPID; done")
-        ended = await shell.finish(Limits(wall=30, live=0.1), silent)
-        return ended, alive(shell.pid)
-
-    ended, is_left = asyncio.run(run())
-    assert ended.problem.startswith("the command kept stopping")
-    assert not is_left
-
-
 @needs_pidfd
 def test_what_a_killed_watchdog_cannot_end_is_ended_though_it_hid(tmp_path: Path) -> None:
     async def run() -> tuple[int, ...]:

@@ -18,8 +18,6 @@ async def confined_by(context: ToolContext) -> "Confined | None":
 
     sandbox = sandbox_of(context.owner)
     try:
-        if sandbox.is_quick:  # another thread would take longer
-            return sandbox.confined(spec, context.workspace, context.environ)
         return await asyncio.to_thread(sandbox.confined, spec, context.workspace, context.environ)
     except OSError as error:
         raise ToolFailed(

@@ -503,12 +503,16 @@ def _serve_contained(line: socket.socket, options: dict[str, Any]) -> None:
     serve(line, Surroundings(contained=True))
 
 
-def main(line: int, options: str = "") -> NoReturn:
-    """Be a fork server, in namespaces of its own if there are options."""
-    try:
-        if options:
-            _serve_contained(socket.socket(fileno=line), json.loads(options))
-        else:
-            serve(socket.socket(fileno=line))
-    finally:
-        os._exit(0)
+def _main() -> None:
+    line = socket.socket(fileno=int(sys.argv[1]))
+    # Behind the standard library, for what confines commands.
+    sys.path.append(__file__.rsplit("/toolwire/", 1)[0])
+    if len(sys.argv) > 2:
+        _serve_contained(line, json.loads(sys.argv[2]))
+    else:
+        serve(line)
+
+
+if __name__ == "__main__":
+    _main()
+    os._exit(0)

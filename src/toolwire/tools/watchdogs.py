@@ -25,13 +25,6 @@ _START_WITHIN = 20.0
 _CREDENTIALS = getattr(socket, "SO_PASSCRED", 0)
 
 
-# Imported, not run as a file: that would be compiled each time. The path is behind the library's.
-_PROGRAM = (
-    "import sys; sys.path.append(sys.argv[1].rsplit('/toolwire/', 1)[0]); "
-    "from toolwire.tools.watchdog import main; main(int(sys.argv[2]), *sys.argv[3:])"
-)
-
-
 class NotContained(OSError):
     """The system refuses the namespaces of a sandbox."""
 
@@ -244,8 +237,7 @@ class Watchdogs:
         self._line, self._process, self._spare = None, None, []
 
     def _serve(self, line: int) -> subprocess.Popen[bytes]:
-        python = [sys.executable, "-I", "-S", "-c", _PROGRAM, watchdog.__file__]
-        words = [*self._prefix, *python, str(line)]
+        words = [*self._prefix, sys.executable, "-I", "-S", watchdog.__file__, str(line)]
         if self._options is not None:
             words.append(json.dumps(self._options))
         return subprocess.Popen(  # noqa: S603 - our own file, by our own Python

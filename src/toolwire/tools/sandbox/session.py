@@ -4,7 +4,6 @@ import os
 import shutil
 import tempfile
 import threading
-import time
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -29,7 +28,6 @@ from toolwire.tools.spec import SandboxSpec, Workspace
 from toolwire.tools.watchdogs import WATCHDOGS, Watchdogs
 
 _MOST_KNOWN = 64
-_QUICK = 0.001
 _Key: TypeAlias = tuple[SandboxSpec, Workspace, frozenset[tuple[str, str]]]
 
 
@@ -52,8 +50,6 @@ class Sandbox:
         self._scratch: dict[Workspace, tuple[str, ...]] = {}
         self._repositories: dict[Workspace, tuple[str, ...]] = {}
         self._known: dict[_Key, _Known] = {}
-        self.is_quick = False
-        """The last look through the disk found nothing new, and took less than a millisecond."""
 
     def confined(
         self, spec: SandboxSpec, workspace: Workspace, environ: Mapping[str, str]
@@ -62,7 +58,6 @@ class Sandbox:
         if spec.level == "off":
             return None
         key = (spec, workspace, frozenset(environ.items()))
-        begun = time.perf_counter()
         with self._lock:
             known = self._known.get(key)
             if (
@@ -70,9 +65,7 @@ class Sandbox:
                 and known.marks == _marks(known.paths)
                 and self._exposures[workspace].find() is known.exposed
             ):
-                self.is_quick = time.perf_counter() - begun < _QUICK
                 return known.confined
-            self.is_quick = False
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             known = self._made(spec, workspace, environ)
