@@ -3,8 +3,6 @@
 import asyncio
 import errno
 import fcntl
-import itertools
-import json
 import os
 import signal
 import socket
@@ -31,7 +29,6 @@ _FORCE_ROUNDS = 500
 _STOPPED_TOO_OFTEN = 5
 _CREDENTIALS = struct.Struct("3i")
 _MARK = "TOOLWIRE_COMMAND"
-_VERSIONS = itertools.count(1)
 _STOPPED = "the command kept stopping the process that watches over it, so it was ended"
 
 
@@ -67,14 +64,6 @@ class Confined(msgspec.Struct, frozen=True, kw_only=True):
     prefix: tuple[str, ...] = ()
     """Words before the shell's own, where another program confines it."""
     environ: tuple[tuple[str, str], ...] = ()
-    key: str = ""
-    """The plan as text: watchdogs with the same one are alike."""
-    version: int = 0
-    """Another one for every set of covers."""
-
-    def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "key", json.dumps(self.plan) if self.plan else "")
-        msgspec.structs.force_setattr(self, "version", next(_VERSIONS))
 
 
 class Shell:
@@ -325,8 +314,6 @@ class Shell:
         elif word == "gone":
             self._done = True
         elif word == "failed":
-            # Some covers may be missing.
-            self._watched = msgspec.structs.replace(self._watched, covered=0)
             self._finish(Ended(problem=f"spawn {self._program} {_error_name(int(rest))}"))
         elif word == "exited":
             status, _, left = rest.partition(" ")
@@ -400,8 +387,6 @@ def _order(
         environ={**environ, **dict(confined.environ)},
         program="" if confined.prefix else program,
         plan=confined.plan or None,
-        key=confined.key,
-        version=confined.version,
         hidden=confined.hidden,
         frozen=confined.frozen,
     )

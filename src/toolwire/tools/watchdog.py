@@ -35,8 +35,6 @@ ORDER = b"o"
 """Comes before the length of an order; the descriptors of both outputs, and of an input if it is
 not empty, come along.
 """
-PREPARE = b"p"
-"""Comes before the length of a plan, for which a watchdog makes itself ready."""
 END = b"k"
 """Ends a command; one that comes too late means nothing."""
 
@@ -173,7 +171,7 @@ class Watchdog:
 
     def serve(self) -> None:
         """Watch over one command after the other, until the channel closes."""
-        while (order := self._next_order()) is not None:
+        while (order := self._order()) is not None:
             words, outputs = order
             self._status = None
             try:
@@ -191,36 +189,25 @@ class Watchdog:
 
     def _started(self, order: dict[str, Any], outputs: list[int]) -> int:
         _number(order.get("number", 0))
-        if not order["confined"]:
+        plan = order.get("plan")
+        if plan is None:
             return _started(order, outputs)
         if self._launcher is None:
-            self._launcher = _launcher(order["plan"], self._around)
-        return self._launcher.start(order, _program(order), outputs)
+            self._launcher = _launcher(plan, self._around)
+        program = _program(order)
+        return self._launcher.start(order, program, outputs, (*_IGNORED, *_DEAF_TO))
 
-    def _next_order(self) -> tuple[dict[str, Any], list[int]] | None:
-        if self._launcher is not None:
-            self._launcher.prepare()
+    def _order(self) -> tuple[dict[str, Any], list[int]] | None:
         while True:
             sign, descriptors, _, _ = socket.recv_fds(self._line, 1, 8, _CLOSE_ON_EXEC)
             if not sign:
                 return None
-            if sign == END:
-                continue
-            for descriptor in descriptors:
-                os.set_inheritable(descriptor, False)
-            (size,) = struct.unpack("!I", _received(self._line, 4))
-            order = json.loads(_received(self._line, size))
             if sign == ORDER:
-                return order, descriptors
-            self._prepare(order)
-
-    def _prepare(self, order: dict[str, Any]) -> None:
-        _number(order["number"])
-        try:
-            self._launcher = _launcher(order["plan"], self._around)
-            self._launcher.prepare()
-        except OSError:
-            return  # the first command shows it
+                break
+        for descriptor in descriptors:
+            os.set_inheritable(descriptor, False)
+        (size,) = struct.unpack("!I", _received(self._line, 4))
+        return json.loads(_received(self._line, size)), descriptors
 
     def _watch(self) -> bool:
         """Stay until nothing of the command is left, or until told to end it.
@@ -368,7 +355,7 @@ def _launcher(plan: dict[str, Any], around: "Surroundings | None") -> "Launcher"
     from toolwire.tools.sandbox.launch import Launcher  # noqa: PLC0415 - for confined commands
     from toolwire.tools.sandbox.surroundings import Surroundings  # noqa: PLC0415 - same
 
-    return Launcher(plan, around or Surroundings(), (*_IGNORED, *_DEAF_TO))
+    return Launcher(plan, around or Surroundings())
 
 
 def _started(order: dict[str, Any], outputs: list[int]) -> int:

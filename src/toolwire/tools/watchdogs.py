@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -39,8 +38,6 @@ class Watched(msgspec.Struct, frozen=True, eq=False):
     """What every process of its commands carries; zero where the system has no way for it."""
     plan: str = ""
     """How its commands are confined."""
-    covered: int = 0
-    """The version of the covers it has."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,33 +50,24 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The path of the program; empty to look it up by its name."""
     plan: JsonObject | None = None
     """How it is confined; the same for every command of one watchdog."""
-    key: str = ""
-    """The plan as text."""
-    version: int = 0
-    """Of the covers."""
     hidden: Sequence[str] = ()
     frozen: Sequence[str] = ()
 
-    def message(self, watched: Watched) -> bytes:
-        """As the watchdog reads it: without the plan and the covers that it has."""
-        body: JsonObject = {
-            "command": list(self.command),
-            "program": self.program,
-            "directory": str(self.directory),
-            "environ": dict(self.environ),
-            "number": watched.number,
-            "confined": self.plan is not None,
-        }
-        if self.plan is not None and not watched.watchdog:
-            body["plan"] = self.plan
-        if self.version != watched.covered:
-            body |= {"hidden": list(self.hidden), "frozen": list(self.frozen)}
-        return _framed(watchdog.ORDER, body)
-
-
-def _framed(sign: bytes, body: JsonObject) -> bytes:
-    text = json.dumps(body).encode()
-    return sign + struct.pack("!I", len(text)) + text
+    def message(self, number: int) -> bytes:
+        """As the watchdog reads it."""
+        body = json.dumps(
+            {
+                "command": list(self.command),
+                "program": self.program,
+                "directory": str(self.directory),
+                "environ": dict(self.environ),
+                "number": number,
+                "plan": self.plan,
+                "hidden": list(self.hidden),
+                "frozen": list(self.frozen),
+            }
+        ).encode()
+        return watchdog.ORDER + struct.pack("!I", len(body)) + body
 
 
 class Watchdogs:
@@ -93,7 +81,6 @@ class Watchdogs:
         self._owner = 0
         self._line: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._starting = False
         self._spare: list[Watched] = []
 
     @property
@@ -106,41 +93,28 @@ class Watchdogs:
 
         OSError if no watchdog can be started.
         """
+        plan = json.dumps(order.plan) if order.plan else ""
         with self._lock:
             self._own()
             if self._process is not None and self._process.poll() is not None:
                 # What its watchdogs leave would be adopted by another process than ours.
                 self._close()
-            self._ready()
             # A command that stopped one of them must not block us.
             watchdog.signal_each(self._pids(), signal.SIGCONT)
-            for watched in [one for one in self._spare if one.plan == order.key]:
+            for watched in [one for one in self._spare if one.plan == plan]:
                 self._spare.remove(watched)
-                if watched.watchdog and not watchdog.is_alive(watched.watchdog):
+                if not watchdog.is_alive(watched.watchdog):
                     watched.channel.close()
-                elif _sent(watched.channel, order.message(watched), writers):
-                    return msgspec.structs.replace(watched, covered=order.version)
-            watched = self._fresh(order.key)
-            if not _sent(watched.channel, order.message(watched), writers):
+                elif _sent(watched.channel, order.message(watched.number), writers):
+                    return watched
+            watched = self._fresh(plan)
+            if not _sent(watched.channel, order.message(watched.number), writers):
                 # The fork server was killed just now.
                 self._close()
-                watched = self._fresh(order.key)
-                if not _sent(watched.channel, order.message(watched), writers):
+                watched = self._fresh(plan)
+                if not _sent(watched.channel, order.message(watched.number), writers):
                     raise ConnectionResetError
-            return msgspec.structs.replace(watched, covered=order.version)
-
-    def prepare(self, plan: JsonObject) -> None:
-        """Have a watchdog ready for a plan, without waiting for it; an error shows later."""
-        key = json.dumps(plan)
-        with self._lock, suppress(OSError):
-            self._own()
-            if any(one.plan == key for one in self._spare):
-                return
-            self._begin()
-            watched = self._fresh(key)
-            body: JsonObject = {"plan": plan, "number": watched.number}
-            if _sent(watched.channel, _framed(watchdog.PREPARE, body), ()):
-                self._spare.append(watched)
+            return watched
 
     def open(self) -> None:
         """Start the fork server; NotContained if the system refuses its namespaces."""
@@ -165,7 +139,7 @@ class Watchdogs:
 
     def _pids(self) -> tuple[int, ...]:
         ready = (self._process.pid,) if self._process is not None else ()
-        return (*ready, *(watched.watchdog for watched in self._spare if watched.watchdog))
+        return (*ready, *(watched.watchdog for watched in self._spare))
 
     def close(self) -> None:
         """Let all of them go. Commands in the open have watchdogs that end them on their own;
@@ -188,7 +162,7 @@ class Watchdogs:
             try:
                 if _CREDENTIALS:
                     ours.setsockopt(socket.SOL_SOCKET, _CREDENTIALS, 1)
-                line = self._begin()
+                line = self._ready()
                 if not _sent(line, b"f", (theirs.fileno(),)):
                     self._close()
                     _sent(self._ready(), b"f", (theirs.fileno(),))
@@ -197,33 +171,26 @@ class Watchdogs:
                 raise
         return Watched(ours, number=(1 << 60) + int.from_bytes(os.urandom(7)), plan=plan)
 
-    def _begin(self) -> socket.socket:
-        """The line to the fork server, which may still be starting."""
+    def _ready(self) -> socket.socket:
         if self._line is None:
             hide_environment()
             ours, theirs = socket.socketpair()
             try:
                 self._process = self._serve(theirs.fileno())
+                theirs.close()
+                if self._options is not None:
+                    _await_ready(ours)
             except BaseException:
                 ours.close()
+                if self._process is not None:
+                    self._process.wait()
+                    self._process = None
                 raise
             finally:
                 theirs.close()
             self._line = ours
-            self._starting = self._options is not None
             atexit.register(self.close)
         return self._line
-
-    def _ready(self) -> socket.socket:
-        line = self._begin()
-        if self._starting:
-            try:
-                _await_ready(line)
-            except BaseException:
-                self._close()
-                raise
-            self._starting = False
-        return line
 
     def _close(self) -> None:
         atexit.unregister(self.close)

@@ -1,5 +1,6 @@
 """What a command's process gives up just before it becomes the command; standard library only."""
 
+import os
 import resource
 from typing import Any
 
@@ -17,8 +18,6 @@ class Confinement:
     def __init__(self, plan: dict[str, Any], *, own_network: bool, own_processes: bool) -> None:
         self._limits = plan["limits"]
         self._keep = _ROOT_KEEPS if plan["root"] else ()
-        # What this process may do itself does not change by it.
-        system.bound_capabilities(self._keep)
         self._rules: landlock.Ruleset | None = None
         if landlock.version():
             self._rules = _rules(plan, own_network=own_network, own_processes=own_processes)
@@ -59,3 +58,11 @@ def _limit(which: int, most: int) -> None:
     new = most if hard == resource.RLIM_INFINITY else min(most, hard)
     if soft == resource.RLIM_INFINITY or soft > new:
         resource.setrlimit(which, (new, new))
+
+
+def become(
+    confinement: Confinement, program: str, words: list[str], environ: dict[str, str]
+) -> None:
+    """Become the program, confined; OSError if it cannot be started."""
+    confinement.enforce()
+    os.execve(program, words, environ)  # noqa: S606 - the command itself
