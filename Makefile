@@ -6,7 +6,7 @@ PIP := $(BIN)/python -I -m pip --disable-pip-version-check
 READY := $(VENV)/.ready
 export PROMPT
 
-.PHONY: run test sweep test-fast check format bench eval docs setup clean
+.PHONY: run test sweep attack test-fast check format bench eval docs setup clean
 
 # With a key in the environment its provider is asked, or a model server that runs here. Without any, a
 # small model runs in the process: its engine is installed and its weights are fetched the first time.
@@ -21,14 +21,18 @@ else
 endif
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto -m "not sweep"
+	$(BIN)/python -m pytest -n auto -m "not sweep and not attack"
 
 # Sessions killed a thousand times and resumed; CI runs it too.
 sweep: $(READY)
 	$(BIN)/python -m pytest -n auto -m sweep
 
+# Every hostile command, escape and archive, and a long run of the fuzzer; EXPLORE=1 for all of it.
+attack: $(READY)
+	$(BIN)/python -m pytest -n auto -m attack
+
 test-fast: $(READY)
-	$(BIN)/python -m pytest -n auto -m "not slow and not sweep"
+	$(BIN)/python -m pytest -n auto -m "not slow and not sweep and not attack"
 
 check: $(READY)
 	$(BIN)/ruff format --check .

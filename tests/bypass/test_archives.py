@@ -16,7 +16,7 @@ def test_a_sample_of_what_archives_bring_is_used_only_inside_the_workspace():
     check(archive_cases()[::25])
 
 
-@pytest.mark.sweep
+@pytest.mark.attack
 def test_what_archives_bring_is_used_only_inside_the_workspace():
     check(archive_cases())
 

@@ -41,7 +41,7 @@ def test_a_sample_of_spellings_does_not_go_round_deny_rules():
     check("yolo", DENY_RULES, denied_commands()[::4])
 
 
-@pytest.mark.sweep
+@pytest.mark.attack
 @pytest.mark.parametrize("number", range(len(TERMS)))
 def test_no_hostile_command_touches_a_canary_unasked(number: int):
     mode, rules = TERMS[number]
@@ -50,7 +50,7 @@ def test_no_hostile_command_touches_a_canary_unasked(number: int):
     check(mode, rules, hostile_commands()[number % step :: step])
 
 
-@pytest.mark.sweep
+@pytest.mark.attack
 def test_no_spelling_goes_round_deny_rules():
     check("yolo", DENY_RULES, denied_commands())
 

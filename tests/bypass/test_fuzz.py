@@ -17,7 +17,7 @@ def test_a_few_thousand_proven_texts_do_the_same_written_anew():
     check(cases=3000, seed=20, processes=1)
 
 
-@pytest.mark.sweep
+@pytest.mark.attack
 def test_proven_texts_do_the_same_written_anew():
     cases = 100_000 if os.environ.get("EXPLORE") else 30_000
     check(cases, seed=1, processes=2)

@@ -125,7 +125,7 @@ def test_nothing_of_a_sample_of_escapes_is_left(level: str, way: str, tmp_path: 
     assert left(tmp_path, level, way, SAMPLE) == {}
 
 
-@pytest.mark.sweep
+@pytest.mark.attack
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("way", WAYS_OUT)
 @pytest.mark.parametrize("number", range(len(BATCHES)))
