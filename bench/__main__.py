@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.report import Goal, Section, as_json, render, render_goals
 
-WIRE = ("memory", "loopback", "growth", "arguments", "startup")
+WIRE = ("memory", "loopback", "growth", "arguments", "requests", "startup")
 SECTIONS = (*WIRE, "tools", "agent")
 OUT = Path(__file__).parent / "out" / "wire.json"
 _PEERS = ("msgspec", "aiohttp", "openai", "anthropic", "google-genai", "pydantic-ai-slim", "jiter")

@@ -132,11 +132,10 @@ def _walk(request: ModelRequest) -> Iterator[tuple[str, Kept | Seal | ServerBloc
     for number, message in enumerate(request.messages):
         yield from _walk_message(f"messages[{number}]", message)
     for number, tool in enumerate(request.tools):
-        path = f"tools[{number}]"
         if isinstance(tool, ServerTool):
-            yield path, tool
+            yield f"tools[{number}]", tool
         elif tool.kept:
-            yield path, tool.kept
+            yield f"tools[{number}]", tool.kept
     for path in ("tool_choice", "reasoning", "output"):
         value = getattr(request, path)
         if value is not None and value.kept is not None:

@@ -3,11 +3,12 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 
 from toolwire.messages import CallKind
-from toolwire.request import AnyTool, FreeformTool, ServerTool, ToolSpec
+from toolwire.request import AnyTool, FreeformTool, ServerTool
 
 
 class NameRule(msgspec.Struct, frozen=True):
@@ -52,12 +53,15 @@ class ToolNames:
         self._keep_namespaces = keep_namespaces
         self._tools: dict[str, WireTool] = {}
         self._wire: dict[tuple[str, str], str] = {}
-        offered = [tool for tool in tools if not isinstance(tool, ServerTool)]
-        # Names that fit stay as they are, whatever the order; only then are the others fitted in.
-        offered.sort(key=lambda tool: (not self._fits(tool), _namespace(tool) != ""))
-        for tool in offered:
-            wrapped = wrap_freeform and isinstance(tool, FreeformTool)
-            self._add(WireTool(tool.name, _namespace(tool), wrapped))
+        offered = [
+            (tool.name, tool.namespace, wrap_freeform and isinstance(tool, FreeformTool))
+            for tool in tools
+            if not isinstance(tool, ServerTool)
+        ]
+        if offered:
+            given = self._assigned(tuple(offered), self._rule, keep_namespaces)
+            self._tools.update(given._tools)
+            self._wire.update(given._wire)
 
     @property
     def plain(self) -> bool:
@@ -90,8 +94,22 @@ class ToolNames:
         tool = self._tools.get(self._wire.get((namespace, name), ""))
         return CallKind.FREEFORM if tool is not None and tool.wrapped else None
 
-    def _fits(self, tool: ToolSpec | FreeformTool) -> bool:
-        return self._rule.accepts(self._full(tool.name, _namespace(tool)))
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def _assigned(
+        offered: tuple[tuple[str, str, bool], ...], rule: NameRule, keep_namespaces: bool
+    ) -> "ToolNames":
+        """Shared by all requests that offer these tools; never added to."""
+        names = ToolNames(rule=rule, keep_namespaces=keep_namespaces)
+
+        def late(tool: tuple[str, str, bool]) -> tuple[bool, bool]:
+            name, namespace, _ = tool
+            return not rule.accepts(names._full(name, namespace)), namespace != ""
+
+        # Names that fit stay as they are, whatever the order; only then are the others fitted in.
+        for tool in sorted(offered, key=late):
+            names._add(WireTool(*tool))
+        return names
 
     def _full(self, name: str, namespace: str) -> str:
         # OpenAI names the namespace of a tool that was loaded late like the tool itself.
@@ -124,7 +142,3 @@ class ToolNames:
             if alias not in self._tools:
                 return alias
         raise AssertionError("sha-256 collision")
-
-
-def _namespace(tool: AnyTool) -> str:
-    return getattr(tool, "namespace", "")

@@ -63,6 +63,17 @@ class BlockWriter:
         self._files = files
         self._spare_marks = spare_marks
 
+    @property
+    def spare_marks_on_tools(self) -> frozenset[str]:
+        """The tools whose cache marks are too many."""
+        return frozenset(path for path in self._spare_marks if path.startswith("tools["))
+
+    def reporting_to(self, losses: Losses) -> "BlockWriter":
+        """The same writer with another report."""
+        return BlockWriter(
+            self._names, losses, own=self._own, files=self._files, spare_marks=self._spare_marks
+        )
+
     def content(self, message: Message, path: str) -> list[JsonObject]:
         """The blocks of a message."""
         parts = enumerate(message.parts)

@@ -7,6 +7,7 @@ from toolwire.dialects.anthropic.decode_request import CUSTOM, EFFORTS, OUTPUT_F
 from toolwire.dialects.anthropic.encode_blocks import BlockWriter
 from toolwire.dialects.anthropic.wire import NAME
 from toolwire.dialects.keeping import Losses, form, kept_member, restore
+from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.quirks import Quirks
 from toolwire.dialects.thinking import budget_of
 from toolwire.request import (
@@ -23,6 +24,7 @@ from toolwire.wire.reading import is_object, parse_object
 from toolwire.wire.schema import Profile, convert
 
 _LEAST_BUDGET = 1024
+_written = OfferedTools()
 
 
 class SettingsWriter:
@@ -42,7 +44,7 @@ class SettingsWriter:
         signed thinking, which a fixed budget demands.
         """
         self._max_tokens(body)
-        self._write_tools(body)
+        body.update(self._tools())
         self._thinking(body, thinking_broken)
         self._choice(body)
         self._output(body)
@@ -60,7 +62,20 @@ class SettingsWriter:
             budget = self._budget(request.reasoning) if request.reasoning else None
             body["max_tokens"] = room + (budget or 0)
 
-    def _write_tools(self, body: JsonObject) -> None:
+    def _tools(self) -> JsonObject:
+        tools = self._request.tools
+        if self._own or not tools:
+            return self._write_tools()
+        terms = (self._quirks, self._request.tool_choice, self._writer.spare_marks_on_tools)
+
+        def write(losses: Losses) -> JsonObject:
+            writer = self._writer.reporting_to(losses)
+            settings = SettingsWriter(self._request, self._quirks, writer, losses, self._own)
+            return settings._write_tools()
+
+        return _written.members(tools, terms, self._losses, write)
+
+    def _write_tools(self) -> JsonObject:
         names = self._subset()
         if names:
             self._losses.add("tool_choice", ", ".join(names), "a subset; only those are offered")
@@ -73,8 +88,7 @@ class SettingsWriter:
             written = self._tool(tool, path)
             if written is not None:
                 tools.append(written)
-        if tools:
-            body["tools"] = tools
+        return {"tools": tools} if tools else {}
 
     def _subset(self) -> tuple[str, ...]:
         choice = self._request.tool_choice

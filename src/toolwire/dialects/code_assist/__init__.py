@@ -13,7 +13,7 @@ from toolwire.errors import ProviderError
 from toolwire.events import Finished, ModelEvent
 from toolwire.messages import Message
 from toolwire.request import HttpRequest, ModelRequest
-from toolwire.wire.reading import dump
+from toolwire.wire.reading import encode
 from toolwire.wire.sse import Frame
 
 # What only servers need is loaded when it is needed.
@@ -34,7 +34,7 @@ class CodeAssist:
         verb = "streamGenerateContent" if request.stream else "generateContent"
         http = HttpRequest(
             path=f"/v1internal:{verb}",
-            body=dump(body).encode(),
+            body=encode(body),
             query=(("alt", "sse"),) if request.stream else (),
         )
         return Encoded(http=http, losses=written.losses.done(), names=written.names)
@@ -65,7 +65,7 @@ class CodeAssist:
         """An answer that is not streamed."""
         from toolwire.dialects.gemini.encoder import write_whole  # noqa: PLC0415
 
-        return dump({"response": write_whole(message, finished, model)}).encode()
+        return encode({"response": write_whole(message, finished, model)})
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""
@@ -74,7 +74,7 @@ class CodeAssist:
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
         """Status and body with which the vendor would tell of this error."""
         status, body = write_error(error)
-        return status, dump(body).encode()
+        return status, encode(body)
 
 
 DIALECT = CodeAssist()

@@ -13,7 +13,7 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import HttpRequest, JsonObject, ModelRequest
-from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.reading import encode, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import whole_characters
 
@@ -37,7 +37,7 @@ class Gemini:
         verb = "streamGenerateContent" if request.stream else "generateContent"
         http = HttpRequest(
             path=path_of(request.model, verb),
-            body=dump(written.body).encode(),
+            body=encode(written.body),
             query=(("alt", "sse"),) if request.stream else (),
         )
         return Encoded(http=http, losses=written.losses.done(), names=written.names)
@@ -70,7 +70,7 @@ class Gemini:
         """An answer that is not streamed."""
         from toolwire.dialects.gemini.encoder import write_whole  # noqa: PLC0415
 
-        return dump(write_whole(message, finished, model)).encode()
+        return encode(write_whole(message, finished, model))
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""
@@ -79,7 +79,7 @@ class Gemini:
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
         """Status and body with which the vendor would tell of this error."""
         status, body = write_error(error)
-        return status, dump(body).encode()
+        return status, encode(body)
 
 
 def read_body(body: bytes, read: Callable[[JsonObject], ModelRequest]) -> ModelRequest:

@@ -11,7 +11,7 @@ from toolwire.dialects.gemini.contents_out import (
 )
 from toolwire.dialects.gemini.parts_out import PartWriter
 from toolwire.dialects.gemini.spelling import NAME, Spelled
-from toolwire.dialects.gemini.tools_out import tool_objects
+from toolwire.dialects.gemini.tools_out import offered_tools
 from toolwire.dialects.keeping import Losses, own_seal
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import ToolCall
@@ -68,7 +68,7 @@ def write_request(request: ModelRequest, quirks: Quirks, *, exact: bool) -> Body
         body["contents"] = contents.write(messages)
     for member, value in (
         ("systemInstruction", system_instruction(texts, spelled, writer)),
-        ("tools", tool_objects(request, spelled, names, quirks, losses)),
+        ("tools", offered_tools(request, spelled, names, quirks, losses)),
         ("toolConfig", tool_config(request, spelled, names, losses)),
         ("generationConfig", generation_config(request, spelled, quirks, losses)),
     ):

@@ -94,6 +94,9 @@ class Members:
             self._notes.fields[self._path + key] = value
 
 
+_NOTHING = frozenset[str]()
+
+
 class Spelled:
     """The notes of a value on the way out. `exact` also brings the old spelling back."""
 
@@ -104,7 +107,7 @@ class Spelled:
         self.fields = parse_object(own.fields, "kept members") if own is not None else {}
         self.form = parse_object(own.form, "kept form") if own is not None and own.form else {}
         snake = self.form.get(_SNAKE) if exact else None
-        self._snake = frozenset[str](listed(snake))
+        self._snake = _NOTHING if snake is None else frozenset[str](listed(snake))
 
     def shape(self, name: str) -> Any:
         """A noted spelling of the value's own outline; None where it need not be exact."""

@@ -10,6 +10,7 @@ from toolwire.dialects.gemini.schemas import from_openapi, in_words, to_gemini
 from toolwire.dialects.gemini.spelling import NAME, Spelled
 from toolwire.dialects.gemini.tools_in import DECLARATIONS, JSON_SCHEMA, OPENAPI
 from toolwire.dialects.keeping import Losses
+from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.quirks import Quirks
 from toolwire.request import FreeformTool, JsonObject, ModelRequest, ServerTool, ToolSpec
 from toolwire.wire.names import ToolNames
@@ -20,12 +21,26 @@ _NO_PARAMETERS: tuple[JsonObject, ...] = (
     {"type": "object"},
     {"type": "object", "properties": {}},
 )
+_written = OfferedTools()
 
 
-def tool_objects(
+def offered_tools(
     request: ModelRequest, spelled: Spelled, names: ToolNames, quirks: Quirks, losses: Losses
 ) -> Any:
     """The `tools` member; None if there is none."""
+
+    def write(losses: Losses) -> JsonObject:
+        objects = _objects(request, spelled, names, quirks, losses)
+        return {} if objects is None else {"tools": objects}
+
+    if spelled.own or not request.tools:
+        return write(losses).get("tools")
+    return _written.members(request.tools, (quirks,), losses, write).get("tools")
+
+
+def _objects(
+    request: ModelRequest, spelled: Spelled, names: ToolNames, quirks: Quirks, losses: Losses
+) -> Any:
     written: list[tuple[bool, JsonObject]] = []
     for number, tool in enumerate(request.tools):
         path = f"tools[{number}]"

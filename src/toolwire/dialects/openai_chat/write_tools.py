@@ -1,5 +1,9 @@
 """Tools and tool choice of a chat request, written."""
 
+from msgspec.structs import replace
+
+from toolwire.dialects.keeping import Losses
+from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.openai_chat.leftovers import scatter
 from toolwire.dialects.openai_chat.wire import NAME
 from toolwire.dialects.openai_chat.writing import Writing
@@ -15,27 +19,41 @@ from toolwire.request import (
 from toolwire.wire.reading import parse
 from toolwire.wire.schema import Profile, convert, is_strict
 
+_written = OfferedTools()
+
 
 def write_tools(body: JsonObject, request: ModelRequest, to: Writing) -> None:
     """Tools, the choice among them, and whether several may be called at once."""
     choice = request.tool_choice
-    tools = request.tools
-    if not to.verbatim and choice is not None:
-        tools = _offered(tools, choice, to)
-    strict = _strict(request.tools, to)
-    for number, tool in enumerate(request.tools):
-        if tool not in tools:
-            continue
-        member, entry = _tool(tool, f"tools[{number}]", strict, to)
-        if entry is not None:
-            body.setdefault(member, []).append(entry)
     if to.verbatim:
+        body.update(_members(request.tools, request.tools, to))
         _verbatim_choice(body, request)
-    elif body.get("tools"):
+        return
+    if request.tools:
+        tools = _offered(request.tools, choice, to) if choice is not None else request.tools
+
+        def write(losses: Losses) -> JsonObject:
+            return _members(request.tools, tools, replace(to, losses=losses))
+
+        terms = (to.quirks, choice)
+        body.update(_written.members(request.tools, terms, to.losses, write))
+    if "tools" in body:
         _choice(body, request, to)
         _parallel(body, request.parallel_calls, to)
     elif request.tools or choice is not None:
         _report_unused(request, to)
+
+
+def _members(tools: tuple[AnyTool, ...], offered: tuple[AnyTool, ...], to: Writing) -> JsonObject:
+    members: JsonObject = {}
+    strict = _strict(tools, to)
+    for number, tool in enumerate(tools):
+        if tool not in offered:
+            continue
+        member, entry = _tool(tool, f"tools[{number}]", strict, to)
+        if entry is not None:
+            members.setdefault(member, []).append(entry)
+    return members
 
 
 def _tool(tool: AnyTool, path: str, strict: bool, to: Writing) -> tuple[str, JsonObject | None]:

@@ -144,8 +144,7 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     body = _settings(request, losses)
     body["input"] = encode_input(request, names, losses, own=own)
     tools = encode_tools(request, names, losses, quirks, own=own)
-    if tools:
-        body["tools"] = tools
+    body.update(tools)
     if tools or own:
         choice = encode_choice(request, names, losses, quirks, own=own)
         if choice is not None:

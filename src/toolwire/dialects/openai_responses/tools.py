@@ -7,6 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from toolwire.dialects.keeping import Losses
+from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.openai_responses.remembering import joined, remember, replay, words
 from toolwire.dialects.openai_responses.wire import NAME
 from toolwire.dialects.quirks import Quirks
@@ -22,6 +23,8 @@ from toolwire.request import (
 from toolwire.wire.names import ToolNames
 from toolwire.wire.reading import JsonObject, dump, parse_object
 from toolwire.wire.schema import Profile, convert, is_strict
+
+_written = OfferedTools()
 
 _SYNTAXES: dict[object, Literal["lark", "regex"]] = {"lark": "lark", "regex": "regex"}
 _MODES: dict[object, Literal["auto", "required", "none"]] = {
@@ -103,11 +106,24 @@ def _namespace(source: JsonObject) -> list[AnyTool] | None:
 
 def encode_tools(
     request: ModelRequest, names: ToolNames, losses: Losses, quirks: Quirks, *, own: bool
+) -> JsonObject:
+    """The `tools` member as it is offered; empty without any."""
+
+    def write(losses: Losses) -> JsonObject:
+        offered = _offered(request.tools, names, losses, own)
+        return {"tools": offered} if offered else {}
+
+    if own or not request.tools:
+        return write(losses)
+    return _written.members(request.tools, (quirks.name_rule,), losses, write)
+
+
+def _offered(
+    tools: tuple[AnyTool, ...], names: ToolNames, losses: Losses, own: bool
 ) -> list[object]:
-    """The tools as they are offered."""
     offered: list[object] = []
     open_space: JsonObject | None = None
-    for number, tool in enumerate(request.tools):
+    for number, tool in enumerate(tools):
         if isinstance(tool, ServerTool):
             open_space = None
             if tool.dialect == NAME:
