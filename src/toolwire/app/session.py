@@ -137,6 +137,8 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
         past = replay(await journal.read(journal.session))
         if journal.rescued is not None:
             self.notices.append(str(journal.rescued))
+        if journal.skipped is not None:
+            self.notices.append(str(journal.skipped))
         return journal, past
 
     async def models(

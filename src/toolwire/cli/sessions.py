@@ -149,8 +149,8 @@ def _sessions() -> "Sessions":
 
 def _read(session: str) -> "Contents":
     contents = _sessions().read(session)
-    if contents.rescued is not None:
-        click.echo(f"toolwire: {contents.rescued.message}", err=True)
+    for notice in contents.notices:
+        click.echo(f"toolwire: {notice}", err=True)
     return contents
 
 
@@ -186,6 +186,7 @@ def _shown(contents: "Contents", turns: "list[TurnLine]") -> JsonObject:
         "cost": past.cost,
         "open_calls": [{"name": one.call.name, "state": one.state} for one in past.open],
         "damage": contents.rescued.message if contents.rescued else None,
+        "skipped": contents.skipped.message if contents.skipped else None,
         "turns": [{**msgspec.to_builtins(one), "at": _iso(one.at)} for one in turns],
     }
 

@@ -59,6 +59,7 @@ def to_json(contents: Contents) -> str:
         "turns": past.turns,
         "totals": past.totals,
         "damage": contents.rescued.message if contents.rescued else None,
+        "skipped": contents.skipped.message if contents.skipped else None,
         "records": [
             {
                 "seq": record.seq,
@@ -101,8 +102,7 @@ FORMATS = {"json": to_json, "markdown": to_markdown, "html": to_html}
 
 
 def _told(contents: Contents) -> Transcript:
-    note = contents.rescued.message if contents.rescued else ""
-    return transcript(contents.id, contents.records, note)
+    return transcript(contents.id, contents.records, "; ".join(contents.notices))
 
 
 def _iso(at: float) -> str | None:

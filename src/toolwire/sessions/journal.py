@@ -27,7 +27,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One event as it was kept."""
 
     seq: int
-    """Counts from 1 without a gap."""
+    """Counts from 1; a gap is a record that only a newer version can read."""
     at: float
     """Seconds since 1970, by the clock of the machine that wrote it."""
     event: AgentEvent

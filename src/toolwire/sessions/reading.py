@@ -1,7 +1,7 @@
 """Reading a session's file, whatever state it is in: good records up to the first bad one."""
 
 import sqlite3
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import copyfile
@@ -13,10 +13,14 @@ import msgspec
 from toolwire.agent.events import SessionOpened
 from toolwire.errors import SessionError
 from toolwire.sessions.files import SCHEMA, Row, beside
+from toolwire.sessions.journal import Record
 from toolwire.sessions.pages import rows_in_pages
 from toolwire.sessions.records import checksum, decode
+from toolwire.terminal_text import one_line
 
 _ROWS = "SELECT seq, at, kind, body, crc FROM records WHERE seq > ? ORDER BY seq"
+_MOST_KINDS = 5
+_LONGEST_KIND = 60
 _PASSING = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -47,6 +51,28 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         first = next((row for row in self.rows if row.kind == "session_opened"), None)
         event = decode(first.body) if first is not None else None
         return event.cwd if isinstance(event, SessionOpened) else ""
+
+
+class Skipped(msgspec.Struct, frozen=True, kw_only=True):
+    """Records in order whose events only a newer version can read."""
+
+    records: int
+    kinds: tuple[str, ...]
+
+    @property
+    def message(self) -> str:
+        """For people."""
+        shown = (one_line(kind)[:_LONGEST_KIND] for kind in self.kinds[:_MOST_KINDS])
+        named = ", ".join(f'"{kind}"' for kind in shown)
+        more = ", …" if len(self.kinds) > _MOST_KINDS else ""
+        what = "1 record" if self.records == 1 else f"{self.records} records"
+        return (
+            f"skipped {what} of a newer toolwire that this version cannot read: {named}{more}; "
+            "update toolwire to read them"
+        )
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class Damaged(Exception):
@@ -118,6 +144,21 @@ def good_rows(connection: sqlite3.Connection, after: int = 0) -> Iterator[Row]:
         if checksum(seq, at, name, body) != crc:
             raise Damaged(f"record {seq} is damaged")
         yield Row(seq, at, name, body, crc)
+
+
+def records_in(rows: Iterable[Row]) -> tuple[list[Record], Skipped | None]:
+    """The records that this version can read, and those it cannot."""
+    found: list[Record] = []
+    unknown: list[str] = []
+    for row in rows:
+        event = decode(row.body)
+        if event is None:
+            unknown.append(row.kind)
+        else:
+            found.append(Record(seq=row.seq, at=row.at, event=event))
+    if not unknown:
+        return found, None
+    return found, Skipped(records=len(unknown), kinds=tuple(dict.fromkeys(unknown)))
 
 
 @contextmanager

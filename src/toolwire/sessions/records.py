@@ -27,7 +27,6 @@ from toolwire.agent.events import (
     TurnStarted,
     UsageCounted,
 )
-from toolwire.errors import SessionError
 from toolwire.tools.spec import Effect
 from toolwire.wire.surrogates import without_halves
 
@@ -92,23 +91,17 @@ def encode(event: AgentEvent) -> bytes:
         return _encoder.encode(without_halves(msgspec.to_builtins(event, enc_hook=_plain)))
 
 
-def decode(body: bytes) -> AgentEvent:
-    """The event again; one that a newer version wrote is an error, not a loss."""
+def decode(body: bytes) -> AgentEvent | None:
+    """The event again; None for one of a newer version that this one cannot read."""
     try:
         return _decode(body)
-    except (msgspec.MsgspecError, UnicodeError) as error:
-        raise SessionError(
-            f"the session holds a record that this version cannot read ({error}); update toolwire"
-        ) from error
+    except (msgspec.MsgspecError, UnicodeError):
+        return None
 
 
 def readable(body: bytes) -> bool:
     """Whether the bytes are an event."""
-    try:
-        _decode(body)
-    except (msgspec.MsgspecError, UnicodeError):
-        return False
-    return True
+    return decode(body) is not None
 
 
 def checksum(seq: int, at: float, kind: str, body: bytes) -> int:

@@ -15,7 +15,7 @@ from toolwire.sessions import records
 from toolwire.sessions.files import INSERT, Row, remove_files
 from toolwire.sessions.journal import Record
 from toolwire.sessions.lock import SessionLock
-from toolwire.sessions.reading import scan
+from toolwire.sessions.reading import Skipped, records_in, scan
 from toolwire.sessions.redaction import Redact, redacted, unredacted
 from toolwire.sessions.rescue import Rescued, finish_rescue, rescue
 
@@ -37,6 +37,8 @@ class SqliteJournal:
         self._full: bool | None = None
         self._found: tuple[Row, ...] = ()
         self._closed = False
+        self.skipped: Skipped | None = None
+        """What the last reading could not read."""
         try:
             self.rescued: Rescued | None = self._checked()
             self._connection = _connect(path)
@@ -120,9 +122,10 @@ class SqliteJournal:
 
     def _read(self, after: int) -> list[Record]:
         found, self._found = self._found, ()
-        if after == 0 and found and len(found) == self._last:
-            return [_record(row) for row in found]
-        return read_records(self.path, after)
+        if not (after == 0 and found and len(found) == self._last):
+            found = scan(self.path, self.session, after).rows
+        read, self.skipped = records_in(found)
+        return read
 
     def _belongs(self, session: str) -> None:
         if session != self.session:
@@ -167,11 +170,7 @@ class SqliteJournal:
 
 def read_records(path: Path, after: int = 0) -> list[Record]:
     """The good records of a session's file; nothing is locked and nothing changed."""
-    return [_record(row) for row in scan(path, path.stem, after).rows]
-
-
-def _record(row: Row) -> Record:
-    return Record(seq=row.seq, at=row.at, event=records.decode(row.body))
+    return records_in(scan(path, path.stem, after).rows)[0]
 
 
 def _connect(path: Path) -> sqlite3.Connection:

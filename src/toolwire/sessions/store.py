@@ -17,7 +17,7 @@ from toolwire.sessions.files import Row, create, remove_files, words_of
 from toolwire.sessions.journal import Record
 from toolwire.sessions.listing import Summary, summary_of
 from toolwire.sessions.lock import SessionLock
-from toolwire.sessions.reading import scan
+from toolwire.sessions.reading import Skipped, records_in, scan
 from toolwire.sessions.redaction import Redact, unredacted
 from toolwire.sessions.rescue import RESCUED, Rescued, found_in
 from toolwire.sessions.sqlite import SqliteJournal
@@ -32,6 +32,12 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     records: tuple[Record, ...]
     rescued: Rescued | None = None
+    skipped: Skipped | None = None
+
+    @property
+    def notices(self) -> list[str]:
+        """What people should know of the file: damage, and records left out."""
+        return [one.message for one in (self.rescued, self.skipped) if one is not None]
 
     @property
     def events(self) -> list[AgentEvent]:
@@ -76,11 +82,14 @@ class Sessions:
         """Everything a session holds; nothing is locked and nothing changed."""
         path = self.find(name)
         found = scan(_file(path), path.stem)
-        kept = tuple(
-            Record(seq=row.seq, at=row.at, event=records.decode(row.body)) for row in found.rows
+        kept, skipped = records_in(found.rows)
+        return Contents(
+            id=path.stem,
+            project=found.project,
+            records=tuple(kept),
+            rescued=found_in(found),
+            skipped=skipped,
         )
-        project = found.project
-        return Contents(id=path.stem, project=project, records=kept, rescued=found_in(found))
 
     def find(self, name: str) -> Path:
         """The file of the session with this id, or whose id alone begins so."""

@@ -45,7 +45,7 @@ def record_after(records: Sequence[Record], turn: int) -> int:
     if turn:
         return turns[turn - 1].last
     first = (record.seq for record in records if isinstance(record.event, TurnStarted))
-    return next(first, len(records) + 1) - 1
+    return next(first, records[-1].seq + 1 if records else 1) - 1
 
 
 def _with(turn: TurnLine, record: Record) -> TurnLine:
