@@ -12,7 +12,7 @@ import msgspec
 
 from bench.report import Goal, Section, Table
 
-_CORE = "import toolwire.answers, toolwire.translation; from toolwire import dialects; "
+_CORE = "import toolwire.codec, toolwire.codec; from toolwire import dialects; "
 _ALL_DIALECTS = _CORE + "[dialects.get(name) for name in dialects.NAMES]"
 _SELF_TIME = re.compile(r"import time:\s+(\d+) \|\s+(\d+) \|( +)(\S+)")
 
@@ -64,7 +64,7 @@ def _commands(quick: bool) -> dict[str, list[str]]:
     ours = {
         "bare python": [python, "-c", "pass"],
         "import toolwire": [python, "-c", "import toolwire"],
-        "import toolwire.answers": [python, "-c", "import toolwire.answers"],
+        "import toolwire.codec": [python, "-c", "import toolwire.codec"],
         "all of the wire core": [python, "-c", _ALL_DIALECTS],
         "toolwire --version": [str(Path(python).parent / "toolwire"), "--version"],
         "import msgspec": [python, "-c", "import msgspec"],
@@ -122,7 +122,7 @@ def _middle(samples: list[Sample]) -> Sample:
 
 def _loaded(bytecode: str, limit: int = 12) -> Table:
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", "-c", "import toolwire.answers"],
+        [sys.executable, "-X", "importtime", "-c", "import toolwire.codec"],
         capture_output=True,
         text=True,
         check=True,
@@ -137,7 +137,7 @@ def _loaded(bytecode: str, limit: int = 12) -> Table:
     packages = sorted({name.partition(".")[0] for name in own} - set(sys.stdlib_module_names))
     note = f"{len(own)} modules; beyond the standard library: {', '.join(packages)}."
     rows = tuple((name, spent / 1e3) for name, spent in slowest)
-    return Table("Loaded by `import toolwire.answers`", ("module", "own ms"), rows, note)
+    return Table("Loaded by `import toolwire.codec`", ("module", "own ms"), rows, note)
 
 
 def _goals(found: dict[str, Sample]) -> tuple[Goal, ...]:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from evals.projects import build
-from toolwire.places import places
+from toolwire.storage.paths import places
 
 PROGRAM = str(Path(sys.executable).with_name("toolwire"))
 COMMANDS = (

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from toolwire import dialects
-from toolwire.answers import read_answer
+from toolwire.codec import read_answer
 from toolwire.messages import Media, Message, Outcome, Part, Text, ToolCall, ToolResult
 from toolwire.request import ModelRequest
 from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput, Workspace

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from toolwire import dialects
-from toolwire.answers import read_answer
 from toolwire.cli.decode import described
+from toolwire.codec import read_answer
 from toolwire.errors import ToolwireError
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"

@@ -8,8 +8,8 @@ import pytest
 
 from tests import acceptance
 from toolwire import dialects
+from toolwire.codec import translate
 from toolwire.request import Loss
-from toolwire.translation import translate
 
 Json = dict[str, Any]
 OTHERS = ("openai-chat", "anthropic-messages", "gemini", "code-assist")

@@ -16,7 +16,7 @@ def loaded_by(statement: str) -> set[str]:
 
 def test_importing_the_codecs_loads_nothing_heavy() -> None:
     statement = (
-        "import toolwire.answers, toolwire.translation; from toolwire import dialects; "
+        "import toolwire.codec, toolwire.codec; from toolwire import dialects; "
         "[dialects.get(name) for name in dialects.NAMES]"
     )
     assert loaded_by(statement).isdisjoint(HEAVY)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests import corpus_harness as harness
-from toolwire.answers import read_answer
 from toolwire.cli.decode import described
+from toolwire.codec import read_answer
 
 pytestmark = [
     pytest.mark.slow,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     )
     from toolwire.agent.limits import Limits
     from toolwire.agent.rules import Mode
-    from toolwire.answers import Answer, read_answer
+    from toolwire.codec import Answer, Translated, read_answer, translate
     from toolwire.collect import Collector
     from toolwire.errors import (
         BadInput,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from toolwire.request import FreeformTool, Loss, ModelRequest, ServerTool, ToolChoice, ToolSpec
     from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
     from toolwire.tools.typed import tool
-    from toolwire.translation import Translated, translate
 
 __version__ = "0.1.0"
 
@@ -63,7 +62,7 @@ _HOMES = {
     ),
     "agent.limits": ("Limits",),
     "agent.rules": ("Mode",),
-    "answers": ("Answer", "read_answer"),
+    "codec": ("Answer", "Translated", "read_answer", "translate"),
     "collect": ("Collector",),
     "errors": (
         "BadInput",
@@ -94,7 +93,6 @@ _HOMES = {
     "request": ("FreeformTool", "Loss", "ModelRequest", "ServerTool", "ToolChoice", "ToolSpec"),
     "tools.spec": ("Effect", "Tool", "ToolContext", "ToolFailed", "ToolOutput"),
     "tools.typed": ("tool",),
-    "translation": ("Translated", "translate"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -18,6 +18,8 @@ _LOG = "/tmp/fuzz-log"
 _REAL = ("cat", "ls", "head", "tail", "wc", "sort", "env", "uniq", "tr", "grep")
 _SECONDS = 3.0
 _LINE = re.compile(rb"(?m)^bash: (?:-c: )?line \d+: ")
+# The links of /proc are as many as there are processes.
+_PROCESSES = re.compile(rb"(?m)^dr-xr-xr-x +\d+(?=.* proc$)")
 _STREAMS = ("/tmp/fuzz-out", "/tmp/fuzz-err")
 _SUBREAPER = 36
 _BROKEN_PIPE = re.compile(rb"Broken pipe|write error$")
@@ -73,7 +75,7 @@ class Runner:
         out, err = (Path(path).read_bytes() for path in _STREAMS)
         effects = Effects(
             status=status,
-            out=_LINE.sub(b"", out)[:4096],
+            out=_PROCESSES.sub(b"", _LINE.sub(b"", out))[:4096],
             err=_messages(err),
             started=tuple(sorted(Path(_LOG).read_bytes().splitlines())),
             files=self._changes(),

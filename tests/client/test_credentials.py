@@ -20,12 +20,12 @@ from toolwire.client.credentials import (
     known_secrets,
     without_secrets,
 )
-from toolwire.client.private_file import read_private, write_private
 from toolwire.client.secret import Secret
 from toolwire.client.store import Store, StoredKey, StoredLogin, system_keyring
 from toolwire.errors import BadInput, ErrorKind, ProviderError
-from toolwire.places import places
 from toolwire.providers import ApiKey, NoAuth, OAuth, Provider
+from toolwire.storage.paths import places
+from toolwire.storage.private_files import read_private, write_private
 
 PLANTED = "sk-planted-5f1c0e7a9b"
 ACME = Provider(

@@ -11,7 +11,7 @@ import pytest
 from tests.conformance.driving import Case, driven, only, run
 from tests.samples import FOLDERS, HERE
 from toolwire import providers
-from toolwire.answers import read_answer
+from toolwire.codec import read_answer
 from toolwire.collect import Collector
 from toolwire.errors import ToolwireError
 from toolwire.messages import Part, Text, Thinking, ToolCall

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from toolwire import dialects
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import CacheMark, Message, Text, ToolCall

@@ -14,8 +14,8 @@ from toolwire.local.catalogue import MODELS
 from toolwire.local.engine import start
 from toolwire.local.machine import Sizes
 from toolwire.messages import Message, Text
-from toolwire.places import places
 from toolwire.request import ModelRequest, OutputFormat
+from toolwire.storage.paths import places
 
 installed = find_spec("xllamacpp") is not None
 needs_engine = pytest.mark.skipif(not installed, reason="xllamacpp is not installed")

@@ -16,7 +16,7 @@ from toolwire.errors import BadInput, ModelMissing
 from toolwire.local.catalogue import MODELS, Parts, Weights
 from toolwire.local.partial import NoSpace
 from toolwire.local.weights import Consent, Shelf, obtain, present, question
-from toolwire.places import places
+from toolwire.storage.paths import places
 
 CONTENT = b"".join(hashlib.sha256(str(n).encode()).digest() for n in range(100_000))
 """3.2 MB, so that a download has several blocks."""

@@ -29,6 +29,10 @@ PROVEN = [
     (" \n# only a comment\n", ""),
 ]
 OUTSIDE = [
+    "who$\\\nami",
+    'echo "$\\\nx"',
+    "< {x}>f a",
+    "cat > {x}<f",
     "echo $x",
     'echo "$x"',
     "echo ${x}",

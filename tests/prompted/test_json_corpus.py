@@ -11,7 +11,7 @@ from tests.corpus_harness import CORPUS
 from toolwire.messages import Message, Text
 from toolwire.prompted import json as style
 from toolwire.request import ModelRequest, ToolSpec
-from toolwire.wire.schema import Profile, convert
+from toolwire.schema import Profile, convert
 
 SCHEMAS = CORPUS / "schemas.jsonl.gz"
 pytestmark = [

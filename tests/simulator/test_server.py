@@ -11,7 +11,7 @@ import pytest
 from tests.samples import FOLDERS, HERE
 from tests.simulator.asking import PATHS, STREAMS, Asker, asking, question
 from toolwire import dialects
-from toolwire.answers import read_answer
+from toolwire.codec import read_answer
 from toolwire.events import StopReason
 from toolwire.messages import Media, MediaKind
 from toolwire.simulator import Call, Fault, Reply, Show, Think, parse, refused, replies, reply

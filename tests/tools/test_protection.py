@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from tests.tools.workspaces import context_in, write
-from toolwire.places import places
+from toolwire.storage.paths import places
 from toolwire.tools.protection import (
     CREDENTIALS,
     HIDDEN_IN_HOME,

@@ -2,8 +2,8 @@ import pytest
 
 from tests.torture.rendering import RENDERERS
 from tests.torture.scenarios import SCENARIOS, Scenario
-from toolwire.answers import read_answer
 from toolwire.cli.decode import described
+from toolwire.codec import read_answer
 
 CASES = [
     pytest.param(dialect, scenario, id=f"{dialect}: {scenario.name}")

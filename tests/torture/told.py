@@ -3,8 +3,8 @@
 import json
 from typing import Any, NamedTuple
 
-from toolwire.answers import read_answer
 from toolwire.cli.decode import described
+from toolwire.codec import read_answer
 
 Json = dict[str, Any]
 A, B = '{"p":"a"}', '{"p":"b"}'

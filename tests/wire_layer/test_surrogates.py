@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 from toolwire.wire.surrogates import PairMender, whole_characters, without_halves
 
 

@@ -10,7 +10,7 @@ from toolwire.messages import CallKind, ToolCall
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect, Tool
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 from toolwire.wire.repair_json import Parsed, parse_arguments
 
 _CUT = (

@@ -7,7 +7,7 @@ from toolwire.policy.shell.commands import inner_commands
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry, plain, prefixes
 from toolwire.tools.spec import ToolContext
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 SHELL = "run_shell_command"
 _NOT_LISTED = "Command(s) not in the allowed commands list. Disallowed commands:"

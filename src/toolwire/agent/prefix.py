@@ -8,7 +8,7 @@ import msgspec
 from toolwire.agent.cache_marks import bare_message, unmarked
 from toolwire.messages import Message
 from toolwire.request import AnyTool, ModelRequest
-from toolwire.wire.reading import encode
+from toolwire.wire.json_access import encode
 
 _SETTING = "a setting (tool choice, reasoning or output form)"
 _BODY_SETTINGS = ("tool_choice", "toolConfig", "thinking", "reasoning", "reasoning_effort")

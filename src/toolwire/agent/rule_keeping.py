@@ -4,8 +4,8 @@ from pathlib import Path
 
 from toolwire.agent.rule_file import dump, load
 from toolwire.agent.rules import Rule
-from toolwire.client.private_file import locked_briefly, write_private
 from toolwire.errors import BadInput
+from toolwire.storage.private_files import locked_briefly, write_private
 
 
 def read_rules(file: Path) -> tuple[Rule, ...]:

@@ -25,7 +25,7 @@ from toolwire.request import JsonObject
 from toolwire.tools.limits import limit_of
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 CANCELLED = "[Operation Cancelled] Reason: Tool call cancelled by user."
 

@@ -6,7 +6,7 @@ from typing import Any, TypeGuard, cast
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, parse
+from toolwire.wire.json_access import dump, parse
 
 _Errors = Callable[[JsonObject], list[Any]]
 

@@ -11,7 +11,7 @@ from toolwire.agent.events import Decision
 from toolwire.messages import Media, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
 from toolwire.tools.spec import DiffStat, Effect, Permit, Tool, ToolFailed
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _SIDE_BY_SIDE = (Effect.READ, Effect.NETWORK)
 _log = logging.getLogger(__name__)

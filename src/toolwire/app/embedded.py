@@ -18,7 +18,7 @@ from toolwire.errors import ErrorKind, ProviderError
 from toolwire.ids import new_id
 from toolwire.messages import Message, Part, Text, ToolResult
 from toolwire.model import Model
-from toolwire.places import places
+from toolwire.storage.paths import places
 
 if TYPE_CHECKING:
     from toolwire.local.weights import Consent

@@ -19,11 +19,11 @@ from toolwire.config import Settings
 from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.model import Model
-from toolwire.places import places
 from toolwire.prompted.style import AUTO, Choice, ToolStyle, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.providers.addresses import address
+from toolwire.storage.paths import places
 
 if TYPE_CHECKING:
     from toolwire.local.weights import Consent

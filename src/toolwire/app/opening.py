@@ -28,13 +28,13 @@ from toolwire.errors import SessionError
 from toolwire.events import ModelEvent, Notice
 from toolwire.messages import Message
 from toolwire.model import Model, reading
-from toolwire.places import places
 from toolwire.prompted.style import AUTO
 from toolwire.request import ModelRequest
 from toolwire.sessions.journal import Session
 from toolwire.sessions.settling import answered, settled
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.sessions.store import Sessions
+from toolwire.storage.paths import places
 from toolwire.tools.builtin.save_memory import memory_file
 from toolwire.tools.visibility import Visibility
 

@@ -27,7 +27,7 @@ from toolwire.config import Settings
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.ids import new_id
 from toolwire.model import Model
-from toolwire.places import places
+from toolwire.storage.paths import places
 from toolwire.tools.builtin.run_shell_command import end_shells
 from toolwire.tools.discovered import discover
 from toolwire.tools.environment import clean_environment

@@ -16,7 +16,7 @@ from toolwire.config.places import ConfigFiles, config_files
 from toolwire.config.schema import keys
 from toolwire.config.showing import Row, file_states, rows
 from toolwire.errors import ToolwireError, UnknownName
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _TARGET = click.option(

@@ -5,9 +5,9 @@ import sys
 import click
 
 from toolwire.cli.lines import each_line, fail, need
+from toolwire.codec import translate
 from toolwire.errors import ToolwireError, UnknownName
-from toolwire.translation import translate
-from toolwire.wire.reading import JsonObject, dump, parse
+from toolwire.wire.json_access import JsonObject, dump, parse
 
 
 @click.command("convert")

@@ -6,12 +6,12 @@ import sys
 
 import click
 
-from toolwire.answers import Answer, read_answer
 from toolwire.cli.lines import each_line, fail, need, told
+from toolwire.codec import Answer, read_answer
 from toolwire.dialects import arguments
 from toolwire.errors import BadInput, ProviderError, UnknownName
 from toolwire.messages import CallKind, Refusal, ServerBlock, ToolCall
-from toolwire.wire.reading import JsonObject, dump
+from toolwire.wire.json_access import JsonObject, dump
 
 _GEMINI = (b'"candidates"', b'"usageMetadata"', b'"promptFeedback"')
 _MARKS = {

@@ -20,12 +20,12 @@ from toolwire.client.transport import HttpTransport, Outgoing
 from toolwire.config import Settings, trust
 from toolwire.config.showing import file_states
 from toolwire.errors import ToolwireError
-from toolwire.places import places
 from toolwire.prompted import style
 from toolwire.providers import catalogue
 from toolwire.providers._spec import Provider
 from toolwire.providers.addresses import address
-from toolwire.wire.reading import JsonObject, dump
+from toolwire.storage.paths import places
+from toolwire.wire.json_access import JsonObject, dump
 
 _CORE = ("toolwire", "msgspec", "aiohttp", "click", "jsonschema-rs", "json-repair", "platformdirs")
 _EXTRAS = (("keyring", "keyring"), ("google-auth", "vertex"), ("xllamacpp", "local"))

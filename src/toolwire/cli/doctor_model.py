@@ -13,7 +13,7 @@ from toolwire.local.catalogue import MODELS
 from toolwire.local.machine import machine, sizes
 from toolwire.local.partial import readable
 from toolwire.local.weights import Consent, Shelf
-from toolwire.places import places
+from toolwire.storage.paths import places
 
 
 async def model_in_use(

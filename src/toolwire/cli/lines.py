@@ -6,7 +6,7 @@ from collections.abc import Callable
 import click
 
 from toolwire.errors import BadInput, ToolwireError
-from toolwire.wire.reading import JsonObject, dump, parse_object
+from toolwire.wire.json_access import JsonObject, dump, parse_object
 from toolwire.wire.surrogates import whole_characters
 
 

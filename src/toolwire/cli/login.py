@@ -15,8 +15,8 @@ from toolwire.client.oauth.device import DeviceCode
 from toolwire.client.secret import Secret, without_secrets
 from toolwire.client.store import Store, Stored, StoredKey, StoredLogin
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError, UnknownName
-from toolwire.places import places
 from toolwire.providers import ApiKey, NoAuth, OAuth, Provider
+from toolwire.storage.paths import places
 
 BAD_CREDENTIALS = 41
 CANCELLED = 130

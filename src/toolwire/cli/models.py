@@ -13,7 +13,7 @@ from toolwire.errors import ToolwireError, UnknownName
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 
 @click.command("models")

@@ -20,7 +20,7 @@ from toolwire.providers.describe import (
     way_in,
     written,
 )
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 
 @click.command("providers")

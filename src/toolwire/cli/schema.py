@@ -5,10 +5,10 @@ import sys
 import click
 
 from toolwire import dialects
+from toolwire import schema as schemas
 from toolwire.cli.lines import each_line, fail, need
 from toolwire.errors import ToolwireError, UnknownName
-from toolwire.wire import schema as schemas
-from toolwire.wire.reading import JsonObject, dump, parse
+from toolwire.wire.json_access import JsonObject, dump, parse
 
 
 @click.command("schema")

@@ -13,10 +13,10 @@ from toolwire.cli.lines import fail
 from toolwire.cli.question import agrees, can_ask
 from toolwire.cli.tables import echo_table
 from toolwire.errors import SessionError, ToolwireError
-from toolwire.places import places
 from toolwire.request import JsonObject
+from toolwire.storage.paths import places
 from toolwire.terminal_text import terminal_text
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 if TYPE_CHECKING:
     from toolwire.sessions.listing import Summary

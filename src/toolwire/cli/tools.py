@@ -31,7 +31,7 @@ from toolwire.terminal_text import one_line
 from toolwire.tools.environment import clean_environment
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect
-from toolwire.wire.reading import dump, parse, parse_object
+from toolwire.wire.json_access import dump, parse, parse_object
 
 _CHOICES = {"y": Choice.ONCE, "a": Choice.ALWAYS, "n": Choice.CANCEL}
 

@@ -9,12 +9,12 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from toolwire.client.private_file import locked_briefly, read_private, write_private
 from toolwire.client.secret import Secret, known_secrets, without_secrets
 from toolwire.client.store import Notice, Store, StoredLogin, system_keyring
 from toolwire.errors import ErrorKind, ProviderError
-from toolwire.places import Places
 from toolwire.providers import ApiKey, GoogleLogin, NoAuth, OAuth, Provider
+from toolwire.storage.paths import Places
+from toolwire.storage.private_files import locked_briefly, read_private, write_private
 
 __all__ = [
     "Credential",

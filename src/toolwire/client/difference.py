@@ -4,7 +4,7 @@ from typing import Any, cast
 
 import msgspec
 
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _SHOWN = 60
 

@@ -25,7 +25,7 @@ from toolwire.messages import Origin
 from toolwire.model import Model
 from toolwire.providers._spec import Provider
 from toolwire.request import HttpRequest, Loss, ModelRequest
-from toolwire.wire.reading import encode, parse_object
+from toolwire.wire.json_access import encode, parse_object
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 Credential: TypeAlias = Callable[[bool], Awaitable[Headers]]

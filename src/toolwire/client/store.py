@@ -7,10 +7,10 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import msgspec
 
-from toolwire.client.private_file import locked_briefly, read_private, write_private
 from toolwire.client.secret import Secret
 from toolwire.errors import BadInput
-from toolwire.wire.reading import JsonObject, obj, parse_object
+from toolwire.storage.private_files import locked_briefly, read_private, write_private
+from toolwire.wire.json_access import JsonObject, obj, parse_object
 
 SERVICE = "toolwire"
 Notice: TypeAlias = Callable[[str], None]

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.places import places
+from toolwire.storage.paths import places
 
 FILE = "config.toml"
 PROJECT_FILE = Path(".toolwire") / FILE

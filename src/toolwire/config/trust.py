@@ -10,7 +10,7 @@ import msgspec
 
 from toolwire.config.schema import truth
 from toolwire.errors import BadInput
-from toolwire.places import places
+from toolwire.storage.paths import places
 
 FILE = "trusted.json"
 VARIABLE = "TOOLWIRE_TRUST_WORKSPACE"
@@ -95,10 +95,7 @@ def _nearest(folder: Path, environ: Mapping[str, str]) -> tuple[Path, bool | str
 
 def trust(folder: Path, answer: Answer, environ: Mapping[str, str]) -> Path:
     """Keep the answer; gives the folder it is now about."""
-    from toolwire.client.private_file import (  # noqa: PLC0415 - loads asyncio
-        locked_briefly,
-        write_private,
-    )
+    from toolwire.storage.private_files import locked_briefly, write_private  # noqa: PLC0415 - loads asyncio
 
     here = folder.resolve()
     about = here.parent if answer is Answer.PARENT else here

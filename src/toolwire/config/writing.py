@@ -58,10 +58,7 @@ def _table_value(text: str) -> object:
 
 
 def _change(files: ConfigFiles, file: Path, change: Callable[[str], str]) -> None:
-    from toolwire.client.private_file import (  # noqa: PLC0415 - loads asyncio
-        locked_briefly,
-        write_private,
-    )
+    from toolwire.storage.private_files import locked_briefly, write_private  # noqa: PLC0415 - loads asyncio
 
     # One lock for all files, in the user's own folder: a project should not be littered.
     with locked_briefly(files.user):

@@ -4,10 +4,10 @@ import json
 
 import msgspec
 
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.messages import CallKind, ToolCall
 from toolwire.request import FreeformTool, JsonObject, ToolSpec
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 from toolwire.wire.surrogates import without_halves
 
 FREEFORM_MEMBER = "input"

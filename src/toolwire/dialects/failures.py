@@ -3,7 +3,8 @@
 import re
 from collections.abc import Mapping
 
-from toolwire.errors import ErrorKind
+from toolwire.errors import ErrorKind, IncompleteStream, MalformedStream
+from toolwire.wire.sse import Frame
 
 _BY_STATUS = {
     400: ErrorKind.BAD_REQUEST,
@@ -121,3 +122,11 @@ def _seconds(value: str | None) -> float | None:
         return max(0.0, float(value)) if value else None
     except ValueError:
         return None
+
+
+def unreadable(frame: Frame, error: Exception, what: str) -> IncompleteStream | MalformedStream:
+    """The error for a frame that is not JSON of the expected shape: cut, or malformed."""
+    if frame.cut:
+        return IncompleteStream(f"the stream was cut inside {what}")
+    body = frame.data.decode("utf-8", "replace")
+    return MalformedStream(f"unreadable {what}: {error}", body=body[:2000])

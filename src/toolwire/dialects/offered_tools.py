@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.request import AnyTool, JsonObject, Loss, ToolSpec
-from toolwire.wire.reading import encode
+from toolwire.wire.json_access import encode
 
 Write: TypeAlias = Callable[[Losses], JsonObject]
 """Returns the members of a body that carry the tools, and reports what they lose."""

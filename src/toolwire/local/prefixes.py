@@ -12,7 +12,7 @@ import msgspec
 
 from toolwire.client.transport import Incoming, Outgoing, Transport
 from toolwire.local.partial import sha256_of
-from toolwire.wire.reading import encode
+from toolwire.wire.json_access import encode
 from toolwire.wire.sse import SseDecoder
 
 _KEPT = 4

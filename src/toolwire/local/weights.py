@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.client.private_file import locked
 from toolwire.client.transport import Transport
 from toolwire.errors import BadInput, ModelMissing, ToolwireError
 from toolwire.local import hub, pieces
@@ -23,7 +22,8 @@ from toolwire.local.partial import (
     sha256_of,
 )
 from toolwire.local.progress import Meter, Report
-from toolwire.places import Places
+from toolwire.storage.paths import Places
+from toolwire.storage.private_files import locked
 
 NAMED = "TOOLWIRE_LOCAL_WEIGHTS"
 FETCH = "TOOLWIRE_LOCAL_FETCH"

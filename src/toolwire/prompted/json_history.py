@@ -15,8 +15,8 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
+from toolwire.wire.json_access import dump
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import dump
 
 _decode = msgspec.json.Decoder().decode
 NOTHING = "(it returned nothing)"

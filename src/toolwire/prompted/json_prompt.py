@@ -9,9 +9,9 @@ import msgspec
 
 from toolwire.prompted.json_examples import example_arguments
 from toolwire.request import FreeformTool, JsonObject, ToolSpec
+from toolwire.schema import Profile, convert
+from toolwire.wire.json_access import dump
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import dump
-from toolwire.wire.schema import Profile, convert
 
 _MOST_DESCRIPTION = 400
 

@@ -7,8 +7,8 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.request import FreeformTool, JsonObject, Loss, ToolSpec
+from toolwire.schema import Profile, convert
 from toolwire.wire.names import NameRule, ToolNames
-from toolwire.wire.schema import Profile, convert
 
 NAME_RULE = NameRule(limit=200, allowed=r"\w.:/@ -", first=r"\w")
 """Any name can be a constant in a schema."""

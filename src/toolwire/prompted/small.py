@@ -36,7 +36,7 @@ from toolwire.prompted.small_tools import (
     with_lines,
 )
 from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _MOST_WRITTEN = 600
 """Tokens of one answer: a minute on two slow cores; a model that writes on has lost itself."""

@@ -12,7 +12,7 @@ from toolwire.prompted.small_kinds import Kind
 from toolwire.prompted.small_lists import by_folder
 from toolwire.prompted.small_tools import TOOLS, Ground, to_shown
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 RESULT_LIMIT = 1600
 """Characters of a result: about 400 tokens, ten seconds of reading on two slow cores."""

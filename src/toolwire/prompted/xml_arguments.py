@@ -3,7 +3,7 @@
 import re
 
 from toolwire.prompted.xml_output import Output
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _FIRST_LINE_END = re.compile(r"[ \t]*\r?\n")
 

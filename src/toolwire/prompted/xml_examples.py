@@ -6,7 +6,7 @@ from typing import Any
 from toolwire.prompted.xml_render import call_text
 from toolwire.prompted.xml_shape import ITEM, Shape
 from toolwire.prompted.xml_tools import FREEFORM_FIELD, XmlTool
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _DEEPEST = 6
 _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")

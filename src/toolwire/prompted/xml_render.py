@@ -11,7 +11,7 @@ from toolwire.prompted.xml_tokens import is_tag_name
 from toolwire.prompted.xml_tools import FREEFORM_FIELD, XmlTool, XmlTools
 from toolwire.prompted.xml_values import CDATA, json_of, safe_json, tags_of, unwrapped
 from toolwire.request import FreeformTool, JsonObject, ToolSpec
-from toolwire.wire.reading import dump, is_object
+from toolwire.wire.json_access import dump, is_object
 
 _decode = msgspec.json.Decoder().decode
 

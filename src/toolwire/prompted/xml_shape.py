@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from toolwire.prompted.xml_tokens import is_tag_name
 from toolwire.request import JsonObject
-from toolwire.wire.schema.normal import normalise
-from toolwire.wire.schema.profile import Normal, Report
-from toolwire.wire.schema.type_names import TYPES, overlap, types_in, values_in
+from toolwire.schema.normal import normalise
+from toolwire.schema.profile import Normal, Report
+from toolwire.schema.type_names import TYPES, overlap, types_in, values_in
 
 ITEM = "item"
 _DEEPEST = 24

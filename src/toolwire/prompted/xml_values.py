@@ -7,7 +7,7 @@ import msgspec
 
 from toolwire.prompted.xml_shape import ITEM, Shape, is_short
 from toolwire.prompted.xml_tokens import Kind, Token, is_tag_name, tokens_in
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 CDATA = "<![CDATA["
 CDATA_END = "]]>"

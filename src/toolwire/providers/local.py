@@ -6,7 +6,7 @@ from toolwire.dialects.quirks import Quirks
 from toolwire.providers._open_models import WORDS
 from toolwire.providers._spec import NoAuth, Provider
 from toolwire.request import HttpRequest
-from toolwire.wire.reading import encode, parse_object
+from toolwire.wire.json_access import encode, parse_object
 
 # A small model varies only for the worse, and without a limit one that repeats itself never ends.
 # What it wrote twice it goes on writing: such runs are made unlikely if longer than a line of code.

@@ -14,10 +14,10 @@ from toolwire.errors import SessionError
 from toolwire.sessions import records
 from toolwire.sessions.files import INSERT, Row, remove_files
 from toolwire.sessions.journal import Record
-from toolwire.sessions.lock import SessionLock
 from toolwire.sessions.reading import Skipped, records_in, scan
 from toolwire.sessions.redaction import Redact, redacted, unredacted
 from toolwire.sessions.rescue import Rescued, finish_rescue, rescue
+from toolwire.storage.locks import SessionLock
 
 
 class SqliteJournal:

@@ -16,11 +16,11 @@ from toolwire.sessions import records
 from toolwire.sessions.files import Row, create, remove_files, words_of
 from toolwire.sessions.journal import Record
 from toolwire.sessions.listing import Summary, summary_of
-from toolwire.sessions.lock import SessionLock
 from toolwire.sessions.reading import Skipped, records_in, scan
 from toolwire.sessions.redaction import Redact, unredacted
 from toolwire.sessions.rescue import RESCUED, Rescued, found_in
 from toolwire.sessions.sqlite import SqliteJournal
+from toolwire.storage.locks import SessionLock
 
 _FILE = ".sqlite"
 

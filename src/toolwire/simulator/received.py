@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from toolwire.request import JsonObject
 from toolwire.simulator.routes import Route
-from toolwire.wire.reading import parse_object
+from toolwire.wire.json_access import parse_object
 
 
 class Received:

@@ -10,7 +10,7 @@ from toolwire.events import StopReason, Usage
 from toolwire.messages import Media, Message, Text, ToolResult
 from toolwire.request import ModelRequest
 from toolwire.simulator.misbehaviour import NO_FAULT, Fault
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 
 class Say(msgspec.Struct, frozen=True, tag="say"):

@@ -12,7 +12,7 @@ from toolwire.events import StopReason, Usage
 from toolwire.messages import Media, MediaKind
 from toolwire.simulator.misbehaviour import Fault
 from toolwire.simulator.script import Call, Decline, Piece, Reply, Say, Script, Show, Think
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 
 class _UsageTable(msgspec.Struct, forbid_unknown_fields=True):

@@ -19,7 +19,7 @@ from toolwire.simulator.seals import Seals
 from toolwire.simulator.speaking import ChatThinking, Voice
 from toolwire.simulator.vendor_rules import NO_DEMANDS, Asked, Demands
 from toolwire.simulator.vendor_rules.asked import member
-from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.json_access import dump, parse_object
 
 if TYPE_CHECKING:
     from aiohttp import web

@@ -24,7 +24,7 @@ from toolwire.messages import Origin, Seal
 from toolwire.request import JsonObject
 from toolwire.simulator.script import Call, Decline, Piece, Reply, Say, Show, Think
 from toolwire.simulator.seals import Seals, call_content
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 ChatThinking: TypeAlias = Literal["reasoning_content", "reasoning_details", "thought_signature"]
 """Where a compatible chat server puts what it wants back: DeepSeek and its like, OpenRouter, and

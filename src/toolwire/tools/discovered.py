@@ -15,7 +15,7 @@ from toolwire.tools.confining import confined_by
 from toolwire.tools.processes import Limits, Shell
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput, Workspace
 from toolwire.tools.spool import Spool
-from toolwire.wire.reading import encode, parse
+from toolwire.wire.json_access import encode, parse
 
 MOST_BYTES = 10_000_000
 """Of a list of tools, or of one stream of a call."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from toolwire.places import places
+from toolwire.storage.paths import places
 from toolwire.tools import protected_names as names
 from toolwire.tools.paths import real
 from toolwire.tools.spec import Workspace

@@ -20,7 +20,7 @@ from toolwire.cli.embedded import consent
 from toolwire.cli.headless.text_output import TextOutput
 from toolwire.errors import ToolwireError
 from toolwire.messages import Message, Text
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _HELP = """\
 /help      this list            /tools     what the model may call

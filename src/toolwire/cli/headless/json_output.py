@@ -24,7 +24,7 @@ from toolwire.cli.headless.output import Writable, error_of
 from toolwire.events import RefusalDelta, TextDelta
 from toolwire.messages import Message, Refusal, Text
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, encode
+from toolwire.wire.json_access import dump, encode
 from toolwire.wire.repair_json import parse_arguments
 
 

@@ -12,7 +12,7 @@ from toolwire.client.oauth.http import Reply, get_json, post_json, refused
 from toolwire.client.oauth.login_file import Client, LoginFile
 from toolwire.client.secret import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
-from toolwire.wire.reading import JsonObject, is_object
+from toolwire.wire.json_access import JsonObject, is_object
 
 ENDPOINT = "https://cloudcode-pa.googleapis.com"
 CLIENT_ID = "TOOLWIRE_CODE_ASSIST_CLIENT_ID"

@@ -10,7 +10,7 @@ from toolwire.client.oauth.device import DeviceCode, start, wait_for_token
 from toolwire.client.oauth.http import get_json, is_safe, refused
 from toolwire.client.secret import Secret
 from toolwire.errors import ErrorKind, ProviderError
-from toolwire.wire.reading import is_object
+from toolwire.wire.json_access import is_object
 
 CLIENT_ID = "TOOLWIRE_COPILOT_CLIENT_ID"
 GITHUB_URL = "TOOLWIRE_COPILOT_GITHUB_URL"

@@ -11,7 +11,7 @@ from toolwire.client.oauth import google_auth
 from toolwire.client.oauth.http import post_form, refused
 from toolwire.client.secret import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
-from toolwire.wire.reading import JsonObject, parse_object
+from toolwire.wire.json_access import JsonObject, parse_object
 
 TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 TOKEN_URL_VARIABLE = "TOOLWIRE_GOOGLE_TOKEN_URL"  # noqa: S105 - a variable's name

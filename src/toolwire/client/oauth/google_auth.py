@@ -14,7 +14,7 @@ import msgspec
 from toolwire.client.oauth.http import is_safe
 from toolwire.client.secret import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
-from toolwire.wire.reading import JsonObject
+from toolwire.wire.json_access import JsonObject
 
 LOGIN = 'run "gcloud auth application-default login"'
 

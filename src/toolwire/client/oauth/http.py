@@ -11,7 +11,7 @@ from toolwire.client.redact import hide_in_url
 from toolwire.client.secret import without_secrets
 from toolwire.client.transport import HttpTransport, Limits, Outgoing
 from toolwire.errors import BadInput, ConnectionFailed, ErrorKind, ProviderError
-from toolwire.wire.reading import JsonObject, encode, is_object, parse
+from toolwire.wire.json_access import JsonObject, encode, is_object, parse
 
 _LIMITS = Limits(connect=10.0, read=30.0, total=30.0)
 _FORM = "application/x-www-form-urlencoded"

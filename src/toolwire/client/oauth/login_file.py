@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 
 from toolwire.client.oauth import google
-from toolwire.client.private_file import locked, read_private, write_private
 from toolwire.client.secret import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
-from toolwire.wire.reading import JsonObject, parse_object
+from toolwire.storage.private_files import locked, read_private, write_private
+from toolwire.wire.json_access import JsonObject, parse_object
 
 _MILLI = 1000.0
 

@@ -3,7 +3,7 @@
 from toolwire.dialects.anthropic.wire import NAME
 from toolwire.messages import Citation
 from toolwire.request import JsonObject
-from toolwire.wire.reading import parse_object
+from toolwire.wire.json_access import parse_object
 
 
 def citation_of(raw: bytes) -> Citation:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from toolwire.dialects.anthropic.citing import citation_of
 from toolwire.dialects.anthropic.wire import NAME, raw_input, raw_items
-from toolwire.dialects.keeping import keep
+from toolwire.dialects.kept import keep
 from toolwire.errors import BadInput
 from toolwire.messages import (
     CacheMark,
@@ -23,7 +23,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, obj, parse_object, seq
+from toolwire.wire.json_access import dump, obj, parse_object, seq
 
 ORIGIN = Origin(NAME)
 LIST = ""

@@ -12,7 +12,7 @@ from toolwire.dialects.anthropic.decode_blocks import (
     text_part,
 )
 from toolwire.dialects.anthropic.wire import NAME, parse_body, raw_items, raw_members
-from toolwire.dialects.keeping import keep
+from toolwire.dialects.kept import keep
 from toolwire.errors import BadInput
 from toolwire.messages import Kept, Message, Part, Text
 from toolwire.request import (
@@ -26,16 +26,7 @@ from toolwire.request import (
     ToolChoice,
     ToolSpec,
 )
-from toolwire.wire.reading import (
-    dump,
-    flag,
-    integer,
-    is_object,
-    number,
-    obj,
-    seq,
-    text,
-)
+from toolwire.wire.json_access import dump, flag, integer, is_object, number, obj, seq, text
 from toolwire.wire.surrogates import whole_characters
 
 SYSTEM_STRING = "system_string"

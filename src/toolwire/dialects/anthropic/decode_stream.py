@@ -27,7 +27,8 @@ from toolwire.dialects.anthropic.wire import (
     raw_items,
     raw_members,
 )
-from toolwire.dialects.keeping import keep, unreadable
+from toolwire.dialects.failures import unreadable
+from toolwire.dialects.kept import keep
 from toolwire.errors import BadInput, IncompleteStream
 from toolwire.events import (
     CitationAdded,
@@ -41,7 +42,7 @@ from toolwire.events import (
 from toolwire.messages import Seal, ServerBlock
 from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.reading import dump, parse, parse_object
+from toolwire.wire.json_access import dump, parse, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
 

@@ -18,7 +18,8 @@ from toolwire.dialects.anthropic.decode_blocks import (
 )
 from toolwire.dialects.anthropic.encode_stream import placeholder
 from toolwire.dialects.anthropic.wire import NAME
-from toolwire.dialects.keeping import Losses, form, kept_member, own_seal, restore
+from toolwire.dialects.kept import form, kept_member, own_seal, restore
+from toolwire.dialects.losses import Losses
 from toolwire.messages import (
     CacheMark,
     CallKind,
@@ -35,8 +36,8 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject
+from toolwire.wire.json_access import is_object
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import is_object
 from toolwire.wire.surrogates import whole_characters
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})

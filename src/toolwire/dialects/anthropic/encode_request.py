@@ -7,12 +7,13 @@ from toolwire.dialects.anthropic.decode_request import NO_MODEL, SYSTEM_STRING
 from toolwire.dialects.anthropic.encode_blocks import BlockWriter, message_content
 from toolwire.dialects.anthropic.encode_settings import SettingsWriter
 from toolwire.dialects.anthropic.wire import NAME
-from toolwire.dialects.keeping import Losses, form, restore
+from toolwire.dialects.kept import form, restore
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import Message, Part, ToolResult
 from toolwire.request import AnyTool, HttpRequest, JsonObject, ModelRequest
+from toolwire.wire.json_access import encode
 from toolwire.wire.names import NameRule, ToolNames
-from toolwire.wire.reading import encode
 
 VERSION = "2023-06-01"
 _RULE = NameRule(limit=64)

@@ -6,7 +6,8 @@ from toolwire.dialects import arguments
 from toolwire.dialects.anthropic.decode_request import CUSTOM, EFFORTS, OUTPUT_FORMAT
 from toolwire.dialects.anthropic.encode_blocks import BlockWriter
 from toolwire.dialects.anthropic.wire import NAME
-from toolwire.dialects.keeping import Losses, form, kept_member, restore
+from toolwire.dialects.kept import form, kept_member, restore
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.quirks import Quirks
 from toolwire.dialects.thinking import budget_of
@@ -20,8 +21,8 @@ from toolwire.request import (
     ToolChoice,
     ToolSpec,
 )
-from toolwire.wire.reading import is_object, parse_object
-from toolwire.wire.schema import Profile, convert
+from toolwire.schema import Profile, convert
+from toolwire.wire.json_access import is_object, parse_object
 
 _LEAST_BUDGET = 1024
 _written = OfferedTools()

@@ -8,7 +8,7 @@ from toolwire.dialects.anthropic import failing
 from toolwire.dialects.anthropic.finish import kept_members, stop_members, usage_members
 from toolwire.dialects.anthropic.wire import NAME, raw_members
 from toolwire.dialects.arguments import FREEFORM_MEMBER
-from toolwire.dialects.keeping import own_seal, restore
+from toolwire.dialects.kept import own_seal, restore
 from toolwire.errors import ProviderError
 from toolwire.events import (
     CitationAdded,
@@ -28,7 +28,7 @@ from toolwire.events import (
 )
 from toolwire.messages import CallKind, Media, ServerBlock
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, encode
+from toolwire.wire.json_access import dump, encode
 from toolwire.wire.sse import Frame
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])

@@ -6,7 +6,7 @@ from typing import cast
 from toolwire.dialects.failures import kind_of, retry_after, status_of
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.request import JsonObject
-from toolwire.wire.reading import encode, parse_object
+from toolwire.wire.json_access import encode, parse_object
 
 _STATUS = {
     "invalid_request_error": 400,

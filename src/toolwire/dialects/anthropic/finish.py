@@ -6,7 +6,7 @@ from toolwire.dialects.anthropic.wire import NAME
 from toolwire.events import Finished, StopReason, Usage
 from toolwire.messages import Kept
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.json_access import dump, parse_object
 
 _REASONS = {
     "end_turn": StopReason.END,

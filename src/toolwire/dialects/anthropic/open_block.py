@@ -5,7 +5,7 @@ import msgspec
 from toolwire.dialects.anthropic.wire import raw_members
 from toolwire.errors import BadInput
 from toolwire.messages import Kept
-from toolwire.wire.reading import dump, parse
+from toolwire.wire.json_access import dump, parse
 
 
 class OpenBlock:

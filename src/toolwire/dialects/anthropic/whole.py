@@ -6,7 +6,8 @@ from toolwire.dialects.anthropic.encode_blocks import call_input, text_block, th
 from toolwire.dialects.anthropic.encode_stream import message_id, placeholder
 from toolwire.dialects.anthropic.finish import kept_members, stop_members, usage_members
 from toolwire.dialects.anthropic.wire import NAME, raw_members
-from toolwire.dialects.keeping import Losses, restore
+from toolwire.dialects.kept import restore
+from toolwire.dialects.losses import Losses
 from toolwire.events import Finished
 from toolwire.messages import (
     Media,
@@ -20,7 +21,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject
-from toolwire.wire.reading import encode
+from toolwire.wire.json_access import encode
 
 
 def encode_whole(

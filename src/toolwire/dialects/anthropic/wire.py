@@ -4,7 +4,7 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
-from toolwire.wire.reading import parse_object
+from toolwire.wire.json_access import parse_object
 from toolwire.wire.surrogates import PairMender
 
 NAME = "anthropic-messages"

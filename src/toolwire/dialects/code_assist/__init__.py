@@ -13,7 +13,7 @@ from toolwire.errors import ProviderError
 from toolwire.events import Finished, ModelEvent
 from toolwire.messages import Message
 from toolwire.request import HttpRequest, ModelRequest
-from toolwire.wire.reading import encode
+from toolwire.wire.json_access import encode
 from toolwire.wire.sse import Frame
 
 # What only servers need is loaded when it is needed.

@@ -11,7 +11,7 @@ from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput
 from toolwire.messages import Kept
 from toolwire.request import JsonObject, ModelRequest
-from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.json_access import dump, parse_object
 
 _SESSION = "session_id"
 """Stands inside the request, yet Gemini itself does not know it."""

@@ -13,7 +13,7 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import HttpRequest, JsonObject, ModelRequest
-from toolwire.wire.reading import encode, parse_object
+from toolwire.wire.json_access import encode, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import whole_characters
 

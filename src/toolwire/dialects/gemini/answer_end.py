@@ -19,7 +19,7 @@ from toolwire.errors import IncompleteStream
 from toolwire.events import CitationAdded, Finished, ModelEvent, Notice, StopReason, Usage
 from toolwire.messages import Citation, Kept
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _READ = frozenset({"content", "finishReason", "index"})
 _NULL = msgspec.Raw(b"null")

@@ -13,7 +13,7 @@ from toolwire.dialects.gemini.config_in import (
 )
 from toolwire.dialects.gemini.schemas import from_openapi, in_words, to_gemini
 from toolwire.dialects.gemini.spelling import Spelled
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.quirks import Quirks
 from toolwire.dialects.thinking import budget_of, effort_of
 from toolwire.request import (

@@ -5,7 +5,8 @@ from typing import Any, cast
 from toolwire.dialects.gemini.parts_out import SIGNATURE, PartWriter
 from toolwire.dialects.gemini.request_in import USUAL_ROLE, role_of
 from toolwire.dialects.gemini.spelling import NAME, Spelled
-from toolwire.dialects.keeping import Losses, own_seal
+from toolwire.dialects.kept import own_seal
+from toolwire.dialects.losses import Losses
 from toolwire.messages import Message, Text, Thinking, ToolCall, ToolResult
 from toolwire.request import JsonObject, ModelRequest
 

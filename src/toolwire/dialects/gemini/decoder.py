@@ -3,6 +3,7 @@
 import msgspec
 
 from toolwire.dialects import Reading
+from toolwire.dialects.failures import unreadable
 from toolwire.dialects.gemini.answer_end import AnswerEnd
 from toolwire.dialects.gemini.chunks import (
     UNREADABLE,
@@ -20,7 +21,6 @@ from toolwire.dialects.gemini.partial_args import PartialArgs
 from toolwire.dialects.gemini.spelling import NAME, Notes
 from toolwire.dialects.gemini.vendor_errors import error_object, typed_error
 from toolwire.dialects.gemini.wire import Chunk, Enveloped, Part
-from toolwire.dialects.keeping import unreadable
 from toolwire.errors import MalformedStream
 from toolwire.events import (
     MediaAdded,
@@ -34,7 +34,7 @@ from toolwire.events import (
 )
 from toolwire.messages import Kept, Origin, Seal, ServerBlock
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
 

@@ -10,7 +10,7 @@ from toolwire.dialects.gemini.parts_out import PartWriter
 from toolwire.dialects.gemini.spelling import NAME
 from toolwire.dialects.gemini.usage import write_usage
 from toolwire.dialects.gemini.vendor_errors import write_error
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.errors import ProviderError
 from toolwire.events import (
     Finished,
@@ -28,7 +28,7 @@ from toolwire.events import (
 )
 from toolwire.messages import Kept, Message, Part, Seal, Text, Thinking, ToolCall
 from toolwire.request import JsonObject
-from toolwire.wire.reading import parse_object
+from toolwire.wire.json_access import parse_object
 from toolwire.wire.sse import Frame
 
 _encode = msgspec.json.Encoder().encode

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from toolwire.dialects.gemini.spelling import Members, Notes, Spelled
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.messages import Media, MediaKind, Seal
 from toolwire.request import JsonObject
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from toolwire.errors import MalformedStream
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _STEP = re.compile(
     r"""\.?(?P<name>[^.\[\]'"]+)|\[(?P<index>\d+)\]|\[(?P<quote>['"])(?P<quoted>.*?)(?P=quote)\]"""

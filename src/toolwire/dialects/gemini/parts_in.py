@@ -18,7 +18,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, obj
+from toolwire.wire.json_access import dump, obj
 
 ORIGIN = Origin(NAME)
 _OUTPUT, _ERROR = "output", "error"

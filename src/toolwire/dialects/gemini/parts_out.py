@@ -9,7 +9,8 @@ from toolwire.dialects import arguments
 from toolwire.dialects.gemini.json_kinds import is_object
 from toolwire.dialects.gemini.media import write_media
 from toolwire.dialects.gemini.spelling import NAME, Spelled
-from toolwire.dialects.keeping import Losses, own_seal
+from toolwire.dialects.kept import own_seal
+from toolwire.dialects.losses import Losses
 from toolwire.errors import BadInput
 from toolwire.messages import (
     CallKind,
@@ -24,7 +25,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject
-from toolwire.wire.reading import parse, parse_object
+from toolwire.wire.json_access import parse, parse_object
 from toolwire.wire.surrogates import whole_characters
 
 SIGNATURE = "thoughtSignature"

@@ -10,7 +10,7 @@ from toolwire.dialects.gemini.tools_in import read_tools
 from toolwire.errors import BadInput
 from toolwire.messages import Kept, Message, Part, Role, Text
 from toolwire.request import JsonObject, ModelRequest
-from toolwire.wire.reading import obj
+from toolwire.wire.json_access import obj
 
 _ROLES: dict[str, Role] = {"model": "assistant", "assistant": "assistant", "system": "system"}
 USUAL_ROLE = {"user": "user", "assistant": "model", "system": "system"}

@@ -12,7 +12,8 @@ from toolwire.dialects.gemini.contents_out import (
 from toolwire.dialects.gemini.parts_out import PartWriter
 from toolwire.dialects.gemini.spelling import NAME, Spelled
 from toolwire.dialects.gemini.tools_out import offered_tools
-from toolwire.dialects.keeping import Losses, own_seal
+from toolwire.dialects.kept import own_seal
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import ToolCall
 from toolwire.request import JsonObject, ModelRequest

@@ -5,9 +5,9 @@ from typing import Any
 
 from toolwire.dialects.gemini.json_kinds import is_list, is_object, whole_number
 from toolwire.dialects.gemini.spelling import camel_case
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.request import JsonObject
-from toolwire.wire.schema import convert
+from toolwire.schema import convert
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
 """JSON Schema's words in the order of their protobuf numbers, which begin at 1."""

@@ -7,7 +7,7 @@ from typing import Any
 from toolwire.dialects.gemini.json_kinds import listed
 from toolwire.messages import Kept
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.json_access import dump, parse_object
 
 NAME = "gemini"
 """The family's name in seals and kept members: Code Assist speaks the same in an envelope."""

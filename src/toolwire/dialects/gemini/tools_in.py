@@ -6,7 +6,7 @@ from toolwire.dialects.gemini.json_kinds import is_list, is_object
 from toolwire.dialects.gemini.schemas import from_openapi
 from toolwire.dialects.gemini.spelling import NAME, Members, Notes, camel_case
 from toolwire.request import AnyTool, JsonObject, ServerTool, ToolSpec
-from toolwire.wire.reading import dump, obj
+from toolwire.wire.json_access import dump, obj
 
 DECLARATIONS = "functionDeclarations"
 JSON_SCHEMA = "parametersJsonSchema"

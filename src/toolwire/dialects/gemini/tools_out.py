@@ -9,12 +9,12 @@ from toolwire.dialects import arguments
 from toolwire.dialects.gemini.schemas import from_openapi, in_words, to_gemini
 from toolwire.dialects.gemini.spelling import NAME, Spelled
 from toolwire.dialects.gemini.tools_in import DECLARATIONS, JSON_SCHEMA, OPENAPI
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.quirks import Quirks
 from toolwire.request import FreeformTool, JsonObject, ModelRequest, ServerTool, ToolSpec
+from toolwire.wire.json_access import parse_object
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import parse_object
 
 _NO_PARAMETERS: tuple[JsonObject, ...] = (
     {},

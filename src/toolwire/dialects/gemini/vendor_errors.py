@@ -8,7 +8,7 @@ from toolwire.dialects.failures import kind_of, retry_after, status_of
 from toolwire.dialects.gemini.json_kinds import is_list, is_object, listed
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, parse
+from toolwire.wire.json_access import dump, parse
 
 _STATUS_WORDS = {
     400: "INVALID_ARGUMENT",

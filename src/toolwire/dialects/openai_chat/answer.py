@@ -22,7 +22,7 @@ from toolwire.events import (
 )
 from toolwire.messages import CallKind, Seal, ServerBlock
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 # A handle that no index of the `tool_calls` list can be.
 _LEGACY_CALL = -1

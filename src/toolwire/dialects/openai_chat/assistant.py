@@ -1,7 +1,7 @@
 """An assistant's message in a chat request, written."""
 
 from toolwire.dialects.arguments import as_text
-from toolwire.dialects.keeping import own_seal
+from toolwire.dialects.kept import own_seal
 from toolwire.dialects.openai_chat.citations import write_citation
 from toolwire.dialects.openai_chat.leftovers import Leftovers, scatter
 from toolwire.dialects.openai_chat.media import write_image
@@ -21,7 +21,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject
-from toolwire.wire.reading import parse
+from toolwire.wire.json_access import parse
 
 
 def write_assistant(message: Message, path: str, to: Writing) -> JsonObject | None:

@@ -27,7 +27,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, obj, seq
+from toolwire.wire.json_access import dump, obj, seq
 
 _ROLES: dict[str, Role] = {
     "system": "system",

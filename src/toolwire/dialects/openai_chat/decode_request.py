@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from toolwire.dialects.keeping import keep
+from toolwire.dialects.kept import keep
 from toolwire.dialects.openai_chat.decode_messages import decode_messages
 from toolwire.dialects.openai_chat.leftovers import gather
 from toolwire.dialects.openai_chat.read_tools import read_choice, read_tools
 from toolwire.dialects.openai_chat.wire import NAME
 from toolwire.messages import Kept
 from toolwire.request import Effort, JsonObject, ModelRequest, OutputFormat, Reasoning
-from toolwire.wire.reading import dump, flag, integer, number, parse_object
+from toolwire.wire.json_access import dump, flag, integer, number, parse_object
 from toolwire.wire.surrogates import whole_characters
 
 _Value = TypeVar("_Value")

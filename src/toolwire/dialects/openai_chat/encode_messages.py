@@ -20,7 +20,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject, ModelRequest
-from toolwire.wire.reading import parse
+from toolwire.wire.json_access import parse
 
 _ATTACHED = "The result is attached below."
 

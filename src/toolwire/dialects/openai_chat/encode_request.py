@@ -1,7 +1,8 @@
 """A chat request, written."""
 
 from toolwire.dialects import Encoded
-from toolwire.dialects.keeping import Losses, form, restore
+from toolwire.dialects.kept import form, restore
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.openai_chat.encode_messages import encode_messages
 from toolwire.dialects.openai_chat.leftovers import scatter
 from toolwire.dialects.openai_chat.wire import NAME
@@ -17,8 +18,8 @@ from toolwire.request import (
     OutputFormat,
     Reasoning,
 )
+from toolwire.wire.json_access import encode
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import encode
 
 _PATH = "/chat/completions"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from toolwire.dialects.keeping import own_seal
+from toolwire.dialects.kept import own_seal
 from toolwire.dialects.openai_chat.citations import write_citation
 from toolwire.dialects.openai_chat.ending import write_reason, write_usage
 from toolwire.dialects.openai_chat.failure import error_body
@@ -26,7 +26,7 @@ from toolwire.events import (
 )
 from toolwire.messages import CallKind, Media, MediaKind
 from toolwire.request import JsonObject
-from toolwire.wire.reading import encode
+from toolwire.wire.json_access import encode
 from toolwire.wire.sse import Frame
 
 _NO_FRAMES: tuple[Frame, ...] = ()

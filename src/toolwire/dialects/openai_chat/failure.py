@@ -8,7 +8,7 @@ import msgspec
 from toolwire.dialects.failures import kind_of, retry_after, status_of
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, encode
+from toolwire.wire.json_access import dump, encode
 
 _TYPES = {
     ErrorKind.AUTH: ("authentication_error", "invalid_api_key"),

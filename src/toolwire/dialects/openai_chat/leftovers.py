@@ -12,7 +12,7 @@ import msgspec
 from toolwire.dialects.openai_chat.wire import NAME
 from toolwire.messages import CacheMark, Kept
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, parse_object
+from toolwire.wire.json_access import dump, parse_object
 
 _INNER = "in:"
 # Set apart an inner member from an outer one of the same name.

@@ -6,7 +6,7 @@ from typing import Any, cast
 from toolwire.dialects.openai_chat.wire import NAME, Audio
 from toolwire.messages import Kept, Media, MediaKind
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 _BASE64 = ";base64,"
 

@@ -7,7 +7,7 @@ import msgspec
 
 from toolwire.dialects.openai_chat.wire import NamedChunk, read_chunk
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump, encode
+from toolwire.wire.json_access import dump, encode
 
 _any = msgspec.json.Decoder().decode
 

@@ -17,7 +17,7 @@ from toolwire.messages import (
     Thinking,
 )
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 AnyPart = Text | Media | Thinking | Refusal | ServerBlock
 ORIGIN = Origin(NAME)

@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 from toolwire.dialects.openai_chat.leftovers import gather, take_cache
 from toolwire.dialects.openai_chat.wire import NAME
 from toolwire.request import AnyTool, FreeformTool, JsonObject, ServerTool, ToolChoice, ToolSpec
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 
 def read_tools(rest: JsonObject) -> tuple[AnyTool, ...]:

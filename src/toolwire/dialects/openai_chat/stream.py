@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from toolwire.dialects import Reading
-from toolwire.dialects.keeping import unreadable
+from toolwire.dialects.failures import unreadable
 from toolwire.dialects.openai_chat.answer import Answer
 from toolwire.dialects.openai_chat.ending import is_cut, read_reason, read_usage
 from toolwire.dialects.openai_chat.failure import failure, find_error

@@ -6,7 +6,7 @@ from toolwire.dialects.openai_chat.wire import Delta
 from toolwire.events import ModelEvent, ThinkingDelta, ThinkingEnded
 from toolwire.messages import Origin, Seal
 from toolwire.request import JsonObject
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 
 class Thoughts:

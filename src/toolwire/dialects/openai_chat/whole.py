@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from toolwire.dialects import Reading
-from toolwire.dialects.keeping import form, kept_member, own_seal
+from toolwire.dialects.kept import form, kept_member, own_seal
 from toolwire.dialects.openai_chat.answer import Answer
 from toolwire.dialects.openai_chat.citations import write_citation
 from toolwire.dialects.openai_chat.ending import (
@@ -43,7 +43,7 @@ from toolwire.messages import (
     ToolCall,
 )
 from toolwire.request import JsonObject
-from toolwire.wire.reading import encode
+from toolwire.wire.json_access import encode
 from toolwire.wire.surrogates import PairMender
 
 _any = msgspec.json.Decoder().decode

@@ -2,7 +2,7 @@
 
 from base64 import b64decode
 
-from toolwire.dialects.keeping import shared
+from toolwire.dialects.kept import shared
 from toolwire.dialects.openai_chat.leftovers import Leftovers, scatter
 from toolwire.dialects.openai_chat.media import write_address
 from toolwire.dialects.openai_chat.wire import NAME

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.openai_chat.leftovers import scatter
 from toolwire.dialects.openai_chat.wire import NAME
@@ -16,8 +16,8 @@ from toolwire.request import (
     ToolChoice,
     ToolSpec,
 )
-from toolwire.wire.reading import parse
-from toolwire.wire.schema import Profile, convert, is_strict
+from toolwire.schema import Profile, convert, is_strict
+from toolwire.wire.json_access import parse
 
 _written = OfferedTools()
 

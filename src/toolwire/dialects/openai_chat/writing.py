@@ -2,7 +2,7 @@
 
 import msgspec
 
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.openai_chat.leftovers import cache_control
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import CacheMark

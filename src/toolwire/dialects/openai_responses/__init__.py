@@ -15,7 +15,7 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import ModelRequest
-from toolwire.wire.reading import parse_object
+from toolwire.wire.json_access import parse_object
 
 # What only servers need is loaded when it is needed.
 

@@ -9,7 +9,7 @@ from toolwire.dialects.failures import kind_of, retry_after, status_of
 from toolwire.dialects.openai_responses.wire import NULL, StreamEvent, WireResponse, WireUsage
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, StopReason, Usage
-from toolwire.wire.reading import JsonObject, dump, parse_object
+from toolwire.wire.json_access import JsonObject, dump, parse_object
 
 _CUT = {
     "max_output_tokens": StopReason.LENGTH,

@@ -1,10 +1,11 @@
 """Parts of a user's or system's message and of a tool's result, both ways."""
 
-from toolwire.dialects.keeping import Losses, shared
+from toolwire.dialects.kept import shared
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.openai_responses.remembering import remember, replay
 from toolwire.dialects.openai_responses.wire import NAME
 from toolwire.messages import Media, MediaKind, Origin, Part, ResultPart, ServerBlock, Text
-from toolwire.wire.reading import JsonObject, dump, obj, parse_object
+from toolwire.wire.json_access import JsonObject, dump, obj, parse_object
 
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _EXTENSIONS = {

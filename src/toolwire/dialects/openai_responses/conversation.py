@@ -7,7 +7,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from toolwire.dialects.arguments import as_text
-from toolwire.dialects.keeping import Losses, own_seal
+from toolwire.dialects.kept import own_seal
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.openai_responses.content import decode_part, encode_part
 from toolwire.dialects.openai_responses.items import (
     call_item,
@@ -37,8 +38,8 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import ModelRequest
+from toolwire.wire.json_access import JsonObject, dump, parse_object
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import JsonObject, dump, parse_object
 
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
 _OUTPUTS = {

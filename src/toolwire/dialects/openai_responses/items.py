@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from toolwire.dialects.keeping import own_seal
+from toolwire.dialects.kept import own_seal
 from toolwire.dialects.openai_responses.remembering import joined, remember, replay, words
 from toolwire.dialects.openai_responses.wire import NAME, OWN_ID
 from toolwire.messages import (
@@ -21,7 +21,7 @@ from toolwire.messages import (
     Thinking,
     ToolCall,
 )
-from toolwire.wire.reading import JsonObject, dump, parse_object
+from toolwire.wire.json_access import JsonObject, dump, parse_object
 
 _TEXTS = frozenset({"output_text", "input_text", "text"})
 CALLS = {"function_call": CallKind.JSON, "custom_tool_call": CallKind.FREEFORM}

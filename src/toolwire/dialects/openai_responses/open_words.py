@@ -13,7 +13,7 @@ from toolwire.events import (
     ThinkingEnded,
 )
 from toolwire.messages import Origin, Part, Refusal, Text
-from toolwire.wire.reading import JsonObject
+from toolwire.wire.json_access import JsonObject
 
 
 class OpenWords:

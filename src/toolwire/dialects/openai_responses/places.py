@@ -5,7 +5,7 @@ from typing import cast
 
 from toolwire.dialects.openai_responses.answers import member
 from toolwire.dialects.openai_responses.wire import StreamEvent
-from toolwire.wire.reading import JsonObject, dump
+from toolwire.wire.json_access import JsonObject, dump
 
 
 class Places:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from toolwire.dialects.openai_responses.wire import NAME
 from toolwire.messages import Kept
-from toolwire.wire.reading import JsonObject, dump, parse, parse_object
+from toolwire.wire.json_access import JsonObject, dump, parse, parse_object
 
 _QUIET = frozenset({"type", "status", "role"})
 

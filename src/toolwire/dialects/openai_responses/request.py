@@ -8,7 +8,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from toolwire.dialects import Encoded
-from toolwire.dialects.keeping import Losses, shared
+from toolwire.dialects.kept import shared
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.openai_responses.conversation import decode_input, encode_input
 from toolwire.dialects.openai_responses.remembering import remember, replay, words
 from toolwire.dialects.openai_responses.tools import (
@@ -23,8 +24,8 @@ from toolwire.dialects.thinking import effort_of
 from toolwire.errors import BadInput
 from toolwire.messages import Kept, Message, Text
 from toolwire.request import Effort, HttpRequest, ModelRequest, OutputFormat, Reasoning
+from toolwire.wire.json_access import JsonObject, encode, flag, integer, number, parse, text
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import JsonObject, encode, flag, integer, number, parse, text
 from toolwire.wire.surrogates import whole_characters
 
 _members = msgspec.json.Decoder(dict[str, Raw])

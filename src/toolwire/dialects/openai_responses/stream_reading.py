@@ -6,7 +6,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 import msgspec
 
 from toolwire.dialects import Reading
-from toolwire.dialects.keeping import unreadable
+from toolwire.dialects.failures import unreadable
 from toolwire.dialects.openai_responses import answers
 from toolwire.dialects.openai_responses.items import CALLS, citation, decode_item, message_part
 from toolwire.dialects.openai_responses.open_words import OpenThoughts, OpenWords
@@ -25,7 +25,7 @@ from toolwire.events import (
 )
 from toolwire.messages import CallKind, Media, ServerBlock, Thinking, ToolCall
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.reading import JsonObject, encode, parse, parse_object
+from toolwire.wire.json_access import JsonObject, encode, parse, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
 

@@ -44,7 +44,7 @@ from toolwire.messages import (
     Thinking,
     ToolCall,
 )
-from toolwire.wire.reading import JsonObject, encode
+from toolwire.wire.json_access import JsonObject, encode
 from toolwire.wire.sse import Frame
 
 

@@ -6,7 +6,7 @@ from typing import Literal, cast
 from msgspec import Raw
 from msgspec.structs import replace
 
-from toolwire.dialects.keeping import Losses
+from toolwire.dialects.losses import Losses
 from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.openai_responses.remembering import joined, remember, replay, words
 from toolwire.dialects.openai_responses.wire import NAME
@@ -20,9 +20,9 @@ from toolwire.request import (
     ToolChoice,
     ToolSpec,
 )
+from toolwire.schema import Profile, convert, is_strict
+from toolwire.wire.json_access import JsonObject, dump, parse_object
 from toolwire.wire.names import ToolNames
-from toolwire.wire.reading import JsonObject, dump, parse_object
-from toolwire.wire.schema import Profile, convert, is_strict
 
 _written = OfferedTools()
 

@@ -26,7 +26,7 @@ from toolwire.messages import (
     Thinking,
     ToolCall,
 )
-from toolwire.wire.reading import encode
+from toolwire.wire.json_access import encode
 
 
 def whole_answer(

@@ -234,7 +234,9 @@ class _Parser(Reader):
         words = _braces(chars, first=False)
         if len(words) != 1 or words[0].pattern:
             outside("the target of a redirection is a pattern")
-        if self.peek() == "(" or (chars.bare().isdigit() and self.peek() in ("<", ">")):
+        bare = chars.bare()
+        named = bare.isdigit() or (bare.startswith("{") and bare.endswith("}"))
+        if self.peek() == "(" or (named and self.peek() in ("<", ">")):
             outside(f"{self.peek()!r} is not expected there")
         return words[0]
 

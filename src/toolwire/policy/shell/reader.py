@@ -8,7 +8,8 @@ from toolwire.policy.shell.syntax import Word
 
 _BLANK = " \t"
 ENDS_WORD = frozenset(" \t\n;&|<>()")
-_EXPANDS = re.compile(r"[A-Za-z0-9_{(\[@*#?$!-]")
+# Bash removes a continued line before it looks at what follows the dollar sign.
+_EXPANDS = re.compile(r"[A-Za-z0-9_{(\[@*#?$!-]|\\\n")
 _HOME = re.compile(r"\$(?:HOME(?![A-Za-z0-9_])|\{HOME\})")
 _ANSI_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
 

@@ -8,8 +8,8 @@ import msgspec
 from toolwire.prompted.leaked.cursor import Field, Spelled
 from toolwire.prompted.leaked.field_values import read_field
 from toolwire.request import JsonObject, ToolChoice, ToolSpec
+from toolwire.schema import Profile, convert
 from toolwire.wire.names import ToolNames
-from toolwire.wire.schema import Profile, convert
 
 _decode = msgspec.json.Decoder().decode
 _LONGEST_REASON = 300

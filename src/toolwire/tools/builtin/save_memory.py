@@ -11,7 +11,7 @@ import msgspec
 from toolwire.request import JsonObject
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 HEADER = "## Gemini Added Memories"
 _FILE = Path(".gemini") / "GEMINI.md"

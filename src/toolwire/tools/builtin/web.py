@@ -11,7 +11,7 @@ from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
 from toolwire.request import JsonObject, ModelRequest, ServerTool
 from toolwire.tools.spec import ToolContext
-from toolwire.wire.reading import dump
+from toolwire.wire.json_access import dump
 
 MODEL = "gemini-2.5-flash"
 """Named in errors; which model answers is the business of whoever made the context."""

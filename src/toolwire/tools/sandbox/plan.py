@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import msgspec
 
-from toolwire.places import places
 from toolwire.request import JsonObject
+from toolwire.storage.paths import places
 from toolwire.tools.sandbox.exposure import repository_of_worktree
 from toolwire.tools.spec import SandboxSpec, Workspace
 

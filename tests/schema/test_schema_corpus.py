@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from tests.wire_layer.schema_judge import Maker, from_openapi, nodes, plain, uncovered, validator
+from tests.schema.schema_judge import Maker, from_openapi, nodes, plain, uncovered, validator
 from toolwire.request import Loss
-from toolwire.wire.schema import Converted, Profile, convert
+from toolwire.schema import Converted, Profile, convert
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus" / "schemas.jsonl.gz"
 needs_corpus = pytest.mark.skipif(not CORPUS.exists(), reason="the shared corpus is not here")

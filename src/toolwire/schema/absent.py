@@ -3,10 +3,10 @@
 from typing import Any, cast
 
 from toolwire.request import JsonObject
-from toolwire.wire.schema.merge import folded
-from toolwire.wire.schema.normal import normalise
-from toolwire.wire.schema.profile import Normal, Report
-from toolwire.wire.schema.strict import takes_null
+from toolwire.schema.merge import folded
+from toolwire.schema.normal import normalise
+from toolwire.schema.profile import Normal, Report
+from toolwire.schema.strict import takes_null
 
 
 def drop_absent(arguments: JsonObject, schema: JsonObject) -> JsonObject:

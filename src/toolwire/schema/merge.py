@@ -3,8 +3,8 @@
 from typing import Any
 
 from toolwire.request import JsonObject
-from toolwire.wire.schema.profile import Normal
-from toolwire.wire.schema.type_names import TYPES, overlap, same
+from toolwire.schema.profile import Normal
+from toolwire.schema.type_names import TYPES, overlap, same
 
 NEVER: JsonObject = {"not": {}}
 """Takes nothing."""

@@ -3,9 +3,9 @@
 from typing import Any, cast
 
 from toolwire.request import JsonObject
-from toolwire.wire.schema.merge import all_types, both, folded, is_never
-from toolwire.wire.schema.normal import PLAIN_NAME
-from toolwire.wire.schema.profile import Normal, Profile, Report, below, said, tell
+from toolwire.schema.merge import all_types, both, folded, is_never
+from toolwire.schema.normal import PLAIN_NAME
+from toolwire.schema.profile import Normal, Profile, Report, below, said, tell
 
 WRAPPED = "value"
 """The one property of a root that was no object."""

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 from toolwire.request import JsonObject
-from toolwire.wire.schema.profile import Normal, Report, below, said
-from toolwire.wire.schema.references import References
-from toolwire.wire.schema.type_names import TYPES, meaning, same, values_in
+from toolwire.schema.profile import Normal, Report, below, said
+from toolwire.schema.references import References
+from toolwire.schema.type_names import TYPES, meaning, same, values_in
 
 DEEPEST = 60
 """Levels of nesting that are read; vendors take far fewer."""

@@ -3,10 +3,10 @@
 from typing import Any
 
 from toolwire.request import JsonObject
-from toolwire.wire.schema.merge import folded
-from toolwire.wire.schema.normal import allow_null
-from toolwire.wire.schema.profile import Normal, Report, below, said, tell
-from toolwire.wire.schema.type_names import TYPES, type_of, types_in
+from toolwire.schema.merge import folded
+from toolwire.schema.normal import allow_null
+from toolwire.schema.profile import Normal, Report, below, said, tell
+from toolwire.schema.type_names import TYPES, type_of, types_in
 
 _DEEPEST = 10
 _MOST_NODES = 10_000

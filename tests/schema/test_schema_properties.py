@@ -5,9 +5,9 @@ from google.genai import types
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.wire_layer.schema_author import Author
-from tests.wire_layer.schema_judge import Maker, from_openapi, nodes, uncovered, validator
-from toolwire.wire.schema import Profile, convert
+from tests.schema.schema_author import Author
+from tests.schema.schema_judge import Maker, from_openapi, nodes, uncovered, validator
+from toolwire.schema import Profile, convert
 
 KEYWORDS = st.sampled_from(
     [

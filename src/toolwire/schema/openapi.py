@@ -5,11 +5,11 @@ from math import ceil, floor
 from typing import Any, cast
 
 from toolwire.request import JsonObject
-from toolwire.wire.schema.choices import Choice, Choices, is_constraint, speaks_of
-from toolwire.wire.schema.merge import is_never, never_or
-from toolwire.wire.schema.normal import DEEPEST
-from toolwire.wire.schema.profile import Normal, Report, below, said, tell
-from toolwire.wire.schema.type_names import same
+from toolwire.schema.choices import Choice, Choices, is_constraint, speaks_of
+from toolwire.schema.merge import is_never, never_or
+from toolwire.schema.normal import DEEPEST
+from toolwire.schema.profile import Normal, Report, below, said, tell
+from toolwire.schema.type_names import same
 
 MOST_NODES = 4000
 """Schemas written before the rest is left open: references to references can multiply."""

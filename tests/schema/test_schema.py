@@ -4,7 +4,7 @@ import pytest
 
 from toolwire.errors import UnknownName
 from toolwire.request import Loss
-from toolwire.wire.schema import Converted, Profile, convert, drop_absent, profile_for
+from toolwire.schema import Converted, Profile, convert, drop_absent, profile_for
 
 OPEN: dict[str, Any] = {"type": "object", "properties": {}}
 

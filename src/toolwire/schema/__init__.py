@@ -3,12 +3,12 @@
 from typing import Any, cast
 
 from toolwire.request import JsonObject, Loss
-from toolwire.wire.schema.absent import drop_absent
-from toolwire.wire.schema.normal import normalise
-from toolwire.wire.schema.openapi import to_openapi
-from toolwire.wire.schema.profile import Converted, Normal, Profile, Report, profile_for
-from toolwire.wire.schema.root import shape_root
-from toolwire.wire.schema.strict import to_strict
+from toolwire.schema.absent import drop_absent
+from toolwire.schema.normal import normalise
+from toolwire.schema.openapi import to_openapi
+from toolwire.schema.profile import Converted, Normal, Profile, Report, profile_for
+from toolwire.schema.root import shape_root
+from toolwire.schema.strict import to_strict
 
 __all__ = ["Converted", "Loss", "Profile", "convert", "drop_absent", "is_strict", "profile_for"]
 

@@ -1,0 +1,77 @@
+"""Members our values do not carry: stored on the value, restored for their own format."""
+
+from typing import TypeAlias
+
+from toolwire.messages import Kept, Seal
+from toolwire.request import JsonObject
+from toolwire.wire.json_access import dump, parse_object
+
+_Values: TypeAlias = type | frozenset[str]
+_DETAIL: dict[str, _Values] = {"detail": frozenset({"auto", "low", "high", "original"})}
+_SETTINGS: dict[str, _Values] = {
+    "metadata": dict,
+    "prompt_cache_key": str,
+    "safety_identifier": str,
+    "service_tier": frozenset({"auto", "default", "flex", "scale", "priority", "fast"}),
+    "store": bool,
+    "user": str,
+    "verbosity": frozenset({"low", "medium", "high"}),
+}
+_SHARED = {
+    ("openai-chat", "openai-responses"): _DETAIL | _SETTINGS,
+    # Many servers of the chat format refuse settings that only its inventor knows.
+    ("openai-responses", "openai-chat"): _DETAIL,
+}
+"""Members that the two formats of one vendor spell alike, by where they come from and go to."""
+
+
+def keep(dialect: str, source: JsonObject, known: frozenset[str], form: str = "") -> Kept | None:
+    """The members of `source` that are not `known`, or None if there are none and the form is
+    plain.
+    """
+    rest = {key: value for key, value in source.items() if key not in known}
+    if not rest and not form:
+        return None
+    return Kept(dialect=dialect, fields=dump(rest), form=form)
+
+
+def restore(target: JsonObject, kept: Kept | None, dialect: str) -> JsonObject:
+    """`target` with the kept members of its own dialect put back; ours win."""
+    if kept is None or kept.dialect != dialect or kept.fields == "{}":
+        return target
+    return {**parse_object(kept.fields, "kept members"), **target}
+
+
+def kept_member(kept: Kept | None, dialect: str, key: str) -> object:
+    """One kept member of its own dialect, or None."""
+    if kept is None or kept.dialect != dialect or kept.fields == "{}":
+        return None
+    return parse_object(kept.fields, "kept members").get(key)
+
+
+def shared(kept: Kept | None, dialect: str) -> JsonObject:
+    """Kept members of the vendor's other format that this one takes as they are."""
+    if kept is None or (kept.dialect, dialect) not in _SHARED or kept.fields == "{}":
+        return {}
+    members = parse_object(kept.fields, "kept members")
+    return {key: value for key, value in members.items() if is_shared(kept, dialect, key, value)}
+
+
+def is_shared(kept: Kept, dialect: str, key: str, value: object) -> bool:
+    """Whether the vendor's other format takes this member as it is."""
+    taken = _SHARED.get((kept.dialect, dialect), {}).get(key)
+    if isinstance(taken, frozenset):
+        return isinstance(value, str) and value in taken
+    return taken is not None and isinstance(value, taken)
+
+
+def form(kept: Kept | None, dialect: str) -> str:
+    """How this dialect wrote it; empty for a value made elsewhere."""
+    return kept.form if kept is not None and kept.dialect == dialect else ""
+
+
+def own_seal(seal: Seal | None, dialect: str) -> JsonObject:
+    """The wire members of a seal that this dialect made; empty for none or a foreign one."""
+    if seal is None or seal.origin.dialect != dialect:
+        return {}
+    return parse_object(seal.data, "seal")
