@@ -19,7 +19,7 @@ DIALECTS = {
 def fresh(wire: str) -> tuple[SseDecoder, dialects.Decoder]:
     """Both halves of a reader for one answer."""
     name = DIALECTS[wire]
-    reading = dialects.Reading(new_id=new_id, origin=Origin(name))
+    reading = dialects.DecodeOptions(new_id=new_id, origin=Origin(name))
     return SseDecoder(), dialects.get(name).decoder(reading)
 
 

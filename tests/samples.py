@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests import corpus_harness
 from toolwire import dialects
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.events import ModelEvent
 from toolwire.messages import Origin
 
@@ -45,7 +45,7 @@ def counted_ids() -> Callable[[], str]:
 
 def events(dialect: str, chunks: Iterable[bytes]) -> Iterator[ModelEvent]:
     """The events of a stream, with predictable ids."""
-    reading = Reading(new_id=counted_ids(), origin=Origin(dialect))
+    reading = DecodeOptions(new_id=counted_ids(), origin=Origin(dialect))
     return dialects.decode_stream(dialects.get(dialect), chunks, reading)
 
 

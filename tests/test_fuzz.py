@@ -9,7 +9,7 @@ import pytest
 from tests import samples
 from toolwire import dialects
 from toolwire.collect import Collector
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.errors import MalformedStream, ToolwireError
 from toolwire.events import ModelEvent
 from toolwire.messages import Origin
@@ -147,7 +147,7 @@ def test_damaged_whole_bodies_and_requests_end_in_typed_errors(dialect: str) -> 
 
 
 def _whole(dialect: str, body: bytes) -> list[ModelEvent]:
-    reading = Reading(new_id=samples.counted_ids(), origin=Origin(dialect))
+    reading = DecodeOptions(new_id=samples.counted_ids(), origin=Origin(dialect))
     return list(dialects.get(dialect).decode_whole(body, reading))
 
 

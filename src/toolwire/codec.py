@@ -34,7 +34,7 @@ def read_answer(
 ) -> Answer:
     """What a response body says, streamed or `whole`; a bad body ends in `error`, not a raise."""
     codec = dialects.get(dialect)
-    reading = dialects.Reading(new_id=make_id, origin=Origin(codec.family))
+    reading = dialects.DecodeOptions(new_id=make_id, origin=Origin(codec.family))
     chunks = (body,) if isinstance(body, bytes) else body
     collector = Collector()
     error: ToolwireError | None = None

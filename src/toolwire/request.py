@@ -91,6 +91,50 @@ class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
     kept: Kept | None = None
 
 
+class Source:
+    """The wire objects that the values of a decoded request came from, found by identity.
+
+    Values are frozen and shared: one that is still the same object is unchanged, and its own
+    format may write back what it read.
+    """
+
+    __slots__ = ("_values", "_wires", "body", "dialect")
+
+    def __init__(self, dialect: str = "", body: JsonObject | None = None) -> None:
+        self.dialect = dialect
+        self.body: JsonObject = {} if body is None else body
+        self._values: dict[str, object] = {}
+        # The value is stored too: its id stays its own only as long as it lives.
+        self._wires: dict[int, tuple[object, Any]] = {}
+
+    def add(self, value: object, wire: Any) -> None:
+        """Records what `value` was decoded from."""
+        self._wires[id(value)] = (value, wire)
+
+    def wire(self, value: object) -> Any:
+        """What `value` was decoded from, or None for a value from elsewhere."""
+        found = self._wires.get(id(value))
+        return None if found is None else found[1]
+
+    def record(self, request: "ModelRequest") -> None:
+        """Records the members of the request as they were decoded."""
+        self._values = {name: getattr(request, name) for name in request.__struct_fields__}
+
+    def unchanged(self, request: "ModelRequest", *names: str) -> bool:
+        """Whether these members of the request are still the ones that were decoded."""
+        return all(self._values.get(name, self) is getattr(request, name) for name in names)
+
+    def __eq__(self, other: object) -> bool:
+        """Where a request came from is not part of what it says."""
+        return isinstance(other, Source)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+NO_SOURCE = Source()
+"""Of a request that was built, not decoded."""
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One question to a model, complete."""
 
@@ -119,6 +163,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Set on every decoded request: its own format then writes just what was there, and adds no
     defaults.
     """
+    source: Source = NO_SOURCE
 
 
 class Loss(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from toolwire.client.limits import (
 )
 from toolwire.client.redact import hide_in_url
 from toolwire.client.transport import Incoming, Outgoing, Transport
-from toolwire.dialects import Decoder, Dialect, Reading
+from toolwire.dialects import DecodeOptions, Decoder, Dialect
 from toolwire.errors import (
     ConnectionFailed,
     ErrorKind,
@@ -24,7 +24,7 @@ from toolwire.errors import (
     ToolwireError,
 )
 from toolwire.events import Finished, ModelEvent, Notice
-from toolwire.wire.sse import MAX_FRAME, SseDecoder
+from toolwire.wire.sse import MAX_FRAME
 
 _LINGER = 0.5
 _SPACE = b" \t\r\n"
@@ -35,7 +35,7 @@ class Attempt:
     """One try at an answer. It knows what its failure leaves behind."""
 
     def __init__(
-        self, transport: Transport, dialect: Dialect, outgoing: Outgoing, reading: Reading
+        self, transport: Transport, dialect: Dialect, outgoing: Outgoing, reading: DecodeOptions
     ) -> None:
         self._transport = transport
         self._dialect = dialect
@@ -56,16 +56,16 @@ class Attempt:
                 async for batch in batches:
                     yield batch
 
-    def held_back(self) -> Sequence[ModelEvent]:
-        """After a break: what came but was not told yet."""
-        return () if self._decoder is None else self._decoder.held_back()
+    def pending(self) -> Sequence[ModelEvent]:
+        """Events decoded but not yet emitted when the stream broke."""
+        return () if self._decoder is None else self._decoder.pending()
 
     async def _streamed(
         self, head: bytes, chunks: AsyncIterator[bytes]
     ) -> AsyncGenerator[Sequence[ModelEvent]]:
-        sse = SseDecoder()
+        frames = self._dialect.frames()
         decoder = self._decoder = self._dialect.decoder(self._reading)
-        feed, decode = sse.feed, decoder.feed
+        feed, decode = frames.feed, decoder.feed
         chunk = head
         events: list[ModelEvent] = []
         size = quiet = 0
@@ -82,7 +82,7 @@ class Attempt:
                         await _drained(chunks)
                         return
                     events = []
-                elif quiet > MAX_QUIET and quiet - sse.pending > MAX_QUIET:
+                elif quiet > MAX_QUIET and quiet - frames.pending > MAX_QUIET:
                     raise MalformedStream(f"the stream has no event in {MAX_QUIET} bytes")
                 if size > MAX_ANSWER:
                     raise MalformedStream(f"the answer is longer than {MAX_ANSWER} bytes")
@@ -90,7 +90,7 @@ class Attempt:
                     chunk = await anext(chunks)
                 except StopAsyncIteration:
                     break
-            for frame in sse.close():
+            for frame in frames.close():
                 events += decode(frame)
             events += decoder.close()
         except ConnectionFailed as broken:

@@ -82,7 +82,7 @@ class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
 
     http: HttpRequest
     losses: tuple[Loss, ...]
-    reading: dialects.Reading
+    reading: dialects.DecodeOptions
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
                     raise failed
                 notice, wait = await question.again(failed, attempt)
             except ToolwireError:
-                for event in attempt.held_back():
+                for event in attempt.pending():
                     yield event
                 raise
             yield notice
@@ -158,7 +158,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
         return _Prepared(
             http=http,
             losses=(*changes, *encoded.losses),
-            reading=dialects.Reading(
+            reading=dialects.DecodeOptions(
                 new_id=self.make_id, origin=origin, quirks=quirks, names=encoded.names
             ),
         )

@@ -14,7 +14,7 @@ from toolwire.history import HistoryRules
 from toolwire.messages import Message, Origin
 from toolwire.request import HttpRequest, Loss, ModelRequest
 from toolwire.wire.names import ToolNames
-from toolwire.wire.sse import Frame, SseDecoder
+from toolwire.wire.sse import Frame
 
 _PACKAGES = {
     "openai-chat": "openai_chat",
@@ -34,13 +34,30 @@ class Encoded(msgspec.Struct, frozen=True, kw_only=True):
     names: ToolNames
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class DecodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to read one answer."""
 
     new_id: Callable[[], str]
     origin: Origin
     quirks: Quirks = DEFAULT
     names: ToolNames | None = None
+
+
+class FrameDecoder(Protocol):
+    """One per response: bytes in, frames out."""
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        ...
+
+    def feed(self, chunk: bytes) -> Iterable[Frame]:
+        """The frames that these bytes complete."""
+        ...
+
+    def close(self) -> Iterable[Frame]:
+        """The frames left at the end of the body."""
+        ...
 
 
 class Decoder(Protocol):
@@ -54,8 +71,8 @@ class Decoder(Protocol):
         """The last events; raises IncompleteStream if the answer's own end was not seen."""
         ...
 
-    def held_back(self) -> Sequence[ModelEvent]:
-        """After a break: what came but was not told yet, such as a call that was only named."""
+    def pending(self) -> Sequence[ModelEvent]:
+        """Events decoded but not yet emitted when the stream broke."""
         ...
 
 
@@ -101,7 +118,11 @@ class Dialect(Protocol):
         """A client's request; `model` where the format keeps it outside the body."""
         ...
 
-    def decoder(self, reading: Reading) -> Decoder:
+    def frames(self) -> FrameDecoder:
+        """The framing of a streamed answer: server-sent events, or the format's own."""
+        ...
+
+    def decoder(self, reading: DecodeOptions) -> Decoder:
         """A reader of one streamed answer."""
         ...
 
@@ -109,7 +130,7 @@ class Dialect(Protocol):
         """A writer of one streamed answer."""
         ...
 
-    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         ...
 
@@ -138,18 +159,18 @@ def get(name: str) -> Dialect:
 
 
 def decode_stream(
-    dialect: Dialect, chunks: Iterable[bytes], reading: Reading
+    dialect: Dialect, chunks: Iterable[bytes], reading: DecodeOptions
 ) -> Iterator[ModelEvent]:
     """Every event of a streamed body; raises where it breaks."""
-    sse = SseDecoder()
+    frames = dialect.frames()
     decoder = dialect.decoder(reading)
     try:
         for chunk in chunks:
-            for frame in sse.feed(chunk):
+            for frame in frames.feed(chunk):
                 yield from decoder.feed(frame)
-        for frame in sse.close():
+        for frame in frames.close():
             yield from decoder.feed(frame)
         yield from decoder.close()
     except ToolwireError:
-        yield from decoder.held_back()
+        yield from decoder.pending()
         raise

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from toolwire.collect import Collector
-from toolwire.dialects import Reading, decode_stream
+from toolwire.dialects import DecodeOptions, decode_stream
 from toolwire.dialects.gemini import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.events import Finished, ModelEvent, StopReason, Usage
@@ -25,8 +25,8 @@ def ids(prefix: str = "made_") -> Callable[[], str]:
     return lambda: f"{prefix}{next(numbers)}"
 
 
-def reading() -> Reading:
-    return Reading(new_id=ids(), origin=ORIGIN)
+def reading() -> DecodeOptions:
+    return DecodeOptions(new_id=ids(), origin=ORIGIN)
 
 
 def chunk(*parts: Any, finish: str | int | None = None, **members: Any) -> Json:

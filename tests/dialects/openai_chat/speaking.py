@@ -7,7 +7,7 @@ from typing import Any
 
 from toolwire import dialects
 from toolwire.collect import Collector
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.events import Finished, ModelEvent, StopReason, ThinkingEnded
@@ -25,8 +25,8 @@ def ids() -> Callable[[], str]:
     return lambda: f"made_{next(numbers)}"
 
 
-def reading(quirks: Quirks = DEFAULT) -> Reading:
-    return Reading(new_id=ids(), origin=ORIGIN, quirks=quirks)
+def reading(quirks: Quirks = DEFAULT) -> DecodeOptions:
+    return DecodeOptions(new_id=ids(), origin=ORIGIN, quirks=quirks)
 
 
 def delta(finish: str | None = None, /, **members: Any) -> Json:

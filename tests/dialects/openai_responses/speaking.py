@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from toolwire.collect import Collector
-from toolwire.dialects import Reading, decode_stream
+from toolwire.dialects import DecodeOptions, decode_stream
 from toolwire.dialects.openai_responses import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.events import Finished, ModelEvent, StopReason, Usage
@@ -28,8 +28,8 @@ def ids(prefix: str = "call_") -> Callable[[], str]:
     return lambda: f"{prefix}{next(numbers)}"
 
 
-def reading() -> Reading:
-    return Reading(new_id=ids("made_"), origin=ORIGIN)
+def reading() -> DecodeOptions:
+    return DecodeOptions(new_id=ids("made_"), origin=ORIGIN)
 
 
 def decode_bytes(chunks: Iterable[bytes]) -> list[ModelEvent]:

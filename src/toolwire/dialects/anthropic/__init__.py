@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from toolwire.dialects import Encoded, Reading
+from toolwire.dialects import DecodeOptions, Encoded
 from toolwire.dialects.anthropic import failing
 from toolwire.dialects.anthropic.decode_stream import Decoder, decode_whole
 from toolwire.dialects.anthropic.encode_request import encode_request
@@ -16,6 +16,7 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import ModelRequest
+from toolwire.wire.sse import SseDecoder
 
 if TYPE_CHECKING:
     from toolwire.dialects.anthropic.encode_stream import Encoder
@@ -39,7 +40,10 @@ class AnthropicMessages:
 
         return decode_request(body, model)
 
-    def decoder(self, reading: Reading) -> Decoder:
+    def frames(self) -> SseDecoder:
+        return SseDecoder()
+
+    def decoder(self, reading: DecodeOptions) -> Decoder:
         """A reader of one streamed answer."""
         return Decoder(reading)
 
@@ -49,7 +53,7 @@ class AnthropicMessages:
 
         return Encoder(model, new_id)
 
-    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         return decode_whole(body, reading)
 

@@ -5,7 +5,7 @@ from typing import cast
 
 import msgspec
 
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.dialects.anthropic import failing
 from toolwire.dialects.anthropic.citing import citation_of
 from toolwire.dialects.anthropic.finish import CUT, Ending
@@ -56,7 +56,7 @@ class Decoder:
     that no length stop cut it.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: DecodeOptions) -> None:
         self._origin = reading.origin
         self._calls = ToolCallTracker(reading.new_id, reading.names)
         self._append = self._calls.append
@@ -115,7 +115,7 @@ class Decoder:
             raise IncompleteStream("the stream ended without message_stop")
         return self.finish()
 
-    def held_back(self) -> Sequence[ModelEvent]:
+    def pending(self) -> Sequence[ModelEvent]:
         """Input that came whole with its start; the end of a call that was seen to its end."""
         events: list[ModelEvent] = []
         for index, block in self._blocks.items():
@@ -372,7 +372,7 @@ class Decoder:
         return ()
 
 
-def decode_whole(body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+def decode_whole(body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
     """The events of an answer that was not streamed."""
     answer, body = parse_body(body, "answer")
     told = answer.get("error") or ("content" not in answer and answer.get("message"))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from toolwire.dialects import Decoder, Encoded, Encoder, Reading
+from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
 from toolwire.dialects.code_assist.envelope import open_envelope, seal_envelope
 from toolwire.dialects.gemini import HISTORY, read_body
 from toolwire.dialects.gemini.decoder import GeminiDecoder
@@ -14,7 +14,7 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.messages import Message
 from toolwire.request import HttpRequest, ModelRequest
 from toolwire.wire.json_access import encode
-from toolwire.wire.sse import Frame
+from toolwire.wire.sse import Frame, SseDecoder
 
 # What only servers need is loaded when it is needed.
 
@@ -43,7 +43,10 @@ class CodeAssist:
         """A client's request."""
         return read_body(body, lambda given: open_envelope(given, model))
 
-    def decoder(self, reading: Reading) -> Decoder:
+    def frames(self) -> SseDecoder:
+        return SseDecoder()
+
+    def decoder(self, reading: DecodeOptions) -> Decoder:
         """A reader of one streamed answer."""
         return GeminiDecoder(reading, enveloped=True)
 
@@ -53,7 +56,7 @@ class CodeAssist:
 
         return GeminiEncoder(model, enveloped=True)
 
-    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         decoder = GeminiDecoder(reading, enveloped=True, whole=True)
         yield from decoder.feed(Frame(body))

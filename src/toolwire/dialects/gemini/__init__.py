@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from toolwire.dialects import Decoder, Encoded, Encoder, Reading
+from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
 from toolwire.dialects.gemini.decoder import GeminiDecoder
 from toolwire.dialects.gemini.request_out import ENVELOPE, is_own, path_of, write_request
 from toolwire.dialects.gemini.spelling import NAME
@@ -14,7 +14,7 @@ from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import HttpRequest, JsonObject, ModelRequest
 from toolwire.wire.json_access import encode, parse_object
-from toolwire.wire.sse import Frame
+from toolwire.wire.sse import Frame, SseDecoder
 from toolwire.wire.surrogates import whole_characters
 
 # What only servers need is loaded when it is needed.
@@ -48,7 +48,10 @@ class Gemini:
 
         return read_body(body, lambda given: read_request(given, model))
 
-    def decoder(self, reading: Reading) -> Decoder:
+    def frames(self) -> SseDecoder:
+        return SseDecoder()
+
+    def decoder(self, reading: DecodeOptions) -> Decoder:
         """A reader of one streamed answer."""
         return GeminiDecoder(reading)
 
@@ -58,7 +61,7 @@ class Gemini:
 
         return GeminiEncoder(model)
 
-    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         decoder = GeminiDecoder(reading, whole=True)
         yield from decoder.feed(Frame(body))

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
 from toolwire.dialects.gemini.answer_end import AnswerEnd
 from toolwire.dialects.gemini.chunks import (
@@ -74,7 +74,9 @@ class _GrowingCall:
 class GeminiDecoder:
     """One per answer. Common chunks are read typed; any other one member by member."""
 
-    def __init__(self, reading: Reading, *, enveloped: bool = False, whole: bool = False) -> None:
+    def __init__(
+        self, reading: DecodeOptions, *, enveloped: bool = False, whole: bool = False
+    ) -> None:
         self._enveloped = enveloped
         self._origin = Origin(NAME, reading.origin.provider, reading.origin.model)
         self._calls = ToolCallTracker(reading.new_id, reading.names)
@@ -143,9 +145,9 @@ class GeminiDecoder:
             said=self._said or self._open != _NOTHING,
             text_open=self._open == _TEXT,
         )
-        return [*self.held_back(), *ending]
+        return [*self.pending(), *ending]
 
-    def held_back(self) -> list[ModelEvent]:
+    def pending(self) -> list[ModelEvent]:
         """The pieces of calls that were still growing."""
         events: list[ModelEvent] = []
         for growing in list(self._growing):

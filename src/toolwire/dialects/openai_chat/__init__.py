@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from toolwire.dialects import Encoded, Reading
+from toolwire.dialects import DecodeOptions, Encoded
 from toolwire.dialects.openai_chat.encode_request import encode_request
 from toolwire.dialects.openai_chat.stream import ChatDecoder
 from toolwire.dialects.openai_chat.wire import NAME
@@ -15,6 +15,7 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import ModelRequest
+from toolwire.wire.sse import SseDecoder
 
 if TYPE_CHECKING:
     from toolwire.dialects.openai_chat.encoder import ChatEncoder
@@ -40,7 +41,10 @@ class ChatDialect:
 
         return decode_request(body, model)
 
-    def decoder(self, reading: Reading) -> ChatDecoder:
+    def frames(self) -> SseDecoder:
+        return SseDecoder()
+
+    def decoder(self, reading: DecodeOptions) -> ChatDecoder:
         """A reader of one streamed answer."""
         return ChatDecoder(reading)
 
@@ -50,7 +54,7 @@ class ChatDialect:
 
         return ChatEncoder(model, new_id)
 
-    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         from toolwire.dialects.openai_chat.whole import decode_whole  # noqa: PLC0415
 

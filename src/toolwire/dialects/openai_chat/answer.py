@@ -4,7 +4,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.dialects.openai_chat import thoughts
 from toolwire.dialects.openai_chat.citations import read_citation
 from toolwire.dialects.openai_chat.media import SpokenAudio, read_image
@@ -31,7 +31,7 @@ _LEGACY_CALL = -1
 class Answer:
     """One per answer. What one choice says, in order."""
 
-    def __init__(self, reading: Reading, *, whole: bool = False) -> None:
+    def __init__(self, reading: DecodeOptions, *, whole: bool = False) -> None:
         self._origin = reading.origin
         self._calls = ToolCallTracker(reading.new_id, reading.names)
         self._thoughts = thoughts.Thoughts(reading.origin, whole=whole)

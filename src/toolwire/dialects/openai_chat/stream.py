@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
 from toolwire.dialects.openai_chat.answer import Answer
 from toolwire.dialects.openai_chat.ending import is_cut, read_reason, read_usage
@@ -37,7 +37,7 @@ class ChatDecoder:
     finish reason with every piece.
     """
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: DecodeOptions) -> None:
         self._answer = Answer(reading)
         self._more = self._answer.more
         self._read: Callable[[bytes], Chunk] = read_chunk
@@ -102,7 +102,7 @@ class ChatDecoder:
             raise IncompleteStream("the stream ended without a finish_reason")
         return self._finish()
 
-    def held_back(self) -> Sequence[ModelEvent]:
+    def pending(self) -> Sequence[ModelEvent]:
         """Text that could have been a tag, thinking that is still open, calls only named so far."""
         events: list[ModelEvent] = []
         self._answer.tell_held(events)

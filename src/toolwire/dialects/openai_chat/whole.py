@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.dialects.kept import form, kept_member, own_seal
 from toolwire.dialects.openai_chat.answer import Answer
 from toolwire.dialects.openai_chat.citations import write_citation
@@ -49,7 +49,7 @@ from toolwire.wire.surrogates import PairMender
 _any = msgspec.json.Decoder().decode
 
 
-def decode_whole(body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+def decode_whole(body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
     """The events of an answer that was not streamed."""
     text = body.decode("utf-8", "replace")
     try:
@@ -62,14 +62,14 @@ def decode_whole(body: bytes, reading: Reading) -> Iterator[ModelEvent]:
             raise MalformedStream(f"unreadable answer: {error}", body=text[:2000]) from error
 
 
-def _read(body: bytes, text: str, reading: Reading) -> list[ModelEvent]:
+def _read(body: bytes, text: str, reading: DecodeOptions) -> list[ModelEvent]:
     try:
         return _answer(read_chunk(body), body, text, reading)
     except msgspec.ValidationError:
         return _answer(read_odd_chunk(body), body, text, reading)
 
 
-def _answer(chunk: NamedChunk, body: bytes, text: str, reading: Reading) -> list[ModelEvent]:
+def _answer(chunk: NamedChunk, body: bytes, text: str, reading: DecodeOptions) -> list[ModelEvent]:
     if chunk.error or not chunk.choices:
         _raise_error(body, text)
     if not chunk.choices:
@@ -77,7 +77,7 @@ def _answer(chunk: NamedChunk, body: bytes, text: str, reading: Reading) -> list
     return _events(chunk, chunk.choices, reading)
 
 
-def _events(chunk: NamedChunk, choices: list[Choice], reading: Reading) -> list[ModelEvent]:
+def _events(chunk: NamedChunk, choices: list[Choice], reading: DecodeOptions) -> list[ModelEvent]:
     answer = Answer(reading, whole=True)
     events: list[ModelEvent] = []
     choice = next((choice for choice in choices if not choice.index), choices[0])

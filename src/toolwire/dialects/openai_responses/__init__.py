@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from toolwire.dialects import Decoder, Encoded, Encoder, Reading
+from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
 from toolwire.dialects.openai_responses import answers
 from toolwire.dialects.openai_responses import request as requests
 from toolwire.dialects.openai_responses.stream_reading import StreamReader
@@ -16,6 +16,7 @@ from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import ModelRequest
 from toolwire.wire.json_access import parse_object
+from toolwire.wire.sse import SseDecoder
 
 # What only servers need is loaded when it is needed.
 
@@ -34,7 +35,10 @@ class OpenAIResponses:
         """A client's request."""
         return requests.decode_request(body, model)
 
-    def decoder(self, reading: Reading) -> Decoder:
+    def frames(self) -> SseDecoder:
+        return SseDecoder()
+
+    def decoder(self, reading: DecodeOptions) -> Decoder:
         """A reader of one streamed answer."""
         return StreamReader(reading)
 
@@ -46,7 +50,7 @@ class OpenAIResponses:
 
         return StreamWriter(model, new_id)
 
-    def decode_whole(self, body: bytes, reading: Reading) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         source = parse_object(body, "response")
         answered = "output" in source or "status" in source

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, TypeAlias, cast
 
 import msgspec
 
-from toolwire.dialects import Reading
+from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
 from toolwire.dialects.openai_responses import answers
 from toolwire.dialects.openai_responses.items import CALLS, citation, decode_item, message_part
@@ -39,7 +39,7 @@ _DELTAS = ("_text.delta", "refusal.delta", "call_arguments.delta", "call_input.d
 class StreamReader:
     """One per answer. Items are told apart by their place: their ids may change on the way."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: DecodeOptions) -> None:
         self._origin = reading.origin
         self._calls = ToolCallTracker(reading.new_id, reading.names)
         self._words = OpenWords()
@@ -93,7 +93,7 @@ class StreamReader:
             raise IncompleteStream("the stream ended before response.completed")
         return _NOTHING
 
-    def held_back(self) -> Sequence[ModelEvent]:
+    def pending(self) -> Sequence[ModelEvent]:
         """What the server had finished, or given at once, and not streamed."""
         events: list[ModelEvent] = []
         self._words.tell_rest(events)
