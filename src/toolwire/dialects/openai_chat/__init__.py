@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from toolwire.dialects import DecodeOptions, Encoded
+from toolwire.dialects.openai_chat.decode_answer import ChatDecoder, decode_whole
 from toolwire.dialects.openai_chat.encode_request import encode_request
-from toolwire.dialects.openai_chat.stream import ChatDecoder
-from toolwire.dialects.openai_chat.wire import NAME
+from toolwire.dialects.openai_chat.errors import read_failure, write_failure
+from toolwire.dialects.openai_chat.shapes import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ProviderError
 from toolwire.events import Finished, ModelEvent
@@ -18,9 +19,9 @@ from toolwire.request import ModelRequest
 from toolwire.wire.sse import SseDecoder
 
 if TYPE_CHECKING:
-    from toolwire.dialects.openai_chat.encoder import ChatEncoder
+    from toolwire.dialects.openai_chat.encode_answer import ChatEncoder
 
-# What only servers need, or whole answers, or failures, is loaded when it is needed.
+# What only servers need is loaded at its first use.
 
 
 class ChatDialect:
@@ -50,34 +51,28 @@ class ChatDialect:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> ChatEncoder:
         """A writer of one streamed answer."""
-        from toolwire.dialects.openai_chat.encoder import ChatEncoder  # noqa: PLC0415
+        from toolwire.dialects.openai_chat.encode_answer import ChatEncoder  # noqa: PLC0415
 
         return ChatEncoder(model, new_id)
 
     def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
-        from toolwire.dialects.openai_chat.whole import decode_whole  # noqa: PLC0415
-
         return decode_whole(body, reading)
 
     def encode_whole(
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
-        from toolwire.dialects.openai_chat.whole import encode_whole  # noqa: PLC0415
+        from toolwire.dialects.openai_chat.encode_answer import encode_whole  # noqa: PLC0415
 
         return encode_whole(message, finished, model, new_id)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""
-        from toolwire.dialects.openai_chat.failure import read_failure  # noqa: PLC0415
-
         return read_failure(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
         """Status and body with which OpenAI would tell of this error."""
-        from toolwire.dialects.openai_chat.failure import write_failure  # noqa: PLC0415
-
         return write_failure(error)
 
 

@@ -4,12 +4,15 @@ from typing import Any, cast
 
 import msgspec
 
-from toolwire.dialects.openai_chat.citations import citation_of
-from toolwire.dialects.openai_chat.leftovers import gather, take_cache
-from toolwire.dialects.openai_chat.media import read_image
-from toolwire.dialects.openai_chat.read_parts import ORIGIN, read_content
-from toolwire.dialects.openai_chat.thoughts import details_text
-from toolwire.dialects.openai_chat.wire import REASONING
+from toolwire.dialects.openai_chat.media import citation_of, read_address, read_image
+from toolwire.dialects.openai_chat.shapes import (
+    ORIGIN,
+    REASONING,
+    details_text,
+    pack,
+    part_text,
+    take_cache,
+)
 from toolwire.errors import BadInput
 from toolwire.messages import (
     CallKind,
@@ -29,11 +32,19 @@ from toolwire.messages import (
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, obj, seq
 
+_AnyPart = Text | Media | Thinking | Refusal | ServerBlock
 _ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
     "assistant": "assistant",
+}
+
+
+_ADDRESSED = {
+    "image_url": MediaKind.IMAGE,
+    "video_url": MediaKind.VIDEO,
+    "document_url": MediaKind.DOCUMENT,
 }
 
 
@@ -100,7 +111,7 @@ class _Calls:
 def _message(item: JsonObject, role: str, calls: _Calls) -> Message:
     rest = {key: value for key, value in item.items() if key != "role"}
     words: list[str] = []
-    parts: list[Part] = list(read_content(rest, words))
+    parts: list[Part] = list(_read_content(rest, words))
     if role == "assistant":
         parts = _assistant(rest, parts, calls)
     canonical = _ROLES.get(role)
@@ -109,11 +120,11 @@ def _message(item: JsonObject, role: str, calls: _Calls) -> Message:
         rest["role"] = role
     elif role == "developer":
         words.append(role)
-    return Message(role=canonical, parts=tuple(parts), kept=gather(rest, words=words))
+    return Message(role=canonical, parts=tuple(parts), kept=pack(rest, words=words))
 
 
 def _assistant(rest: JsonObject, content: list[Part], calls: _Calls) -> list[Part]:
-    parts = [*_thinking(rest), *_sourced(rest, content)]
+    parts = [*_reasoning(rest), *_sourced(rest, content)]
     refusal = rest.get("refusal")
     if isinstance(refusal, str) and refusal:
         del rest["refusal"]
@@ -123,7 +134,7 @@ def _assistant(rest: JsonObject, content: list[Part], calls: _Calls) -> list[Par
     return parts
 
 
-def _thinking(rest: JsonObject) -> list[Part]:
+def _reasoning(rest: JsonObject) -> list[Part]:
     sealed: JsonObject = {}
     for name in REASONING:
         value = rest.get(name)
@@ -161,7 +172,7 @@ def _made_media(rest: JsonObject) -> list[Part]:
         name = inner.pop("id", None)
         if isinstance(name, str) and name:
             del rest["audio"]
-            kept = gather({}, inner, ["audio"])
+            kept = pack({}, inner, ["audio"])
             parts.append(Media(kind=MediaKind.AUDIO, file_id=name, kept=kept))
     images = _all_objects(rest.get("images"))
     if images and all(map(_plain_image, images)):
@@ -244,7 +255,7 @@ def _wrapped(
         made_id=made,
         cache=cache,
         seal=seal,
-        kept=gather(rest, inner, words),
+        kept=pack(rest, inner, words),
     )
     calls.add(call)
     return call
@@ -283,14 +294,14 @@ def _result(item: JsonObject, calls: _Calls) -> ToolResult:
         part
         if isinstance(part, Text | Media | ServerBlock)
         else ServerBlock(origin=ORIGIN, kind="part", data=dump(item["content"][number]))
-        for number, part in enumerate(read_content(rest, words))
+        for number, part in enumerate(_read_content(rest, words))
     )
     return ToolResult(
         call_id=call_id or (call.id if call else ""),
         name=name or (call.name if call else ""),
         parts=parts,
         kind=call.kind if call else CallKind.JSON,
-        kept=gather(rest, words=words),
+        kept=pack(rest, words=words),
     )
 
 
@@ -304,3 +315,163 @@ def _objects(value: Any) -> list[JsonObject]:
     if not isinstance(value, list):
         return []
     return [item for item in cast(list[Any], value) if isinstance(item, dict)]
+
+
+def _read_content(rest: JsonObject, words: list[str]) -> list[_AnyPart]:
+    """Takes the content out of a message; the words tell what it was if not plain text."""
+    if "content" not in rest:
+        words.append("absent")
+        return []
+    content = rest["content"]
+    if content is None or isinstance(content, str | list):
+        del rest["content"]
+    match content:
+        case None:
+            words.append("null")
+        case "":
+            words.append("empty")
+        case str():
+            return [Text(content)]
+        case list():
+            words.append("list")
+            return [_read_part(part) for part in cast(list[Any], content)]
+        case _:
+            words.append("absent")
+    return []
+
+
+def _read_part(value: Any) -> _AnyPart:
+    """One part; what is not understood is kept whole."""
+    if isinstance(value, dict):
+        part = cast(JsonObject, value)
+        found: _AnyPart | None = None
+        match part.get("type"):
+            case "text":
+                found = _text(part)
+            case "image_url" | "video_url" | "document_url" as kind:
+                found = _address(part, kind)
+            case "input_audio":
+                found = _audio(part)
+            case "file":
+                found = _file(part)
+            case "thinking":
+                found = _thinking(part)
+            case "refusal":
+                found = _refusal(part)
+            case _:
+                pass
+        if found is not None:
+            return found
+        return ServerBlock(origin=ORIGIN, kind=str(part.get("type", "part")), data=dump(part))
+    return ServerBlock(origin=ORIGIN, kind="part", data=dump(value))
+
+
+def _text(part: JsonObject) -> Text | None:
+    text = part.get("text")
+    if not isinstance(text, str):
+        return None
+    rest = _without(part, "type", "text")
+    cache = take_cache(rest)
+    return Text(text, cache=cache, kept=pack(rest))
+
+
+def _address(part: JsonObject, member: str) -> Media | None:
+    rest = _without(part, "type", member)
+    value = part.get(member)
+    words = [] if member == "image_url" else [member]
+    inner: JsonObject = {}
+    if isinstance(value, dict):
+        inner = dict(cast(JsonObject, value))
+        value = inner.pop("url", None)
+    else:
+        words.append("bare")
+    if not isinstance(value, str):
+        return None
+    mime, base64, url = read_address(value)
+    name = _take_text(rest, "document_name") if member == "document_url" else ""
+    cache = take_cache(rest)
+    return Media(
+        kind=_ADDRESSED[member],
+        mime=mime,
+        base64=base64,
+        url=url,
+        name=name,
+        cache=cache,
+        kept=pack(rest, inner, words),
+    )
+
+
+def _audio(part: JsonObject) -> Media | None:
+    value = part.get("input_audio")
+    if not isinstance(value, dict):
+        return None
+    inner = dict(cast(JsonObject, value))
+    data = inner.pop("data", None)
+    if not isinstance(data, str):
+        return None
+    sound = inner.get("format")
+    if sound in ("wav", "mp3"):
+        del inner["format"]
+    mime = f"audio/{sound}" if isinstance(sound, str) else ""
+    rest = _without(part, "type", "input_audio")
+    cache = take_cache(rest)
+    kept = pack(rest, inner, ["input_audio"] if "format" in inner or not mime else [])
+    return Media(kind=MediaKind.AUDIO, mime=mime, base64=data, cache=cache, kept=kept)
+
+
+def _file(part: JsonObject) -> Media | None:
+    value = part.get("file")
+    if not isinstance(value, dict):
+        return None
+    inner = dict(cast(JsonObject, value))
+    name = _take_text(inner, "filename")
+    file_id = _take_text(inner, "file_id")
+    data = _take_text(inner, "file_data")
+    words = ["file_id"] if file_id else []
+    mime, base64, url = read_address(data)
+    if url and not url.startswith(("http://", "https://", "data:")):
+        words.append("bare")
+        base64, url = url, ""
+        mime = "application/pdf" if name.lower().endswith(".pdf") else ""
+    if url:
+        words.append("file")
+    rest = _without(part, "type", "file")
+    cache = take_cache(rest)
+    return Media(
+        kind=MediaKind.DOCUMENT,
+        mime=mime,
+        base64=base64,
+        url=url,
+        file_id=file_id,
+        name=name,
+        cache=cache,
+        kept=pack(rest, inner, words),
+    )
+
+
+def _thinking(part: JsonObject) -> Thinking | None:
+    value = part.get("thinking")
+    pieces = cast(list[Any], value) if isinstance(value, list) else []
+    if not isinstance(value, str | list) or not all(isinstance(piece, dict) for piece in pieces):
+        return None
+    text = part_text(value if isinstance(value, str) else pieces)
+    return Thinking(text, Seal(origin=ORIGIN, data=dump(part)))
+
+
+def _refusal(part: JsonObject) -> Refusal | None:
+    text = part.get("refusal")
+    if not isinstance(text, str):
+        return None
+    return Refusal(text, kept=pack(_without(part, "type", "refusal"), words=["part"]))
+
+
+def _without(source: JsonObject, *keys: str) -> JsonObject:
+    return {key: value for key, value in source.items() if key not in keys}
+
+
+def _take_text(rest: JsonObject, key: str) -> str:
+    value = rest.get(key)
+    if isinstance(value, str) and value:
+        del rest[key]
+        return value
+    return ""

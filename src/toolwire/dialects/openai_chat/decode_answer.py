@@ -1,6 +1,6 @@
-"""Streamed chat answers: frames to events."""
+"""Chat answers, streamed or whole: bytes to events."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -8,11 +8,15 @@ from msgspec import Raw
 
 from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
-from toolwire.dialects.openai_chat.answer import Answer
-from toolwire.dialects.openai_chat.ending import is_cut, read_reason, read_usage
-from toolwire.dialects.openai_chat.failure import failure, find_error
-from toolwire.dialects.openai_chat.odd_chunks import read_odd_chunk
-from toolwire.dialects.openai_chat.wire import (
+from toolwire.dialects.openai_chat.deltas import Answer
+from toolwire.dialects.openai_chat.ends import (
+    is_cut,
+    read_reason,
+    read_usage,
+)
+from toolwire.dialects.openai_chat.errors import failure, find_error
+from toolwire.dialects.openai_chat.lenient import read_odd_chunk
+from toolwire.dialects.openai_chat.shapes import (
     UNREADABLE,
     Choice,
     Chunk,
@@ -22,7 +26,7 @@ from toolwire.dialects.openai_chat.wire import (
     read_delta,
     read_next_chunk,
 )
-from toolwire.errors import IncompleteStream, ProviderError
+from toolwire.errors import IncompleteStream, MalformedStream, ProviderError
 from toolwire.events import Finished, ModelEvent, Notice
 from toolwire.request import JsonObject
 from toolwire.wire.sse import Frame
@@ -119,7 +123,7 @@ class ChatDecoder:
             answer.add(self._whole_message(), events, whole=True)
         answer.end(events, cut=is_cut(self._stop))
         if not self._stop:
-            events.append(no_finish_reason())
+            events.append(_no_finish_reason())
         reason, detail = read_reason(
             self._stop or "stop", calls=answer.has_calls, refused=answer.refused
         )
@@ -156,7 +160,7 @@ class ChatDecoder:
         if choice.index:
             if not self._others_told:
                 self._others_told = True
-                events.append(other_choices())
+                events.append(_other_choices())
             return
         if choice.delta is not None:
             self._answer.add(choice.delta, events)
@@ -185,12 +189,12 @@ class ChatDecoder:
             raise _error(frame)
 
 
-def no_finish_reason() -> Notice:
+def _no_finish_reason() -> Notice:
     """The server gave no finish reason."""
     return Notice("no_finish_reason", "the answer ended without a finish_reason")
 
 
-def other_choices() -> Notice:
+def _other_choices() -> Notice:
     """Only the first choice is read."""
     return Notice("other_choices", "the answer has several choices; only the first is read")
 
@@ -205,3 +209,71 @@ def _value(frame: Frame) -> Any:
         return _any(frame.data)
     except UNREADABLE:
         return frame.data.decode("utf-8", "replace")
+
+
+def decode_whole(body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
+    """The events of an answer that was not streamed."""
+    text = body.decode("utf-8", "replace")
+    try:
+        return iter(_read(body, text, reading))
+    except UNREADABLE as error:
+        _raise_error(body, text)
+        try:
+            return iter(_read(PairMender().mend(body), text, reading))
+        except UNREADABLE:
+            raise MalformedStream(f"unreadable answer: {error}", body=text[:2000]) from error
+
+
+def _read(body: bytes, text: str, reading: DecodeOptions) -> list[ModelEvent]:
+    try:
+        return _answer(read_chunk(body), body, text, reading)
+    except msgspec.ValidationError:
+        return _answer(read_odd_chunk(body), body, text, reading)
+
+
+def _answer(chunk: NamedChunk, body: bytes, text: str, reading: DecodeOptions) -> list[ModelEvent]:
+    if chunk.error or not chunk.choices:
+        _raise_error(body, text)
+    if not chunk.choices:
+        raise MalformedStream("the answer has no choices", body=text[:2000])
+    return _events(chunk, chunk.choices, reading)
+
+
+def _events(chunk: NamedChunk, choices: list[Choice], reading: DecodeOptions) -> list[ModelEvent]:
+    answer = Answer(reading, whole=True)
+    events: list[ModelEvent] = []
+    choice = next((choice for choice in choices if not choice.index), choices[0])
+    stop = choice.finish_reason or ""
+    answer.add(_message(choice), events, whole=True)
+    answer.end(events, cut=is_cut(stop))
+    if len(choices) > 1:
+        events.append(_other_choices())
+    if not stop:
+        events.append(_no_finish_reason())
+    reason, detail = read_reason(stop or "stop", calls=answer.has_calls, refused=answer.refused)
+    usage = chunk.usage or choice.usage
+    if not usage and chunk.x_groq is not None:
+        usage = chunk.x_groq.usage
+    finished = Finished(
+        reason=reason,
+        usage=read_usage(usage),
+        detail=detail,
+        response_id=chunk.id or "",
+        model=chunk.model or "",
+    )
+    return [*events, finished]
+
+
+def _message(choice: Choice) -> Delta:
+    if bytes(choice.message) in (b"", b"null"):
+        return choice.delta or Delta()
+    return read_delta(choice.message)
+
+
+def _raise_error(body: bytes, text: str) -> None:
+    try:
+        error = find_error(_any(body))
+    except UNREADABLE:
+        return
+    if error:
+        raise failure(error, body=text)

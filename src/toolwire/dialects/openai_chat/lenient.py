@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
-from toolwire.dialects.openai_chat.wire import NamedChunk, read_chunk
+from toolwire.dialects.openai_chat.shapes import NamedChunk, read_chunk
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, encode
 

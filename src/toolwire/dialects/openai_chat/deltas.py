@@ -1,15 +1,22 @@
-"""From the members of a chat message, streamed or whole, to events."""
+"""The members of a chat message, streamed or whole, to events."""
 
 from typing import Any
 
 from msgspec import Raw
 
 from toolwire.dialects import DecodeOptions
-from toolwire.dialects.openai_chat import thoughts
-from toolwire.dialects.openai_chat.citations import read_citation
-from toolwire.dialects.openai_chat.media import SpokenAudio, read_image
-from toolwire.dialects.openai_chat.think_tags import TagSplitter
-from toolwire.dialects.openai_chat.wire import UNREADABLE, Delta, Fragment, Function, read_part
+from toolwire.dialects.openai_chat.media import SpokenAudio, read_citation, read_image
+from toolwire.dialects.openai_chat.shapes import (
+    UNREADABLE,
+    Delta,
+    Fragment,
+    Function,
+    details_text,
+    merge_details,
+    part_text,
+    read_part,
+    thinking_part,
+)
 from toolwire.events import (
     CitationAdded,
     MediaAdded,
@@ -19,13 +26,114 @@ from toolwire.events import (
     TextDelta,
     TextEnded,
     ThinkingDelta,
+    ThinkingEnded,
 )
-from toolwire.messages import CallKind, Seal, ServerBlock
+from toolwire.messages import CallKind, Origin, Seal, ServerBlock
+from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
 from toolwire.wire.json_access import dump
 
 # A handle that no index of the `tool_calls` list can be.
 _LEGACY_CALL = -1
+
+
+class _Thoughts:
+    """One per answer. Tells the words as they come, then seals what the maker wants back."""
+
+    def __init__(self, origin: Origin, *, whole: bool = False) -> None:
+        self._origin = origin
+        self._whole = whole
+        self._plain_seen = False
+        self._members: dict[str, list[str]] = {}
+        self._details: list[JsonObject] = []
+        self._parts: list[str] = []
+        self.open = False
+
+    def add(self, delta: Delta, events: list[ModelEvent]) -> None:
+        """The reasoning of one delta, in whichever member it stands."""
+        text = ""
+        if isinstance(delta.reasoning, str) and delta.reasoning:
+            text = self._plain("reasoning", delta.reasoning)
+        if delta.reasoning_content:
+            text = self._plain("reasoning_content", delta.reasoning_content)
+        if delta.reasoning_details:
+            self.open = True
+            if not text and not self._plain_seen:
+                text = details_text(delta.reasoning_details)
+            if self._whole:
+                self._details.extend(delta.reasoning_details)
+            else:
+                merge_details(self._details, delta.reasoning_details)
+        if text:
+            events.append(ThinkingDelta(text))
+
+    def add_part(self, text: str, events: list[ModelEvent]) -> None:
+        """Reasoning that stands as a part inside the content list (Mistral)."""
+        self.open = True
+        self._parts.append(text)
+        if text:
+            events.append(ThinkingDelta(text))
+
+    def end(self, events: list[ModelEvent]) -> None:
+        """Something else begins: what was thought since the last time is sealed."""
+        if not self.open:
+            return
+        self.open = False
+        sealed: JsonObject = {name: "".join(texts) for name, texts in self._members.items()}
+        if self._details:
+            sealed["reasoning_details"] = self._details
+        if self._parts:
+            sealed = thinking_part("".join(self._parts)) | sealed
+        self._members = {}
+        self._details = []
+        self._parts = []
+        events.append(ThinkingEnded(Seal(origin=self._origin, data=dump(sealed))))
+
+    def _plain(self, member: str, text: str) -> str:
+        self.open = self._plain_seen = True
+        self._members.setdefault(member, []).append(text)
+        return text
+
+
+class _TagSplitter:
+    """Tells thinking from text while it streams; a tag may be cut anywhere."""
+
+    def __init__(self, tag: str) -> None:
+        self._opening = f"<{tag}>"
+        self._closing = f"</{tag}>"
+        self._inside = False
+        self._held = ""
+
+    def feed(self, text: str) -> list[tuple[bool, str]]:
+        """Pieces that are certain by now, each with whether it is thinking."""
+        text = self._held + text
+        self._held = ""
+        pieces: list[tuple[bool, str]] = []
+        while text:
+            tag = self._closing if self._inside else self._opening
+            before, found, after = text.partition(tag)
+            if not found:
+                held = _overlap(text, tag)
+                before, self._held = text[: len(text) - held], text[len(text) - held :]
+            if before:
+                pieces.append((self._inside, before))
+            if found:
+                self._inside = not self._inside
+            text = after
+        return pieces
+
+    def flush(self) -> list[tuple[bool, str]]:
+        """What looked like the beginning of a tag and was none."""
+        held, self._held = self._held, ""
+        return [(self._inside, held)] if held else []
+
+
+def _overlap(text: str, tag: str) -> int:
+    """Length of the longest end of the text that begins the tag."""
+    for length in range(min(len(tag) - 1, len(text)), 0, -1):
+        if text.endswith(tag[:length]):
+            return length
+    return 0
 
 
 class Answer:
@@ -34,9 +142,9 @@ class Answer:
     def __init__(self, reading: DecodeOptions, *, whole: bool = False) -> None:
         self._origin = reading.origin
         self._calls = ToolCallTracker(reading.new_id, reading.names)
-        self._thoughts = thoughts.Thoughts(reading.origin, whole=whole)
+        self._thoughts = _Thoughts(reading.origin, whole=whole)
         tag = reading.quirks.think_tag
-        self._tags = TagSplitter(tag) if tag else None
+        self._tags = _TagSplitter(tag) if tag else None
         self._audio = SpokenAudio()
         self._extra: dict[str, Any] | None = None
         self.refused = False
@@ -136,7 +244,7 @@ class Answer:
                 if part.text:
                     self._text(part.text, events)
             elif part.type == "thinking" and part.thinking is not None:
-                self._thoughts.add_part(thoughts.part_text(part.thinking), events)
+                self._thoughts.add_part(part_text(part.thinking), events)
             elif part.type == "refusal" and part.refusal:
                 self._thoughts.end(events)
                 self.refused = True

@@ -1,14 +1,18 @@
-"""Streamed chat answers: events to frames, as OpenAI's server would write them."""
+"""Chat answers, streamed or whole, as OpenAI's server would write them."""
 
 from collections.abc import Callable, Sequence
 
-from toolwire.dialects.kept import own_seal
-from toolwire.dialects.openai_chat.citations import write_citation
-from toolwire.dialects.openai_chat.ending import write_reason, write_usage
-from toolwire.dialects.openai_chat.failure import error_body
-from toolwire.dialects.openai_chat.media import write_image
-from toolwire.dialects.openai_chat.whole import answer_id, write_audio
-from toolwire.dialects.openai_chat.wire import NAME
+from toolwire.dialects.kept import form, kept_member, own_seal
+from toolwire.dialects.openai_chat.encode_messages import write_thinking
+from toolwire.dialects.openai_chat.ends import (
+    write_reason,
+    write_usage,
+)
+from toolwire.dialects.openai_chat.errors import error_body
+from toolwire.dialects.openai_chat.media import write_citation, write_image
+from toolwire.dialects.openai_chat.shapes import (
+    NAME,
+)
 from toolwire.errors import ProviderError
 from toolwire.events import (
     CitationAdded,
@@ -24,7 +28,16 @@ from toolwire.events import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from toolwire.messages import CallKind, Media, MediaKind
+from toolwire.messages import (
+    CallKind,
+    Media,
+    MediaKind,
+    Message,
+    Refusal,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import encode
 from toolwire.wire.sse import Frame
@@ -47,7 +60,7 @@ class ChatEncoder:
 
     def __init__(self, model: str, new_id: Callable[[], str]) -> None:
         head = {
-            "id": answer_id(new_id),
+            "id": _answer_id(new_id),
             "object": "chat.completion.chunk",
             "created": 0,
             "model": model,
@@ -162,5 +175,98 @@ def _media(media: Media) -> JsonObject | None:
     if media.kind is MediaKind.IMAGE and (media.base64 or media.url):
         return {"images": [write_image(media)]}
     if media.kind is MediaKind.AUDIO and media.base64:
-        return {"audio": write_audio(media)}
+        return {"audio": _write_audio(media)}
     return None
+
+
+def encode_whole(
+    message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+) -> bytes:
+    """An answer that is not streamed."""
+    written = _write_message(message)
+    refused = written["refusal"] is not None
+    body: JsonObject = {
+        "id": finished.response_id or _answer_id(new_id),
+        "object": "chat.completion",
+        "created": 0,
+        "model": model,
+        "choices": [
+            {
+                "index": 0,
+                "message": written,
+                "logprobs": None,
+                "finish_reason": write_reason(finished.reason, refused=refused),
+            }
+        ],
+    }
+    usage = write_usage(finished.usage)
+    if usage is not None:
+        body["usage"] = usage
+    return encode(body)
+
+
+def _answer_id(new_id: Callable[[], str]) -> str:
+    """A new id in the form clients know."""
+    return f"chatcmpl-{new_id().removeprefix('call_')}"
+
+
+def _write_message(message: Message) -> JsonObject:
+    texts: list[str] = []
+    refusals: list[str] = []
+    calls: list[JsonObject] = []
+    written: JsonObject = {"role": "assistant", "content": None, "refusal": None}
+    for part in message.parts:
+        match part:
+            case Text():
+                texts.append(part.text)
+                written.update(own_seal(part.seal, NAME))
+                if part.citations:
+                    citations = [write_citation(citation) for citation in part.citations]
+                    written.setdefault("annotations", []).extend(citations)
+            case Thinking():
+                write_thinking(written, part)
+            case Refusal():
+                refusals.append(part.text)
+            case ToolCall():
+                calls.append(_write_call(part))
+            case Media():
+                _write_media(written, part)
+            case _:
+                pass
+    if texts:
+        written["content"] = "".join(texts)
+    if refusals:
+        written["refusal"] = "".join(refusals)
+    if calls:
+        written["tool_calls"] = calls
+    return written
+
+
+def _write_call(call: ToolCall) -> JsonObject:
+    name = f"{call.namespace}__{call.name}" if call.namespace else call.name
+    written: JsonObject = {"id": call.id}
+    if call.kind is CallKind.FREEFORM:
+        written |= {"type": "custom", "custom": {"name": name, "input": call.arguments}}
+    else:
+        written |= {"type": "function", "function": {"name": name, "arguments": call.arguments}}
+    return written | own_seal(call.seal, NAME)
+
+
+def _write_media(message: JsonObject, media: Media) -> None:
+    if media.kind is MediaKind.IMAGE and (media.base64 or media.url):
+        message.setdefault("images", []).append(write_image(media))
+    elif media.kind is MediaKind.AUDIO and media.base64:
+        message["audio"] = _write_audio(media)
+
+
+def _write_audio(media: Media) -> JsonObject:
+    """Spoken output; clients expect an expiry even where none is known."""
+    own = form(media.kept, NAME) == "audio"
+    expires = kept_member(media.kept, NAME, "expires_at") if own else None
+    transcript = kept_member(media.kept, NAME, "transcript") if own else None
+    return {
+        "id": media.file_id,
+        "data": media.base64,
+        "expires_at": expires or 0,
+        "transcript": transcript or "",
+    }

@@ -1,0 +1,242 @@
+"""Wire shapes of Chat Completions, every member optional or null, and words that files share."""
+
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote, unquote
+
+import msgspec
+from msgspec import Raw
+
+from toolwire.messages import CacheMark, Kept, Origin
+from toolwire.request import JsonObject
+from toolwire.wire.json_access import dump, parse_object
+
+NAME = "openai-chat"
+ORIGIN = Origin(NAME)
+
+REASONING = ("reasoning_content", "reasoning", "reasoning_details")
+"""Members in which compatible servers tell of thinking and want it back."""
+
+
+_INNER = "in:"
+# Set apart an inner member from an outer one of the same name.
+_PRIME = "'"
+
+
+class Function(msgspec.Struct, gc=False):
+    """A piece of a function call; some servers write the arguments as an object."""
+
+    name: str | None = None
+    arguments: str | dict[str, Raw] | list[Raw] | None = None
+
+
+class Custom(msgspec.Struct, gc=False):
+    """A piece of a call of a freeform tool."""
+
+    name: str | None = None
+    input: str | dict[str, Raw] | list[Raw] | None = None
+
+
+class Fragment(msgspec.Struct, gc=False):
+    """A piece of a call, or a whole one."""
+
+    index: int | None = None
+    function: Function | None = None
+    id: str | None = None
+    custom: Custom | None = None
+    type: str | None = None
+    extra_content: dict[str, Any] | None = None
+
+
+class Audio(msgspec.Struct, gc=False):
+    """A piece of spoken output."""
+
+    id: str | None = None
+    data: str | None = None
+    transcript: str | None = None
+    expires_at: int | None = None
+
+
+class Delta(msgspec.Struct, gc=False):
+    """More of the message; the message of a whole answer has the same members."""
+
+    content: str | list[Raw] | dict[str, Raw] | None = None
+    tool_calls: list[Fragment] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | dict[str, Any] | None = None
+    reasoning_details: list[dict[str, Any]] | None = None
+    refusal: str | None = None
+    function_call: Function | None = None
+    annotations: list[Raw] | None = None
+    audio: Audio | None = None
+    images: list[dict[str, Any]] | None = None
+    extra_content: dict[str, Any] | None = None
+
+
+class Choice(msgspec.Struct, gc=False):
+    """One of the answers; `message` is the whole so far where `delta` stands beside it."""
+
+    delta: Delta | None = None
+    index: int | None = None
+    finish_reason: str | None = None
+    message: Raw = Raw(b"")
+    usage: dict[str, Any] | None = None
+
+
+class Groq(msgspec.Struct, gc=False):
+    """What Groq says beyond the format."""
+
+    usage: dict[str, Any] | None = None
+    error: Any = None
+
+
+class ReadSoFar(msgspec.Struct, gc=False):
+    """How much of the prompt llama.cpp has read, while it reads."""
+
+    total: int = 0
+    processed: int = 0
+
+
+class Chunk(msgspec.Struct, gc=False):
+    """What is read of every frame of a stream."""
+
+    choices: list[Choice] | None = None
+    usage: dict[str, Any] | None = None
+    error: Any = None
+    x_groq: Groq | None = None
+    prompt_progress: ReadSoFar | None = None
+
+
+class NamedChunk(Chunk, gc=False):
+    """A frame whose names are not known yet, and a whole answer too."""
+
+    id: str | None = None
+    model: str | None = None
+
+
+class ContentPart(msgspec.Struct, gc=False):
+    """One part of a message whose content is a list."""
+
+    type: str | None = None
+    text: str | None = None
+    refusal: str | None = None
+    thinking: str | list[dict[str, Any]] | None = None
+    image_url: str | dict[str, Any] | None = None
+
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are not JSON of the expected shape."""
+
+read_chunk = msgspec.json.Decoder(NamedChunk).decode
+read_next_chunk = msgspec.json.Decoder(Chunk).decode
+read_delta = msgspec.json.Decoder(Delta).decode
+read_part = msgspec.json.Decoder(ContentPart).decode
+
+
+class Leftovers(msgspec.Struct, frozen=True):
+    """What was kept of one object."""
+
+    outer: JsonObject = {}
+    inner: JsonObject = {}
+    words: frozenset[str] = frozenset()
+    """How it was written, where the format has several ways."""
+
+
+NOTHING = Leftovers()
+
+
+def pack(
+    outer: JsonObject, inner: JsonObject | None = None, words: Iterable[str] = ()
+) -> Kept | None:
+    """Everything that is left over; None if nothing is."""
+    fields = dict(outer)
+    form = list(words)
+    for key, value in (inner or {}).items():
+        name = key
+        while name in fields:
+            name += _PRIME
+        fields[name] = value
+        form.append(_INNER + quote(name, safe=_PRIME))
+    if not fields and not form:
+        return None
+    return Kept(dialect=NAME, fields=dump(fields), form=" ".join(form))
+
+
+def unpack(kept: Kept | None) -> Leftovers:
+    """What `pack` packed; nothing for another dialect's."""
+    if kept is None or kept.dialect != NAME:
+        return NOTHING
+    outer = parse_object(kept.fields, "kept members")
+    inner: JsonObject = {}
+    words: set[str] = set()
+    for word in kept.form.split():
+        if word.startswith(_INNER):
+            name = unquote(word.removeprefix(_INNER))
+            if name in outer:
+                inner[name.rstrip(_PRIME)] = outer.pop(name)
+        else:
+            words.add(word)
+    return Leftovers(outer, inner, frozenset(words))
+
+
+def take_cache(rest: JsonObject) -> CacheMark | None:
+    """Takes `cache_control` out where it says no more than a mark does."""
+    match rest.get("cache_control"):
+        case {"type": "ephemeral", "ttl": str(ttl), **others} if ttl and not others:
+            del rest["cache_control"]
+            return CacheMark(ttl)
+        case {"type": "ephemeral", **others} if not others:
+            del rest["cache_control"]
+            return CacheMark()
+        case _:
+            return None
+
+
+def cache_control(mark: CacheMark) -> JsonObject:
+    """The mark as OpenRouter and LiteLLM read it."""
+    return {"type": "ephemeral", "ttl": mark.ttl} if mark.ttl else {"type": "ephemeral"}
+
+
+def thinking_part(text: str) -> JsonObject:
+    """Thinking as a part of the content list."""
+    return {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+
+
+def part_text(thinking: str | list[dict[str, Any]] | None) -> str:
+    """The words of a thinking part."""
+    if isinstance(thinking, str):
+        return thinking
+    return "".join(_string(piece.get("text")) for piece in thinking or ())
+
+
+def details_text(details: list[JsonObject]) -> str:
+    """The words of reasoning details; encrypted ones have none."""
+    return "".join(_string(item.get("text")) or _string(item.get("summary")) for item in details)
+
+
+def merge_details(into: list[JsonObject], pieces: list[JsonObject]) -> None:
+    """Streamed pieces of one index and type become one item: words joined, the rest replaced."""
+    for piece in pieces:
+        match = next((item for item in reversed(into) if _same_item(item, piece)), None)
+        if match is None:
+            into.append(dict(piece))
+            continue
+        for key, value in piece.items():
+            if key in ("text", "summary") and isinstance(value, str):
+                match[key] = _string(match.get(key)) + value
+            elif value is not None or key not in match:
+                match[key] = value
+
+
+def _same_item(item: JsonObject, piece: JsonObject) -> bool:
+    index = piece.get("index")
+    return (
+        index is not None
+        and item.get("index") == index
+        and item.get("type") == piece.get("type")
+        and not (item.get("id") and piece.get("id") and item["id"] != piece["id"])
+    )
+
+
+def _string(value: object) -> str:
+    return value if isinstance(value, str) else ""
