@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from toolwire.dialects import DecodeOptions, Encoded
-from toolwire.dialects.anthropic import failing
-from toolwire.dialects.anthropic.decode_stream import Decoder, decode_whole
+from toolwire.dialects.anthropic import errors
+from toolwire.dialects.anthropic.decode_answer import Decoder, decode_whole
 from toolwire.dialects.anthropic.encode_request import encode_request
-from toolwire.dialects.anthropic.wire import NAME
+from toolwire.dialects.anthropic.shapes import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ProviderError
 from toolwire.events import Finished, ModelEvent
@@ -19,7 +19,7 @@ from toolwire.request import ModelRequest
 from toolwire.wire.sse import SseDecoder
 
 if TYPE_CHECKING:
-    from toolwire.dialects.anthropic.encode_stream import Encoder
+    from toolwire.dialects.anthropic.encode_answer import Encoder
 
 # What only servers need is loaded when it is needed.
 
@@ -49,7 +49,7 @@ class AnthropicMessages:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """A writer of one streamed answer."""
-        from toolwire.dialects.anthropic.encode_stream import Encoder  # noqa: PLC0415
+        from toolwire.dialects.anthropic.encode_answer import Encoder  # noqa: PLC0415
 
         return Encoder(model, new_id)
 
@@ -61,17 +61,17 @@ class AnthropicMessages:
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
-        from toolwire.dialects.anthropic.whole import encode_whole  # noqa: PLC0415
+        from toolwire.dialects.anthropic.encode_answer import encode_whole  # noqa: PLC0415
 
         return encode_whole(message, finished, model, new_id)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""
-        return failing.of_response(status, headers, body)
+        return errors.of_response(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
         """Status and body with which the vendor would tell of this error."""
-        return failing.status_and_body(error)
+        return errors.status_and_body(error)
 
 
 DIALECT = AnthropicMessages()

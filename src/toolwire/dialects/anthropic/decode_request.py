@@ -2,19 +2,21 @@
 
 from typing import Literal, cast
 
-from toolwire.dialects.anthropic.decode_blocks import (
-    ABSENT,
-    LIST,
-    STRING,
-    BlockReader,
+from toolwire.dialects.anthropic.decode_messages import messages_of, text_part
+from toolwire.dialects.anthropic.shapes import (
+    CUSTOM,
+    EFFORTS,
+    NAME,
+    NO_MODEL,
+    OUTPUT_FORMAT,
+    SYSTEM_STRING,
     cache_mark,
     known,
-    text_part,
+    parse_body,
 )
-from toolwire.dialects.anthropic.wire import NAME, parse_body, raw_items, raw_members
 from toolwire.dialects.kept import keep
 from toolwire.errors import BadInput
-from toolwire.messages import Kept, Message, Part, Text
+from toolwire.messages import Kept, Message, Text
 from toolwire.request import (
     AnyTool,
     Effort,
@@ -29,14 +31,6 @@ from toolwire.request import (
 from toolwire.wire.json_access import dump, flag, integer, is_object, number, obj, seq, text
 from toolwire.wire.surrogates import whole_characters
 
-SYSTEM_STRING = "system_string"
-NO_MODEL = "no_model"
-"""Words of a request's form: `system` was a plain string; the model stood outside the body."""
-OUTPUT_FORMAT = "output_format"
-"""Form of an output format that stood in the older member of that name."""
-EFFORTS = {effort.value: effort for effort in Effort if effort not in (Effort.NONE, Effort.MINIMAL)}
-CUSTOM = "custom"
-"""Form of a tool that names its type, which it need not."""
 _CHOICES: dict[object, Literal["auto", "required", "none"]] = {
     "auto": "auto",
     "any": "required",
@@ -50,7 +44,7 @@ def decode_request(body: bytes, model: str = "") -> ModelRequest:
     """A client's request; `model` where it stands outside the body (Bedrock, Vertex)."""
     source, body = parse_body(whole_characters(body), "request")
     reader = _RequestReader(source)
-    messages = _messages(body, source)
+    messages = messages_of(body, source)
     return reader.request(messages, model)
 
 
@@ -228,32 +222,3 @@ def _tool(tool: JsonObject) -> AnyTool:
         cache=cache_mark(tool),
         kept=keep(NAME, tool, members, CUSTOM if kind else ""),
     )
-
-
-def _messages(body: bytes, source: JsonObject) -> tuple[Message, ...]:
-    given = seq(source.get("messages"), "messages")
-    if not given:
-        return ()
-    reader = BlockReader()
-    raw = raw_items(bytes(raw_members(body)["messages"]))
-    return tuple(
-        _message(reader, obj(message, f"messages[{at}]"), raw[at], f"messages[{at}]")
-        for at, message in enumerate(given)
-    )
-
-
-def _message(reader: BlockReader, message: JsonObject, raw: bytes, path: str) -> Message:
-    role = message.get("role")
-    if role not in ("user", "assistant", "system"):
-        raise BadInput(f"{path}.role: expected user, assistant or system")
-    content = message.get("content")
-    form, parts = LIST, cast("tuple[Part, ...]", ())
-    if isinstance(content, str):
-        form, parts = STRING, (Text(content),)
-    elif content is None:
-        form = ABSENT
-    else:
-        seq(content, f"{path}.content")
-        parts = reader.parts(bytes(raw_members(raw)["content"]), f"{path}.content")
-    members = frozenset({"role"} if content is None else {"role", "content"})
-    return Message(role=role, parts=parts, kept=keep(NAME, message, members, form))

@@ -7,17 +7,16 @@ from typing import cast
 import msgspec
 
 from toolwire.dialects import arguments
-from toolwire.dialects.anthropic.citing import own_citations
-from toolwire.dialects.anthropic.decode_blocks import (
+from toolwire.dialects.anthropic.media import own_citations, placeholder
+from toolwire.dialects.anthropic.shapes import (
     ABSENT,
+    NAME,
     NO_CITATIONS,
     NOT_ERROR,
     RAW_SOURCE,
     SEARCH_RESULT,
     STRING,
 )
-from toolwire.dialects.anthropic.encode_stream import placeholder
-from toolwire.dialects.anthropic.wire import NAME
 from toolwire.dialects.kept import form, kept_member, own_seal, restore
 from toolwire.dialects.losses import Losses
 from toolwire.messages import (

@@ -1,17 +1,29 @@
-"""From content blocks of a request to parts."""
+"""From the messages of a request to our messages: roles, content blocks, results."""
 
-from base64 import b64encode
 from typing import Any, cast
 
-from toolwire.dialects.anthropic.citing import citation_of
-from toolwire.dialects.anthropic.wire import NAME, raw_input, raw_items
+from toolwire.dialects.anthropic.media import citation_of, media_of, texts
+from toolwire.dialects.anthropic.shapes import (
+    ABSENT,
+    LIST,
+    NAME,
+    NO_CITATIONS,
+    NOT_ERROR,
+    ORIGIN,
+    SEARCH_RESULT,
+    STRING,
+    cache_mark,
+    known,
+    raw_input,
+    raw_items,
+    raw_members,
+    string,
+)
 from toolwire.dialects.kept import keep
 from toolwire.errors import BadInput
 from toolwire.messages import (
-    CacheMark,
-    Media,
     MediaKind,
-    Origin,
+    Message,
     Outcome,
     Part,
     ResultPart,
@@ -24,36 +36,6 @@ from toolwire.messages import (
 )
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, obj, parse_object, seq
-
-ORIGIN = Origin(NAME)
-LIST = ""
-STRING = "string"
-ABSENT = "absent"
-"""Forms of content: a list of blocks, a plain string, or what stands in the kept members."""
-NOT_ERROR = "not_error"
-"""Word of a result's form: it said that it is no error, which it need not."""
-NO_CITATIONS = "no_citations"
-"""Form of a text that said that it has no sources, which it need not."""
-SEARCH_RESULT = "search_result"
-RAW_SOURCE = "source"
-"""Forms of parts whose block is kept whole or in part, since our value says less."""
-
-
-def cache_mark(block: JsonObject) -> CacheMark | None:
-    """The cache mark on a block, if it is one of the documented shape."""
-    match block.get("cache_control"):
-        case {"type": "ephemeral", "ttl": str() as ttl, **rest} if ttl and not rest:
-            return CacheMark(ttl)
-        case {"type": "ephemeral", **rest} if not rest:
-            return CacheMark()
-        case _:
-            return None
-
-
-def known(block: JsonObject, *members: str) -> frozenset[str]:
-    """The members that our value carries: those that say something."""
-    marked = ("cache_control",) if cache_mark(block) is not None else ()
-    return frozenset(name for name in ("type", *members, *marked) if block.get(name) is not None)
 
 
 class BlockReader:
@@ -78,7 +60,7 @@ class BlockReader:
                 case "thinking":
                     return _thinking(block)
                 case "redacted_thinking":
-                    _string(block, "data")
+                    string(block, "data")
                     return Thinking(seal=Seal(origin=ORIGIN, data=raw.decode()))
                 case _:
                     return content_part(block, raw)
@@ -87,7 +69,7 @@ class BlockReader:
             return _server_block(block, raw)
 
     def _call(self, block: JsonObject, raw: bytes) -> ToolCall:
-        call_id, name = _string(block, "id"), _string(block, "name")
+        call_id, name = string(block, "id"), string(block, "name")
         self._names[call_id] = name
         given = block.get("input")
         plain = isinstance(given, dict)
@@ -101,7 +83,7 @@ class BlockReader:
         )
 
     def _result(self, block: JsonObject) -> ToolResult:
-        call_id = _string(block, "tool_use_id")
+        call_id = string(block, "tool_use_id")
         content = block.get("content")
         is_error = block.get("is_error")
         parts: tuple[ResultPart, ...] = ()
@@ -134,9 +116,9 @@ def content_part(block: JsonObject, raw: bytes) -> ResultPart:
             case "text":
                 return text_part(block)
             case "image":
-                return _media(block, MediaKind.IMAGE)
+                return media_of(block, MediaKind.IMAGE)
             case "document":
-                return _media(block, MediaKind.DOCUMENT)
+                return media_of(block, MediaKind.DOCUMENT)
             case "search_result":
                 return _search_result(block)
             case _:
@@ -153,7 +135,7 @@ def _server_block(block: JsonObject, raw: bytes) -> ServerBlock:
 
 def text_part(block: JsonObject) -> Text:
     """A text block."""
-    text = _string(block, "text")
+    text = string(block, "text")
     cited: Any = block.get("citations")
     citations = (
         tuple(citation_of(dump(item).encode()) for item in cast(list[Any], cited or []))
@@ -166,7 +148,7 @@ def text_part(block: JsonObject) -> Text:
 
 
 def _thinking(block: JsonObject) -> Thinking:
-    text = _string(block, "thinking")
+    text = string(block, "thinking")
     seal = None
     if isinstance(block.get("signature"), str):
         seal = Seal(origin=ORIGIN, data=dump({"signature": block["signature"]}))
@@ -174,71 +156,38 @@ def _thinking(block: JsonObject) -> Thinking:
     return Thinking(text, seal, keep(NAME, block, members))
 
 
-def _media(block: JsonObject, kind: MediaKind) -> Media:
-    source = obj(block.get("source"), "source")
-    mime, data, url, file_id, form = "", "", "", "", ""
-    match source:
-        case {"type": "base64", "media_type": str() as mime, "data": str() as data, **rest}:
-            form = "base64" if mime.startswith("text/") else ""
-        case {"type": "text", "media_type": str() as mime, "data": str() as plain, **rest}:
-            data = _base64(plain)
-        case {"type": "url", "url": str() as url, **rest}:
-            pass
-        case {"type": "file", "file_id": str() as file_id, **rest}:
-            pass
-        case {"type": "content"}:
-            return _content_document(block, source)
-        case _:
-            raise BadInput("source: unknown shape")
-    name = block.get("title")
-    named = ("title",) if kind is MediaKind.DOCUMENT and isinstance(name, str) and name else ()
-    remains = {**block, "source": rest} if rest else block
-    members = known(block, *named, *(() if rest else ("source",)))
-    return Media(
-        kind=kind,
-        mime=mime,
-        base64=data,
-        url=url,
-        file_id=file_id,
-        name=cast(str, name) if named else "",
-        cache=cache_mark(block),
-        kept=keep(NAME, remains, members, form),
-    )
-
-
-def _content_document(block: JsonObject, source: JsonObject) -> Media:
-    """A document made of blocks: others read its text, this format gets its blocks back."""
-    content = source.get("content")
-    name = block.get("title")
-    named = ("title",) if isinstance(name, str) and name else ()
-    return Media(
-        kind=MediaKind.DOCUMENT,
-        mime="text/plain",
-        base64=_base64(content if isinstance(content, str) else _texts(content)),
-        name=cast(str, name) if named else "",
-        cache=cache_mark(block),
-        kept=keep(NAME, block, known(block, *named), RAW_SOURCE),
-    )
-
-
 def _search_result(block: JsonObject) -> Text:
     """Others read the text; this format gets the block back."""
     head = [block[key] for key in ("title", "source") if isinstance(block.get(key), str)]
-    text = "\n".join([*head, _texts(block.get("content"))])
+    text = "\n".join([*head, texts(block.get("content"))])
     return Text(text, cache=cache_mark(block), kept=keep(NAME, block, known(block), SEARCH_RESULT))
 
 
-def _texts(content: object) -> str:
-    items = [obj(item, "content") for item in seq(content, "content")]
-    return "\n".join(_string(item, "text") for item in items if item.get("type") == "text")
+def messages_of(body: bytes, source: JsonObject) -> tuple[Message, ...]:
+    """The messages of a request body."""
+    given = seq(source.get("messages"), "messages")
+    if not given:
+        return ()
+    reader = BlockReader()
+    raw = raw_items(bytes(raw_members(body)["messages"]))
+    return tuple(
+        _message(reader, obj(message, f"messages[{at}]"), raw[at], f"messages[{at}]")
+        for at, message in enumerate(given)
+    )
 
 
-def _base64(text: str) -> str:
-    return b64encode(text.encode()).decode("ascii")
-
-
-def _string(block: JsonObject, member: str) -> str:
-    value = block.get(member)
-    if not isinstance(value, str):
-        raise BadInput(f"{member}: expected a string")
-    return value
+def _message(reader: BlockReader, message: JsonObject, raw: bytes, path: str) -> Message:
+    role = message.get("role")
+    if role not in ("user", "assistant", "system"):
+        raise BadInput(f"{path}.role: expected user, assistant or system")
+    content = message.get("content")
+    form, parts = LIST, cast("tuple[Part, ...]", ())
+    if isinstance(content, str):
+        form, parts = STRING, (Text(content),)
+    elif content is None:
+        form = ABSENT
+    else:
+        seq(content, f"{path}.content")
+        parts = reader.parts(bytes(raw_members(raw)["content"]), f"{path}.content")
+    members = frozenset({"role"} if content is None else {"role", "content"})
+    return Message(role=role, parts=parts, kept=keep(NAME, message, members, form))

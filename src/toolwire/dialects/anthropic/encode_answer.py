@@ -1,14 +1,17 @@
-"""From events to the frames this vendor's server would send."""
+"""From events to the frames, or the whole body, that this vendor's server would send."""
 
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from toolwire.dialects.anthropic import failing
-from toolwire.dialects.anthropic.finish import kept_members, stop_members, usage_members
-from toolwire.dialects.anthropic.wire import NAME, raw_members
+from toolwire.dialects.anthropic import errors
+from toolwire.dialects.anthropic.encode_messages import call_input, text_block, thinking_block
+from toolwire.dialects.anthropic.ends import kept_members, stop_members, usage_members
+from toolwire.dialects.anthropic.media import placeholder
+from toolwire.dialects.anthropic.shapes import NAME, raw_members
 from toolwire.dialects.arguments import FREEFORM_MEMBER
 from toolwire.dialects.kept import own_seal, restore
+from toolwire.dialects.losses import Losses
 from toolwire.errors import ProviderError
 from toolwire.events import (
     CitationAdded,
@@ -26,7 +29,18 @@ from toolwire.events import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from toolwire.messages import CallKind, Media, ServerBlock
+from toolwire.messages import (
+    CallKind,
+    Media,
+    Message,
+    Part,
+    Refusal,
+    ServerBlock,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, encode
 from toolwire.wire.sse import Frame
@@ -110,7 +124,7 @@ class Encoder:
 
     def fail(self, error: ProviderError) -> Sequence[Frame]:
         """The frame that tells of an error in the middle of a stream."""
-        return (Frame(encode(failing.error_object(error)), "error"),)
+        return (Frame(encode(errors.error_object(error)), "error"),)
 
     def _put(self, event: JsonObject) -> None:
         self._frames.append(Frame(encode(event), event["type"]))
@@ -255,12 +269,6 @@ def message_id(new_id: Callable[[], str]) -> str:
     return f"msg_{new_id().rpartition('_')[2]}"
 
 
-def placeholder(media: Media) -> str:
-    """What stands for media that cannot be sent."""
-    about = " ".join(word for word in (media.kind, media.mime, media.name) if word)
-    return f"[{about}{': ' + media.url if media.url else ''}]"
-
-
 def _delta(index: int, kind: str, member: str, text: str) -> Frame:
     delta = {"type": kind, member: text}
     event = {"type": "content_block_delta", "index": index, "delta": delta}
@@ -269,3 +277,55 @@ def _delta(index: int, kind: str, member: str, text: str) -> Frame:
 
 def _input(index: int, text: str) -> Frame:
     return _delta(index, "input_json_delta", "partial_json", text)
+
+
+def encode_whole(
+    message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+) -> bytes:
+    """The body of a whole answer."""
+    blocks = (_block(part) for part in message.parts)
+    kept = kept_members(finished)
+    body: JsonObject = {
+        "id": finished.response_id or message_id(new_id),
+        "type": "message",
+        "role": "assistant",
+        "model": model or finished.model,
+        "content": [block for block in blocks if block is not None],
+        **stop_members(finished),
+        **kept,
+        "usage": {**kept.get("usage", {}), **usage_members(finished)},
+    }
+    return encode(body)
+
+
+def _block(part: Part) -> JsonObject | None:
+    unheard = Losses()
+    match part:
+        case Text():
+            return text_block(part, "", unheard) if part.text or part.citations else None
+        case Refusal():
+            return {"type": "text", "text": part.text} if part.text else None
+        case Thinking():
+            block = thinking_block(part)
+            if block is None and part.text:
+                # Made elsewhere: shown to the client, and never accepted back.
+                block = {"type": "thinking", "thinking": part.text, "signature": ""}
+            return restore(block, part.kept, NAME) if block else None
+        case ToolCall():
+            return _call(part, unheard)
+        case Media():
+            return {"type": "text", "text": placeholder(part)}
+        case ServerBlock():
+            return raw_members(part.data) if part.origin.dialect == NAME else None
+        case ToolResult():
+            return None
+
+
+def _call(call: ToolCall, losses: Losses) -> JsonObject:
+    block: JsonObject = {
+        "type": "tool_use",
+        "id": call.id,
+        "name": f"{call.namespace}__{call.name}" if call.namespace else call.name,
+        "input": call_input(call, "", losses),
+    }
+    return restore(block, call.kept, NAME)

@@ -1,13 +1,34 @@
-"""The events of an Anthropic stream as typed structs: only what is read while it flows."""
+"""Wire structs of the stream events, raw access to JSON members, and shared constants."""
 
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.request import JsonObject
+from toolwire.messages import CacheMark, Origin
+from toolwire.request import Effort, JsonObject
 from toolwire.wire.json_access import parse_object
 from toolwire.wire.surrogates import PairMender
 
 NAME = "anthropic-messages"
+ORIGIN = Origin(NAME)
+LIST = ""
+STRING = "string"
+ABSENT = "absent"
+"""Forms of content: a list of blocks, a plain string, or what stands in the kept members."""
+NOT_ERROR = "not_error"
+"""Word of a result's form: it said that it is no error, which it need not."""
+NO_CITATIONS = "no_citations"
+"""Form of a text that said that it has no sources, which it need not."""
+SEARCH_RESULT = "search_result"
+RAW_SOURCE = "source"
+"""Forms of parts whose block is kept whole or in part, since our value says less."""
+SYSTEM_STRING = "system_string"
+NO_MODEL = "no_model"
+"""Words of a request's form: `system` was a plain string; the model stood outside the body."""
+OUTPUT_FORMAT = "output_format"
+"""Form of an output format that stood in the older member of that name."""
+CUSTOM = "custom"
+"""Form of a tool that names its type, which it need not."""
+EFFORTS = {effort.value: effort for effort in Effort if effort not in (Effort.NONE, Effort.MINIMAL)}
 
 
 class TextPiece(msgspec.Struct, gc=False, tag="text_delta"):
@@ -110,3 +131,28 @@ def raw_items(text: bytes | str) -> list[bytes]:
 def raw_input(block: bytes | str) -> str:
     """A call's `input` as it was written; empty if there is none. The text is an object."""
     return bytes(_input.decode(block).input).decode()
+
+
+def cache_mark(block: JsonObject) -> CacheMark | None:
+    """The cache mark on a block, if it is one of the documented shape."""
+    match block.get("cache_control"):
+        case {"type": "ephemeral", "ttl": str() as ttl, **rest} if ttl and not rest:
+            return CacheMark(ttl)
+        case {"type": "ephemeral", **rest} if not rest:
+            return CacheMark()
+        case _:
+            return None
+
+
+def known(block: JsonObject, *members: str) -> frozenset[str]:
+    """The members that our value carries: those that say something."""
+    marked = ("cache_control",) if cache_mark(block) is not None else ()
+    return frozenset(name for name in ("type", *members, *marked) if block.get(name) is not None)
+
+
+def string(block: JsonObject, member: str) -> str:
+    """A member that must be a string."""
+    value = block.get(member)
+    if not isinstance(value, str):
+        raise BadInput(f"{member}: expected a string")
+    return value

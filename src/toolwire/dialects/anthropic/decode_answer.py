@@ -6,11 +6,10 @@ from typing import cast
 import msgspec
 
 from toolwire.dialects import DecodeOptions
-from toolwire.dialects.anthropic import failing
-from toolwire.dialects.anthropic.citing import citation_of
-from toolwire.dialects.anthropic.finish import CUT, Ending
-from toolwire.dialects.anthropic.open_block import OpenBlock
-from toolwire.dialects.anthropic.wire import (
+from toolwire.dialects.anthropic import errors
+from toolwire.dialects.anthropic.ends import CUT, Ending
+from toolwire.dialects.anthropic.media import citation_of
+from toolwire.dialects.anthropic.shapes import (
     NAME,
     BlockDelta,
     BlockStart,
@@ -39,12 +38,42 @@ from toolwire.events import (
     ThinkingDelta,
     ThinkingEnded,
 )
-from toolwire.messages import Seal, ServerBlock
+from toolwire.messages import Kept, Seal, ServerBlock
 from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
 from toolwire.wire.json_access import dump, parse, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
+
+
+class OpenBlock:
+    """A block that has begun and not ended."""
+
+    __slots__ = ("input", "kept", "kind", "pieces", "raw", "signature")
+
+    def __init__(self, kind: str, raw: bytes) -> None:
+        self.kind = kind
+        self.raw = raw
+        self.kept: Kept | None = None
+        self.signature = ""
+        self.input = ""
+        """Input that came whole with the start; input deltas replace it."""
+        self.pieces: list[str] = []
+
+    def merged(self) -> str:
+        """A server-side block with the input that was streamed after its start."""
+        if not self.pieces:
+            return self.raw.decode()
+        text = "".join(self.pieces)
+        members = raw_members(self.raw)
+        try:
+            parse(text, "input")
+            members["input"] = msgspec.Raw(text.encode())
+        except BadInput:
+            # Cut by a length stop: what is no JSON can only be carried as a string.
+            members["input"] = msgspec.Raw(dump(text).encode())
+        return dump(members)
+
 
 _TEXT_MEMBERS = frozenset({"type", "text", "citations"})
 _THINKING_MEMBERS = frozenset({"type", "thinking", "signature"})
@@ -301,7 +330,7 @@ class Decoder:
     def _read_event(self, frame: Frame, event: JsonObject) -> Sequence[ModelEvent]:
         kind = event.get("type") or frame.event
         if kind == "error" or event.get("error"):
-            raise failing.of_body(None, event, frame.data.decode())
+            raise errors.of_body(None, event, frame.data.decode())
         match kind:
             case "message_start":
                 return self._begin(event.get("message"), frame)
@@ -377,7 +406,7 @@ def decode_whole(body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
     answer, body = parse_body(body, "answer")
     told = answer.get("error") or ("content" not in answer and answer.get("message"))
     if answer.get("type") == "error" or told:
-        raise failing.of_body(None, answer, body.decode("utf-8", "replace"))
+        raise errors.of_body(None, answer, body.decode("utf-8", "replace"))
     if "content" not in answer:
         raise BadInput("the answer has no content")
     decoder = Decoder(reading)

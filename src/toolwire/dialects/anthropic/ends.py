@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from toolwire.dialects.anthropic.wire import NAME
+from toolwire.dialects.anthropic.shapes import NAME
 from toolwire.events import Finished, StopReason, Usage
 from toolwire.messages import Kept
 from toolwire.request import JsonObject

@@ -1,0 +1,97 @@
+"""Media and citations, both ways."""
+
+from base64 import b64encode
+from typing import cast
+
+from toolwire.dialects.anthropic.shapes import NAME, RAW_SOURCE, cache_mark, known, string
+from toolwire.dialects.kept import keep
+from toolwire.errors import BadInput
+from toolwire.messages import Citation, Media, MediaKind
+from toolwire.request import JsonObject
+from toolwire.wire.json_access import obj, parse_object, seq
+
+
+def citation_of(raw: bytes) -> Citation:
+    """A source as the server told it."""
+    source = parse_object(raw, "citation")
+    title = source.get("title") or source.get("document_title")
+    url = source.get("url")
+    return Citation(
+        dialect=NAME,
+        data=raw.decode(),
+        url=url if isinstance(url, str) else "",
+        title=title if isinstance(title, str) else "",
+    )
+
+
+def own_citations(citations: tuple[Citation, ...]) -> list[JsonObject]:
+    """The sources that this format made."""
+    return [
+        parse_object(citation.data, "citation")
+        for citation in citations
+        if citation.dialect == NAME
+    ]
+
+
+def placeholder(media: Media) -> str:
+    """What stands for media that cannot be sent."""
+    about = " ".join(word for word in (media.kind, media.mime, media.name) if word)
+    return f"[{about}{': ' + media.url if media.url else ''}]"
+
+
+def media_of(block: JsonObject, kind: MediaKind) -> Media:
+    """The media of an image or document block."""
+    source = obj(block.get("source"), "source")
+    mime, data, url, file_id, form = "", "", "", "", ""
+    match source:
+        case {"type": "base64", "media_type": str() as mime, "data": str() as data, **rest}:
+            form = "base64" if mime.startswith("text/") else ""
+        case {"type": "text", "media_type": str() as mime, "data": str() as plain, **rest}:
+            data = _base64(plain)
+        case {"type": "url", "url": str() as url, **rest}:
+            pass
+        case {"type": "file", "file_id": str() as file_id, **rest}:
+            pass
+        case {"type": "content"}:
+            return _content_document(block, source)
+        case _:
+            raise BadInput("source: unknown shape")
+    name = block.get("title")
+    named = ("title",) if kind is MediaKind.DOCUMENT and isinstance(name, str) and name else ()
+    remains = {**block, "source": rest} if rest else block
+    members = known(block, *named, *(() if rest else ("source",)))
+    return Media(
+        kind=kind,
+        mime=mime,
+        base64=data,
+        url=url,
+        file_id=file_id,
+        name=cast(str, name) if named else "",
+        cache=cache_mark(block),
+        kept=keep(NAME, remains, members, form),
+    )
+
+
+def _content_document(block: JsonObject, source: JsonObject) -> Media:
+    """A document made of blocks: others read its text, this format gets its blocks back."""
+    content = source.get("content")
+    name = block.get("title")
+    named = ("title",) if isinstance(name, str) and name else ()
+    return Media(
+        kind=MediaKind.DOCUMENT,
+        mime="text/plain",
+        base64=_base64(content if isinstance(content, str) else texts(content)),
+        name=cast(str, name) if named else "",
+        cache=cache_mark(block),
+        kept=keep(NAME, block, known(block, *named), RAW_SOURCE),
+    )
+
+
+def texts(content: object) -> str:
+    """The text of a list of blocks."""
+    items = [obj(item, "content") for item in seq(content, "content")]
+    return "\n".join(string(item, "text") for item in items if item.get("type") == "text")
+
+
+def _base64(text: str) -> str:
+    return b64encode(text.encode()).decode("ascii")
