@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
-from toolwire.dialects.openai_responses import answers
-from toolwire.dialects.openai_responses import request as requests
-from toolwire.dialects.openai_responses.stream_reading import StreamReader
-from toolwire.dialects.openai_responses.wire import NAME
+from toolwire.dialects.openai_responses import encode_request, ends, errors
+from toolwire.dialects.openai_responses.decode_answer import AnswerDecoder
+from toolwire.dialects.openai_responses.shapes import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import BadInput, ProviderError
 from toolwire.events import Finished, ModelEvent
@@ -29,39 +28,41 @@ class OpenAIResponses:
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
         """The request as it goes over the wire, and what it could not carry."""
-        return requests.encode_request(request, quirks)
+        return encode_request.encode_request(request, quirks)
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
         """A client's request."""
-        return requests.decode_request(body, model)
+        from toolwire.dialects.openai_responses import decode_request  # noqa: PLC0415
+
+        return decode_request.decode_request(body, model)
 
     def frames(self) -> SseDecoder:
         return SseDecoder()
 
     def decoder(self, reading: DecodeOptions) -> Decoder:
         """A reader of one streamed answer."""
-        return StreamReader(reading)
+        return AnswerDecoder(reading)
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """A writer of one streamed answer."""
-        from toolwire.dialects.openai_responses.stream_writing import (  # noqa: PLC0415
-            StreamWriter,
+        from toolwire.dialects.openai_responses.encode_answer import (  # noqa: PLC0415
+            AnswerEncoder,
         )
 
-        return StreamWriter(model, new_id)
+        return AnswerEncoder(model, new_id)
 
     def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         source = parse_object(body, "response")
         answered = "output" in source or "status" in source
         if source.get("error") or source.get("status") == "failed":
-            raise answers.provider_error(source, body)
+            raise errors.provider_error(source, body)
         if not answered and (source.get("message") or source.get("detail")):
-            raise answers.provider_error(source, body)
+            raise errors.provider_error(source, body)
         if not answered:
             raise BadInput("the response has no output")
         try:
-            yield from StreamReader(reading).whole(answers.read_response(body))
+            yield from AnswerDecoder(reading).whole(ends.read_response(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadInput(f"response: {error}") from error
 
@@ -69,7 +70,7 @@ class OpenAIResponses:
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
-        from toolwire.dialects.openai_responses.whole_writing import (  # noqa: PLC0415
+        from toolwire.dialects.openai_responses.encode_answer import (  # noqa: PLC0415
             whole_answer,
         )
 
@@ -77,11 +78,11 @@ class OpenAIResponses:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""
-        return answers.read_error(status, headers, body)
+        return errors.read_error(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
         """Status and body with which this server tells of an error."""
-        return answers.encode_error(error)
+        return errors.encode_error(error)
 
 
 DIALECT = OpenAIResponses()

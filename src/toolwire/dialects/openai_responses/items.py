@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator
 from typing import cast
 
 from toolwire.dialects.kept import own_seal
+from toolwire.dialects.openai_responses.media import annotation, citation
 from toolwire.dialects.openai_responses.remembering import joined, remember, replay, words
-from toolwire.dialects.openai_responses.wire import NAME, OWN_ID
+from toolwire.dialects.openai_responses.shapes import CALLS, NAME, OWN_ID, TEXT_TYPES
 from toolwire.messages import (
     CallKind,
     Citation,
@@ -21,10 +22,7 @@ from toolwire.messages import (
     Thinking,
     ToolCall,
 )
-from toolwire.wire.json_access import JsonObject, dump, parse_object
-
-_TEXTS = frozenset({"output_text", "input_text", "text"})
-CALLS = {"function_call": CallKind.JSON, "custom_tool_call": CallKind.FREEFORM}
+from toolwire.wire.json_access import JsonObject, dump
 
 
 def decode_item(item: JsonObject, raw: str, origin: Origin) -> tuple[Part, ...]:
@@ -52,9 +50,6 @@ def _seal(item: JsonObject, keys: Iterable[str], origin: Origin) -> Seal | None:
     return Seal(origin=origin, data=dump(found)) if found else None
 
 
-# Messages
-
-
 def _message_parts(item: JsonObject, origin: Origin) -> tuple[Part, ...]:
     content = item.get("content")
     around = {key: value for key, value in item.items() if key != "content"}
@@ -80,7 +75,7 @@ def _message_parts(item: JsonObject, origin: Origin) -> tuple[Part, ...]:
 def message_part(source: object) -> Text | Refusal | None:
     """A part in the middle of a message item; None if it is of no known type."""
     match source:
-        case {"type": str(kind), "text": str(text)} if kind in _TEXTS:
+        case {"type": str(kind), "text": str(text)} if kind in TEXT_TYPES:
             body = cast(JsonObject, source)
             part = Text(text, _citations(body.get("annotations")))
         case {"type": "refusal", "refusal": str(text)}:
@@ -125,38 +120,6 @@ def _citations(annotations: object) -> tuple[Citation, ...]:
         return ()
     found = [citation(value) for value in cast(list[object], annotations)]
     return tuple(value for value in found if value is not None) if all(found) else ()
-
-
-def citation(value: object) -> Citation | None:
-    """An annotation as a citation; None if it is no object."""
-    if not isinstance(value, dict):
-        return None
-    source = cast(JsonObject, value)
-    title = source.get("title") or source.get("filename")
-    url, start, end = source.get("url"), source.get("start_index"), source.get("end_index")
-    return Citation(
-        dialect=NAME,
-        data=dump(source),
-        url=url if isinstance(url, str) else "",
-        title=title if isinstance(title, str) else "",
-        start=start if type(start) is int else None,
-        end=end if type(end) is int else None,
-    )
-
-
-def annotation(source: Citation) -> JsonObject | None:
-    """A citation as an annotation; a foreign one if it has an address."""
-    if source.dialect == NAME:
-        return parse_object(source.data, "annotation")
-    if not source.url:
-        return None
-    return {
-        "type": "url_citation",
-        "url": source.url,
-        "title": source.title,
-        "start_index": source.start or 0,
-        "end_index": source.end or 0,
-    }
 
 
 def _part_body(part: Text | Refusal) -> JsonObject:
@@ -214,9 +177,6 @@ def message_groups(parts: Iterable[Part]) -> Iterator[Part | list[Text | Refusal
         yield group
 
 
-# Reasoning
-
-
 def thought(item: JsonObject, origin: Origin, text: str | None = None) -> Thinking:
     """A reasoning item; `text` is how its words were streamed, if they were."""
     summary, content = _texts(item, "summary"), _texts(item, "content")
@@ -270,9 +230,6 @@ def _texts(item: JsonObject, key: str) -> list[str] | None:
             case _:
                 return None
     return texts
-
-
-# Calls and images
 
 
 def call(item: JsonObject, origin: Origin) -> ToolCall:

@@ -8,7 +8,7 @@ to the item around a part.
 
 from collections.abc import Iterable
 
-from toolwire.dialects.openai_responses.wire import NAME
+from toolwire.dialects.openai_responses.shapes import NAME
 from toolwire.messages import Kept
 from toolwire.wire.json_access import JsonObject, dump, parse, parse_object
 

@@ -1,4 +1,4 @@
-"""The words of an answer that are still coming: the open part of a message, the open thought."""
+"""The parts of an answer that are still open: the part of a message, the reasoning item."""
 
 from collections.abc import Hashable, Sequence
 
@@ -16,7 +16,7 @@ from toolwire.messages import Origin, Part, Refusal, Text
 from toolwire.wire.json_access import JsonObject
 
 
-class OpenWords:
+class OpenText:
     """The message part that deltas go to. What an item says beyond its words comes at its end."""
 
     __slots__ = ("_ended", "_interrupted", "cited", "item", "last_word", "part", "refused", "seen")
@@ -95,7 +95,7 @@ class OpenWords:
         self._reset()
 
 
-class OpenThoughts:
+class OpenReasoning:
     """The reasoning item that deltas go to."""
 
     __slots__ = ("_interrupted", "item", "streamed")

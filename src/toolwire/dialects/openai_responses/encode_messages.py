@@ -1,36 +1,30 @@
-"""The `input` of a request ⇄ messages: items are gathered into turns and spread out again."""
+"""Messages → the `input` of a request: turns are spread out into items."""
 
-from collections.abc import Iterator, Sequence
-from typing import cast
+from collections.abc import Iterator
 
 from msgspec import Raw
-from msgspec.structs import replace
 
 from toolwire.dialects.arguments import as_text
 from toolwire.dialects.kept import own_seal
 from toolwire.dialects.losses import Losses
-from toolwire.dialects.openai_responses.content import decode_part, encode_part
 from toolwire.dialects.openai_responses.items import (
     call_item,
-    decode_item,
     image_item,
     message_groups,
     message_item,
     reasoning_item,
     without_our_id,
 )
-from toolwire.dialects.openai_responses.remembering import remember, replay, words
-from toolwire.dialects.openai_responses.wire import NAME
+from toolwire.dialects.openai_responses.media import complete_media, media_body, takes_media
+from toolwire.dialects.openai_responses.remembering import replay, words
+from toolwire.dialects.openai_responses.shapes import NAME
 from toolwire.messages import (
     CallKind,
     Kept,
     Media,
     Message,
-    Origin,
     Part,
     Refusal,
-    ResultPart,
-    Role,
     ServerBlock,
     Text,
     Thinking,
@@ -38,134 +32,8 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import ModelRequest
-from toolwire.wire.json_access import JsonObject, dump, parse_object
+from toolwire.wire.json_access import JsonObject, parse_object
 from toolwire.wire.names import ToolNames
-
-_ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
-_OUTPUTS = {
-    "function_call_output": CallKind.JSON,
-    "custom_tool_call_output": CallKind.FREEFORM,
-}
-_FROM_CLIENT = frozenset(
-    {
-        "additional_tools",
-        "apply_patch_call_output",
-        "compaction_trigger",
-        "computer_call_output",
-        "configuration_update",
-        "local_shell_call_output",
-        "mcp_approval_response",
-    }
-)
-_FROM_EITHER = frozenset({"shell_call_output", "tool_search_output"})
-
-
-def decode_input(raws: Sequence[Raw]) -> tuple[Message, ...]:
-    """The messages that a list of input items spells."""
-    return _Turns().read(raws)
-
-
-class _Turns:
-    """Gathers neighbouring items of one side into one message."""
-
-    def __init__(self) -> None:
-        self._messages: list[Message] = []
-        self._role: Role = "assistant"
-        self._parts: list[Part] = []
-        self._names: dict[str, str] = {}
-        self._ids: set[str] = set()
-        self._made = 0
-
-    def read(self, raws: Sequence[Raw]) -> tuple[Message, ...]:
-        origin = Origin(NAME)
-        items: list[tuple[Raw, JsonObject]] = []
-        for number, raw in enumerate(raws):
-            item = parse_object(bytes(raw), f"input[{number}]")
-            items.append((raw, item))
-            if isinstance(item.get("call_id"), str):
-                self._ids.add(item["call_id"])
-        for number, (raw, item) in enumerate(items):
-            kind, speaker = item.get("type"), item.get("role")
-            kind = kind if isinstance(kind, str | None) else ""
-            role = None
-            if kind in ("message", None) and isinstance(speaker, str):
-                role = _ROLES.get(speaker)
-            if role is not None:
-                self._flush()
-                self._messages.append(_message(item, role, f"input[{number}]"))
-            elif kind in _OUTPUTS and isinstance(item.get("call_id"), str | None):
-                self._add("user", (self._result(item, f"input[{number}]"),))
-            elif kind in _FROM_CLIENT or (kind in _FROM_EITHER and "id" not in item):
-                text = bytes(raw).decode()
-                self._add("user", (ServerBlock(origin=origin, kind=kind or "", data=text),))
-            else:
-                self._add("assistant", decode_item(item, bytes(raw).decode(), origin))
-        self._flush()
-        return tuple(self._messages)
-
-    def _add(self, role: Role, parts: tuple[Part, ...]) -> None:
-        if role != self._role:
-            self._flush()
-            self._role = role
-        for part in parts:
-            if isinstance(part, ToolCall):
-                if not part.id:
-                    part = replace(part, id=self._made_id())
-                self._names[part.id] = part.name
-            self._parts.append(part)
-
-    def _flush(self) -> None:
-        if self._parts:
-            self._messages.append(Message(role=self._role, parts=tuple(self._parts)))
-            self._parts = []
-
-    def _made_id(self) -> str:
-        while True:
-            self._made += 1
-            made = f"call_{self._made}"
-            if made not in self._ids:
-                self._ids.add(made)
-                return made
-
-    def _result(self, item: JsonObject, path: str) -> ToolResult:
-        call_id = item.get("call_id") or ""
-        output = item.get("output")
-        parts: tuple[ResultPart, ...] = ()
-        form: list[str] = []
-        if isinstance(output, str):
-            parts = (Text(output),) if output else ()
-        elif isinstance(output, list):
-            form.append("list")
-            found = enumerate(cast(list[object], output))
-            parts = tuple(decode_part(part, f"{path}.output[{number}]") for number, part in found)
-        elif output is not None:
-            parts = (Text(dump(output)),)
-        result = ToolResult(
-            call_id=call_id,
-            name=self._names.get(call_id, ""),
-            parts=parts,
-            kind=_OUTPUTS[item["type"]],
-        )
-        same: object = item["output"] if "list" in form else result.text
-        written = _result_item(result, same)
-        return replace(result, kept=remember(item, written, form))
-
-
-def _message(item: JsonObject, role: Role, path: str) -> Message:
-    content = item.get("content")
-    form = "item"
-    parts: tuple[Part, ...] = ()
-    if isinstance(content, str):
-        form = "string"
-        parts = (Text(content),)
-    elif isinstance(content, list):
-        found = enumerate(cast(list[object], content))
-        parts = tuple(decode_part(part, f"{path}.content[{number}]") for number, part in found)
-    word = "system" if role == "system" else "user"
-    written: JsonObject = {"type": "message", "role": word, "content": []}
-    if isinstance(content, str | list):
-        written["content"] = content
-    return Message(role=role, parts=parts, kept=remember(item, written, [form]))
 
 
 def encode_input(
@@ -257,7 +125,7 @@ class _Spreader:
             output = self._content(list(enumerate(part.parts)), path)
         elif part.parts and not self._own:
             self._content(list(enumerate(part.parts)), path)
-        return replay(_result_item(part, output), part.kept)
+        return replay(result_item(part, output), part.kept)
 
     def _assistant(self, message: Message, path: str) -> Iterator[object]:
         number = 0
@@ -334,7 +202,8 @@ class _Spreader:
         return without_our_id(call_item(part, name, arguments))
 
 
-def _result_item(part: ToolResult, output: object) -> JsonObject:
+def result_item(part: ToolResult, output: object) -> JsonObject:
+    """A tool's result as an item."""
     freeform = part.kind is CallKind.FREEFORM
     return {
         "type": "custom_tool_call_output" if freeform else "function_call_output",
@@ -345,3 +214,43 @@ def _result_item(part: ToolResult, output: object) -> JsonObject:
 
 def _is_item(kept: Kept | None) -> bool:
     return any(word in ("item", "string") for word in words(kept))
+
+
+def encode_part(
+    part: Part, path: str, losses: Losses, *, own: bool, foreign_files: bool = False
+) -> JsonObject | None:
+    """A content part, or None (and a loss) for what cannot stand here."""
+    match part:
+        case Text():
+            if not own:
+                _report_text(part, path, losses)
+            return replay(text_body(part), part.kept)
+        case Media():
+            mine = own or (part.kept is not None and part.kept.dialect == NAME)
+            if not mine and not takes_media(part, path, losses, foreign_files):
+                return None
+            if part.cache is not None and not own:
+                losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
+            body = replay(media_body(part), part.kept)
+            if not mine:
+                complete_media(part, body)
+                if foreign_files:
+                    body.pop("file_id", None)
+            return body
+        case ServerBlock():
+            return parse_object(part.data, path) if part.origin.dialect == NAME else None
+        case _:
+            losses.add(path, type(part).__name__, "it cannot stand in a message of this role")
+            return None
+
+
+def text_body(part: Text) -> JsonObject:
+    """A text as a content part."""
+    return {"type": "input_text", "text": part.text}
+
+
+def _report_text(part: Text, path: str, losses: Losses) -> None:
+    if part.cache is not None:
+        losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
+    for number, _ in enumerate(part.citations):
+        losses.add(f"{path}.citations[{number}]", "citation", "only answers carry citations here")

@@ -1,21 +1,24 @@
-"""Events → frames of a streamed answer, in the server's own order; whole answers too."""
+"""Events → frames of a streamed answer, in the server's own order; a message → a whole answer."""
 
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
-from toolwire.dialects.openai_responses.answers import error_body, response_body
+from toolwire.dialects.openai_responses.ends import response_body
+from toolwire.dialects.openai_responses.errors import error_body
 from toolwire.dialects.openai_responses.items import (
-    annotation,
     answered_call,
     call_item,
     content_part,
     image_item,
     is_more,
+    message_groups,
     message_item,
     reasoning_item,
 )
-from toolwire.dialects.openai_responses.wire import NAME, OWN_ID
+from toolwire.dialects.openai_responses.media import annotation
+from toolwire.dialects.openai_responses.shapes import NAME, OWN_ID
 from toolwire.errors import ProviderError
 from toolwire.events import (
     CitationAdded,
@@ -38,6 +41,8 @@ from toolwire.messages import (
     Citation,
     Media,
     MediaKind,
+    Message,
+    Part,
     Refusal,
     ServerBlock,
     Text,
@@ -93,7 +98,7 @@ class _OpenItem:
         self.citations: list[Citation] = []
 
 
-class StreamWriter:
+class AnswerEncoder:
     """One per answer. Item ids are ours: the vendor's come only when an item ends."""
 
     def __init__(self, model: str, new_id: Callable[[], str]) -> None:
@@ -383,3 +388,42 @@ def _summary(item: _OpenItem) -> JsonObject:
 def _member(call: _OpenCall) -> str:
     freeform = call.started.kind is CallKind.FREEFORM
     return "custom_tool_call_input" if freeform else "function_call_arguments"
+
+
+# Whole answers
+
+
+def whole_answer(
+    message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+) -> bytes:
+    """A response object with everything in it."""
+    name = response_id(new_id)
+    output: list[object] = []
+    refused = False
+    for group in message_groups(message.parts):
+        tail = f"{name.removeprefix('resp_')}_{len(output)}"
+        if isinstance(group, list):
+            refused = refused or any(isinstance(part, Refusal) for part in group)
+            item = message_item(group)
+            output.append({"id": f"msg_{tail}", **item})
+            continue
+        found = _whole_item(group, tail)
+        if found is not None:
+            output.append(found)
+    end = replace(finished, model=finished.model or model)
+    body = response_body(finished.response_id or name, end.model, output, end, refused=refused)
+    return encode(body)
+
+
+def _whole_item(part: Part, tail: str) -> object | None:
+    match part:
+        case Thinking():
+            return {"id": f"rs_{tail}", **reasoning_item(part)}
+        case ToolCall():
+            return {"id": f"fc_{tail}", **answered_call(part)}
+        case Media() if part.kind is MediaKind.IMAGE and part.base64:
+            return {"id": f"ig_{tail}", **image_item(part)}
+        case ServerBlock() if part.origin.dialect == NAME:
+            return msgspec.Raw(part.data.encode())
+        case _:
+            return None

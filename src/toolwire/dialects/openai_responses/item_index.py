@@ -1,14 +1,13 @@
-"""Which item an event speaks of: by its place in the output, by its ids, or by both."""
+"""Which item an event belongs to: by its index in the output, by its ids, or by both."""
 
 from collections.abc import Hashable
 from typing import cast
 
-from toolwire.dialects.openai_responses.answers import member
-from toolwire.dialects.openai_responses.wire import StreamEvent
+from toolwire.dialects.openai_responses.shapes import StreamEvent, member
 from toolwire.wire.json_access import JsonObject, dump
 
 
-class Places:
+class ItemIndex:
     """One per answer. Ids may change on the way, so the place counts wherever one is given."""
 
     def __init__(self) -> None:
@@ -89,4 +88,6 @@ def tidied(event: JsonObject) -> JsonObject:
 
 
 _TEXTS = frozenset({"delta", "arguments", "input", "item_id", "object"})
+
+
 _NUMBERS = frozenset({"output_index", "content_index"})

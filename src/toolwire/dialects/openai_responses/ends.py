@@ -1,45 +1,35 @@
-"""The frame around an answer: its end, its counts, its errors, both ways."""
+"""The end of an answer: stop reasons, token counts and the response object around it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
 
-from toolwire.dialects.failures import kind_of, retry_after, status_of
-from toolwire.dialects.openai_responses.wire import NULL, StreamEvent, WireResponse, WireUsage
-from toolwire.errors import ErrorKind, ProviderError
+from toolwire.dialects.openai_responses.shapes import (
+    NULL,
+    StreamEvent,
+    WireResponse,
+    WireUsage,
+    member,
+    members,
+)
 from toolwire.events import Finished, StopReason, Usage
-from toolwire.wire.json_access import JsonObject, dump, parse_object
+from toolwire.wire.json_access import JsonObject, parse_object
 
 _CUT = {
     "max_output_tokens": StopReason.LENGTH,
     "content_filter": StopReason.CONTENT_FILTER,
     "incomplete": StopReason.LENGTH,
 }
+
+
 _WAITING = frozenset({"queued", "in_progress"})
-_TYPES = {
-    ErrorKind.AUTH: "authentication_error",
-    ErrorKind.PERMISSION: "permission_error",
-    ErrorKind.QUOTA: "insufficient_quota",
-    ErrorKind.RATE_LIMIT: "rate_limit_error",
-    ErrorKind.OVERLOADED: "server_error",
-    ErrorKind.TIMEOUT: "server_error",
-    ErrorKind.SERVER: "server_error",
-}
-_plain = msgspec.json.Decoder()
+
+
 _response = msgspec.json.Decoder(WireResponse)
+
+
 _counts = msgspec.json.Decoder(WireUsage)
-
-
-def members(value: object) -> JsonObject:
-    """A value from outside that should be an object; anything else has no members."""
-    return cast(JsonObject, value) if isinstance(value, dict) else {}
-
-
-def member(source: JsonObject, key: str) -> str:
-    """A text member of an object; empty for anything else."""
-    found = source.get(key)
-    return found if isinstance(found, str) else ""
 
 
 def last_response(event: StreamEvent) -> WireResponse:
@@ -48,15 +38,6 @@ def last_response(event: StreamEvent) -> WireResponse:
     if response.status is None:
         response.status = (event.type or "").removeprefix("response.")
     return response
-
-
-def tells_error(body: Any) -> bool:
-    """Whether a body that is no event is a vendor's or a proxy's error."""
-    match body:
-        case {"error": {} | str()} | {"message": str()} | {"detail": _}:
-            return True
-        case _:
-            return False
 
 
 def read_response(body: bytes) -> WireResponse:
@@ -196,72 +177,3 @@ def _status(
             return "failed", None, {"code": "server_error", "message": words}
         case _:
             return "completed", None, None
-
-
-def provider_error(
-    value: object, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None
-) -> ProviderError:
-    """The error that an error object tells of, nested or flat, or a body that is no object."""
-    raw = body.decode("utf-8", "replace")
-    source = members(value)
-    inner = source.get("error")
-    if isinstance(inner, dict):
-        source = cast(JsonObject, inner)
-    elif isinstance(inner, str):
-        source = {"message": inner}
-    words = source.get("message") or source.get("detail")
-    message = words if isinstance(words, str) else dump(words) if words else raw[:2000]
-    code, kind = str(source.get("code") or ""), member(source, "type")
-    return ProviderError(
-        kind_of(status, f"{code} {kind}", message),
-        message or f"the server answered with status {status}",
-        status=status,
-        code=code or ("" if kind == "error" else kind),
-        param=member(source, "param"),
-        retry_after=retry_after(headers or {}),
-        body=raw,
-    )
-
-
-def read_error(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-    """The typed error of a failed response."""
-    try:
-        value = _plain.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        value = None
-    return provider_error(value, body, status, headers)
-
-
-def error_body(error: ProviderError) -> JsonObject:
-    """The error object of this format."""
-    kind = ErrorKind(error.kind)
-    return {
-        "message": str(error),
-        "type": _TYPES.get(kind, "invalid_request_error"),
-        "param": error.param or None,
-        "code": error.code or _code(kind),
-    }
-
-
-def _code(kind: ErrorKind) -> str:
-    match kind:
-        case ErrorKind.CONTEXT_TOO_LONG:
-            return "context_length_exceeded"
-        case ErrorKind.RATE_LIMIT:
-            return "rate_limit_exceeded"
-        case ErrorKind.QUOTA:
-            return "insufficient_quota"
-        case ErrorKind.AUTH:
-            return "invalid_api_key"
-        case ErrorKind.CONTENT_FILTER:
-            return "content_policy_violation"
-        case ErrorKind.SERVER | ErrorKind.OVERLOADED | ErrorKind.TIMEOUT:
-            return "server_error"
-        case _:
-            return kind.value
-
-
-def encode_error(error: ProviderError) -> tuple[int, bytes]:
-    """Status and body with which this server tells of an error."""
-    body = msgspec.json.encode({"error": error_body(error)})
-    return status_of(error.kind, error.status), body

@@ -7,11 +7,21 @@ import msgspec
 
 from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
-from toolwire.dialects.openai_responses import answers
-from toolwire.dialects.openai_responses.items import CALLS, citation, decode_item, message_part
-from toolwire.dialects.openai_responses.open_words import OpenThoughts, OpenWords
-from toolwire.dialects.openai_responses.places import Places, names_of, tidied
-from toolwire.dialects.openai_responses.wire import NULL, StreamEvent, WireResponse, stream_event
+from toolwire.dialects.openai_responses.ends import finished, last_response, read_response
+from toolwire.dialects.openai_responses.errors import is_error, provider_error
+from toolwire.dialects.openai_responses.item_index import ItemIndex, names_of, tidied
+from toolwire.dialects.openai_responses.items import decode_item, message_part
+from toolwire.dialects.openai_responses.media import citation
+from toolwire.dialects.openai_responses.open_parts import OpenReasoning, OpenText
+from toolwire.dialects.openai_responses.shapes import (
+    CALLS,
+    NULL,
+    StreamEvent,
+    WireResponse,
+    member,
+    members,
+    stream_event,
+)
 from toolwire.errors import BadInput, IncompleteStream
 from toolwire.events import (
     CitationAdded,
@@ -30,24 +40,30 @@ from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
 
 _read = stream_event.decode
+
+
 _NOTHING: tuple[ModelEvent, ...] = ()
+
+
 _Rare: TypeAlias = Callable[[Any, StreamEvent, Frame], Sequence[ModelEvent]]
 """What the reader does with an event that is no piece of text."""
+
+
 _DELTAS = ("_text.delta", "refusal.delta", "call_arguments.delta", "call_input.delta")
 
 
-class StreamReader:
+class AnswerDecoder:
     """One per answer. Items are told apart by their place: their ids may change on the way."""
 
     def __init__(self, reading: DecodeOptions) -> None:
         self._origin = reading.origin
         self._calls = ToolCallTracker(reading.new_id, reading.names)
-        self._words = OpenWords()
-        self._thoughts = OpenThoughts()
+        self._words = OpenText()
+        self._thoughts = OpenReasoning()
         self._last_words: dict[Hashable, str] = {}
         self._given: dict[Hashable, str] = {}
         """Arguments that came with a call's beginning; most servers stream them again."""
-        self._places = Places()
+        self._places = ItemIndex()
         self._done: set[Hashable] = set()
         self._finished = False
         self._mender = PairMender()
@@ -133,14 +149,14 @@ class StreamReader:
                 events += self._calls.end(place, arguments=last)
         events += self._calls.end_all(cut=response.status == "incomplete")
         calls = len(self._calls) > 0
-        events.append(answers.finished(response, calls=calls, refused=self._words.refused))
+        events.append(finished(response, calls=calls, refused=self._words.refused))
         self._finish()
         return events
 
     def _finish(self) -> None:
         self._finished = True
-        self._words = OpenWords()
-        self._thoughts = OpenThoughts()
+        self._words = OpenText()
+        self._thoughts = OpenReasoning()
         self._calls = ToolCallTracker(str)
 
     # Frames that are not words
@@ -164,9 +180,9 @@ class StreamReader:
         """A body that is no stream: an error object, or the answer in one piece."""
         value = parse(frame.data, "body")
         if is_response and not value.get("error"):
-            return self.whole(answers.read_response(frame.data))
-        if answers.tells_error(value):
-            raise answers.provider_error(value, frame.data)
+            return self.whole(read_response(frame.data))
+        if is_error(value):
+            raise provider_error(value, frame.data)
         return _NOTHING
 
     def _odd(self, frame: Frame, error: Exception) -> Sequence[ModelEvent]:
@@ -182,7 +198,7 @@ class StreamReader:
             raise unreadable(frame, error, "event") from error
         match value:
             case {"type": "error"} | {"error": {}}:
-                raise answers.provider_error(value, frame.data) from error
+                raise provider_error(value, frame.data) from error
             case {"object": "response"} if "type" not in value:
                 return self._other(StreamEvent(object="response"), frame)
             case {"type": str(kind)} if (
@@ -195,13 +211,13 @@ class StreamReader:
                 raise unreadable(frame, error, "event") from error
 
     def _error(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        raise answers.provider_error(parse(frame.data, "error"), frame.data)
+        raise provider_error(parse(frame.data, "error"), frame.data)
 
     def _failed(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        raise answers.provider_error(parse(bytes(event.response), "response"), frame.data)
+        raise provider_error(parse(bytes(event.response), "response"), frame.data)
 
     def _ended(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        return self.whole(answers.last_response(event))
+        return self.whole(last_response(event))
 
     # Words
 
@@ -287,15 +303,15 @@ class StreamReader:
         return _NOTHING
 
     def _item_added(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        item = answers.members(parse(bytes(event.item), "item"))
+        item = members(parse(bytes(event.item), "item"))
         place = self._places.added(event, item, self._done)
         again = self._begins_again(place, item)
         if again:
             self._done.discard(place)
-        kind = CALLS.get(answers.member(item, "type"))
-        if kind is None or (place in self._calls and not again) or not answers.member(item, "name"):
+        kind = CALLS.get(member(item, "type"))
+        if kind is None or (place in self._calls and not again) or not member(item, "name"):
             return _NOTHING
-        given = answers.member(item, "arguments" if kind is CallKind.JSON else "input")
+        given = member(item, "arguments" if kind is CallKind.JSON else "input")
         if given:
             self._given[place] = given
         return self._start(place, item, kind)
@@ -313,10 +329,10 @@ class StreamReader:
         self._thoughts.leave()
         events += self._calls.start(
             place,
-            answers.member(item, "name"),
-            answers.member(item, "call_id"),
+            member(item, "name"),
+            member(item, "call_id"),
             kind=kind,
-            namespace=answers.member(item, "namespace"),
+            namespace=member(item, "namespace"),
         )
         return events
 

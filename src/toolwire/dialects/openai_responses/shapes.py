@@ -1,14 +1,20 @@
-"""The wire format's name, and the shapes of its stream: only what is read."""
+"""The wire format's name, the shapes of its stream, and words that both directions use."""
 
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 from msgspec import Raw
 
+from toolwire.messages import CallKind
+from toolwire.wire.json_access import JsonObject
 from toolwire.wire.names import NameRule
 
 NAME: Final = "openai-responses"
+
+
 NAMES = NameRule(limit=64)
+
+
 OWN_ID = "tw"
 """Begins every item id that we make up, after its type prefix: such ids are unknown upstream."""
 
@@ -72,3 +78,20 @@ class WireResponse(msgspec.Struct):
 
 
 stream_event = msgspec.json.Decoder(StreamEvent)
+
+
+CALLS = {"function_call": CallKind.JSON, "custom_tool_call": CallKind.FREEFORM}
+
+
+TEXT_TYPES = frozenset({"output_text", "input_text", "text"})
+
+
+def members(value: object) -> JsonObject:
+    """A value from outside that should be an object; anything else has no members."""
+    return cast(JsonObject, value) if isinstance(value, dict) else {}
+
+
+def member(source: JsonObject, key: str) -> str:
+    """A text member of an object; empty for anything else."""
+    found = source.get(key)
+    return found if isinstance(found, str) else ""
