@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
 from toolwire.dialects.code_assist.envelope import open_envelope, seal_envelope
 from toolwire.dialects.gemini import HISTORY, read_body
-from toolwire.dialects.gemini.decoder import GeminiDecoder
-from toolwire.dialects.gemini.spelling import NAME as FAMILY
-from toolwire.dialects.gemini.vendor_errors import read_error, write_error
+from toolwire.dialects.gemini.decode_answer import GeminiDecoder
+from toolwire.dialects.gemini.errors import read_error, write_error
+from toolwire.dialects.gemini.shapes import NAME as FAMILY
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ProviderError
 from toolwire.events import Finished, ModelEvent
@@ -52,7 +52,7 @@ class CodeAssist:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """A writer of one streamed answer."""
-        from toolwire.dialects.gemini.encoder import GeminiEncoder  # noqa: PLC0415
+        from toolwire.dialects.gemini.encode_answer import GeminiEncoder  # noqa: PLC0415
 
         return GeminiEncoder(model, enveloped=True)
 
@@ -66,7 +66,7 @@ class CodeAssist:
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
-        from toolwire.dialects.gemini.encoder import write_whole  # noqa: PLC0415
+        from toolwire.dialects.gemini.encode_answer import write_whole  # noqa: PLC0415
 
         return encode({"response": write_whole(message, finished, model)})
 

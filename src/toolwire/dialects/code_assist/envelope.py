@@ -3,10 +3,8 @@
 from msgspec.structs import replace
 
 from toolwire.dialects.gemini import enveloped
-from toolwire.dialects.gemini.json_kinds import is_object
-from toolwire.dialects.gemini.request_in import read_request
-from toolwire.dialects.gemini.request_out import ENVELOPE, Body, is_own, write_request
-from toolwire.dialects.gemini.spelling import NAME
+from toolwire.dialects.gemini.encode_request import ENVELOPE, Body, is_own, write_request
+from toolwire.dialects.gemini.shapes import NAME, is_object
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput
 from toolwire.messages import Kept
@@ -20,6 +18,8 @@ _INNER = f"{ENVELOPE}request."
 
 def open_envelope(body: JsonObject, model: str) -> ModelRequest:
     """The request inside, with the envelope noted."""
+    from toolwire.dialects.gemini.decode_request import read_request  # noqa: PLC0415
+
     given = body.get("request")
     if not is_object(given):
         raise BadInput("request: expected an object")

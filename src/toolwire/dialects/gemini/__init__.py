@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
-from toolwire.dialects.gemini.decoder import GeminiDecoder
-from toolwire.dialects.gemini.request_out import ENVELOPE, is_own, path_of, write_request
-from toolwire.dialects.gemini.spelling import NAME
-from toolwire.dialects.gemini.vendor_errors import read_error, write_error
+from toolwire.dialects.gemini.decode_answer import GeminiDecoder
+from toolwire.dialects.gemini.encode_request import ENVELOPE, is_own, path_of, write_request
+from toolwire.dialects.gemini.errors import read_error, write_error
+from toolwire.dialects.gemini.shapes import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import BadInput, ProviderError
 from toolwire.events import Finished, ModelEvent
@@ -44,7 +44,7 @@ class Gemini:
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
         """A client's request; the model stands in its address."""
-        from toolwire.dialects.gemini.request_in import read_request  # noqa: PLC0415
+        from toolwire.dialects.gemini.decode_request import read_request  # noqa: PLC0415
 
         return read_body(body, lambda given: read_request(given, model))
 
@@ -57,7 +57,7 @@ class Gemini:
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """A writer of one streamed answer."""
-        from toolwire.dialects.gemini.encoder import GeminiEncoder  # noqa: PLC0415
+        from toolwire.dialects.gemini.encode_answer import GeminiEncoder  # noqa: PLC0415
 
         return GeminiEncoder(model)
 
@@ -71,7 +71,7 @@ class Gemini:
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
         """An answer that is not streamed."""
-        from toolwire.dialects.gemini.encoder import write_whole  # noqa: PLC0415
+        from toolwire.dialects.gemini.encode_answer import write_whole  # noqa: PLC0415
 
         return encode(write_whole(message, finished, model))
 

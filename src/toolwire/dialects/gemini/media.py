@@ -3,13 +3,11 @@
 import re
 from typing import Any
 
+from toolwire.dialects.gemini.shapes import FILE, INLINE
 from toolwire.dialects.gemini.spelling import Members, Notes, Spelled
 from toolwire.dialects.losses import Losses
 from toolwire.messages import Media, MediaKind, Seal
 from toolwire.request import JsonObject
-
-INLINE = "inlineData"
-FILE = "fileData"
 
 _STORED = re.compile(r"gs://|files/|https://[a-z0-9.-]*googleapis\.com/")
 _DEFAULT_MIME = {

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from toolwire.dialects.gemini.json_kinds import is_list, is_object, whole_number
-from toolwire.dialects.gemini.spelling import camel_case
+from toolwire.dialects.gemini.shapes import camel_case, is_list, is_object, whole_number
 from toolwire.dialects.losses import Losses
 from toolwire.request import JsonObject
 from toolwire.schema import convert

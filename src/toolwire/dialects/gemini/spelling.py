@@ -1,32 +1,13 @@
 """Members in camelCase or snake_case: read in either spelling, written back in the one they had."""
 
-import re
-from functools import cache
 from typing import Any
 
-from toolwire.dialects.gemini.json_kinds import listed
+from toolwire.dialects.gemini.shapes import NAME, listed, snake_case
 from toolwire.messages import Kept
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, parse_object
 
-NAME = "gemini"
-"""The family's name in seals and kept members: Code Assist speaks the same in an envelope."""
-
 _SNAKE = "snake"
-
-
-@cache
-def snake_case(name: str) -> str:
-    """`functionCall` as `function_call`."""
-    return re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
-
-
-def camel_case(name: str) -> str:
-    """`function_call` as `functionCall`."""
-    if "_" not in name:
-        return name
-    head, *tail = name.split("_")
-    return head + "".join(word[:1].upper() + word[1:] for word in tail)
 
 
 class Notes:

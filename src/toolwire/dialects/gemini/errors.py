@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolwire.dialects.failures import kind_of, retry_after, status_of
-from toolwire.dialects.gemini.json_kinds import is_list, is_object, listed
+from toolwire.dialects.gemini.shapes import is_list, is_object, listed
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, parse

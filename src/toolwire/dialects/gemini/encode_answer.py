@@ -4,12 +4,10 @@ from typing import Any
 
 import msgspec
 
-from toolwire.dialects.gemini.finish import own_word
-from toolwire.dialects.gemini.json_kinds import is_object
-from toolwire.dialects.gemini.parts_out import PartWriter
-from toolwire.dialects.gemini.spelling import NAME
-from toolwire.dialects.gemini.usage import write_usage
-from toolwire.dialects.gemini.vendor_errors import write_error
+from toolwire.dialects.gemini.encode_messages import PartWriter
+from toolwire.dialects.gemini.ends import own_word, write_usage
+from toolwire.dialects.gemini.errors import write_error
+from toolwire.dialects.gemini.shapes import NAME, is_object
 from toolwire.dialects.losses import Losses
 from toolwire.errors import ProviderError
 from toolwire.events import (

@@ -1,25 +1,182 @@
-"""The end of an answer: finish reason, usage, sources and everything said beside the parts."""
+"""Why an answer ended: Gemini's words and numbers, and ours."""
 
 from typing import Any
 
 import msgspec
 
-from toolwire.dialects.gemini.chunks import UNREADABLE, RawMembers, value
-from toolwire.dialects.gemini.finish import (
-    MAX_TOKENS,
-    REASONS,
-    STOP,
-    block_word,
-    finish_word,
+from toolwire.dialects.gemini.shapes import (
+    NAME,
+    UNREADABLE,
+    RawMembers,
+    camel_case,
+    is_object,
+    listed,
+    value,
+    whole_number,
 )
-from toolwire.dialects.gemini.json_kinds import is_object, listed
-from toolwire.dialects.gemini.spelling import NAME, camel_case
-from toolwire.dialects.gemini.usage import read_usage
 from toolwire.errors import IncompleteStream
 from toolwire.events import CitationAdded, Finished, ModelEvent, Notice, StopReason, Usage
 from toolwire.messages import Citation, Kept
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump
+
+STOP, MAX_TOKENS = "STOP", "MAX_TOKENS"
+UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
+
+REASONS = {
+    STOP: StopReason.END,
+    MAX_TOKENS: StopReason.LENGTH,
+    "SAFETY": StopReason.CONTENT_FILTER,
+    "RECITATION": StopReason.CONTENT_FILTER,
+    "BLOCKLIST": StopReason.CONTENT_FILTER,
+    "PROHIBITED_CONTENT": StopReason.CONTENT_FILTER,
+    "SPII": StopReason.CONTENT_FILTER,
+    "MODEL_ARMOR": StopReason.CONTENT_FILTER,
+    "IMAGE_SAFETY": StopReason.CONTENT_FILTER,
+    "IMAGE_PROHIBITED_CONTENT": StopReason.CONTENT_FILTER,
+    "IMAGE_RECITATION": StopReason.CONTENT_FILTER,
+    "IMAGE_OTHER": StopReason.CONTENT_FILTER,
+    "MALFORMED_FUNCTION_CALL": StopReason.MALFORMED_CALL,
+    "UNEXPECTED_TOOL_CALL": StopReason.MALFORMED_CALL,
+    "TOO_MANY_TOOL_CALLS": StopReason.MALFORMED_CALL,
+    "MALFORMED_RESPONSE": StopReason.MALFORMED_CALL,
+    "LANGUAGE": StopReason.ERROR,
+    "OTHER": StopReason.ERROR,
+    "NO_IMAGE": StopReason.ERROR,
+    "MISSING_THOUGHT_SIGNATURE": StopReason.ERROR,
+    "CONTINUATION": StopReason.PAUSE,
+}
+WORDS = {
+    StopReason.END: STOP,
+    StopReason.TOOL_CALLS: STOP,
+    StopReason.LENGTH: MAX_TOKENS,
+    StopReason.REFUSAL: "SAFETY",
+    StopReason.CONTENT_FILTER: "SAFETY",
+    StopReason.PAUSE: "CONTINUATION",
+    StopReason.MALFORMED_CALL: "MALFORMED_FUNCTION_CALL",
+    StopReason.ERROR: "OTHER",
+}
+
+# With enum-encoding=int the two services number the same words differently.
+_STUDIO = (
+    UNSPECIFIED,
+    STOP,
+    MAX_TOKENS,
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "LANGUAGE",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+    "IMAGE_SAFETY",
+    "UNEXPECTED_TOOL_CALL",
+    "TOO_MANY_TOOL_CALLS",
+)
+_VERTEX = (
+    UNSPECIFIED,
+    STOP,
+    MAX_TOKENS,
+    "SAFETY",
+    "RECITATION",
+    "OTHER",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "MALFORMED_FUNCTION_CALL",
+    "MODEL_ARMOR",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "IMAGE_OTHER",
+    "UNEXPECTED_TOOL_CALL",
+    "NO_IMAGE",
+)
+_BLOCKS = ("", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY")
+
+
+def finish_word(value: object, *, vertex: bool) -> str:
+    """The word of a `finishReason`, which may be its number; empty if it says nothing."""
+    if isinstance(value, str):
+        return "" if value == UNSPECIFIED else value
+    if not isinstance(value, int) or isinstance(value, bool):
+        return ""
+    words = _VERTEX if vertex else _STUDIO
+    word = words[value] if 0 <= value < len(words) else str(value)
+    return "" if word == UNSPECIFIED else word
+
+
+def block_word(value: object) -> str:
+    """The word of a `blockReason`; empty if the prompt was not blocked."""
+    if isinstance(value, str):
+        return "" if value in ("BLOCK_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED") else value
+    if not isinstance(value, int) or isinstance(value, bool):
+        return ""
+    return _BLOCKS[value] if 0 <= value < len(_BLOCKS) else str(value)
+
+
+def own_word(reason: StopReason, detail: str) -> tuple[str, str]:
+    """The wire word and message for an end of ours; our detail holds them where it came from
+    here.
+    """
+    head, _, message = detail.partition(": ")
+    if REASONS.get(head) is reason:
+        return head, message
+    return WORDS[reason], ""
+
+
+_COUNTS = (
+    ("promptTokenCount", "input"),
+    ("candidatesTokenCount", "output"),
+    ("cachedContentTokenCount", "cached"),
+    ("thoughtsTokenCount", "reasoning"),
+)
+_TOTAL, _TOOLS = "totalTokenCount", "toolUsePromptTokenCount"
+
+
+def read_usage(metadata: JsonObject) -> tuple[Usage, JsonObject]:
+    """The counts, and the members that no count of ours carries."""
+    rest = dict(metadata)
+    counts: JsonObject = {}
+    for wire_name, name in _COUNTS:
+        if whole_number(rest.get(wire_name)) is not None:
+            counts[name] = rest.pop(wire_name)
+    usage = Usage(**counts, reasoning_in_output=False)
+    if _TOTAL in rest and rest[_TOTAL] == _total(usage, rest):
+        del rest[_TOTAL]
+    return usage, rest
+
+
+def write_usage(usage: Usage, rest: JsonObject) -> JsonObject:
+    """`usageMetadata`; empty if nothing was counted."""
+    metadata: JsonObject = dict(rest)
+    if usage.input is not None:
+        metadata["promptTokenCount"] = usage.total_input
+    output, reasoning = usage.output, usage.reasoning
+    if output is not None and reasoning and usage.reasoning_in_output:
+        output = max(0, output - reasoning)
+    for name, count in (
+        ("candidatesTokenCount", output),
+        ("cachedContentTokenCount", usage.cached),
+        ("thoughtsTokenCount", reasoning),
+    ):
+        if count is not None:
+            metadata[name] = count
+    if _TOTAL not in metadata:
+        own = Usage(input=usage.input and usage.total_input, output=output, reasoning=reasoning)
+        total = _total(own, rest)
+        if total is not None:
+            metadata[_TOTAL] = total
+    return metadata
+
+
+def _total(usage: Usage, rest: JsonObject) -> int | None:
+    if usage.input is None and usage.output is None and usage.reasoning is None:
+        return None
+    extra = whole_number(rest.get(_TOOLS)) or 0
+    return (usage.input or 0) + (usage.output or 0) + (usage.reasoning or 0) + extra
+
 
 _READ = frozenset({"content", "finishReason", "index"})
 _NULL = msgspec.Raw(b"null")

@@ -2,11 +2,22 @@
 
 from typing import Any
 
-from toolwire.dialects.gemini.json_kinds import is_list, is_object
-from toolwire.dialects.gemini.media import FILE, INLINE, read_media
-from toolwire.dialects.gemini.spelling import NAME, Members, Notes, camel_case
+from toolwire.dialects.gemini.media import read_media
+from toolwire.dialects.gemini.shapes import (
+    FILE,
+    INLINE,
+    NAME,
+    USUAL_ROLE,
+    camel_case,
+    is_list,
+    is_object,
+    role_of,
+)
+from toolwire.dialects.gemini.spelling import Members, Notes
+from toolwire.errors import BadInput
 from toolwire.messages import (
     Media,
+    Message,
     Origin,
     Part,
     ResultPart,
@@ -58,7 +69,102 @@ class OpenCalls:
         return found
 
 
-def read_part(value: Any, path: str, calls: OpenCalls) -> Part:
+def content_list(value: Any, notes: Notes) -> list[Any]:
+    """The `contents` as a list, whatever shape they have."""
+    if value is None:
+        notes.mark_absent("contents")
+        return []
+    if isinstance(value, str):
+        notes.form["contents"] = "string"
+        return [value]
+    if is_object(value):
+        notes.form["contents"] = "object"
+        return [value]
+    if is_list(value):
+        return value
+    raise BadInput("contents: expected a list")
+
+
+def read_contents(contents: list[Any]) -> tuple[Message, ...]:
+    """The messages of a list of contents."""
+    calls = OpenCalls(_wire_ids(contents))
+    messages: list[Message] = []
+    for number, content in enumerate(contents):
+        message = _read_content(content, f"contents[{number}]", calls, messages)
+        messages.append(message)
+    return tuple(messages)
+
+
+def _read_content(value: Any, path: str, calls: OpenCalls, before: list[Message]) -> Message:
+    notes = Notes()
+    if isinstance(value, str):
+        notes.form["shape"] = "string"
+        return Message(role="user", parts=(Text(value),), kept=notes.kept())
+    members = Members(obj(value, path), notes)
+    word = members.take("role", str)
+    role = role_of(word)
+    if word != USUAL_ROLE[role]:
+        notes.form["role"] = word
+    if role == "assistant" and before and before[-1].role != "assistant":
+        calls.begin_turn()
+    parts = _read_parts(members.take("parts"), path, notes, calls)
+    members.close()
+    return Message(role=role, parts=parts, kept=notes.kept())
+
+
+def _read_parts(value: Any, path: str, notes: Notes, calls: OpenCalls) -> tuple[Part, ...]:
+    if value is None:
+        notes.mark_absent("parts")
+        return ()
+    if is_object(value):
+        notes.form["parts"] = "object"
+        value = [value]
+    if not is_list(value):
+        raise BadInput(f"{path}.parts: expected a list")
+    return tuple(
+        _read_part(part, f"{path}.parts[{number}]", calls) for number, part in enumerate(value)
+    )
+
+
+def read_system(value: Any, notes: Notes) -> tuple[Text, ...]:
+    """The instructions: a string, a content, or a content whose parts are one part."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        notes.form["system"] = {"shape": "string"}
+        return (Text(value),)
+    inner = Notes()
+    members = Members(obj(value, "systemInstruction"), inner)
+    shape: JsonObject = {}
+    role = members.take("role", str)
+    if role is not None:
+        shape["role"] = role
+    nothing = OpenCalls(set())
+    parts = _read_parts(members.take("parts"), "systemInstruction", inner, nothing)
+    if inner.form:
+        shape["form"] = inner.form
+    members.close()
+    texts: list[Text] = []
+    others: JsonObject = {}
+    for number, part in enumerate(parts):
+        if isinstance(part, Text):
+            texts.append(part)
+        else:
+            others[str(number)] = _raw_part(value, number)
+    if others:
+        inner.fields["parts"] = others
+    notes.form["system"] = shape
+    for key, left in inner.fields.items():
+        notes.fields[f"systemInstruction.{key}"] = left
+    return tuple(texts)
+
+
+def _raw_part(system: JsonObject, number: int) -> Any:
+    parts = system["parts"]
+    return parts[number] if is_list(parts) else parts
+
+
+def _read_part(value: Any, path: str, calls: OpenCalls) -> Part:
     """One part of a content."""
     notes = Notes()
     if isinstance(value, str):
@@ -202,7 +308,7 @@ def _read_attached(value: Any, path: str) -> ResultPart:
     return ServerBlock(origin=ORIGIN, kind=kind or "empty", data=dump(part))
 
 
-def wire_ids(contents: list[Any]) -> set[str]:
+def _wire_ids(contents: list[Any]) -> set[str]:
     """Every call id the request speaks of, so that none of ours is one of them."""
     found: set[str] = set()
     for content in contents:

@@ -4,10 +4,20 @@ import msgspec
 
 from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
-from toolwire.dialects.gemini.answer_end import AnswerEnd
-from toolwire.dialects.gemini.chunks import (
+from toolwire.dialects.gemini.ends import AnswerEnd
+from toolwire.dialects.gemini.errors import error_object, typed_error
+from toolwire.dialects.gemini.media import read_media
+from toolwire.dialects.gemini.partial_args import PartialArgs
+from toolwire.dialects.gemini.shapes import (
+    FILE,
+    INLINE,
+    NAME,
     UNREADABLE,
+    Chunk,
+    Enveloped,
+    Part,
     RawMembers,
+    is_object,
     items,
     members_or_none,
     response_objects,
@@ -15,12 +25,7 @@ from toolwire.dialects.gemini.chunks import (
     value,
     words,
 )
-from toolwire.dialects.gemini.json_kinds import is_object
-from toolwire.dialects.gemini.media import FILE, INLINE, read_media
-from toolwire.dialects.gemini.partial_args import PartialArgs
-from toolwire.dialects.gemini.spelling import NAME, Notes
-from toolwire.dialects.gemini.vendor_errors import error_object, typed_error
-from toolwire.dialects.gemini.wire import Chunk, Enveloped, Part
+from toolwire.dialects.gemini.spelling import Notes
 from toolwire.errors import MalformedStream
 from toolwire.events import (
     MediaAdded,
