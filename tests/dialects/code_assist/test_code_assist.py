@@ -2,6 +2,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.dialects.gemini.speaking import (
     chunk,
@@ -69,6 +70,57 @@ def test_a_gemini_request_is_put_into_an_envelope_in_its_usual_spelling() -> Non
             **INNER,
             "tools": [{"functionDeclarations": [{"name": "f", "parameters": {"type": "OBJECT"}}]}],
         },
+    }
+
+
+def test_what_a_gemini_request_says_survives_the_envelope() -> None:
+    choice = {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}
+    config = {
+        "responseMimeType": "text/x.enum",
+        "responseSchema": {"type": "STRING", "enum": ["a"]},
+        "thinkingConfig": {"thinkingBudget": 5},
+        "candidateCount": 1,
+    }
+    body = {
+        "contents": [
+            {"role": "user", "parts": [{"fileData": {"fileUri": "https://youtu.be/x"}}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}, "id": "i"}}]},
+            {
+                "role": "user",
+                "parts": [
+                    {
+                        "functionResponse": {
+                            "id": "i",
+                            "name": "f",
+                            "response": {"result": [1]},
+                            "parts": [{"inlineData": {"mimeType": "image/png", "data": "AA"}}],
+                        }
+                    }
+                ],
+            },
+        ],
+        "tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": {}}]}],
+        "toolConfig": {"functionCallingConfig": choice},
+        "generationConfig": config,
+    }
+    encoded = DIALECT.encode_request(GEMINI.decode_request(json.dumps(body).encode(), "m"))
+    assert json.loads(encoded.http.body) == {"model": "m", "request": body}
+    assert encoded.losses == ()
+
+
+def test_an_envelope_stays_around_an_edited_request() -> None:
+    body = {
+        "model": "models/m",
+        "project": "p",
+        "request": {**INNER, "session_id": "s", "generation_config": {"seed": 1}},
+    }
+    request = DIALECT.decode_request(json.dumps(body).encode())
+    edited = replace(request, model="other", seed=2)
+    inner = {**INNER, "session_id": "s", "generationConfig": {"seed": 2}}
+    assert json.loads(DIALECT.encode_request(edited).http.body) == {
+        "model": "other",
+        "project": "p",
+        "request": inner,
     }
 
 

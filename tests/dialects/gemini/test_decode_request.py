@@ -8,9 +8,21 @@ from msgspec.structs import replace
 
 from tests.dialects.gemini.speaking import again
 from toolwire.dialects.gemini import DIALECT
+from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import BadInput
-from toolwire.messages import Media, MediaKind, Text, Thinking, ToolCall, ToolResult
+from toolwire.history import repair
+from toolwire.messages import (
+    Media,
+    MediaKind,
+    Message,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 from toolwire.request import Effort, Reasoning, ServerTool, ToolChoice, ToolSpec
+from toolwire.wire.names import NameRule
 
 HI = [{"role": "user", "parts": [{"text": "hi"}]}]
 
@@ -303,25 +315,159 @@ def test_settings_become_ours() -> None:
     assert request.reasoning == Reasoning(enabled=True, effort=Effort.LOW, visible=True)
 
 
-def test_an_edited_request_is_written_with_the_edit() -> None:
+def written(request: Any, quirks: Quirks = DEFAULT) -> dict[str, Any]:
+    encoded = DIALECT.encode_request(request, quirks)
+    assert encoded.losses == ()
+    return json.loads(encoded.http.body)
+
+
+def test_an_edited_request_is_written_with_the_edit_and_the_rest_as_it_was() -> None:
+    question = {"parts": {"text": "hi"}, "odd": 1}
     body = {
-        "contents": [{"role": "model", "parts": [{"function_call": {"name": "f", "args": {}}}]}],
-        "generation_config": {"max_output_tokens": 5},
+        "contents": [
+            question,
+            {"role": "model", "parts": [{"function_call": {"name": "f", "args": {}}, "odd": 2}]},
+        ],
+        "generation_config": {"max_output_tokens": 5, "candidate_count": 1},
+        "system_instruction": "be brief",
+        "cached_content": "c",
     }
     request = read(body)
-    call = request.messages[0].parts[0]
+    call = request.messages[1].parts[0]
     assert isinstance(call, ToolCall)
     edited = replace(
         request,
         max_output_tokens=7,
-        messages=(replace(request.messages[0], parts=(replace(call, arguments='{"a":1}'),)),),
+        messages=(
+            request.messages[0],
+            replace(request.messages[1], parts=(replace(call, arguments='{"a":1}'),)),
+            Message(role="user", parts=(ToolResult(call_id=call.id, parts=(Text("x"),)),)),
+            Message(role="user", parts=(Text("and"),)),
+        ),
     )
-    assert json.loads(DIALECT.encode_request(edited).http.body) == {
+    assert written(edited) == {
         "contents": [
-            {"role": "model", "parts": [{"function_call": {"name": "f", "args": {"a": 1}}}]}
+            question,
+            {
+                "role": "model",
+                "parts": [{"functionCall": {"name": "f", "args": {"a": 1}}, "odd": 2}],
+            },
+            {
+                "role": "user",
+                "parts": [
+                    {"functionResponse": {"name": "f", "response": {"output": "x"}}},
+                    {"text": "and"},
+                ],
+            },
         ],
-        "generation_config": {"max_output_tokens": 7},
+        "generationConfig": {"maxOutputTokens": 7, "candidate_count": 1},
+        "system_instruction": "be brief",
+        "cached_content": "c",
     }
+
+
+def test_an_added_tool_leaves_the_schemas_of_the_others_as_they_were() -> None:
+    openapi = {"type": "OBJECT", "properties": {"a": {"type": "STRING", "nullable": True}}}
+    json_schema = {"type": "object", "properties": {"a": {"not": {}}}}
+    body = {
+        "contents": HI,
+        "tools": [
+            {"googleSearch": {}},
+            {"function_declarations": [{"name": "f", "parameters": openapi, "behavior": "X"}]},
+            {"functionDeclarations": [{"name": "g h", "parametersJsonSchema": json_schema}]},
+        ],
+    }
+    request = read(body)
+    edited = replace(request, tools=(*request.tools, ToolSpec(name="new")))
+    assert written(edited)["tools"] == [
+        {
+            "functionDeclarations": [
+                {"name": "f", "parameters": openapi, "behavior": "X"},
+                {"name": "g h", "parametersJsonSchema": json_schema},
+                {"name": "new"},
+            ]
+        },
+        {"googleSearch": {}},
+    ]
+
+
+def test_a_repaired_request_is_still_written_as_it_was() -> None:
+    answer = {"function_response": {"name": "f", "response": {"result": 1}}}
+    body = {
+        "contents": [
+            {"parts": [{"text": "hi"}]},
+            {"role": "model", "parts": [{"function_call": {"name": "f"}}]},
+            {"role": "function", "parts": [answer]},
+        ]
+    }
+    request = read(body)
+    repaired = repair(request.messages, Origin("gemini"), DIALECT.history)
+    assert written(replace(request, messages=repaired.messages)) == body
+
+
+def test_what_a_quirk_concerns_is_written_for_the_server_and_the_rest_as_it_was() -> None:
+    question = {"parts": {"text": "hi"}}
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    body = {
+        "contents": [
+            question,
+            {"role": "model", "parts": [{"function_call": {"name": "f.g"}}]},
+            {"role": "function", "parts": [{"functionResponse": {"name": "f.g", "response": {}}}]},
+        ],
+        "tools": {
+            "function_declarations": [{"name": "f.g", "parametersJsonSchema": schema, "odd": 1}]
+        },
+        "tool_config": {
+            "function_calling_config": {"mode": "ANY", "allowed_function_names": ["f.g"]}
+        },
+        "generation_config": {
+            "thinkingConfig": {"thinkingLevel": "low"},
+            "responseJsonSchema": schema,
+            "candidateCount": 1,
+        },
+        "safety_settings": [],
+    }
+    declared = {"name": "f_g", "parameters": schema, "odd": 1}
+    quirks = Quirks(
+        name_rule=NameRule(),
+        gemini_schema="openapi",
+        gemini_thinking="budget",
+        signature_sentinel="skip",
+        send_made_ids=True,
+    )
+    encoded = DIALECT.encode_request(read(body), quirks)
+    sent = json.loads(encoded.http.body)
+    alias = sent["contents"][1]["parts"][0]["functionCall"]["name"]
+    assert encoded.names.original(alias).name == "f.g"
+    declared["name"] = alias
+    assert sent == {
+        "contents": [
+            question,
+            {
+                "role": "model",
+                "parts": [
+                    {
+                        "functionCall": {"id": "call_1", "name": alias, "args": {}},
+                        "thoughtSignature": "skip",
+                    }
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"id": "call_1", "name": alias, "response": {}}}],
+            },
+        ],
+        "tools": [{"functionDeclarations": [declared]}],
+        "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [alias]}},
+        "generationConfig": {
+            "thinkingConfig": {"thinkingBudget": 2048},
+            "responseMimeType": "application/json",
+            "responseSchema": schema,
+            "candidateCount": 1,
+        },
+        "safety_settings": [],
+    }
+    assert [loss.path for loss in encoded.losses] == ["reasoning.effort"]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,9 @@ import json
 from tests.dialects.gemini.speaking import (
     FROM_HERE,
     body_and_losses,
+    chunk,
+    collected,
+    decode,
     model,
     request,
     seal,
@@ -125,6 +128,18 @@ def test_media_in_answers_stands_inside_or_beside() -> None:
     assert body["contents"][2]["parts"] == [{"functionResponse": answer}, WIRE_IMAGE]
     body, _ = body_and_losses(asked, Quirks(media_in_results=True))
     assert body["contents"][2]["parts"] == [{"functionResponse": {**answer, "parts": [WIRE_IMAGE]}}]
+
+
+def test_media_of_an_answer_goes_back_without_a_guess_of_its_type() -> None:
+    part = {"fileData": {"fileUri": "https://a.example/x"}}
+    (media,) = collected(decode(chunk(part, finish="STOP"))).parts
+    body, _ = body_and_losses(request(user("hi"), model(media)))
+    assert body["contents"][1]["parts"] == [part]
+    elsewhere = Media(kind=MediaKind.VIDEO, url="https://a.example/x")
+    body, _ = body_and_losses(request(user(elsewhere)))
+    assert body["contents"][0]["parts"] == [
+        {"fileData": {"mimeType": "video/mp4", "fileUri": "https://a.example/x"}}
+    ]
 
 
 def test_what_follows_a_result_is_written_behind_it() -> None:

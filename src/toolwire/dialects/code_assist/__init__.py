@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
-from toolwire.dialects.code_assist.envelope import open_envelope, seal_envelope
+from toolwire.dialects.code_assist.envelope import NAME, open_envelope, seal_envelope
 from toolwire.dialects.gemini import HISTORY, read_body
 from toolwire.dialects.gemini.decode_answer import GeminiDecoder
 from toolwire.dialects.gemini.errors import read_error, write_error
@@ -17,8 +17,6 @@ from toolwire.wire.json_access import encode
 from toolwire.wire.sse import Frame, SseDecoder
 
 # What only servers need is loaded when it is needed.
-
-NAME = "code-assist"
 
 
 class CodeAssist:

@@ -2,22 +2,23 @@
 
 from msgspec.structs import replace
 
-from toolwire.dialects.gemini import enveloped
-from toolwire.dialects.gemini.encode_request import ENVELOPE, Body, is_own, write_request
-from toolwire.dialects.gemini.shapes import NAME, is_object
+from toolwire.dialects.gemini.encode_request import Body, model_member, write_request
+from toolwire.dialects.gemini.shapes import ENVELOPE, is_object
+from toolwire.dialects.gemini.shapes import NAME as FAMILY
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput
 from toolwire.messages import Kept
-from toolwire.request import JsonObject, ModelRequest
+from toolwire.request import JsonObject, ModelRequest, Source
 from toolwire.wire.json_access import dump, parse_object
 
+NAME = "code-assist"
 _SESSION = "session_id"
-"""Stands inside the request, yet Gemini itself does not know it."""
-_INNER = f"{ENVELOPE}request."
+"""A member of the request inside that Gemini itself does not know."""
+_INNER = "request."
 
 
 def open_envelope(body: JsonObject, model: str) -> ModelRequest:
-    """The request inside, with the envelope noted."""
+    """The request inside, with the members of the envelope stored on it."""
     from toolwire.dialects.gemini.decode_request import read_request  # noqa: PLC0415
 
     given = body.get("request")
@@ -27,38 +28,30 @@ def open_envelope(body: JsonObject, model: str) -> ModelRequest:
     outer = {key: value for key, value in body.items() if key != "request"}
     fields: JsonObject = {}
     if _SESSION in inner:
-        fields[_INNER + _SESSION] = inner.pop(_SESSION)
+        fields[ENVELOPE + _INNER + _SESSION] = inner.pop(_SESSION)
     named = outer.get("model")
     if isinstance(named, str) and named:
         del outer["model"]
-    else:
-        named = ""
+        model = model or named.removeprefix("models/")
     fields |= {ENVELOPE + key: value for key, value in outer.items()}
-    request = read_request(inner, "")
-    kept = request.kept or Kept(dialect=NAME)
-    form = parse_object(kept.form, "kept form") if kept.form else {}
-    form["envelope"] = named
-    form["model_read"] = named.removeprefix("models/") or request.model
-    members = parse_object(kept.fields, "kept members") | fields
-    kept = Kept(dialect=NAME, fields=dump(members), form=dump(form))
-    return replace(request, model=model or form["model_read"], kept=kept)
+    source = Source(NAME, body)
+    request = read_request(inner, model, source)
+    if fields and request.kept is not None:
+        members = parse_object(request.kept.fields, "kept members") | fields
+        request = replace(request, kept=Kept(dialect=FAMILY, fields=dump(members)))
+        source.record(request)
+    return request
 
 
 def seal_envelope(request: ModelRequest, quirks: Quirks) -> tuple[JsonObject, Body]:
     """The body with its envelope, and the request inside."""
-    exact = is_own(request) and enveloped(request)
-    written = write_request(request, quirks, exact=exact)
+    given = request.source.body if request.source.dialect == NAME else None
+    written = write_request(request, quirks, None if given is None else given["request"])
     inner = written.body
-    outer: JsonObject = {}
-    named = written.envelope.form.get("envelope") if exact else None
-    if not exact:
-        outer["model"] = request.model
-    elif named:
-        unchanged = written.envelope.form["model_read"] == request.model
-        outer["model"] = named if unchanged else request.model
-    for key, value in written.envelope.fields.items():
+    outer = {"model": request.model} if given is None else model_member(given, request.model)
+    for key, value in written.envelope.items():
         if key.startswith(_INNER):
             inner[key.removeprefix(_INNER)] = value
         else:
-            outer[key.removeprefix(ENVELOPE)] = value
+            outer[key] = value
     return {**outer, "request": inner}, written

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
 from toolwire.dialects.gemini.decode_answer import GeminiDecoder
-from toolwire.dialects.gemini.encode_request import ENVELOPE, is_own, path_of, write_request
+from toolwire.dialects.gemini.encode_request import path_of, write_request
 from toolwire.dialects.gemini.errors import read_error, write_error
 from toolwire.dialects.gemini.shapes import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
@@ -30,9 +30,9 @@ class Gemini:
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
         """The request as it goes over the wire, and what it could not carry."""
-        written = write_request(request, quirks, exact=is_own(request) and not enveloped(request))
-        for key in written.envelope.fields:
-            name = key.removeprefix(ENVELOPE)
+        given = request.source.body if request.source.dialect == NAME else None
+        written = write_request(request, quirks, given)
+        for name in written.envelope:
             written.losses.add(name, name, "only code-assist has it")
         verb = "streamGenerateContent" if request.stream else "generateContent"
         http = HttpRequest(
@@ -91,11 +91,6 @@ def read_body(body: bytes, read: Callable[[JsonObject], ModelRequest]) -> ModelR
         return read(parse_object(whole_characters(body), "request"))
     except RecursionError as error:
         raise BadInput("request is nested too deeply") from error
-
-
-def enveloped(request: ModelRequest) -> bool:
-    """Whether the request came in Code Assist's envelope."""
-    return request.kept is not None and '"envelope":' in request.kept.form
 
 
 DIALECT = Gemini()

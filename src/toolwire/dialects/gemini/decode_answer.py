@@ -19,13 +19,13 @@ from toolwire.dialects.gemini.shapes import (
     RawMembers,
     is_object,
     items,
+    kept_members,
     members_or_none,
     response_objects,
     text_of,
     value,
     words,
 )
-from toolwire.dialects.gemini.spelling import Notes
 from toolwire.errors import MalformedStream
 from toolwire.events import (
     MediaAdded,
@@ -38,6 +38,7 @@ from toolwire.events import (
     ThinkingEnded,
 )
 from toolwire.messages import Kept, Origin, Seal, ServerBlock
+from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
 from toolwire.wire.json_access import dump
 from toolwire.wire.sse import Frame
@@ -302,14 +303,15 @@ class GeminiDecoder:
         data = value(part[member])
         if not is_object(data):
             return
-        notes = Notes()
-        media = read_media(member, data, notes, seal)
+        left: JsonObject = {}
+        media = read_media(member, data, left, seal)
         known = {member, "thoughtSignature"}
-        notes.fields.update({key: value(raw) for key, raw in part.items() if key not in known})
-        notes.form.pop("snake", None)
+        left.update({key: value(raw) for key, raw in part.items() if key not in known})
+        # Without a type it goes back as it came; one from elsewhere would get a guess.
+        kept = kept_members(left) or (None if media.mime else _FROM_HERE)
         self._open = _NOTHING
         self._said = True
-        events.append(MediaAdded(msgspec.structs.replace(media, kept=notes.kept())))
+        events.append(MediaAdded(msgspec.structs.replace(media, kept=kept)))
 
     def _call_members(
         self, call: RawMembers, part: RawMembers, seal: Seal | None, events: list[ModelEvent]

@@ -1,25 +1,31 @@
-"""A client's request body, read into ours with everything needed to write it back."""
+"""A client's request body as a request of ours, with the wire objects it came from."""
 
 from typing import Any
 
-from toolwire.dialects.gemini.decode_messages import content_list, read_contents, read_system
+from toolwire.dialects.gemini.decode_messages import read_contents, read_system
 from toolwire.dialects.gemini.schemas import from_openapi
 from toolwire.dialects.gemini.shapes import (
+    CALLING,
+    CHOICE,
     DECLARATIONS,
     GENERATION,
     JSON_SCHEMA,
     JSON_TYPE,
     LEVELS,
-    MODE_FOR,
     NAME,
+    NUMBERS,
     OPENAPI,
-    PLAIN,
+    OUTPUT_JSON_SCHEMA,
+    OUTPUT_OPENAPI,
+    OUTPUT_TYPE,
+    SYSTEM,
+    Members,
     camel_case,
     is_list,
     is_object,
+    kept_members,
     mode_of,
 )
-from toolwire.dialects.gemini.spelling import Members, Notes
 from toolwire.messages import Kept
 from toolwire.request import (
     AnyTool,
@@ -28,177 +34,150 @@ from toolwire.request import (
     OutputFormat,
     Reasoning,
     ServerTool,
+    Source,
     ToolChoice,
     ToolSpec,
 )
 from toolwire.wire.json_access import dump, obj
 
 
-def read_request(body: JsonObject, model: str) -> ModelRequest:
-    """The request of a `generateContent` body."""
-    notes = Notes()
-    members = Members(body, notes)
-    wire_model = members.take_word("model")
-    if wire_model:
-        notes.form["model"] = wire_model
-        notes.form["model_read"] = wire_model.removeprefix("models/")
-    system = read_system(members.take("systemInstruction"), notes)
-    contents = content_list(members.take("contents"), notes)
-    messages = read_contents(contents)
-    tools = read_tools(members.take("tools", list, dict), notes)
-    choice = read_tool_choice(members.take("toolConfig", dict), notes)
-    plain, reasoning, output = read_generation(members.take("generationConfig", dict), notes)
+def read_request(body: JsonObject, model: str, source: Source | None = None) -> ModelRequest:
+    """The request of a `generateContent` body; `source` where the body is a part of another."""
+    if source is None:
+        source = Source(NAME, body)
+    left: JsonObject = {}
+    members = Members(body, left)
+    wire_model = members.take_text("model")
+    system = read_system(members.take(SYSTEM), source, left)
+    messages = read_contents(members.take("contents"), source)
+    tools = _read_tools(members.take("tools", list, dict), source)
+    choice = _read_tool_choice(members.take(CHOICE, dict), source, left)
+    settings = _read_generation(members.take(GENERATION, dict), source, left)
     members.close()
-    return ModelRequest(
+    request = ModelRequest(
         model=model or wire_model.removeprefix("models/"),
         messages=messages,
         system=system,
         tools=tools,
         tool_choice=choice,
-        reasoning=reasoning,
-        output=output,
-        kept=notes.kept() or Kept(dialect=NAME),
-        **plain,
+        kept=kept_members(left) or Kept(dialect=NAME),
+        source=source,
+        **settings,
     )
+    source.record(request)
+    return request
 
 
-def read_tool_choice(value: JsonObject | None, notes: Notes) -> ToolChoice | None:
-    """The choice of `functionCallingConfig`; the rest of `toolConfig` goes into the notes."""
+def _read_tool_choice(
+    value: JsonObject | None, source: Source, left: JsonObject
+) -> ToolChoice | None:
     if value is None:
         return None
-    notes.form["toolConfig"] = True
-    outer = Members(value, notes, "toolConfig.")
-    config = outer.take("functionCallingConfig", dict)
+    outer = Members(value, left, f"{CHOICE}.")
+    config = outer.take(CALLING, dict)
     outer.close()
     if config is None:
         return None
-    inner = Notes()
+    inner: JsonObject = {}
     members = Members(config, inner)
-    word = members.take("mode", str, int)
-    mode: Any = mode_of(word)
-    if word is None or mode is None or word != MODE_FOR[mode]:
-        inner.form["mode"] = word
-    names = members.take_words("allowedFunctionNames")
+    mode: Any = mode_of(members.take("mode", str, int))
+    names = members.take_texts("allowedFunctionNames")
     members.close()
-    return ToolChoice(mode=mode or "auto", names=names, kept=inner.kept())
+    choice = ToolChoice(mode=mode or "auto", names=names, kept=kept_members(inner))
+    source.add(choice, config)
+    return choice
 
 
-def read_generation(
-    value: JsonObject | None, notes: Notes
-) -> tuple[JsonObject, Reasoning | None, OutputFormat | None]:
-    """Plain members by our names, then thinking and output; the rest goes into the notes."""
+def _read_generation(value: JsonObject | None, source: Source, left: JsonObject) -> JsonObject:
+    """The members of a request that `generationConfig` feeds, by our names."""
     if value is None:
-        return {}, None, None
-    notes.form[GENERATION] = True
-    members = Members(value, notes, f"{GENERATION}.")
-    plain: JsonObject = {}
-    for wire_name, name, kinds in PLAIN:
+        return {}
+    members = Members(value, left, f"{GENERATION}.")
+    settings: JsonObject = {}
+    for wire_name, name, kinds in NUMBERS:
         number = members.take(wire_name, *kinds)
         if number is not None:
-            plain[name] = number
-    plain["stop"] = members.take_words("stopSequences")
+            settings[name] = number
+    settings["stop"] = members.take_texts("stopSequences")
     thinking = members.take("thinkingConfig", dict)
-    reasoning = None if thinking is None else _read_thinking(thinking)
-    output = _read_output(members)
+    settings["reasoning"] = None if thinking is None else _read_thinking(thinking, source)
+    settings["output"] = _read_output(members, source)
     members.close()
-    return plain, reasoning, output
+    return settings
 
 
-def _read_thinking(value: JsonObject) -> Reasoning:
-    notes = Notes()
-    members = Members(value, notes)
+def _read_thinking(value: JsonObject, source: Source) -> Reasoning:
+    left: JsonObject = {}
+    members = Members(value, left)
     budget = members.take("thinkingBudget", int)
     level = members.take("thinkingLevel", str)
     visible = members.take("includeThoughts", bool)
     members.close()
     effort = None if level is None else LEVELS.get(level.upper())
-    if level is not None and (effort is None or level != effort.upper()):
-        notes.form["level"] = level
     enabled = None if budget is None and effort is None else budget != 0
     if level is None and budget == 0:
         # Off: no amount is named.
         budget = None
-    return Reasoning(
+    reasoning = Reasoning(
         enabled=enabled,
         effort=effort,
         budget=budget,
         visible=visible,
-        kept=notes.kept(),
+        kept=kept_members(left),
     )
+    source.add(reasoning, value)
+    return reasoning
 
 
-def _read_output(members: Members) -> OutputFormat | None:
-    notes = Notes()
-    mime = members.take("responseMimeType", str)
-    if mime not in (None, JSON_TYPE, "text/plain"):
-        notes.form["mime"] = mime
-    schema: JsonObject | None = members.take("responseJsonSchema", dict)
-    if schema is None:
-        written: JsonObject | None = members.take("responseSchema", dict)
-        if written is not None:
-            notes.form["member"] = "responseSchema"
-            schema = from_openapi(written)
-            if schema != written:
-                notes.form["schema"] = written
+def _read_output(members: Members, source: Source) -> OutputFormat | None:
+    mime = members.take(OUTPUT_TYPE, str)
+    wire: JsonObject = {} if mime is None else {OUTPUT_TYPE: mime}
+    schema: JsonObject | None = members.take(OUTPUT_JSON_SCHEMA, dict)
     if schema is not None:
-        if mime is None:
-            notes.form["mime"] = None
-        return OutputFormat(kind="json_schema", schema=schema, kept=notes.kept())
-    if mime == JSON_TYPE:
-        return OutputFormat(kind="json", kept=notes.kept())
-    if mime is None:
+        wire[OUTPUT_JSON_SCHEMA] = schema
+    else:
+        openapi: JsonObject | None = members.take(OUTPUT_OPENAPI, dict)
+        if openapi is not None:
+            wire[OUTPUT_OPENAPI] = openapi
+            schema = from_openapi(openapi)
+    if schema is not None:
+        output = OutputFormat(kind="json_schema", schema=schema)
+    elif mime is not None:
+        output = OutputFormat(kind="json" if mime == JSON_TYPE else "text")
+    else:
         return None
-    notes.form["mime"] = mime
-    return OutputFormat(kind="text", kept=notes.kept())
+    source.add(output, wire)
+    return output
 
 
-def read_tools(value: Any, notes: Notes) -> tuple[AnyTool, ...]:
-    """All tools in order; how they were grouped into objects goes into the notes."""
+def _read_tools(value: Any, source: Source) -> tuple[AnyTool, ...]:
     if value is None:
         return ()
     tools: list[AnyTool] = []
-    groups: list[list[list[Any]]] = []
-    if is_object(value):
-        notes.form["tools_object"] = True
-        value = [value]
-    for number, item in enumerate(value):
-        groups.append(_read_group(obj(item, f"tools[{number}]"), f"tools[{number}]", tools))
-    notes.form["tools"] = groups
+    for number, item in enumerate([value] if is_object(value) else value):
+        path = f"tools[{number}]"
+        for key, inner in obj(item, path).items():
+            if camel_case(key) == DECLARATIONS and is_list(inner):
+                for position, declaration in enumerate(inner):
+                    tool = _read_function(obj(declaration, f"{path}.{key}[{position}]"))
+                    source.add(tool, declaration)
+                    tools.append(tool)
+            else:
+                data = dump({key: inner})
+                tools.append(ServerTool(dialect=NAME, kind=camel_case(key), data=data))
     return tuple(tools)
 
 
-def _read_group(group: JsonObject, path: str, tools: list[AnyTool]) -> list[list[Any]]:
-    """The members of one tool object; those that hold functions with the number of them."""
-    members: list[list[Any]] = []
-    for key, value in group.items():
-        if camel_case(key) == DECLARATIONS and is_list(value):
-            for number, declaration in enumerate(value):
-                tools.append(_read_function(declaration, f"{path}.{key}[{number}]"))
-            members.append([key, len(value)])
-        else:
-            tools.append(ServerTool(dialect=NAME, kind=camel_case(key), data=dump({key: value})))
-            members.append([key])
-    return members
-
-
-def _read_function(value: Any, path: str) -> ToolSpec:
-    notes = Notes()
-    members = Members(obj(value, path), notes)
-    name = members.take_word("name")
-    if not name:
-        notes.mark_absent("name")
-    description = members.take_word("description")
+def _read_function(value: JsonObject) -> ToolSpec:
+    left: JsonObject = {}
+    members = Members(value, left)
+    name = members.take_text("name")
+    description = members.take_text("description")
     parameters: JsonObject | None = members.take(JSON_SCHEMA, dict)
     if parameters is None:
-        written: JsonObject | None = members.take(OPENAPI, dict)
-        if written is None:
-            notes.form["member"] = ""
-        else:
-            parameters = from_openapi(written)
-            notes.form["member"] = OPENAPI
-            if parameters != written:
-                notes.form["schema"] = written
+        openapi: JsonObject | None = members.take(OPENAPI, dict)
+        parameters = {} if openapi is None else from_openapi(openapi)
     members.close()
     return ToolSpec(
-        name=name, description=description, parameters=parameters or {}, kept=notes.kept()
+        name=name, description=description, parameters=parameters, kept=kept_members(left)
     )

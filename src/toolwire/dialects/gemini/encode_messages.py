@@ -1,19 +1,28 @@
 """Our messages as `contents` and `systemInstruction`."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from toolwire.dialects import arguments
 from toolwire.dialects.gemini.media import write_media
-from toolwire.dialects.gemini.shapes import NAME, SIGNATURE, USUAL_ROLE, is_object, role_of
-from toolwire.dialects.gemini.spelling import Spelled
-from toolwire.dialects.kept import own_seal
+from toolwire.dialects.gemini.shapes import (
+    CALL,
+    NAME,
+    RESPONSE,
+    SIGNATURE,
+    SYSTEM,
+    is_from_here,
+    is_object,
+    member,
+    with_kept,
+)
+from toolwire.dialects.kept import kept_member, own_seal
 from toolwire.dialects.losses import Losses
-from toolwire.errors import BadInput
 from toolwire.messages import (
     CallKind,
+    Kept,
     Media,
     Message,
     Part,
@@ -25,8 +34,8 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
-from toolwire.request import JsonObject, ModelRequest
-from toolwire.wire.json_access import parse, parse_object
+from toolwire.request import NO_SOURCE, JsonObject, ModelRequest, Source
+from toolwire.wire.json_access import parse_object
 from toolwire.wire.surrogates import whole_characters
 
 
@@ -37,17 +46,21 @@ class PartWriter:
         self,
         losses: Losses,
         *,
-        exact: bool = False,
         wire_name: Callable[[ToolCall], str] = lambda call: call.name,
         sends_id: Callable[[ToolCall], bool] = lambda call: not call.made_id,
         media_in_results: bool = False,
+        source: Source = NO_SOURCE,
     ) -> None:
         self._losses = losses
-        self._exact = exact
         self._wire_name = wire_name
         self._sends_id = sends_id
         self._media_in_results = media_in_results
+        self._source = source
         self._calls: dict[str, ToolCall] = {}
+
+    def add_calls(self, message: Message) -> None:
+        """Calls that are written elsewhere, to be found by their results."""
+        self._calls.update({call.id: call for call in message.calls})
 
     def write(self, part: Part, path: str) -> list[Any]:
         """The wire parts of one of ours: none, one, or a result followed by its media."""
@@ -55,10 +68,12 @@ class PartWriter:
             case Text():
                 return self._text(part, path)
             case Thinking():
-                return self._thinking(part)
+                if not part.text and not own_seal(part.seal, NAME):
+                    return []
+                return _signed({"text": part.text, "thought": True}, part.seal, part.kept)
             case Refusal():
                 self._losses.add(path, "refusal", "sent as plain text")
-                return self._signed({"text": part.text}, part.seal, Spelled(None, exact=False))
+                return _signed({"text": part.text}, part.seal, None)
             case Media():
                 return self._media(part, path)
             case ToolCall():
@@ -71,124 +86,85 @@ class PartWriter:
                 parse_object(part.data, path)
                 return [msgspec.Raw(part.data.encode())]
 
-    def _signed(self, body: JsonObject, seal: Seal | None, spelled: Spelled) -> list[Any]:
-        body.update(own_seal(seal, NAME))
-        written = spelled.write("", body)
-        empty = written in ({}, {"text": ""})
-        return [] if empty and not self._exact else [written]
-
     def _text(self, part: Text, path: str) -> list[Any]:
-        self._tell_cache(part, path)
+        self._report_cache(part, path)
         for number, citation in enumerate(part.citations):
             why = "Gemini takes no citations back"
             self._losses.add(f"{path}.citations[{number}]", citation.url or "citation", why)
-        spelled = Spelled(part.kept, exact=self._exact)
-        if spelled.shape("shape") == "string":
-            return [part.text]
-        body = {} if spelled.absent("text") and not part.text else {"text": part.text}
-        return self._signed(body, part.seal, spelled)
-
-    def _thinking(self, part: Thinking) -> list[Any]:
-        spelled = Spelled(part.kept, exact=self._exact)
-        body: JsonObject = {} if spelled.absent("text") and not part.text else {"text": part.text}
-        if not self._exact and not part.text and not own_seal(part.seal, NAME):
-            return []
-        return self._signed({**body, "thought": True}, part.seal, spelled)
+        return _signed({"text": part.text}, part.seal, part.kept)
 
     def _media(self, part: Media, path: str) -> list[Any]:
-        self._tell_cache(part, path)
-        spelled = Spelled(part.kept, exact=self._exact)
-        body = write_media(part, path, spelled, self._losses)
-        if body is None:
-            return []
-        body.update(own_seal(part.seal, NAME))
-        return [spelled.write("", body)]
+        self._report_cache(part, path)
+        own = is_from_here(part.kept) or self._source.wire(part) is not None
+        body = write_media(part, path, self._losses, own=own)
+        return [] if body is None else [body]
 
     def _call(self, call: ToolCall, path: str) -> JsonObject:
-        self._tell_cache(call, path)
+        self._report_cache(call, path)
         self._calls[call.id] = call
-        spelled = Spelled(call.kept, exact=self._exact)
         body: JsonObject = {"id": call.id} if self._sends_id(call) else {}
-        if call.name or not spelled.absent("name"):
-            body["name"] = self._wire_name(call)
-        if not spelled.absent("args") or call.arguments != "{}":
-            body["args"] = self._arguments(call, path)
-        part = {"functionCall": spelled.write("functionCall.", body), **own_seal(call.seal, NAME)}
-        return spelled.write("", part)
+        body["name"] = self._wire_name(call)
+        body["args"] = self._arguments(call, path)
+        part = {CALL: with_kept(body, call.kept, f"{CALL}."), **own_seal(call.seal, NAME)}
+        return with_kept(part, call.kept)
 
     def _arguments(self, call: ToolCall, path: str) -> Any:
         found = arguments.parsed(call)
         if call.kind is CallKind.JSON and found and _is_utf8(call.arguments):
             return msgspec.Raw(whole_characters(call.arguments.encode()))
-        if found is None and self._exact:
-            return parse(call.arguments, f"{path}.arguments")
         return arguments.as_object(call, path, self._losses)
 
     def _result(self, result: ToolResult, path: str) -> list[Any]:
-        self._tell_cache(result, path)
-        spelled = Spelled(result.kept, exact=self._exact)
+        self._report_cache(result, path)
         call = self._calls.get(result.call_id)
+        wire = self._given(result)
         body: JsonObject = {}
-        wire_id = self._result_id(result, call, spelled)
+        wire_id = wire.get("id") if call is None else self._sends_id(call) and call.id
         if wire_id:
             body["id"] = wire_id
-        if result.name or not (self._exact and spelled.absent("name")):
-            body["name"] = self._result_name(result, call, spelled)
-        if not spelled.absent("response") or result.text:
-            body["response"] = _response(result, spelled)
-        inside, beside = self._attached(result, path, spelled)
-        if inside or spelled.shape("parts"):
+        body["name"] = result.name or result.call_id if call is None else self._wire_name(call)
+        response = wire.get("response")
+        if not is_object(response):
+            response = {"error" if result.is_error else "output": result.text}
+        body["response"] = response
+        inside, beside = self._attached(result, path, inside="parts" in wire)
+        if inside:
             body["parts"] = inside
-        part = {"functionResponse": spelled.write("functionResponse.", body)}
-        return [spelled.write("", part), *beside]
+        part = {RESPONSE: with_kept(body, result.kept, f"{RESPONSE}.")}
+        return [with_kept(part, result.kept), *beside]
 
-    def _result_id(self, result: ToolResult, call: ToolCall | None, spelled: Spelled) -> str:
-        if call is not None and not (self._exact and spelled.own):
-            return call.id if self._sends_id(call) else ""
-        return spelled.form.get("id") or ""
-
-    def _result_name(self, result: ToolResult, call: ToolCall | None, spelled: Spelled) -> str:
-        if call is None or (self._exact and spelled.own):
-            return result.name or result.call_id
-        return self._wire_name(call)
+    def _given(self, result: ToolResult) -> JsonObject:
+        """The response that the result was decoded from; empty for one from elsewhere."""
+        wire = self._source.wire(result)
+        found = member(wire, RESPONSE) if is_object(wire) else None
+        return found if is_object(found) else {}
 
     def _attached(
-        self, result: ToolResult, path: str, spelled: Spelled
+        self, result: ToolResult, path: str, *, inside: bool
     ) -> tuple[list[Any], list[Any]]:
         """Media inside the response where the model takes it, else beside it."""
-        inside: list[Any] = []
+        within: list[Any] = []
         beside: list[Any] = []
-        native = self._media_in_results or bool(spelled.form.get("parts"))
         for number, part in enumerate(result.parts):
             inner_path = f"{path}.parts[{number}]"
             if isinstance(part, Text):
-                self._tell_cache(part, inner_path)
+                self._report_cache(part, inner_path)
                 continue
             written = self.write(part, inner_path)
-            if native or isinstance(part, ServerBlock):
-                inside += written
+            if inside or self._media_in_results or isinstance(part, ServerBlock):
+                within += written
             else:
                 beside += written
-        return inside, beside
+        return within, beside
 
-    def _tell_cache(self, part: Text | Media | ToolCall | ToolResult, path: str) -> None:
+    def _report_cache(self, part: Text | Media | ToolCall | ToolResult, path: str) -> None:
         if part.cache is not None:
             self._losses.add(f"{path}.cache", "cache mark", "Gemini caches by itself")
 
 
-def _response(result: ToolResult, spelled: Spelled) -> Any:
-    words = result.text
-    written = spelled.form.get("response")
-    if written == "string" and spelled.exact:
-        return words
-    if written == "json":
-        try:
-            value = parse(words, "response")
-        except BadInput:
-            value = None
-        if is_object(value) or spelled.exact:
-            return value
-    return {"error" if result.is_error else "output": words}
+def _signed(body: JsonObject, seal: Seal | None, kept: Kept | None) -> list[Any]:
+    written = with_kept({**body, **own_seal(seal, NAME)}, kept)
+    return [] if written == {"text": ""} else [written]
 
 
 def _is_utf8(text: str) -> bool:
@@ -199,49 +175,14 @@ def _is_utf8(text: str) -> bool:
     return True
 
 
-def exact_contents(request: ModelRequest, spelled: Spelled, writer: PartWriter) -> Any:
-    """The contents as they were written, message by message."""
-    contents = [_exact_content(message, number, writer) for number, message in _counted(request)]
-    shape = spelled.shape("contents")
-    if shape in ("string", "object") and len(contents) == 1:
-        return contents[0]
-    return contents
-
-
-def _counted(request: ModelRequest) -> list[tuple[int, Message]]:
-    return list(enumerate(request.messages))
-
-
-def _exact_content(message: Message, number: int, writer: PartWriter) -> Any:
-    spelled = Spelled(message.kept, exact=True)
-    parts: Any = [
-        written
-        for place, part in enumerate(message.parts)
-        for written in writer.write(part, f"messages[{number}].parts[{place}]")
-    ]
-    if spelled.shape("shape") == "string" and len(parts) == 1:
-        return message.text
-    if spelled.shape("parts") == "object" and len(parts) == 1:
-        parts = parts[0]
-    body: JsonObject = {}
-    role = spelled.form.get("role", USUAL_ROLE[message.role])
-    if "role" in spelled.form and role_of(role) != message.role:
-        role = USUAL_ROLE[message.role]
-    if role is not None:
-        body["role"] = role
-    if parts or not spelled.absent("parts"):
-        body["parts"] = parts
-    return spelled.write("", body)
-
-
 class Turn:
     """One content while it grows: results in the order of their calls, each with what follows it in
     its message, then the rest.
     """
 
-    def __init__(self, role: str, order: dict[str, int]) -> None:
+    def __init__(self, role: str, order: dict[str, int], members: JsonObject) -> None:
         self.role = role
-        self.members: JsonObject = {}
+        self.members = members
         self._order = order
         self._results: list[tuple[int, list[Any]]] = []
         self._others: list[Any] = []
@@ -249,12 +190,12 @@ class Turn:
         self._spoken = False
 
     def begin(self) -> None:
-        """A message begins; one that does not begin with a result says everything after them."""
+        """Begin a message; one that does not begin with a result goes behind all results."""
         self._last = self._others
         self._spoken = False
 
     def add(self, part: object, written: list[Any]) -> None:
-        """The wire parts of one of ours."""
+        """Add the wire parts of one of ours."""
         if isinstance(part, ToolResult):
             place = self._order.get(part.call_id, len(self._order))
             self._results.append((place, [*written]))
@@ -274,20 +215,37 @@ class Turn:
 
 
 class ContentsWriter:
-    """Writes a conversation for a reader that wants roles in turn and answers together."""
+    """Writes a conversation for a reader that wants roles in turn and results together.
 
-    def __init__(self, writer: PartWriter, losses: Losses, sentinel: str) -> None:
+    `given` returns the content that a message was decoded from, where it may be sent again.
+    """
+
+    def __init__(
+        self,
+        writer: PartWriter,
+        losses: Losses,
+        sentinel: str,
+        given: Callable[[Message], JsonObject | None],
+    ) -> None:
         self._writer = writer
         self._losses = losses
         self._sentinel = sentinel
-        self._turns: list[Turn] = []
+        self._given = given
+        self._turns: list[Turn | JsonObject] = []
         self._order: dict[str, int] = {}
 
     def write(self, messages: list[tuple[int, Message]]) -> list[JsonObject]:
-        """The contents of these messages, numbered as they stand in the request."""
+        """The contents of these messages, numbered as in the request."""
         for number, message in messages:
-            self._add(number, message)
-        contents = [turn.content() for turn in self._turns]
+            if message.role == "assistant":
+                self._order = {call.id: place for place, call in enumerate(message.calls)}
+            given = self._given(message)
+            if given is None:
+                self._add(number, message)
+            else:
+                self._writer.add_calls(message)
+                self._turns.append(given)
+        contents = [turn.content() if isinstance(turn, Turn) else turn for turn in self._turns]
         return [content for content in contents if content is not None]
 
     def _add(self, number: int, message: Message) -> None:
@@ -295,16 +253,13 @@ class ContentsWriter:
         if message.role == "system":
             self._losses.add(path, "system role", "sent as the user's words")
         role = "model" if message.role == "assistant" else "user"
-        members = Spelled(message.kept, exact=False).write("", {})
-        turn = self._turn(role, members)
-        if role == "model":
-            self._order = {call.id: place for place, call in enumerate(message.calls)}
+        turn = self._turn(role, with_kept({}, message.kept))
         turn.begin()
         signed = False
         for place, part in enumerate(message.parts):
             written = self._writer.write(part, f"{path}.parts[{place}]")
             if isinstance(part, Thinking) and not own_seal(part.seal, NAME):
-                # A foreign seal is told of where it is dropped.
+                # A foreign seal is reported where it is dropped.
                 if part.text and part.seal is None:
                     why = "Gemini takes back only what it signed"
                     self._losses.add(f"{path}.parts[{place}]", "thinking", why)
@@ -317,20 +272,20 @@ class ContentsWriter:
 
     def _turn(self, role: str, members: JsonObject) -> Turn:
         last = self._turns[-1] if self._turns else None
-        if last is None or last.role != role or members or last.members:
-            last = Turn(role, self._order)
-            last.members = members
-            self._turns.append(last)
-        return last
+        if isinstance(last, Turn) and last.role == role and not members and not last.members:
+            return last
+        turn = Turn(role, self._order, members)
+        self._turns.append(turn)
+        return turn
 
 
 def split_system(
-    request: ModelRequest, losses: Losses
+    request: ModelRequest, losses: Losses, given: Callable[[Message], JsonObject | None]
 ) -> tuple[list[tuple[str, Text]], list[tuple[int, Message]]]:
-    """The instructions (those before the first word of the conversation too) and the rest."""
+    """The instructions (leading system messages too) and the rest of the conversation."""
     texts = [(f"system[{number}]", part) for number, part in enumerate(request.system)]
-    messages = _counted(request)
-    while messages and messages[0][1].role == "system":
+    messages = list(enumerate(request.messages))
+    while messages and messages[0][1].role == "system" and given(messages[0][1]) is None:
         number, message = messages.pop(0)
         for place, part in enumerate(message.parts):
             path = f"messages[{number}].parts[{place}]"
@@ -341,32 +296,15 @@ def split_system(
     return texts, messages
 
 
-def system_instruction(texts: list[tuple[str, Text]], spelled: Spelled, writer: PartWriter) -> Any:
-    """The instructions as a content, or as they were written; None if there are none."""
-    outline = spelled.shape("system")
+def system_instruction(
+    texts: list[tuple[str, Text]], kept: Kept | None, writer: PartWriter
+) -> JsonObject | None:
+    """The instructions as a content; None if there are none."""
     parts: list[Any] = [part for path, text in texts for part in writer.write(text, path)]
-    others = spelled.fields.get("systemInstruction.parts")
-    if isinstance(others, dict):
-        del spelled.fields["systemInstruction.parts"]
-        for number, part in sorted(
-            cast(JsonObject, others).items(), key=lambda other: int(other[0])
-        ):
+    others = kept_member(kept, NAME, f"{SYSTEM}.parts")
+    if is_object(others):
+        for number, part in sorted(others.items(), key=lambda other: int(other[0])):
             parts.insert(int(number), part)
-    if not isinstance(outline, dict):
-        members = spelled.write("systemInstruction.", {})
-        return {**members, "role": "user", "parts": parts} if parts else None
-    return _outlined(cast(JsonObject, outline), parts, spelled)
-
-
-def _outlined(outline: JsonObject, parts: list[Any], spelled: Spelled) -> Any:
-    if outline.get("shape") == "string" and len(parts) == 1:
-        return parts[0]["text"]
-    form: JsonObject = outline.get("form") or {}
-    body: JsonObject = {}
-    if "role" in outline:
-        body["role"] = outline["role"]
-    if form.get("parts") == "object" and len(parts) == 1:
-        body["parts"] = parts[0]
-    elif parts or "parts" not in form.get("absent", ()):
-        body["parts"] = parts
-    return spelled.write("systemInstruction.", body)
+    if not parts:
+        return None
+    return {**with_kept({}, kept, f"{SYSTEM}."), "role": "user", "parts": parts}

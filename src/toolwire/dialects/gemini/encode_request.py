@@ -1,7 +1,6 @@
 """Our request as a `generateContent` body."""
 
-from itertools import islice
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -9,32 +8,43 @@ from toolwire.dialects import arguments
 from toolwire.dialects.gemini.encode_messages import (
     ContentsWriter,
     PartWriter,
-    exact_contents,
     split_system,
     system_instruction,
 )
-from toolwire.dialects.gemini.schemas import from_openapi, in_words, to_gemini
+from toolwire.dialects.gemini.schemas import in_words, to_gemini
 from toolwire.dialects.gemini.shapes import (
     ANY_BUDGET,
+    CALLING,
+    CHOICE,
     DECLARATIONS,
+    ENVELOPE,
+    FAMILY,
     GENERATION,
     JSON_SCHEMA,
     JSON_TYPE,
     LEVELS,
     MODE_FOR,
     NAME,
+    NUMBERS,
     OPENAPI,
-    PLAIN,
-    mode_of,
+    OUTPUT_JSON_SCHEMA,
+    OUTPUT_OPENAPI,
+    OUTPUT_TYPE,
+    SYSTEM,
+    camel_case,
+    is_from_here,
+    is_object,
+    member,
+    with_kept,
 )
-from toolwire.dialects.gemini.spelling import Spelled
 from toolwire.dialects.kept import own_seal
 from toolwire.dialects.losses import Losses
 from toolwire.dialects.offered_tools import OfferedTools
-from toolwire.dialects.quirks import Quirks
+from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.dialects.thinking import budget_of, effort_of
-from toolwire.messages import ToolCall
+from toolwire.messages import Message, ToolCall
 from toolwire.request import (
+    NO_SOURCE,
     Effort,
     FreeformTool,
     JsonObject,
@@ -50,13 +60,26 @@ from toolwire.wire.names import NameRule, ToolNames
 
 NAME_RULE = NameRule(63, "a-zA-Z0-9_.:-", "a-zA-Z_")
 _ANY_NAME = NameRule(2**31, r"\s\S", r"\s\S")
-ENVELOPE = "codeAssist."
-"""Before kept members that belong to Code Assist's envelope and not to the request inside."""
 _NO_PARAMETERS: tuple[JsonObject, ...] = (
     {},
     {"type": "object"},
     {"type": "object", "properties": {}},
 )
+_FEEDS = {
+    SYSTEM: ("system",),
+    "contents": ("messages",),
+    "tools": ("tools",),
+    CHOICE: ("tool_choice",),
+    GENERATION: (*(name for _, name, _ in NUMBERS), "stop", "reasoning", "output"),
+}
+"""Members of the body, and the members of a request that are written into them."""
+_QUIRKS = {
+    "contents": ("name_rule", "media_in_results", "signature_sentinel", "send_made_ids"),
+    "tools": ("name_rule", "gemini_schema"),
+    CHOICE: ("name_rule",),
+    GENERATION: ("gemini_schema", "gemini_thinking"),
+}
+"""The quirks that decide how a member is written."""
 _written = OfferedTools()
 
 
@@ -66,135 +89,254 @@ class Body(NamedTuple):
     body: JsonObject
     names: ToolNames
     losses: Losses
-    envelope: Spelled
+    envelope: JsonObject
+    """Stored members of Code Assist's envelope."""
 
 
-def is_own(request: ModelRequest) -> bool:
-    """Whether the request came in this format, in the envelope or out of it."""
-    return request.kept is not None and request.kept.dialect == NAME
+def write_request(request: ModelRequest, quirks: Quirks, given: JsonObject | None) -> Body:
+    """The body of a request.
 
-
-def write_request(request: ModelRequest, quirks: Quirks, *, exact: bool) -> Body:
-    """The body. `exact`: just what was read, adding and repairing nothing."""
-    losses = Losses()
-    losses.foreign(request, NAME)
-    spelled = Spelled(request.kept, exact=exact)
-    envelope = _envelope(spelled)
-    rule = _ANY_NAME if exact else quirks.name_rule or NAME_RULE
-    names = ToolNames(request.tools, rule, wrap_freeform=True)
-    writer = PartWriter(
-        losses,
-        exact=exact,
-        wire_name=lambda call: names.wire_name(call.name, call.namespace),
-        sends_id=lambda call: _sends_id(call, spelled, quirks),
-        media_in_results=quirks.media_in_results,
-    )
-    _tell_unsendable(request, losses)
-    body: JsonObject = {}
-    if "model" in spelled.form and exact:
-        unchanged = spelled.form["model_read"] == request.model
-        body["model"] = spelled.form["model"] if unchanged else request.model
-    if exact:
-        texts = [(f"system[{number}]", part) for number, part in enumerate(request.system)]
-        if not spelled.absent("contents") or request.messages:
-            body["contents"] = exact_contents(request, spelled, writer)
-    else:
-        texts, messages = split_system(request, losses)
-        contents = ContentsWriter(writer, losses, quirks.signature_sentinel)
-        body["contents"] = contents.write(messages)
-    for member, value in (
-        ("systemInstruction", system_instruction(texts, spelled, writer)),
-        ("tools", offered_tools(request, spelled, names, quirks, losses)),
-        ("toolConfig", tool_config(request, spelled, names, losses)),
-        ("generationConfig", generation_config(request, spelled, quirks, losses)),
-    ):
-        if value is not None:
-            body[member] = value
-    if not exact:
-        # What stays the same comes first, for caches of requests as they are sent.
-        body["contents"] = body.pop("contents")
-    return Body(spelled.write("", body), names, losses, envelope)
-
-
-def _envelope(spelled: Spelled) -> Spelled:
-    """The members of the envelope, taken out of the request's own."""
-    outer = Spelled(None, exact=spelled.exact)
-    outer.form = spelled.form
-    for key in [key for key in spelled.fields if key.startswith(ENVELOPE)]:
-        outer.fields[key] = spelled.fields.pop(key)
-    return outer
-
-
-def _sends_id(call: ToolCall, request: Spelled, quirks: Quirks) -> bool:
-    if quirks.send_made_ids and not request.exact:
-        return True
-    from_here = (
-        request.own
-        or (call.kept is not None and call.kept.dialect == NAME)
-        or bool(own_seal(call.seal, NAME))
-    )
-    return from_here and not call.made_id
-
-
-def _tell_unsendable(request: ModelRequest, losses: Losses) -> None:
-    if request.parallel_calls is False:
-        losses.add("parallel_calls", "one call at a time", "Gemini has no such switch")
-    if request.previous_response_id:
-        losses.add("previous_response_id", "earlier answer", "Gemini remembers none")
+    `given` is the body that it came in, if that was in this very format: members that are unchanged
+    and of no concern to a quirk are then written as they were.
+    """
+    return _RequestWriter(request, quirks, given).body()
 
 
 def path_of(model: str, verb: str) -> str:
-    """Where the model answers."""
+    """The address at which the model answers."""
     return f"/{model}:{verb}" if "/" in model else f"/models/{model}:{verb}"
 
 
-def generation_config(
-    request: ModelRequest, spelled: Spelled, quirks: Quirks, losses: Losses
-) -> JsonObject | None:
-    """Sampling, limits, thinking and output; None if nothing is to be said."""
-    config: JsonObject = {}
-    for wire_name, name, _ in PLAIN:
-        value = getattr(request, name)
-        if value is not None:
-            config[wire_name] = value
-    if request.stop:
-        config["stopSequences"] = list(request.stop)
-    if request.reasoning is not None:
-        thinking = _thinking(request.reasoning, spelled, quirks, losses)
-        if thinking or spelled.exact:
-            config["thinkingConfig"] = thinking
-    if request.output is not None:
-        config.update(_output(request.output, spelled, quirks, losses))
-    written = spelled.write(f"{GENERATION}.", config)
-    return written if written or spelled.shape(GENERATION) else None
+def model_member(given: JsonObject | None, model: str) -> JsonObject:
+    """The `model` of a body, in its own spelling unless it is another now."""
+    wire = None if given is None else given.get("model")
+    if not isinstance(wire, str) or not wire:
+        return {}
+    return {"model": wire if wire.removeprefix("models/") == model else model}
 
 
-def _thinking(reasoning: Reasoning, request: Spelled, quirks: Quirks, losses: Losses) -> JsonObject:
-    spelled = Spelled(reasoning.kept, exact=request.exact)
-    if request.exact or spelled.own:
-        config = _as_written(reasoning, spelled)
-    else:
-        config = _amount(reasoning, quirks, losses)
-    visible = reasoning.visible
-    if visible is None and not request.own and config.get("thinkingBudget") != 0:
-        visible = True if reasoning.enabled or config else None
-    if visible is not None:
-        config["includeThoughts"] = visible
-    return spelled.write("", config)
+class _RequestWriter:
+    def __init__(self, request: ModelRequest, quirks: Quirks, given: JsonObject | None) -> None:
+        self._request = request
+        self._quirks = quirks
+        self._given = given
+        own = request.source.dialect in FAMILY
+        self._source = request.source if own else NO_SOURCE
+        self._losses = Losses()
+        rule = quirks.name_rule or (NAME_RULE if given is None else _ANY_NAME)
+        self._names = ToolNames(request.tools, rule, wrap_freeform=True)
+        self._quirked = {name for name, quirk in _QUIRKS.items() if _is_set(quirks, quirk)}
+        self._verbatim = {
+            name
+            for name, fields in _FEEDS.items()
+            if given is not None
+            and name not in self._quirked
+            and request.source.unchanged(request, *fields)
+        }
+
+    def body(self) -> Body:
+        request, losses = self._request, self._losses
+        losses.foreign(request, NAME)
+        if request.parallel_calls is False:
+            losses.add("parallel_calls", "one call at a time", "Gemini has no such switch")
+        if request.previous_response_id:
+            losses.add("previous_response_id", "earlier answer", "Gemini remembers none")
+        system, contents = self._conversation()
+        body = model_member(self._given, request.model)
+        # What stays the same comes first, for caches of requests as they are sent.
+        for name, write in (
+            (SYSTEM, lambda: system),
+            ("tools", self._tools),
+            (CHOICE, self._tool_config),
+            (GENERATION, self._generation_config),
+            ("contents", lambda: contents),
+        ):
+            value = None if name in self._verbatim else write()
+            if value is not None:
+                body[name] = value
+        envelope = with_kept({}, request.kept, ENVELOPE)
+        return Body(self._assembled(body), self._names, losses, envelope)
+
+    def _assembled(self, body: JsonObject) -> JsonObject:
+        """The members in the order of the body they came in; others first, new ones last."""
+        others = with_kept({}, self._request.kept)
+        ordered: JsonObject = {}
+        for key, value in (self._given or {}).items():
+            name = camel_case(key)
+            if name in self._verbatim:
+                ordered[key] = value
+            elif name in body:
+                ordered[name] = body.pop(name)
+            elif key in others:
+                ordered[key] = others.pop(key)
+        return {**others, **ordered, **body}
+
+    def _conversation(self) -> tuple[JsonObject | None, list[JsonObject] | None]:
+        if {SYSTEM, "contents"} <= self._verbatim:
+            return None, None
+        request, losses, quirks = self._request, self._losses, self._quirks
+        writer = PartWriter(
+            losses,
+            wire_name=lambda call: self._names.wire_name(call.name, call.namespace),
+            sends_id=self._sends_id,
+            media_in_results=quirks.media_in_results,
+            source=self._source,
+        )
+        texts, messages = split_system(request, losses, self._given_content)
+        if len(texts) > len(request.system):
+            self._verbatim.discard(SYSTEM)
+        system = contents = None
+        if SYSTEM not in self._verbatim:
+            system = system_instruction(texts, request.kept, writer)
+        if "contents" not in self._verbatim:
+            sentinel = quirks.signature_sentinel
+            contents = ContentsWriter(writer, losses, sentinel, self._given_content).write(messages)
+        return system, contents
+
+    def _given_content(self, message: Message) -> JsonObject | None:
+        """The content that a message came in, if it may be sent again as it was."""
+        wire = None if self._given is None else self._source.wire(message)
+        if "contents" in self._quirked and (message.calls or message.results):
+            return None
+        return wire if is_object(wire) else None
+
+    def _sends_id(self, call: ToolCall) -> bool:
+        if self._quirks.send_made_ids:
+            return True
+        own = self._source is not NO_SOURCE or is_from_here(call.kept)
+        return (own or bool(own_seal(call.seal, NAME))) and not call.made_id
+
+    def _generation_config(self) -> JsonObject | None:
+        """Sampling, limits, thinking and output; None if there is none of them."""
+        request = self._request
+        config: JsonObject = {}
+        for wire_name, name, _ in NUMBERS:
+            value = getattr(request, name)
+            if value is not None:
+                config[wire_name] = value
+        if request.stop:
+            config["stopSequences"] = list(request.stop)
+        if request.reasoning is not None:
+            thinking = self._thinking(request.reasoning)
+            if thinking:
+                config["thinkingConfig"] = thinking
+        if request.output is not None:
+            config.update(self._output(request.output))
+        return with_kept(config, request.kept, f"{GENERATION}.") or None
+
+    def _thinking(self, reasoning: Reasoning) -> JsonObject:
+        wire = self._source.wire(reasoning)
+        if wire is not None and not _is_set(self._quirks, ("gemini_thinking",)):
+            return _camel_case(wire)
+        config = _amount(reasoning, self._quirks, self._losses)
+        visible = reasoning.visible
+        if self._source is NO_SOURCE and visible is None and config.get("thinkingBudget") != 0:
+            visible = True if reasoning.enabled or config else None
+        if visible is not None:
+            config["includeThoughts"] = visible
+        return with_kept(config, reasoning.kept)
+
+    def _output(self, output: OutputFormat) -> JsonObject:
+        openapi = self._quirks.gemini_schema == "openapi"
+        wire = self._source.wire(output)
+        if wire is not None and not (openapi and OUTPUT_JSON_SCHEMA in wire):
+            written = wire.get(OUTPUT_OPENAPI)
+            return {**wire, OUTPUT_OPENAPI: in_words(written)} if written is not None else wire
+        config: JsonObject = {} if output.kind == "text" else {OUTPUT_TYPE: JSON_TYPE}
+        if output.kind != "json_schema" or output.schema is None:
+            return config
+        if output.name:
+            self._losses.add("output.name", output.name, "Gemini gives its formats no names")
+        member, profile = (
+            (OUTPUT_OPENAPI, "gemini-openapi") if openapi else (OUTPUT_JSON_SCHEMA, "gemini-json")
+        )
+        config[member] = to_gemini(output.schema, profile, "output.schema", self._losses)
+        return config
+
+    def _tool_config(self) -> JsonObject | None:
+        """Whether and what to call; None if nothing is to be chosen."""
+        config: JsonObject = {}
+        choice = self._request.tool_choice
+        functions = any(not isinstance(tool, ServerTool) for tool in self._request.tools)
+        if choice is not None and (functions or self._source is not NO_SOURCE):
+            config[CALLING] = self._calling(choice)
+        elif choice is not None and choice.mode != "auto":
+            self._losses.add("tool_choice", choice.mode, "there are no functions to call")
+        return with_kept(config, self._request.kept, f"{CHOICE}.") or None
+
+    def _calling(self, choice: ToolChoice) -> JsonObject:
+        names = [self._names.chosen_name(name) for name in choice.names]
+        wire = self._source.wire(choice)
+        if wire is not None and names == list(choice.names):
+            return _camel_case(wire)
+        # Names may only be given beside ANY and VALIDATED.
+        validated = choice.mode == "auto" and names
+        config: JsonObject = {"mode": "VALIDATED" if validated else MODE_FOR[choice.mode]}
+        if names:
+            config["allowedFunctionNames"] = names
+        return with_kept(config, choice.kept)
+
+    def _tools(self) -> Any:
+        """Functions together in one object, then the vendor's own tools; None if there are none."""
+
+        def write(losses: Losses) -> JsonObject:
+            objects = self._tool_objects(losses)
+            return {"tools": objects} if objects else {}
+
+        tools = self._request.tools
+        if self._source is not NO_SOURCE or not tools:
+            return write(self._losses).get("tools")
+        return _written.members(tools, (self._quirks,), self._losses, write).get("tools")
+
+    def _tool_objects(self, losses: Losses) -> list[JsonObject]:
+        functions: list[JsonObject] = []
+        others: list[JsonObject] = []
+        for number, tool in enumerate(self._request.tools):
+            path = f"tools[{number}]"
+            if isinstance(tool, ServerTool):
+                if tool.dialect == NAME:
+                    others.append(parse_object(tool.data, path))
+                continue
+            if isinstance(tool, FreeformTool):
+                offered = arguments.as_function(tool, path, losses)
+                tool = replace(offered, namespace=tool.namespace)
+            functions.append(self._declaration(tool, path, losses))
+        first = [{DECLARATIONS: functions}] if functions else []
+        return [*first, *others]
+
+    def _declaration(self, tool: ToolSpec, path: str, losses: Losses) -> JsonObject:
+        if tool.cache is not None:
+            losses.add(f"{path}.cache", "cache mark", "Gemini caches by itself")
+        if tool.strict:
+            losses.add(f"{path}.strict", "strict", "Gemini has no strict tools")
+        body: JsonObject = {"name": self._names.wire_name(tool.name, tool.namespace)}
+        if tool.description:
+            body["description"] = tool.description
+        body.update(self._parameters(tool, f"{path}.parameters", losses))
+        return with_kept(body, tool.kept)
+
+    def _parameters(self, tool: ToolSpec, path: str, losses: Losses) -> JsonObject:
+        openapi = self._quirks.gemini_schema == "openapi"
+        wire = self._source.wire(tool)
+        if wire is not None:
+            schema, written = member(wire, JSON_SCHEMA), member(wire, OPENAPI)
+            if is_object(schema) and not openapi:
+                return {JSON_SCHEMA: schema}
+            if is_object(written) and not is_object(schema):
+                return {OPENAPI: in_words(written)}
+        if tool.parameters in _NO_PARAMETERS:
+            return {}
+        if openapi:
+            return {OPENAPI: to_gemini(tool.parameters, "gemini-openapi", path, losses)}
+        return {JSON_SCHEMA: to_gemini(tool.parameters, "gemini-json", path, losses)}
 
 
-def _as_written(reasoning: Reasoning, spelled: Spelled) -> JsonObject:
-    config: JsonObject = {}
-    if reasoning.budget is not None:
-        config["thinkingBudget"] = reasoning.budget
-    elif reasoning.enabled is False and reasoning.effort is None:
-        config["thinkingBudget"] = 0
-    level = spelled.form.get("level")
-    if isinstance(level, str) and LEVELS.get(level.upper()) == reasoning.effort:
-        config["thinkingLevel"] = level
-    elif reasoning.effort is not None:
-        config["thinkingLevel"] = reasoning.effort.upper()
-    return config
+def _is_set(quirks: Quirks, names: tuple[str, ...]) -> bool:
+    return any(getattr(quirks, name) != getattr(DEFAULT, name) for name in names)
+
+
+def _camel_case(wire: JsonObject) -> JsonObject:
+    return {camel_case(key): value for key, value in wire.items()}
 
 
 def _amount(reasoning: Reasoning, quirks: Quirks, losses: Losses) -> JsonObject:
@@ -221,169 +363,3 @@ def _amount(reasoning: Reasoning, quirks: Quirks, losses: Losses) -> JsonObject:
     if budget is None:
         return {"thinkingBudget": ANY_BUDGET} if reasoning.enabled else {}
     return {"thinkingBudget": budget}
-
-
-def _output(output: OutputFormat, request: Spelled, quirks: Quirks, losses: Losses) -> JsonObject:
-    spelled = Spelled(output.kept, exact=request.exact)
-    config: JsonObject = {}
-    if "mime" in spelled.form and (request.exact or spelled.form["mime"]):
-        mime: Any = spelled.form["mime"]
-    else:
-        mime = None if output.kind == "text" else JSON_TYPE
-    if mime is not None:
-        config["responseMimeType"] = mime
-    if output.kind != "json_schema" or output.schema is None:
-        return config
-    if output.name:
-        losses.add("output.name", output.name, "Gemini gives its formats no names")
-    written = spelled.form.get("schema", output.schema)
-    openapi = spelled.form.get("member") == "responseSchema"
-    if openapi and from_openapi(written) == output.schema:
-        config["responseSchema"] = written if spelled.exact else in_words(written)
-    elif request.own and not openapi:
-        config["responseJsonSchema"] = output.schema
-    elif openapi or quirks.gemini_schema == "openapi":
-        config["responseSchema"] = to_gemini(
-            output.schema, "gemini-openapi", "output.schema", losses
-        )
-    else:
-        config["responseJsonSchema"] = to_gemini(
-            output.schema, "gemini-json", "output.schema", losses
-        )
-    return config
-
-
-def tool_config(
-    request: ModelRequest, spelled: Spelled, names: ToolNames, losses: Losses
-) -> JsonObject | None:
-    """Whether and what to call; None if nothing is to be said."""
-    config: JsonObject = {}
-    choice = request.tool_choice
-    functions = any(not isinstance(tool, ServerTool) for tool in request.tools)
-    if choice is not None and (functions or spelled.own):
-        config["functionCallingConfig"] = _calling(choice, names, spelled)
-    elif choice is not None and choice.mode != "auto":
-        losses.add("tool_choice", choice.mode, "there are no functions to call")
-    written = spelled.write("toolConfig.", config)
-    return written if written or spelled.shape("toolConfig") else None
-
-
-def _calling(choice: ToolChoice, names: ToolNames, request: Spelled) -> JsonObject:
-    spelled = Spelled(choice.kept, exact=request.exact)
-    config: JsonObject = {}
-    word: Any = spelled.form.get("mode", MODE_FOR[choice.mode])
-    if "mode" in spelled.form and (mode_of(word) or "auto") != choice.mode:
-        word = MODE_FOR[choice.mode]
-    if word == "AUTO" and choice.names and not request.exact:
-        # Names may only be given beside ANY and VALIDATED.
-        word = "VALIDATED"
-    if word is not None:
-        config["mode"] = word
-    if choice.names:
-        config["allowedFunctionNames"] = [names.chosen_name(name) for name in choice.names]
-    return spelled.write("", config)
-
-
-def offered_tools(
-    request: ModelRequest, spelled: Spelled, names: ToolNames, quirks: Quirks, losses: Losses
-) -> Any:
-    """The `tools` member; None if there is none."""
-
-    def write(losses: Losses) -> JsonObject:
-        objects = _objects(request, spelled, names, quirks, losses)
-        return {} if objects is None else {"tools": objects}
-
-    if spelled.own or not request.tools:
-        return write(losses).get("tools")
-    return _written.members(request.tools, (quirks,), losses, write).get("tools")
-
-
-def _objects(
-    request: ModelRequest, spelled: Spelled, names: ToolNames, quirks: Quirks, losses: Losses
-) -> Any:
-    written: list[tuple[bool, JsonObject]] = []
-    for number, tool in enumerate(request.tools):
-        path = f"tools[{number}]"
-        if isinstance(tool, ServerTool):
-            if tool.dialect == NAME:
-                written.append((False, parse_object(tool.data, path)))
-            continue
-        if isinstance(tool, FreeformTool):
-            offered = arguments.as_function(tool, path, losses)
-            tool = replace(offered, namespace=tool.namespace)
-        written.append((True, _declaration(tool, path, spelled, names, quirks, losses)))
-    groups = spelled.form.get("tools")
-    if isinstance(groups, list):
-        grouped = _as_grouped(cast(list[Any], groups), written, spelled.exact)
-        if grouped is not None:
-            one = spelled.shape("tools_object") and len(grouped) == 1
-            return grouped[0] if one else grouped
-    return _grouped(written)
-
-
-def _grouped(written: list[tuple[bool, JsonObject]]) -> list[JsonObject] | None:
-    functions = [tool for is_function, tool in written if is_function]
-    others = [tool for is_function, tool in written if not is_function]
-    first = [{DECLARATIONS: functions}] if functions else []
-    return [*first, *others] or None
-
-
-def _as_grouped(
-    groups: list[Any], written: list[tuple[bool, JsonObject]], exact: bool
-) -> list[JsonObject] | None:
-    """The tools in their old objects; None if they are no longer the same."""
-    rest = iter(written)
-    objects: list[JsonObject] = []
-    for group in groups:
-        members: JsonObject = {}
-        for key, *functions in group:
-            count = functions[0] if functions else 1
-            taken = list(islice(rest, count))
-            if len(taken) < count or any(found is not bool(functions) for found, _ in taken):
-                return None
-            if functions:
-                members[key if exact else DECLARATIONS] = [tool for _, tool in taken]
-            else:
-                members.update(taken[0][1])
-        objects.append(members)
-    return objects if next(rest, None) is None else None
-
-
-def _declaration(
-    tool: ToolSpec,
-    path: str,
-    request: Spelled,
-    names: ToolNames,
-    quirks: Quirks,
-    losses: Losses,
-) -> JsonObject:
-    if tool.cache is not None:
-        losses.add(f"{path}.cache", "cache mark", "Gemini caches by itself")
-    if tool.strict:
-        losses.add(f"{path}.strict", "strict", "Gemini has no strict tools")
-    spelled = Spelled(tool.kept, exact=request.exact)
-    body: JsonObject = {}
-    if tool.name or not spelled.absent("name"):
-        body["name"] = names.wire_name(tool.name, tool.namespace)
-    if tool.description:
-        body["description"] = tool.description
-    body.update(_parameters(tool, path, request.own, spelled, quirks, losses))
-    return spelled.write("", body)
-
-
-def _parameters(
-    tool: ToolSpec, path: str, own: bool, spelled: Spelled, quirks: Quirks, losses: Losses
-) -> JsonObject:
-    member = spelled.form.get("member")
-    if member == OPENAPI:
-        written = spelled.form.get("schema", tool.parameters)
-        if from_openapi(written) == tool.parameters:
-            return {OPENAPI: written if spelled.exact else in_words(written)}
-    if own and member != OPENAPI and (member != "" or tool.parameters):
-        return {JSON_SCHEMA: tool.parameters}
-    if tool.parameters in _NO_PARAMETERS:
-        return {}
-    where = f"{path}.parameters"
-    if member == OPENAPI or quirks.gemini_schema == "openapi":
-        return {OPENAPI: to_gemini(tool.parameters, "gemini-openapi", where, losses)}
-    return {JSON_SCHEMA: to_gemini(tool.parameters, "gemini-json", where, losses)}

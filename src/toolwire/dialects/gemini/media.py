@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from toolwire.dialects.gemini.shapes import FILE, INLINE
-from toolwire.dialects.gemini.spelling import Members, Notes, Spelled
+from toolwire.dialects.gemini.shapes import FILE, INLINE, NAME, Members, with_kept
+from toolwire.dialects.kept import own_seal
 from toolwire.dialects.losses import Losses
 from toolwire.messages import Media, MediaKind, Seal
 from toolwire.request import JsonObject
@@ -42,58 +42,45 @@ def kind_of(mime: str) -> MediaKind:
         return MediaKind.DOCUMENT
 
 
-def read_media(member: str, data: JsonObject, notes: Notes, seal: Seal | None = None) -> Media:
-    """The media of an `inlineData` or `fileData` object; the caller closes the part around it."""
-    members = Members(data, notes, f"{member}.")
-    mime = members.take_word("mimeType")
-    name = members.take_word("displayName")
-    text = members.take_word("data" if member == INLINE else "fileUri")
-    if not text:
-        notes.mark_absent("data")
-    if not mime:
-        notes.mark_absent("mimeType")
+def read_media(name: str, data: JsonObject, left: JsonObject, seal: Seal | None = None) -> Media:
+    """The media of an `inlineData` or `fileData` object."""
+    members = Members(data, left, f"{name}.")
+    mime = members.take_text("mimeType")
+    title = members.take_text("displayName")
+    content = members.take_text("data" if name == INLINE else "fileUri")
     members.close()
     kind = kind_of(mime)
-    if member == INLINE:
-        return Media(kind=kind, mime=mime, base64=text, name=name, seal=seal)
-    if _STORED.match(text):
-        return Media(kind=kind, mime=mime, file_id=text, name=name, seal=seal)
-    if not mime and "youtu" in text:
+    if name == INLINE:
+        return Media(kind=kind, mime=mime, base64=content, name=title, seal=seal)
+    if _STORED.match(content):
+        return Media(kind=kind, mime=mime, file_id=content, name=title, seal=seal)
+    if not mime and "youtu" in content:
         kind = MediaKind.VIDEO
-    return Media(kind=kind, mime=mime, url=text, name=name, seal=seal)
+    return Media(kind=kind, mime=mime, url=content, name=title, seal=seal)
 
 
-def write_media(media: Media, path: str, spelled: Spelled, losses: Losses) -> JsonObject | None:
-    """The part that carries the media, unfinished (`spelled.write` closes it), or None if it cannot
-    be sent.
+def write_media(media: Media, path: str, losses: Losses, *, own: bool) -> JsonObject | None:
+    """The part that carries the media, or None if it cannot be sent.
+
+    `own` says that it came in this format, which then takes it back as it is.
     """
     named: JsonObject = {}
-    if media.name:
-        if spelled.own or spelled.exact:
-            named = {"displayName": media.name}
-        else:
-            losses.add(f"{path}.name", "name", "Gemini takes no names of media")
-    address = media.url or media.file_id
+    if media.name and own:
+        named = {"displayName": media.name}
+    elif media.name:
+        losses.add(f"{path}.name", "name", "Gemini takes no names of media")
     if media.mime and kind_of(media.mime) is not media.kind:
         losses.add(path, media.kind, f"its type {media.mime} alone says what it is")
-    if not address:
-        return _written(INLINE, "data", media.base64, media, spelled, named)
-    if media.file_id and not spelled.own and not _STORED.match(media.file_id):
+    if media.file_id and not own and not _STORED.match(media.file_id):
         losses.add(path, "stored file", "only the vendor that stores it can read it")
         return None
-    return _written(FILE, "fileUri", address, media, spelled, named)
-
-
-def _written(
-    member: str, key: str, text: str, media: Media, spelled: Spelled, named: JsonObject
-) -> JsonObject:
-    data: JsonObject = {}
-    mime = media.mime or ("" if spelled.absent("mimeType") else _guess(media))
-    if mime:
-        data["mimeType"] = mime
-    if text or not spelled.absent("data"):
-        data[key] = text
-    return {member: spelled.write(f"{member}.", {**data, **named})}
+    mime = media.mime or ("" if own else _guess(media))
+    data: JsonObject = {"mimeType": mime} if mime else {}
+    address = media.url or media.file_id
+    name = FILE if address else INLINE
+    data["fileUri" if address else "data"] = address or media.base64
+    inner = with_kept({**data, **named}, media.kept, f"{name}.")
+    return with_kept({name: inner, **own_seal(media.seal, NAME)}, media.kept)
 
 
 def _guess(media: Media) -> str:

@@ -10,19 +10,34 @@ from typing import Any, TypeAlias, TypeGuard
 
 import msgspec
 
-from toolwire.messages import Role
+from toolwire.messages import Kept, Role
 from toolwire.request import Effort, JsonObject
+from toolwire.wire.json_access import dump, parse_object
 
 NAME = "gemini"
 """The family's name in seals and kept members: Code Assist speaks the same in an envelope."""
+FAMILY = (NAME, "code-assist")
+"""Formats whose requests are the same but for the envelope."""
 DECLARATIONS = "functionDeclarations"
 JSON_SCHEMA = "parametersJsonSchema"
 OPENAPI = "parameters"
 SIGNATURE = "thoughtSignature"
 INLINE = "inlineData"
 FILE = "fileData"
+CALL = "functionCall"
+RESPONSE = "functionResponse"
+SYSTEM = "systemInstruction"
+CHOICE = "toolConfig"
+CALLING = "functionCallingConfig"
 GENERATION = "generationConfig"
-PLAIN = (
+ENVELOPE = "codeAssist."
+"""Before stored members of Code Assist's envelope, as opposed to the request inside."""
+_INNER = (
+    *(f"{name}." for name in (CALL, RESPONSE, INLINE, FILE, SYSTEM, CHOICE, GENERATION)),
+    ENVELOPE,
+)
+"""Before stored members of an inner object."""
+NUMBERS = (
     ("temperature", "temperature", (int, float)),
     ("topP", "top_p", (int, float)),
     ("topK", "top_k", (int, float)),
@@ -41,6 +56,9 @@ LEVELS = {
     "MEDIUM": Effort.MEDIUM,
     "HIGH": Effort.HIGH,
 }
+OUTPUT_TYPE = "responseMimeType"
+OUTPUT_JSON_SCHEMA = "responseJsonSchema"
+OUTPUT_OPENAPI = "responseSchema"
 JSON_TYPE = "application/json"
 ANY_BUDGET = -1
 """The model decides how much it thinks."""
@@ -209,3 +227,70 @@ def mode_of(word: Any) -> str | None:
 def role_of(word: Any) -> Role:
     """Our role for a wire role; whatever is no model and no system is the user."""
     return _ROLES.get(word, "user") if isinstance(word, str) else "user"
+
+
+class Members:
+    """A wire object whose members are taken one by one, in either spelling.
+
+    `close` puts the others into `left`, those of an inner object flat, as
+    `functionCall.willContinue`.
+    """
+
+    def __init__(self, wire: JsonObject, left: JsonObject, path: str = "") -> None:
+        self._rest = dict(wire)
+        self._left = left
+        self._path = path
+
+    def take(self, name: str, *kinds: type) -> Any:
+        """The member if it is of one of these kinds; null and any other value is left."""
+        for key in (name, snake_case(name)):
+            value = self._rest.get(key)
+            if value is not None and (not kinds or type(value) in kinds):
+                return self._rest.pop(key)
+        return None
+
+    def take_text(self, name: str) -> str:
+        """The member if it is a string that is not empty; an empty one is left."""
+        if member(self._rest, name) == "":
+            return ""
+        return self.take(name, str) or ""
+
+    def take_texts(self, name: str) -> tuple[str, ...]:
+        """The member if it is a list of strings that is not empty; any other is left."""
+        found = listed(member(self._rest, name))
+        if not found or not all(isinstance(text, str) for text in found):
+            return ()
+        return tuple(self.take(name, list) or ())
+
+    def close(self) -> None:
+        """Leave what was not taken."""
+        for key, value in self._rest.items():
+            self._left[self._path + key] = value
+
+
+def member(wire: JsonObject, name: str) -> Any:
+    """The member in either spelling, or None."""
+    found = wire.get(name)
+    return wire.get(snake_case(name)) if found is None else found
+
+
+def kept_members(left: JsonObject) -> Kept | None:
+    """The members to store on the value, or None if there are none."""
+    return Kept(dialect=NAME, fields=dump(left)) if left else None
+
+
+def is_from_here(kept: Kept | None) -> bool:
+    """Whether the value comes from this format."""
+    return kept is not None and kept.dialect == NAME
+
+
+def with_kept(wire: JsonObject, kept: Kept | None, path: str = "") -> JsonObject:
+    """The wire object with its stored members put back, those of the inner object at `path`."""
+    if kept is None or kept.dialect != NAME or kept.fields == "{}":
+        return wire
+    fields = parse_object(kept.fields, "kept members")
+    if path:
+        found = {key[len(path) :]: fields[key] for key in fields if key.startswith(path)}
+    else:
+        found = {key: fields[key] for key in fields if not key.startswith(_INNER)}
+    return {**found, **wire}
