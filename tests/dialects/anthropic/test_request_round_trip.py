@@ -240,9 +240,7 @@ def test_a_request_says_what_it_means() -> None:
     )
     assert asked == ModelRequest(
         model="m",
-        messages=(
-            Message(role="user", parts=(Text("hi"),), kept=Kept(dialect=NAME, form="string")),
-        ),
+        messages=(Message(role="user", parts=(Text("hi"),)),),
         system=(Text("be kind"),),
         tools=(ToolSpec(name="f", parameters={"type": "object"}, cache=CacheMark("1h")),),
         tool_choice=ToolChoice(mode="required", names=("f",)),
@@ -251,7 +249,7 @@ def test_a_request_says_what_it_means() -> None:
         reasoning=Reasoning(enabled=True, effort=Effort.HIGH, budget=-1, visible=True),
         output=OutputFormat(kind="json_schema", schema={"type": "object"}),
         stop=("x",),
-        kept=Kept(dialect=NAME, fields='{"metadata":{"user_id":"u"}}', form="system_string"),
+        kept=Kept(dialect=NAME, fields='{"metadata":{"user_id":"u"}}'),
     )
 
 
@@ -292,7 +290,6 @@ def test_blocks_become_parts() -> None:
             parts=(Text("x"),),
             is_error=True,
             outcome=Outcome.FAILED,
-            kept=Kept(dialect=NAME, form="string"),
         ),
         Media(kind=MediaKind.IMAGE, mime="image/png", base64="AA=="),
     )

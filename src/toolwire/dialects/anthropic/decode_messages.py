@@ -2,16 +2,12 @@
 
 from typing import Any, cast
 
+import msgspec
+
 from toolwire.dialects.anthropic.media import citation_of, media_of, texts
 from toolwire.dialects.anthropic.shapes import (
-    ABSENT,
-    LIST,
     NAME,
-    NO_CITATIONS,
-    NOT_ERROR,
     ORIGIN,
-    SEARCH_RESULT,
-    STRING,
     cache_mark,
     known,
     raw_input,
@@ -34,8 +30,10 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
-from toolwire.request import JsonObject
+from toolwire.request import JsonObject, Source
 from toolwire.wire.json_access import dump, obj, parse_object, seq
+
+_MESSAGE_MEMBERS = frozenset({"role", "content"})
 
 
 class BlockReader:
@@ -79,7 +77,7 @@ class BlockReader:
             name=name,
             arguments="" if given is None else raw_input(raw),
             cache=cache_mark(block),
-            kept=keep(NAME, block, members, "" if plain else ABSENT),
+            kept=keep(NAME, block, members),
         )
 
     def _result(self, block: JsonObject) -> ToolResult:
@@ -87,17 +85,12 @@ class BlockReader:
         content = block.get("content")
         is_error = block.get("is_error")
         parts: tuple[ResultPart, ...] = ()
-        form = LIST
         if isinstance(content, str):
-            parts, form = (Text(content),), STRING
-        elif content is None:
-            form = ABSENT
+            parts = (Text(content),)
         else:
             items = seq(content, "content")
             parts = tuple(content_part(obj(item, "content"), dump(item).encode()) for item in items)
         said = ("tool_use_id", "content", *(("is_error",) if type(is_error) is bool else ()))
-        if is_error is False:
-            form = f"{form} {NOT_ERROR}"
         return ToolResult(
             call_id=call_id,
             name=self._names.get(call_id, ""),
@@ -105,7 +98,7 @@ class BlockReader:
             is_error=is_error is True,
             outcome=Outcome.FAILED if is_error is True else Outcome.DONE,
             cache=cache_mark(block),
-            kept=keep(NAME, block, known(block, *said), form),
+            kept=keep(NAME, block, known(block, *said)),
         )
 
 
@@ -143,8 +136,7 @@ def text_part(block: JsonObject) -> Text:
         else ()
     )
     members = known(block, "text", *(("citations",) if citations or cited == [] else ()))
-    form = NO_CITATIONS if cited == [] else ""
-    return Text(text, citations, cache_mark(block), kept=keep(NAME, block, members, form))
+    return Text(text, citations, cache_mark(block), kept=keep(NAME, block, members))
 
 
 def _thinking(block: JsonObject) -> Thinking:
@@ -160,20 +152,23 @@ def _search_result(block: JsonObject) -> Text:
     """Others read the text; this format gets the block back."""
     head = [block[key] for key in ("title", "source") if isinstance(block.get(key), str)]
     text = "\n".join([*head, texts(block.get("content"))])
-    return Text(text, cache=cache_mark(block), kept=keep(NAME, block, known(block), SEARCH_RESULT))
+    return Text(text, cache=cache_mark(block), kept=keep(NAME, block, known(block)))
 
 
-def messages_of(body: bytes, source: JsonObject) -> tuple[Message, ...]:
-    """The messages of a request body."""
-    given = seq(source.get("messages"), "messages")
-    if not given:
+def messages_of(body: bytes, given: object, source: Source) -> tuple[Message, ...]:
+    """The messages of a request body, each recorded in `source`."""
+    members = seq(given, "messages")
+    if not members:
         return ()
     reader = BlockReader()
+    messages: list[Message] = []
     raw = raw_items(bytes(raw_members(body)["messages"]))
-    return tuple(
-        _message(reader, obj(message, f"messages[{at}]"), raw[at], f"messages[{at}]")
-        for at, message in enumerate(given)
-    )
+    for at, member in enumerate(members):
+        path = f"messages[{at}]"
+        message = _message(reader, obj(member, path), raw[at], path)
+        source.add(message, msgspec.Raw(raw[at]))
+        messages.append(message)
+    return tuple(messages)
 
 
 def _message(reader: BlockReader, message: JsonObject, raw: bytes, path: str) -> Message:
@@ -181,13 +176,10 @@ def _message(reader: BlockReader, message: JsonObject, raw: bytes, path: str) ->
     if role not in ("user", "assistant", "system"):
         raise BadInput(f"{path}.role: expected user, assistant or system")
     content = message.get("content")
-    form, parts = LIST, cast("tuple[Part, ...]", ())
+    parts: tuple[Part, ...] = ()
     if isinstance(content, str):
-        form, parts = STRING, (Text(content),)
-    elif content is None:
-        form = ABSENT
-    else:
+        parts = (Text(content),)
+    elif content is not None:
         seq(content, f"{path}.content")
         parts = reader.parts(bytes(raw_members(raw)["content"]), f"{path}.content")
-    members = frozenset({"role"} if content is None else {"role", "content"})
-    return Message(role=role, parts=parts, kept=keep(NAME, message, members, form))
+    return Message(role=role, parts=parts, kept=keep(NAME, message, _MESSAGE_MEMBERS))

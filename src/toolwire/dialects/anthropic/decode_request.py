@@ -3,17 +3,7 @@
 from typing import Literal, cast
 
 from toolwire.dialects.anthropic.decode_messages import messages_of, text_part
-from toolwire.dialects.anthropic.shapes import (
-    CUSTOM,
-    EFFORTS,
-    NAME,
-    NO_MODEL,
-    OUTPUT_FORMAT,
-    SYSTEM_STRING,
-    cache_mark,
-    known,
-    parse_body,
-)
+from toolwire.dialects.anthropic.shapes import EFFORTS, NAME, cache_mark, known, parse_body
 from toolwire.dialects.kept import keep
 from toolwire.errors import BadInput
 from toolwire.messages import Kept, Message, Text
@@ -25,6 +15,7 @@ from toolwire.request import (
     OutputFormat,
     Reasoning,
     ServerTool,
+    Source,
     ToolChoice,
     ToolSpec,
 )
@@ -42,26 +33,25 @@ _DISPLAYS = {"summarized": True, "omitted": False}
 
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
     """A client's request; `model` where it stands outside the body (Bedrock, Vertex)."""
-    source, body = parse_body(whole_characters(body), "request")
-    reader = _RequestReader(source)
-    messages = messages_of(body, source)
-    return reader.request(messages, model)
+    members, body = parse_body(whole_characters(body), "request")
+    source = Source(NAME, members)
+    messages = messages_of(body, members.pop("messages", None), source)
+    request = _RequestReader(source).request(messages, model)
+    source.record(request)
+    return request
 
 
 class _RequestReader:
     """Takes members out of the body; what is left at the end is kept."""
 
-    def __init__(self, source: JsonObject) -> None:
-        self._left = dict(source)
-        self._forms: list[str] = []
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._left = dict(source.body)
 
     def request(self, messages: tuple[Message, ...], model: str) -> ModelRequest:
-        self._left.pop("messages", None)
         named = text(self._left.get("model"), "model")
         if named:
             del self._left["model"]
-        else:
-            self._forms.append(NO_MODEL)
         choice, parallel = self._choice()
         config = self._output_config()
         return ModelRequest(
@@ -80,6 +70,7 @@ class _RequestReader:
             output=self._output(config),
             stream=flag(self._take("stream"), "stream"),
             kept=self._kept(config),
+            source=self._source,
         )
 
     def _take(self, member: str) -> object:
@@ -94,7 +85,6 @@ class _RequestReader:
         if not given:
             return ()
         if isinstance(given, str):
-            self._forms.append(SYSTEM_STRING)
             parts: tuple[Text, ...] = (Text(given),)
         else:
             blocks = [obj(block, "system") for block in seq(given, "system")]
@@ -114,7 +104,10 @@ class _RequestReader:
         given = seq(self._left.get("tools"), "tools")
         if given:
             del self._left["tools"]
-        return tuple(_tool(obj(tool, f"tools[{at}]")) for at, tool in enumerate(given))
+        tools = tuple(_tool(obj(tool, f"tools[{at}]")) for at, tool in enumerate(given))
+        for tool, wire in zip(tools, given, strict=True):
+            self._source.add(tool, wire)
+        return tools
 
     def _choice(self) -> tuple[ToolChoice | None, bool | None]:
         """The choice, and whether several calls at once are allowed, which stands inside it."""
@@ -156,17 +149,14 @@ class _RequestReader:
         return _thinking(thinking, effort)
 
     def _output(self, config: JsonObject) -> OutputFormat | None:
-        for holder, member, form in (
-            (config, "format", ""),
-            (self._left, "output_format", OUTPUT_FORMAT),
-        ):
+        for holder, member in ((config, "format"), (self._left, "output_format")):
             given = holder.get(member)
             if not is_object(given):
                 continue
             shape = cast(JsonObject, given)
             if shape.get("type") == "json_schema" and is_object(shape.get("schema")):
                 del holder[member]
-                kept = keep(NAME, shape, frozenset({"type", "schema"}), form)
+                kept = keep(NAME, shape, frozenset({"type", "schema"}))
                 return OutputFormat(kind="json_schema", schema=shape["schema"], kept=kept)
         return None
 
@@ -177,7 +167,7 @@ class _RequestReader:
                 self._left["output_config"] = config
             else:
                 del self._left["output_config"]
-        return Kept(dialect=NAME, fields=dump(self._left), form=" ".join(self._forms))
+        return Kept(dialect=NAME, fields=dump(self._left))
 
 
 def _thinking(thinking: JsonObject, effort: Effort | None) -> Reasoning:
@@ -220,5 +210,5 @@ def _tool(tool: JsonObject) -> AnyTool:
         parameters=cast(JsonObject, schema),
         strict=strict if bound else None,
         cache=cache_mark(tool),
-        kept=keep(NAME, tool, members, CUSTOM if kind else ""),
+        kept=keep(NAME, tool, members),
     )

@@ -1,24 +1,17 @@
-"""From parts to content blocks of a request."""
+"""From messages and parts to turns and content blocks of a request."""
 
-import binascii
 from collections.abc import Iterable
-from typing import cast
+from itertools import groupby
+from typing import TypeAlias, cast
 
 import msgspec
 
 from toolwire.dialects import arguments
-from toolwire.dialects.anthropic.media import own_citations, placeholder
-from toolwire.dialects.anthropic.shapes import (
-    ABSENT,
-    NAME,
-    NO_CITATIONS,
-    NOT_ERROR,
-    RAW_SOURCE,
-    SEARCH_RESULT,
-    STRING,
-)
-from toolwire.dialects.kept import form, kept_member, own_seal, restore
+from toolwire.dialects.anthropic.media import media_source, own_citations, placeholder
+from toolwire.dialects.anthropic.shapes import NAME
+from toolwire.dialects.kept import kept_member, own_seal, restore
 from toolwire.dialects.losses import Losses
+from toolwire.dialects.quirks import Quirks
 from toolwire.messages import (
     CacheMark,
     CallKind,
@@ -34,32 +27,29 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
-from toolwire.request import JsonObject
-from toolwire.wire.json_access import is_object
+from toolwire.request import AnyTool, JsonObject, ModelRequest
+from toolwire.wire.json_access import parse_object
 from toolwire.wire.names import ToolNames
 from toolwire.wire.surrogates import whole_characters
 
-_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+Turn: TypeAlias = JsonObject | msgspec.Raw
+"""A turn as it is encoded, or as it came in."""
+_MOST_MARKS = 4
+_OPENING = "(The conversation begins here.)"
 _TTLS = frozenset({"", "5m", "1h"})
 
 
 class BlockWriter:
-    """Writes the blocks of one request. `own`: it was read from this format and goes out as it
-    was; `files`: file ids may be this vendor's; `spare_marks`: cache marks too many.
+    """Encodes the blocks of one request.
+
+    `files`: file ids may be this vendor's; `spare_marks`: paths of cache marks over the limit.
     """
 
     def __init__(
-        self,
-        names: ToolNames,
-        losses: Losses,
-        *,
-        own: bool,
-        files: bool,
-        spare_marks: frozenset[str],
+        self, names: ToolNames, losses: Losses, *, files: bool, spare_marks: frozenset[str]
     ) -> None:
         self._names = names
         self._losses = losses
-        self._own = own
         self._files = files
         self._spare_marks = spare_marks
 
@@ -70,9 +60,7 @@ class BlockWriter:
 
     def reporting_to(self, losses: Losses) -> "BlockWriter":
         """The same writer with another report."""
-        return BlockWriter(
-            self._names, losses, own=self._own, files=self._files, spare_marks=self._spare_marks
-        )
+        return BlockWriter(self._names, losses, files=self._files, spare_marks=self._spare_marks)
 
     def content(self, message: Message, path: str) -> list[JsonObject]:
         """The blocks of a message."""
@@ -87,11 +75,11 @@ class BlockWriter:
 
     def name(self, name: str, namespace: str = "") -> str:
         """The name to send for a tool."""
-        return name if self._own and not namespace else self._names.wire_name(name, namespace)
+        return self._names.wire_name(name, namespace)
 
     def chosen_name(self, name: str) -> str:
         """The name to send for the tool that must be called."""
-        return name if self._own else self._names.chosen_name(name)
+        return self._names.chosen_name(name)
 
     def mark(self, block: JsonObject, cache: CacheMark | None, path: str) -> JsonObject:
         """The block with its cache mark."""
@@ -101,7 +89,7 @@ class BlockWriter:
             self._losses.add(f"{path}.cache", "cache mark", "one more than the vendor accepts")
             return block
         control: JsonObject = {"type": "ephemeral"}
-        if cache.ttl and (self._own or cache.ttl in _TTLS):
+        if cache.ttl and cache.ttl in _TTLS:
             control["ttl"] = cache.ttl
         elif cache.ttl:
             self._losses.add(f"{path}.cache", f"ttl {cache.ttl}", "only 5m and 1h are known")
@@ -119,7 +107,7 @@ class BlockWriter:
             case ToolResult():
                 return self._result(part, path)
             case Media():
-                return self._media(part, path, told=message.role == "assistant")
+                return self._media(part, path, by_model=message.role == "assistant")
             case Refusal():
                 self._losses.add(path, "refusal", "sent as plain text")
                 return self._text(Text(part.text), path)
@@ -127,10 +115,11 @@ class BlockWriter:
                 return _own_block(part)
 
     def _text(self, part: Text, path: str) -> JsonObject | None:
-        if form(part.kept, NAME) == SEARCH_RESULT:
+        if isinstance(kept_member(part.kept, NAME, "content"), list):
+            # Decoded from a search result: its blocks are stored, the text is for other formats.
             block = restore({"type": "search_result"}, part.kept, NAME)
             return self.mark(block, part.cache, path)
-        if not self._own and not part.text.strip():
+        if not part.text.strip():
             if part.text:
                 self._losses.add(path, "white space", "text must hold more than that")
             return None
@@ -138,8 +127,6 @@ class BlockWriter:
 
     def _thinking(self, part: Thinking, path: str) -> JsonObject | None:
         block = thinking_block(part)
-        if block is None and self._own:
-            block = {"type": "thinking", "thinking": part.text}
         if block is None:
             if part.text:
                 self._losses.add(path, "thinking", "only thinking with this vendor's signature")
@@ -151,24 +138,20 @@ class BlockWriter:
             "type": "tool_use",
             "id": call.id,
             "name": self.name(call.name, call.namespace),
+            "input": call_input(call, path, self._losses),
         }
-        if form(call.kept, NAME) != ABSENT:
-            block["input"] = call_input(call, path, self._losses)
         return self.mark(restore(block, call.kept, NAME), call.cache, path)
 
     def _result(self, result: ToolResult, path: str) -> JsonObject:
         block: JsonObject = {"type": "tool_result", "tool_use_id": result.call_id}
-        shape = form(result.kept, NAME).split()
         content = self._result_content(result, path)
-        if STRING in shape and _is_plain(result.parts):
-            block["content"] = result.text
-        elif content or (self._own and ABSENT not in shape):
+        if content:
             block["content"] = content
-        elif result.is_error and not self._own:
+        elif result.is_error:
             # An error without content is refused.
             block["content"] = str(result.outcome)
-        if result.is_error or NOT_ERROR in shape:
-            block["is_error"] = result.is_error
+        if result.is_error:
+            block["is_error"] = True
         return self.mark(restore(block, result.kept, NAME), result.cache, path)
 
     def _result_content(self, result: ToolResult, path: str) -> list[JsonObject]:
@@ -186,57 +169,25 @@ class BlockWriter:
                 content.append(block)
         return content
 
-    def _media(self, media: Media, path: str, *, told: bool = False) -> JsonObject | None:
-        source = None if told and not self._own else self._source(media)
+    def _media(self, media: Media, path: str, *, by_model: bool = False) -> JsonObject | None:
+        source = None if by_model else media_source(media, files=self._files)
         if source is None:
             about = f"{media.kind} {media.mime or media.url or media.file_id}".strip()
             self._losses.add(path, about, "not accepted here; a note says that it was there")
             return self._text(Text(placeholder(media), cache=media.cache), path)
-        block: JsonObject = {"type": str(media.kind)}
-        rest = kept_member(media.kept, NAME, "source")
-        if form(media.kept, NAME) != RAW_SOURCE:
-            block["source"] = {**cast(JsonObject, rest), **source} if is_object(rest) else source
+        block: JsonObject = {"type": str(media.kind), "source": source}
         if media.name and media.kind is MediaKind.DOCUMENT:
             block["title"] = media.name
         elif media.name:
             self._losses.add(f"{path}.name", media.name, "images have no names")
         return self.mark(restore(block, media.kept, NAME), media.cache, path)
 
-    def _source(self, media: Media) -> JsonObject | None:
-        if media.kind not in (MediaKind.IMAGE, MediaKind.DOCUMENT):
-            return None
-        if media.base64:
-            return self._inline(media)
-        if media.file_id and self._files:
-            return {"type": "file", "file_id": media.file_id}
-        if media.url and (self._own or media.url.startswith(("https://", "http://"))):
-            fits = media.kind is MediaKind.IMAGE or media.mime in ("", "application/pdf")
-            return {"type": "url", "url": media.url} if fits else None
-        if self._own:
-            return {"type": "base64", "media_type": media.mime, "data": ""}
-        return None
-
-    def _inline(self, media: Media) -> JsonObject | None:
-        inline = {"type": "base64", "media_type": media.mime, "data": media.base64}
-        if form(media.kept, NAME) == "base64" or media.mime in _IMAGES:
-            return inline
-        if media.kind is MediaKind.IMAGE:
-            return inline if self._own else None
-        if media.mime.startswith("text/") or media.mime == "application/json":
-            try:
-                text = media.data.decode()
-            except (binascii.Error, ValueError):
-                return None
-            mime = media.mime if self._own else "text/plain"
-            return {"type": "text", "media_type": mime, "data": text}
-        return inline if self._own or media.mime == "application/pdf" else None
-
 
 def text_block(part: Text, path: str, losses: Losses) -> JsonObject:
     """A text block with its own kind of sources."""
     block: JsonObject = {"type": "text", "text": part.text}
     citations = own_citations(part.citations)
-    if citations or form(part.kept, NAME) == NO_CITATIONS:
+    if citations:
         block["citations"] = citations
     for at, citation in enumerate(part.citations):
         if citation.dialect != NAME:
@@ -261,24 +212,6 @@ def call_input(call: ToolCall, path: str, losses: Losses) -> object:
     return arguments.as_object(call, path, losses)
 
 
-def message_content(message: Message, blocks: list[JsonObject]) -> JsonObject:
-    """A message of this format's own making, in the form it had."""
-    body: JsonObject = {"role": message.role}
-    shape = form(message.kept, NAME)
-    if shape == STRING and _is_plain(message.parts):
-        body["content"] = message.text
-    elif shape != ABSENT or blocks:
-        body["content"] = blocks
-    return restore(body, message.kept, NAME)
-
-
-def _is_plain(parts: tuple[Part, ...]) -> bool:
-    if len(parts) != 1 or not isinstance(parts[0], Text):
-        return False
-    part = parts[0]
-    return not part.citations and part.cache is None and part.kept is None
-
-
 def _own_block(block: ServerBlock) -> JsonObject | None:
     if block.origin.dialect != NAME:
         return None
@@ -287,3 +220,167 @@ def _own_block(block: ServerBlock) -> JsonObject | None:
 
 def _about(citation: Citation) -> str:
     return citation.title or citation.url or "citation"
+
+
+class Original:
+    """What of a decoded request may go out as it came in: what is unchanged."""
+
+    def __init__(self, request: ModelRequest, quirks: Quirks) -> None:
+        self.own = request.source.dialect == NAME
+        self._request = request
+        self._source = request.source
+        self._renames = quirks.name_rule is not None
+
+    def has(self, *fields: str) -> bool:
+        """Whether these fields of the request are as they were decoded from this format."""
+        return self.own and self._source.unchanged(self._request, *fields)
+
+    def copy(self, body: JsonObject, member: str, *fields: str) -> bool:
+        """Copies a member, if it was there; False if the fields it carries must be encoded."""
+        if not self.has(*fields):
+            return False
+        if member in self._source.body:
+            body[member] = self._source.body[member]
+        return True
+
+    def message(self, message: Message) -> msgspec.Raw | None:
+        """What an unchanged message was decoded from, unless it calls tools by other names."""
+        renamed = self._renames and message.calls
+        return self._source.wire(message) if self.own and not renamed else None
+
+    def tool(self, tool: AnyTool) -> JsonObject | None:
+        """What an unchanged tool was decoded from, unless it is sent under another name."""
+        return self._source.wire(tool) if self.own and not self._renames else None
+
+
+def encode_messages(
+    request: ModelRequest, original: Original, quirks: Quirks, writer: BlockWriter, losses: Losses
+) -> tuple[list[JsonObject], list[Turn]]:
+    """The text of leading system messages, and the turns after them."""
+    messages = list(enumerate(request.messages))
+    wires = _wires(request.messages, original, quirks)
+    system: list[JsonObject] = []
+    while messages and messages[0][1].role == "system" and messages[0][0] not in wires:
+        at, message = messages.pop(0)
+        system += _only_text(writer.content(message, f"messages[{at}]"), at, losses)
+    turns: list[Turn] = []
+    for at, message in messages:
+        if at in wires:
+            turns.append(wires[at])
+            continue
+        blocks = writer.content(message, f"messages[{at}]")
+        role = _role(message, quirks)
+        if blocks and role != message.role:
+            losses.add(f"messages[{at}]", "system turn", "sent as the user's words")
+        _add_turn(turns, role, message, blocks)
+    if turns or not original.own:
+        _order(turns, losses)
+    return system, turns
+
+
+def _wires(
+    messages: tuple[Message, ...], original: Original, quirks: Quirks
+) -> dict[int, msgspec.Raw]:
+    """Messages that go out as they came in, by their place.
+
+    A changed message is joined with its neighbours of the same role, which are then encoded too.
+    """
+    wires: dict[int, msgspec.Raw] = {}
+    for _, run in groupby(enumerate(messages), lambda entry: _role(entry[1], quirks)):
+        found = [(at, original.message(message)) for at, message in run]
+        if all(wire is not None for _, wire in found):
+            wires |= {at: wire for at, wire in found if wire is not None}
+    return wires
+
+
+def _role(message: Message, quirks: Quirks) -> str:
+    return "user" if message.role == "system" and not quirks.system_in_messages else message.role
+
+
+def _only_text(blocks: list[JsonObject], at: int, losses: Losses) -> list[JsonObject]:
+    texts = [block for block in blocks if block["type"] == "text"]
+    if len(texts) < len(blocks):
+        losses.add(f"messages[{at}]", "media", "system instructions are text")
+    return texts
+
+
+def _add_turn(turns: list[Turn], role: str, message: Message, blocks: list[JsonObject]) -> None:
+    if not blocks:
+        return
+    last = turns[-1] if turns else None
+    if isinstance(last, dict) and last["role"] == role:
+        last["content"] += blocks
+    else:
+        turns.append(restore({"role": role, "content": blocks}, message.kept, NAME))
+
+
+def _order(turns: list[Turn], losses: Losses) -> None:
+    """Results first in a turn, the user first of all, no white space where an answer goes on."""
+    for turn in turns:
+        if isinstance(turn, dict) and turn["role"] == "user":
+            turn["content"].sort(key=_is_not_result)
+    first = turns[0] if turns else None
+    if first is None:
+        losses.add("messages", "no turn", "a user's turn was put in")
+        turns.append(_opening())
+    elif isinstance(first, dict) and first["role"] != "user":
+        losses.add("messages[0]", "first turn", "a user's turn was put before it")
+        turns.insert(0, _opening())
+    last = turns[-1]
+    if isinstance(last, dict) and last["role"] == "assistant":
+        _trim(last["content"][-1], losses)
+
+
+def _opening() -> JsonObject:
+    return {"role": "user", "content": [{"type": "text", "text": _OPENING}]}
+
+
+def _trim(block: JsonObject, losses: Losses) -> None:
+    if block["type"] != "text":
+        return
+    trimmed = block["text"].rstrip()
+    if trimmed != block["text"]:
+        losses.add("messages", "white space", "the last assistant text may not end with it")
+        block["text"] = trimmed
+
+
+def _is_not_result(block: JsonObject) -> bool:
+    return block["type"] != "tool_result"
+
+
+def thinking_broken(turns: list[Turn]) -> bool:
+    """Whether the last assistant turn made calls without thinking before them."""
+    for turn in reversed(turns):
+        members = turn if isinstance(turn, dict) else parse_object(bytes(turn), "message")
+        if members.get("role") == "assistant":
+            content = members.get("content")
+            if not isinstance(content, list):
+                return False
+            kinds = [block.get("type") for block in cast(list[JsonObject], content)]
+            return "tool_use" in kinds and kinds[0] not in ("thinking", "redacted_thinking")
+    return False
+
+
+def spare_marks(request: ModelRequest) -> frozenset[str]:
+    """Where cache marks stand beyond those that the vendor accepts."""
+    marked = [f"tools[{at}]" for at, tool in enumerate(request.tools) if _is_marked(tool)]
+    marked += [f"system[{at}]" for at, part in enumerate(request.system) if _is_marked(part)]
+    for at, message in enumerate(request.messages):
+        marked += _marked_parts(f"messages[{at}]", message.parts)
+    # The first two mostly stand on tools and system, the last two on the newest turns.
+    return frozenset(marked[2 : len(marked) - 2] if len(marked) > _MOST_MARKS else ())
+
+
+def _marked_parts(path: str, parts: tuple[Part, ...]) -> list[str]:
+    marked: list[str] = []
+    for at, part in enumerate(parts):
+        where = f"{path}.parts[{at}]"
+        if isinstance(part, ToolResult):
+            marked += _marked_parts(where, part.parts)
+        if _is_marked(part):
+            marked.append(where)
+    return marked
+
+
+def _is_marked(value: Part | AnyTool) -> bool:
+    return getattr(value, "cache", None) is not None

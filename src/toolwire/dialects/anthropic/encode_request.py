@@ -1,25 +1,23 @@
-"""From a ModelRequest to a request body: turns, tools, thinking, sampling, output format."""
+"""From a ModelRequest to a request body: system, tools, thinking, sampling, output format."""
 
 from typing import cast
 
 from toolwire.dialects import Encoded, arguments
-from toolwire.dialects.anthropic.encode_messages import BlockWriter, message_content
-from toolwire.dialects.anthropic.shapes import (
-    CUSTOM,
-    EFFORTS,
-    NAME,
-    NO_MODEL,
-    OUTPUT_FORMAT,
-    SYSTEM_STRING,
+from toolwire.dialects.anthropic.encode_messages import (
+    BlockWriter,
+    Original,
+    Turn,
+    encode_messages,
+    spare_marks,
+    thinking_broken,
 )
-from toolwire.dialects.kept import form, kept_member, restore
+from toolwire.dialects.anthropic.shapes import EFFORTS, NAME
+from toolwire.dialects.kept import kept_member, restore
 from toolwire.dialects.losses import Losses
 from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.quirks import Quirks
 from toolwire.dialects.thinking import budget_of
-from toolwire.messages import Message, Part, ToolResult
 from toolwire.request import (
-    AnyTool,
     Effort,
     FreeformTool,
     HttpRequest,
@@ -34,57 +32,105 @@ from toolwire.schema import Profile, convert
 from toolwire.wire.json_access import encode, is_object, parse_object
 from toolwire.wire.names import NameRule, ToolNames
 
+VERSION = "2023-06-01"
+_RULE = NameRule(limit=64)
+_ANY_NAME = NameRule(limit=1 << 16, allowed=r"\s\S", first=r"\s\S")
+"""A client of this format named its tools itself: its server decides on the names."""
+_HEADERS = (("content-type", "application/json"), ("anthropic-version", VERSION))
 _LEAST_BUDGET = 1024
 _written = OfferedTools()
+
+
+def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
+    """The request as it goes over the wire, and what it could not carry."""
+    original = Original(request, quirks)
+    losses = Losses()
+    losses.foreign(request, NAME)
+    rule = quirks.name_rule or (_ANY_NAME if original.own else _RULE)
+    names = ToolNames(request.tools, rule, wrap_freeform=True)
+    spare = frozenset[str]() if original.own else spare_marks(request)
+    writer = BlockWriter(names, losses, files=_knows_files(request), spare_marks=spare)
+    body: JsonObject = {}
+    if not original.copy(body, "model", "model"):
+        body["model"] = request.model
+    system, turns = encode_messages(request, original, quirks, writer, losses)
+    if system or not original.copy(body, "system", "system"):
+        system = writer.texts(request.system, "system") + system
+        if system:
+            body["system"] = system
+    SettingsWriter(request, quirks, original, writer, losses).write(body, turns)
+    # What stays the same comes first, for caches of requests as they are sent.
+    body = restore({**body, "messages": turns}, request.kept, NAME)
+    http = HttpRequest(path="/v1/messages", body=encode(body), headers=_HEADERS)
+    return Encoded(http=http, losses=losses.done(), names=names)
+
+
+def _knows_files(request: ModelRequest) -> bool:
+    """Whether file ids may be this vendor's."""
+    decoded_from = request.kept.dialect if request.kept is not None else request.source.dialect
+    return decoded_from in ("", NAME)
 
 
 class SettingsWriter:
     """Writes everything of a request but the conversation."""
 
     def __init__(
-        self, request: ModelRequest, quirks: Quirks, writer: BlockWriter, losses: Losses, own: bool
+        self,
+        request: ModelRequest,
+        quirks: Quirks,
+        original: Original,
+        writer: BlockWriter,
+        losses: Losses,
     ) -> None:
         self._request = request
         self._quirks = quirks
+        self._original = original
         self._writer = writer
         self._losses = losses
-        self._own = own
 
-    def write(self, body: JsonObject, thinking_broken: bool) -> None:
-        """Put the settings into the body. `thinking_broken`: the turn under way did not begin with
-        signed thinking, which a fixed budget demands.
-        """
+    def write(self, body: JsonObject, turns: list[Turn]) -> None:
+        """Puts the settings into the body; `turns` is the conversation they are sent with."""
         self._max_tokens(body)
-        body.update(self._tools())
-        self._thinking(body, thinking_broken)
+        self._tools(body)
+        self._thinking(body, turns)
         self._choice(body)
         self._output(body)
         self._sampling(body)
-        if self._request.stream is not None:
-            body["stream"] = self._request.stream
+        self._stop(body)
+        stream = self._request.stream
+        if not self._original.copy(body, "stream", "stream") and stream is not None:
+            body["stream"] = stream
         self._unknown_here()
 
     def _max_tokens(self, body: JsonObject) -> None:
-        request = self._request
-        if request.max_output_tokens is not None:
-            body["max_tokens"] = request.max_output_tokens
-        elif not self._own:
-            room = self._quirks.default_max_tokens
-            budget = self._budget(request.reasoning) if request.reasoning else None
-            body["max_tokens"] = room + (budget or 0)
+        if self._original.copy(body, "max_tokens", "max_output_tokens"):
+            return
+        limit = self._limit()
+        if limit is not None:
+            body["max_tokens"] = limit
 
-    def _tools(self) -> JsonObject:
-        tools = self._request.tools
-        if self._own or not tools:
-            return self._write_tools()
-        terms = (self._quirks, self._request.tool_choice, self._writer.spare_marks_on_tools)
+    def _limit(self) -> int | None:
+        """Tokens of the answer; the default for a request that came in another format."""
+        request = self._request
+        if request.max_output_tokens is not None or self._original.own:
+            return request.max_output_tokens
+        budget = self._budget(request.reasoning) if request.reasoning else None
+        return self._quirks.default_max_tokens + (budget or 0)
+
+    def _tools(self, body: JsonObject) -> None:
+        request, original = self._request, self._original
+        if not (self._subset() or self._quirks.name_rule) and original.copy(body, "tools", "tools"):
+            return
+        if original.own or not request.tools:
+            body.update(self._write_tools())
+            return
+        terms = (self._quirks, request.tool_choice, self._writer.spare_marks_on_tools)
 
         def write(losses: Losses) -> JsonObject:
             writer = self._writer.reporting_to(losses)
-            settings = SettingsWriter(self._request, self._quirks, writer, losses, self._own)
-            return settings._write_tools()
+            return SettingsWriter(request, self._quirks, original, writer, losses)._write_tools()
 
-        return _written.members(tools, terms, self._losses, write)
+        body.update(_written.members(request.tools, terms, self._losses, write))
 
     def _write_tools(self) -> JsonObject:
         names = self._subset()
@@ -96,7 +142,7 @@ class SettingsWriter:
             if names and not isinstance(tool, ServerTool) and tool.name not in names:
                 self._losses.add(path, tool.name, "outside the subset that may be called; left out")
                 continue
-            written = self._tool(tool, path)
+            written = self._original.tool(tool) or self._tool(tool, path)
             if written is not None:
                 tools.append(written)
         return {"tools": tools} if tools else {}
@@ -124,26 +170,26 @@ class SettingsWriter:
         if tool.description:
             written["description"] = tool.description
         written["input_schema"] = self._schema(tool, path)
-        if tool.strict is not None and (self._own or (tool.strict and self._quirks.strict_tools)):
-            written["strict"] = tool.strict
+        if tool.strict and self._quirks.strict_tools:
+            written["strict"] = True
         elif tool.strict:
             self._losses.add(f"{path}.strict", "strict", "not sent to this server")
-        if form(tool.kept, NAME) == CUSTOM:
-            written["type"] = CUSTOM
         return self._writer.mark(restore(written, tool.kept, NAME), tool.cache, path)
 
     def _schema(self, tool: ToolSpec, path: str) -> JsonObject:
-        schema = tool.parameters
-        if self._own:
-            return schema
-        converted = convert(schema, Profile.ANTHROPIC, f"{path}.parameters")
+        converted = convert(tool.parameters, Profile.ANTHROPIC, f"{path}.parameters")
         self._losses.extend(converted.losses)
         return converted.schema
 
     def _choice(self, body: JsonObject) -> None:
         request = self._request
         choice, parallel = request.tool_choice, request.parallel_calls
-        if not self._own and "tools" not in body:
+        offered = "tools" in body
+        original = self._original
+        as_it_was = (offered or original.has("tools")) and self._takes_choice(choice)
+        if as_it_was and original.copy(body, "tool_choice", "tool_choice", "parallel_calls"):
+            return
+        if not offered:
             if choice is not None and choice.mode != "none":
                 self._losses.add("tool_choice", choice.mode, "no tools are offered")
             if parallel is not None:
@@ -158,48 +204,49 @@ class SettingsWriter:
             self._losses.add("parallel_calls", str(parallel), "no tool may be called")
         body["tool_choice"] = restore(written, choice.kept if choice else None, NAME)
 
+    def _takes_choice(self, choice: ToolChoice | None) -> bool:
+        """Whether no quirk of the server concerns the choice."""
+        if choice is None or choice.mode != "required":
+            return True
+        named = len(choice.names) == 1
+        if named and self._quirks.name_rule:
+            return False
+        return ("named" if named else "required") in self._quirks.tool_choices
+
     def _choice_word(self, choice: ToolChoice, thinking: object) -> JsonObject:
-        taken = self._quirks.tool_choices
         if choice.mode != "required":
             return {"type": choice.mode}
         named = len(choice.names) == 1
-        if not self._own:
-            thinks = isinstance(thinking, dict) and thinking != {"type": "disabled"}
-            if thinks or ("named" if named else "required") not in taken:
-                why = "a forced call excludes thinking" if thinks else "not taken by this server"
-                self._losses.add("tool_choice", f"required {' '.join(choice.names)}".strip(), why)
-                return {"type": "auto"}
+        thinks = isinstance(thinking, dict) and thinking != {"type": "disabled"}
+        if thinks or ("named" if named else "required") not in self._quirks.tool_choices:
+            why = "a forced call excludes thinking" if thinks else "not taken by this server"
+            self._losses.add("tool_choice", f"required {' '.join(choice.names)}".strip(), why)
+            return {"type": "auto"}
         if named:
             return {"type": "tool", "name": self._writer.chosen_name(choice.names[0])}
         return {"type": "any"}
 
-    def _thinking(self, body: JsonObject, broken: bool) -> None:
-        reasoning = self._request.reasoning
-        if reasoning is None:
+    def _thinking(self, body: JsonObject, turns: list[Turn]) -> None:
+        if self._takes_thinking() and self._original.copy(body, "thinking", "reasoning"):
             return
-        written = self._own_thinking(reasoning) if self._own else self._foreign(reasoning, body)
-        if written and written.get("type") == "enabled" and broken and not self._own:
+        reasoning = self._request.reasoning
+        written = self._fitted(reasoning) if reasoning is not None else None
+        if written and written.get("type") == "enabled" and thinking_broken(turns):
+            # A fixed budget demands that the turn under way began with signed thinking.
             why = "the turn under way did not begin with thinking signed by this vendor"
             self._losses.add("reasoning", "thinking", why)
             written = {"type": "disabled"}
         if written:
             body["thinking"] = written
 
-    def _own_thinking(self, reasoning: Reasoning) -> JsonObject:
-        written: JsonObject = {}
-        if reasoning.enabled is False:
-            written["type"] = "disabled"
-        elif reasoning.budget == -1:
-            written["type"] = "adaptive"
-        elif reasoning.budget is not None:
-            written |= {"type": "enabled", "budget_tokens": reasoning.budget}
-        elif reasoning.enabled and kept_member(reasoning.kept, NAME, "type") is None:
-            written["type"] = "enabled"
-        if reasoning.visible is not None:
-            written["display"] = "summarized" if reasoning.visible else "omitted"
-        return restore(written, reasoning.kept, NAME)
+    def _takes_thinking(self) -> bool:
+        """Whether no quirk of the server concerns the thinking."""
+        reasoning = self._request.reasoning
+        if self._quirks.adaptive_thinking or reasoning is None or reasoning.enabled is False:
+            return True
+        return reasoning.effort is None and reasoning.budget is not None and reasoning.budget >= 0
 
-    def _foreign(self, reasoning: Reasoning, body: JsonObject) -> JsonObject | None:
+    def _fitted(self, reasoning: Reasoning) -> JsonObject | None:
         off = reasoning.enabled is False or reasoning.effort is Effort.NONE
         if off or reasoning.budget == 0:
             for member in ("effort", "budget", "visible"):
@@ -207,7 +254,7 @@ class SettingsWriter:
                 if value is not None:
                     self._losses.add(f"reasoning.{member}", str(value), "thinking is off")
             return {"type": "disabled"}
-        written = self._way_to_think(reasoning, body)
+        written = self._way_to_think(reasoning)
         if written is not None and reasoning.visible is not None:
             written["display"] = "summarized" if reasoning.visible else "omitted"
         elif reasoning.visible is not None:
@@ -216,14 +263,15 @@ class SettingsWriter:
             )
         return restore(written, reasoning.kept, NAME) if written else None
 
-    def _way_to_think(self, reasoning: Reasoning, body: JsonObject) -> JsonObject | None:
+    def _way_to_think(self, reasoning: Reasoning) -> JsonObject | None:
         budget = self._budget(reasoning)
         if budget is None:
             wanted = reasoning.enabled or reasoning.effort or reasoning.budget
             if wanted and self._quirks.adaptive_thinking:
                 return {"type": "adaptive"}
             return None
-        most = body["max_tokens"] - 1
+        limit = self._limit()
+        most = budget if limit is None else limit - 1
         if most < _LEAST_BUDGET:
             self._losses.add("reasoning.budget", str(budget), "more than the whole answer may have")
             return None
@@ -247,6 +295,11 @@ class SettingsWriter:
         return budget_of(Effort.MEDIUM) if wanted else None
 
     def _output(self, body: JsonObject) -> None:
+        members = ("output_config", "output_format")
+        if self._takes_thinking() and all(
+            self._original.copy(body, member, "reasoning", "output") for member in members
+        ):
+            return
         rest = kept_member(self._request.kept, NAME, "output_config")
         config: JsonObject = dict(cast(JsonObject, rest)) if is_object(rest) else {}
         effort = self._effort()
@@ -255,10 +308,7 @@ class SettingsWriter:
         output = self._request.output
         if output is not None and output.kind == "json_schema" and output.schema is not None:
             shape = restore({"type": "json_schema", "schema": output.schema}, output.kept, NAME)
-            if form(output.kept, NAME) == OUTPUT_FORMAT:
-                body["output_format"] = shape
-            else:
-                config["format"] = shape
+            config["format"] = shape
             if output.name:
                 self._losses.add("output.name", output.name, "formats have no names here")
         elif output is not None and output.kind != "text":
@@ -271,8 +321,6 @@ class SettingsWriter:
         if reasoning is None or reasoning.effort is None:
             return ""
         effort = reasoning.effort
-        if self._own:
-            return effort.value
         if (
             effort is Effort.NONE
             or reasoning.enabled is False
@@ -285,24 +333,20 @@ class SettingsWriter:
         return Effort.LOW.value
 
     def _sampling(self, body: JsonObject) -> None:
-        request = self._request
-        wanted: JsonObject = {
-            "temperature": request.temperature,
-            "top_p": request.top_p,
-            "top_k": request.top_k,
-        }
-        for name, value in wanted.items():
+        for name in ("temperature", "top_p", "top_k"):
+            value = getattr(self._request, name)
+            if self._quirks.sampling and self._original.copy(body, name, name):
+                continue
             if value is None:
                 continue
-            why = "" if self._own else self._refused(name, value, body)
+            why = self._refused(name, value, body)
             if why:
                 self._losses.add(name, str(value), why)
-            elif name == "temperature" and value > 1 and not self._own:
+            elif name == "temperature" and value > 1:
                 self._losses.add(name, str(value), "sent as 1, the highest")
                 body[name] = 1
             else:
                 body[name] = value
-        self._stop(body)
 
     def _refused(self, name: str, value: float, body: JsonObject) -> str:
         if not self._quirks.sampling:
@@ -317,8 +361,10 @@ class SettingsWriter:
         return ""
 
     def _stop(self, body: JsonObject) -> None:
+        if self._original.copy(body, "stop_sequences", "stop"):
+            return
         stop = self._request.stop
-        kept = [word for word in stop if self._own or word.strip()]
+        kept = [word for word in stop if word.strip()]
         if len(kept) < len(stop):
             self._losses.add("stop", "white space", "a stop sequence must hold more than that")
         if kept:
@@ -329,149 +375,3 @@ class SettingsWriter:
             value = getattr(self._request, name)
             if value is not None and value != "":
                 self._losses.add(name, str(value), "this format has no such member")
-
-
-VERSION = "2023-06-01"
-_RULE = NameRule(limit=64)
-_HEADERS = (("content-type", "application/json"), ("anthropic-version", VERSION))
-_MOST_MARKS = 4
-_NOTHING_SAID = "(The conversation begins here.)"
-
-
-def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
-    """The request as it goes over the wire, and what it could not carry."""
-    own = request.kept is not None and request.kept.dialect == NAME
-    losses = Losses()
-    losses.foreign(request, NAME)
-    rule = quirks.name_rule or _RULE
-    names = ToolNames(() if own else request.tools, rule, wrap_freeform=True)
-    spare = frozenset[str]() if own else _spare_marks(request)
-    files = own or request.kept is None
-    writer = BlockWriter(names, losses, own=own, files=files, spare_marks=spare)
-    body = _body(request, quirks, writer, losses) if not own else _own_body(request, writer)
-    settings = SettingsWriter(request, quirks, writer, losses, own)
-    settings.write(body, not own and _thinking_broken(body["messages"]))
-    if own:
-        body = restore(body, request.kept, NAME)
-    else:
-        # What stays the same comes first, for caches of requests as they are sent.
-        body["messages"] = body.pop("messages")
-    http = HttpRequest(path="/v1/messages", body=encode(body), headers=_HEADERS)
-    return Encoded(http=http, losses=losses.done(), names=names)
-
-
-def _own_body(request: ModelRequest, writer: BlockWriter) -> JsonObject:
-    """A request that was read from this format: nothing is added or repaired."""
-    forms = form(request.kept, NAME).split()
-    body: JsonObject = {} if NO_MODEL in forms else {"model": request.model}
-    if request.system:
-        blocks = writer.texts(request.system, "system")
-        plain = SYSTEM_STRING in forms and len(request.system) == 1
-        body["system"] = request.system[0].text if plain else blocks
-    body["messages"] = [
-        message_content(message, writer.content(message, f"messages[{at}]"))
-        for at, message in enumerate(request.messages)
-    ]
-    return body
-
-
-def _body(request: ModelRequest, quirks: Quirks, writer: BlockWriter, losses: Losses) -> JsonObject:
-    body: JsonObject = {"model": request.model}
-    system = writer.texts(request.system, "system")
-    messages = list(enumerate(request.messages))
-    while messages and messages[0][1].role == "system":
-        at, message = messages.pop(0)
-        system += _only_text(writer.content(message, f"messages[{at}]"), at, losses)
-    if system:
-        body["system"] = system
-    turns: list[JsonObject] = []
-    for at, message in messages:
-        _add_turn(turns, message, writer.content(message, f"messages[{at}]"), at, quirks, losses)
-    _order(turns, losses)
-    body["messages"] = turns
-    return body
-
-
-def _only_text(blocks: list[JsonObject], at: int, losses: Losses) -> list[JsonObject]:
-    texts = [block for block in blocks if block["type"] == "text"]
-    if len(texts) < len(blocks):
-        losses.add(f"messages[{at}]", "media", "system instructions are text")
-    return texts
-
-
-def _add_turn(
-    turns: list[JsonObject],
-    message: Message,
-    blocks: list[JsonObject],
-    at: int,
-    quirks: Quirks,
-    losses: Losses,
-) -> None:
-    if not blocks:
-        return
-    role: str = message.role
-    if role == "system" and not quirks.system_in_messages:
-        losses.add(f"messages[{at}]", "system turn", "sent as the user's words")
-        role = "user"
-    if turns and turns[-1]["role"] == role:
-        turns[-1]["content"] += blocks
-    else:
-        turns.append(restore({"role": role, "content": blocks}, message.kept, NAME))
-
-
-def _order(turns: list[JsonObject], losses: Losses) -> None:
-    """Results first in a turn, the user first of all, no white space where an answer goes on."""
-    for turn in turns:
-        if turn["role"] == "user":
-            turn["content"].sort(key=_is_no_result)
-    if not turns or turns[0]["role"] != "user":
-        if turns:
-            losses.add("messages[0]", "first turn", "a user's turn was put before it")
-        else:
-            losses.add("messages", "no turn", "a user's turn was put in")
-        turns.insert(0, {"role": "user", "content": [{"type": "text", "text": _NOTHING_SAID}]})
-    last = turns[-1]["content"][-1]
-    if turns[-1]["role"] == "assistant" and last["type"] == "text":
-        trimmed = last["text"].rstrip()
-        if trimmed != last["text"]:
-            losses.add("messages", "white space", "the last assistant text may not end with it")
-            last["text"] = trimmed
-
-
-def _is_no_result(block: JsonObject) -> bool:
-    return block["type"] != "tool_result"
-
-
-def _thinking_broken(messages: list[JsonObject]) -> bool:
-    """Whether the last assistant turn made calls without thinking before them."""
-    for message in reversed(messages):
-        if message["role"] == "assistant":
-            content = cast(list[JsonObject], message["content"])
-            kinds = [block["type"] for block in content]
-            return "tool_use" in kinds and kinds[0] not in ("thinking", "redacted_thinking")
-    return False
-
-
-def _spare_marks(request: ModelRequest) -> frozenset[str]:
-    """Where cache marks stand beyond those that the vendor accepts."""
-    marked = [f"tools[{at}]" for at, tool in enumerate(request.tools) if _is_marked(tool)]
-    marked += [f"system[{at}]" for at, part in enumerate(request.system) if _is_marked(part)]
-    for at, message in enumerate(request.messages):
-        marked += _marked_parts(f"messages[{at}]", message.parts)
-    # The first two mostly stand on tools and system, the last two on the newest turns.
-    return frozenset(marked[2 : len(marked) - 2] if len(marked) > _MOST_MARKS else ())
-
-
-def _marked_parts(path: str, parts: tuple[Part, ...]) -> list[str]:
-    marked: list[str] = []
-    for at, part in enumerate(parts):
-        where = f"{path}.parts[{at}]"
-        if isinstance(part, ToolResult):
-            marked += _marked_parts(where, part.parts)
-        if _is_marked(part):
-            marked.append(where)
-    return marked
-
-
-def _is_marked(value: Part | AnyTool) -> bool:
-    return getattr(value, "cache", None) is not None

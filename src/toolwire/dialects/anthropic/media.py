@@ -1,14 +1,17 @@
 """Media and citations, both ways."""
 
+import binascii
 from base64 import b64encode
 from typing import cast
 
-from toolwire.dialects.anthropic.shapes import NAME, RAW_SOURCE, cache_mark, known, string
-from toolwire.dialects.kept import keep
+from toolwire.dialects.anthropic.shapes import NAME, cache_mark, known, string
+from toolwire.dialects.kept import keep, kept_member
 from toolwire.errors import BadInput
 from toolwire.messages import Citation, Media, MediaKind
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import obj, parse_object, seq
+from toolwire.wire.json_access import is_object, obj, parse_object, seq
+
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 def citation_of(raw: bytes) -> Citation:
@@ -42,10 +45,10 @@ def placeholder(media: Media) -> str:
 def media_of(block: JsonObject, kind: MediaKind) -> Media:
     """The media of an image or document block."""
     source = obj(block.get("source"), "source")
-    mime, data, url, file_id, form = "", "", "", "", ""
+    mime, data, url, file_id = "", "", "", ""
     match source:
         case {"type": "base64", "media_type": str() as mime, "data": str() as data, **rest}:
-            form = "base64" if mime.startswith("text/") else ""
+            pass
         case {"type": "text", "media_type": str() as mime, "data": str() as plain, **rest}:
             data = _base64(plain)
         case {"type": "url", "url": str() as url, **rest}:
@@ -68,7 +71,7 @@ def media_of(block: JsonObject, kind: MediaKind) -> Media:
         file_id=file_id,
         name=cast(str, name) if named else "",
         cache=cache_mark(block),
-        kept=keep(NAME, remains, members, form),
+        kept=keep(NAME, remains, members),
     )
 
 
@@ -83,7 +86,7 @@ def _content_document(block: JsonObject, source: JsonObject) -> Media:
         base64=_base64(content if isinstance(content, str) else texts(content)),
         name=cast(str, name) if named else "",
         cache=cache_mark(block),
-        kept=keep(NAME, block, known(block, *named), RAW_SOURCE),
+        kept=keep(NAME, block, known(block, *named)),
     )
 
 
@@ -95,3 +98,39 @@ def texts(content: object) -> str:
 
 def _base64(text: str) -> str:
     return b64encode(text.encode()).decode("ascii")
+
+
+def media_source(media: Media, *, files: bool) -> JsonObject | None:
+    """The source of a media block; None for what this vendor does not take."""
+    stored = kept_member(media.kept, NAME, "source")
+    more: JsonObject = cast(JsonObject, stored) if is_object(stored) else {}
+    if more.get("type") == "content":
+        return more
+    source = _source(media, files)
+    return None if source is None else {**more, **source}
+
+
+def _source(media: Media, files: bool) -> JsonObject | None:
+    if media.kind not in (MediaKind.IMAGE, MediaKind.DOCUMENT):
+        return None
+    if media.base64:
+        return _inline(media)
+    if media.file_id and files:
+        return {"type": "file", "file_id": media.file_id}
+    if media.url.startswith(("https://", "http://")):
+        fits = media.kind is MediaKind.IMAGE or media.mime in ("", "application/pdf")
+        return {"type": "url", "url": media.url} if fits else None
+    return None
+
+
+def _inline(media: Media) -> JsonObject | None:
+    inline = {"type": "base64", "media_type": media.mime, "data": media.base64}
+    if media.kind is MediaKind.IMAGE:
+        return inline if media.mime in _IMAGES else None
+    if media.mime.startswith("text/") or media.mime == "application/json":
+        try:
+            text = media.data.decode()
+        except (binascii.Error, ValueError):
+            return None
+        return {"type": "text", "media_type": "text/plain", "data": text}
+    return inline if media.mime == "application/pdf" or media.mime in _IMAGES else None

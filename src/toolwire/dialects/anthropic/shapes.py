@@ -10,24 +10,6 @@ from toolwire.wire.surrogates import PairMender
 
 NAME = "anthropic-messages"
 ORIGIN = Origin(NAME)
-LIST = ""
-STRING = "string"
-ABSENT = "absent"
-"""Forms of content: a list of blocks, a plain string, or what stands in the kept members."""
-NOT_ERROR = "not_error"
-"""Word of a result's form: it said that it is no error, which it need not."""
-NO_CITATIONS = "no_citations"
-"""Form of a text that said that it has no sources, which it need not."""
-SEARCH_RESULT = "search_result"
-RAW_SOURCE = "source"
-"""Forms of parts whose block is kept whole or in part, since our value says less."""
-SYSTEM_STRING = "system_string"
-NO_MODEL = "no_model"
-"""Words of a request's form: `system` was a plain string; the model stood outside the body."""
-OUTPUT_FORMAT = "output_format"
-"""Form of an output format that stood in the older member of that name."""
-CUSTOM = "custom"
-"""Form of a tool that names its type, which it need not."""
 EFFORTS = {effort.value: effort for effort in Effort if effort not in (Effort.NONE, Effort.MINIMAL)}
 
 
