@@ -85,13 +85,13 @@ def counted(number: int = 1) -> Usage:
     return Usage(input=number, output=number, cached=0, cache_write=0, reasoning=0)
 
 
-def seal(**members: str) -> Seal:
+def seal(**members: Any) -> Seal:
     return Seal(origin=ORIGIN, data=json.dumps(members, separators=(",", ":"), ensure_ascii=False))
 
 
-def kept(form: str, **members: Any) -> Kept:
+def kept(**members: Any) -> Kept:
     fields = json.dumps(members, separators=(",", ":"), ensure_ascii=False)
-    return Kept(dialect=NAME, fields=fields, form=form)
+    return Kept(dialect=NAME, fields=fields)
 
 
 def request(*messages: Message, **members: Any) -> ModelRequest:

@@ -78,25 +78,28 @@ class Answer:
                 data = compact({"type": "url_citation", "url": "u", "title": "t"})
                 source = Citation(dialect=NAME, data=data, url="u", title="t")
                 self.events.append(CitationAdded(source))
-            words = ["end" if last else "more"]
-            if not cited and not refusal:
-                words += self.draw(st.sampled_from([[], ["annotations=[]"], ["logprobs=[]"]]))
+            extra: dict[str, Any] = {}
+            if not refusal and self.draw(st.booleans()):
+                extra["logprobs"] = [1]
             if last and self.draw(st.booleans()):
-                words.append('item.status="completed"')
-            phase = {"phase": "commentary"} if self.draw(st.booleans()) else {}
-            sealed = seal(id=self.item_id("msg"), **phase) if last else None
-            self.events.append(TextEnded(sealed, kept(" ".join(words))))
+                extra["item.agent"] = {"name": "a"}
+            if not last:
+                extra["item.more"] = None
+            members = {"phase": "commentary"} if self.draw(st.booleans()) else {}
+            members |= {"status": "incomplete"} if self.draw(st.booleans()) else {}
+            sealed = seal(id=self.item_id("msg"), **members) if last else None
+            self.events.append(TextEnded(sealed, kept(**extra) if extra else None))
 
     def thought(self) -> None:
         pieces = self.draw(st.lists(WORDS, max_size=3))
         self.events += [ThinkingDelta(piece) for piece in pieces]
-        words = ["item"]
-        if pieces:
-            lengths = ",".join(str(len(piece)) for piece in pieces)
-            words.append(f"{self.draw(st.sampled_from(['summary', 'content']))}:{lengths}")
-        more = {"encrypted_content": "gAAA"} if self.draw(st.booleans()) else {}
-        sealed = seal(id=self.item_id("rs"), **more)
-        self.events.append(ThinkingEnded(sealed, kept(" ".join(words))))
+        members: dict[str, Any] = {"id": self.item_id("rs")}
+        if self.draw(st.booleans()):
+            members["encrypted_content"] = "gAAA"
+        key = self.draw(st.sampled_from(["summary", "content"]))
+        if len(pieces) > 1 or (pieces and key == "content"):
+            members[key] = [len(piece) for piece in pieces]
+        self.events.append(ThinkingEnded(seal(**members)))
 
     def call(self) -> None:
         self.called = True
@@ -110,12 +113,11 @@ class Answer:
         last_word = self.draw(st.none() | PLAIN.filter(bool))
         last_word = None if last_word == "".join(pieces) else last_word
         cut = not self.draw(st.booleans())
-        form = f'item status="{"incomplete" if cut else "completed"}"'
-        extra = {"caller": {"type": "direct"}} if self.draw(st.booleans()) else {}
+        extra = kept(caller={"type": "direct"}) if self.draw(st.booleans()) else None
         self.events += [
             ToolCallStarted(call_id, name, kind, space),
             *(ToolCallDelta(call_id, piece) for piece in pieces),
-            ToolCallEnded(call_id, last_word, not cut, sealed, kept(form, **extra)),
+            ToolCallEnded(call_id, last_word, not cut, sealed, extra),
         ]
 
     def server(self) -> None:

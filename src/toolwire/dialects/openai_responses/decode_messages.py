@@ -7,10 +7,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from toolwire.dialects.openai_responses.encode_messages import result_item, text_body
-from toolwire.dialects.openai_responses.items import decode_item
+from toolwire.dialects.openai_responses.items import decode_item, has_our_id, without_our_id
 from toolwire.dialects.openai_responses.media import media_body, read_audio, read_file, read_image
-from toolwire.dialects.openai_responses.remembering import remember
-from toolwire.dialects.openai_responses.shapes import NAME, TEXT_TYPES
+from toolwire.dialects.openai_responses.shapes import NAME, TEXT_TYPES, Span, extra_members
 from toolwire.messages import (
     CallKind,
     Media,
@@ -24,17 +23,14 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
+from toolwire.request import Source
 from toolwire.wire.json_access import JsonObject, dump, obj, parse_object
 
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
-
-
 _OUTPUTS = {
     "function_call_output": CallKind.JSON,
     "custom_tool_call_output": CallKind.FREEFORM,
 }
-
-
 _FROM_CLIENT = frozenset(
     {
         "additional_tools",
@@ -46,20 +42,21 @@ _FROM_CLIENT = frozenset(
         "mcp_approval_response",
     }
 )
-
-
 _FROM_EITHER = frozenset({"shell_call_output", "tool_search_output"})
 
 
-def decode_input(raws: Sequence[Raw]) -> tuple[Message, ...]:
-    """The messages that a list of input items spells."""
-    return _Turns().read(raws)
+def decode_input(raws: Sequence[Raw], source: Source) -> tuple[tuple[Message, ...], list[object]]:
+    """The messages of a list of input items, and the items as they may be sent again."""
+    turns = _Turns(source)
+    return turns.read(raws), turns.wires
 
 
 class _Turns:
     """Gathers neighbouring items of one side into one message."""
 
-    def __init__(self) -> None:
+    def __init__(self, source: Source) -> None:
+        self.wires: list[object] = []
+        self._source = source
         self._messages: list[Message] = []
         self._role: Role = "assistant"
         self._parts: list[Part] = []
@@ -68,7 +65,6 @@ class _Turns:
         self._made = 0
 
     def read(self, raws: Sequence[Raw]) -> tuple[Message, ...]:
-        origin = Origin(NAME)
         items: list[tuple[Raw, JsonObject]] = []
         for number, raw in enumerate(raws):
             item = parse_object(bytes(raw), f"input[{number}]")
@@ -76,34 +72,44 @@ class _Turns:
             if isinstance(item.get("call_id"), str):
                 self._ids.add(item["call_id"])
         for number, (raw, item) in enumerate(items):
-            kind, speaker = item.get("type"), item.get("role")
-            kind = kind if isinstance(kind, str | None) else ""
-            role = None
-            if kind in ("message", None) and isinstance(speaker, str):
-                role = _ROLES.get(speaker)
-            if role is not None:
-                self._flush()
-                self._messages.append(_message(item, role, f"input[{number}]"))
-            elif kind in _OUTPUTS and isinstance(item.get("call_id"), str | None):
-                self._add("user", (self._result(item, f"input[{number}]"),))
-            elif kind in _FROM_CLIENT or (kind in _FROM_EITHER and "id" not in item):
-                text = bytes(raw).decode()
-                self._add("user", (ServerBlock(origin=origin, kind=kind or "", data=text),))
-            else:
-                self._add("assistant", decode_item(item, bytes(raw).decode(), origin))
+            self._read_item(raw, item, f"input[{number}]")
         self._flush()
         return tuple(self._messages)
 
-    def _add(self, role: Role, parts: tuple[Part, ...]) -> None:
+    def _read_item(self, raw: Raw, item: JsonObject, path: str) -> None:
+        kind, speaker = item.get("type"), item.get("role")
+        kind = kind if isinstance(kind, str | None) else ""
+        wire: object = raw
+        if kind in ("message", None) and isinstance(speaker, str) and speaker in _ROLES:
+            self._flush()
+            message = self._message(item, _ROLES[speaker], path)
+            self._source.add(message, raw)
+            self._messages.append(message)
+        elif kind in _OUTPUTS and isinstance(item.get("call_id"), str | None):
+            self._add("user", (self._result(item, path),), raw)
+        elif kind in _FROM_CLIENT or (kind in _FROM_EITHER and "id" not in item):
+            data = bytes(raw).decode()
+            block = ServerBlock(origin=Origin(NAME), kind=kind or "", data=data)
+            self._add("user", (block,), raw)
+        else:
+            parts = decode_item(item, bytes(raw).decode(), Origin(NAME))
+            if has_our_id(item) and not isinstance(parts[0], ServerBlock):
+                wire = without_our_id(item)
+            self._add("assistant", parts, wire)
+        self.wires.append(wire)
+
+    def _add(self, role: Role, parts: tuple[Part, ...], wire: object) -> None:
         if role != self._role:
             self._flush()
             self._role = role
-        for part in parts:
-            if isinstance(part, ToolCall):
-                if not part.id:
-                    part = replace(part, id=self._made_id())
-                self._names[part.id] = part.name
-            self._parts.append(part)
+        if isinstance(parts[0], ToolCall):
+            call = parts[0]
+            if not call.id:
+                call = replace(call, id=self._made_id())
+            self._names[call.id] = call.name
+            parts = (call,)
+        self._source.add(parts[0], Span(wire, parts))
+        self._parts += parts
 
     def _flush(self) -> None:
         if self._parts:
@@ -122,13 +128,10 @@ class _Turns:
         call_id = item.get("call_id") or ""
         output = item.get("output")
         parts: tuple[ResultPart, ...] = ()
-        form: list[str] = []
         if isinstance(output, str):
             parts = (Text(output),) if output else ()
         elif isinstance(output, list):
-            form.append("list")
-            found = enumerate(cast(list[object], output))
-            parts = tuple(decode_part(part, f"{path}.output[{number}]") for number, part in found)
+            parts = self._content(cast(list[object], output), f"{path}.output")
         elif output is not None:
             parts = (Text(dump(output)),)
         result = ToolResult(
@@ -137,26 +140,28 @@ class _Turns:
             parts=parts,
             kind=_OUTPUTS[item["type"]],
         )
-        same: object = item["output"] if "list" in form else result.text
-        written = result_item(result, same)
-        return replace(result, kept=remember(item, written, form))
+        written = result_item(
+            result, cast(object, output if isinstance(output, list) else result.text)
+        )
+        return replace(result, kept=extra_members(item, written))
 
+    def _message(self, item: JsonObject, role: Role, path: str) -> Message:
+        content = item.get("content")
+        parts: tuple[Part, ...] = ()
+        if isinstance(content, str):
+            parts = (Text(content),)
+        elif isinstance(content, list):
+            parts = self._content(cast(list[object], content), f"{path}.content")
+        written: JsonObject = {"content": content} if isinstance(content, str | list) else {}
+        return Message(role=role, parts=parts, kept=extra_members(item, written))
 
-def _message(item: JsonObject, role: Role, path: str) -> Message:
-    content = item.get("content")
-    form = "item"
-    parts: tuple[Part, ...] = ()
-    if isinstance(content, str):
-        form = "string"
-        parts = (Text(content),)
-    elif isinstance(content, list):
-        found = enumerate(cast(list[object], content))
-        parts = tuple(decode_part(part, f"{path}.content[{number}]") for number, part in found)
-    word = "system" if role == "system" else "user"
-    written: JsonObject = {"type": "message", "role": word, "content": []}
-    if isinstance(content, str | list):
-        written["content"] = content
-    return Message(role=role, parts=parts, kept=remember(item, written, [form]))
+    def _content(self, values: list[object], path: str) -> tuple[ResultPart, ...]:
+        parts: list[ResultPart] = []
+        for number, value in enumerate(values):
+            part = decode_part(value, f"{path}[{number}]")
+            self._source.add(part, value)
+            parts.append(part)
+        return tuple(parts)
 
 
 def decode_part(value: object, path: str) -> ResultPart:
@@ -178,15 +183,5 @@ def decode_part(value: object, path: str) -> ResultPart:
         kind = source.get("type")
         word = kind if isinstance(kind, str) else ""
         return ServerBlock(origin=Origin(NAME), kind=word, data=dump(source))
-    kept = remember(source, text_body(part) if isinstance(part, Text) else media_body(part))
-    if isinstance(part, Text):
-        return Text(part.text, kept=kept)
-    return Media(
-        kind=part.kind,
-        mime=part.mime,
-        base64=part.base64,
-        url=part.url,
-        file_id=part.file_id,
-        name=part.name,
-        kept=kept,
-    )
+    written = text_body(part) if isinstance(part, Text) else media_body(part)
+    return replace(part, kept=extra_members(source, written))

@@ -17,8 +17,7 @@ from toolwire.dialects.openai_responses.encode_request import (
     reasoning_body,
     settings_body,
 )
-from toolwire.dialects.openai_responses.remembering import joined, remember
-from toolwire.dialects.openai_responses.shapes import NAME
+from toolwire.dialects.openai_responses.shapes import ITEM, NAME, Span, extra_members, joined
 from toolwire.errors import BadInput
 from toolwire.messages import Kept, Message, Text
 from toolwire.request import (
@@ -29,6 +28,7 @@ from toolwire.request import (
     OutputFormat,
     Reasoning,
     ServerTool,
+    Source,
     ToolChoice,
     ToolSpec,
 )
@@ -45,17 +45,9 @@ from toolwire.wire.json_access import (
 from toolwire.wire.surrogates import whole_characters
 
 _members = msgspec.json.Decoder(dict[str, Raw])
-
-
 _list = msgspec.json.Decoder(list[Raw])
-
-
 _EFFORTS = frozenset(Effort)
-
-
 _SYNTAXES: dict[object, Literal["lark", "regex"]] = {"lark": "lark", "regex": "regex"}
-
-
 _MODES: dict[object, Literal["auto", "required", "none"]] = {
     "auto": "auto",
     "required": "required",
@@ -63,40 +55,45 @@ _MODES: dict[object, Literal["auto", "required", "none"]] = {
 }
 
 
-def decode_request(body: bytes, model: str = "") -> ModelRequest:
+def decode_request(data: bytes, model: str = "") -> ModelRequest:
     """A client's request."""
     try:
-        raws = _members.decode(whole_characters(body))
+        raws = _members.decode(whole_characters(data))
         items = _elements(raws.get("input"))
         tools = _elements(raws.get("tools"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"the request is no JSON object: {error}") from error
-    source: JsonObject = {
+    body: JsonObject = {
         key: parse(bytes(raw), key)
         for key, raw in raws.items()
         if not (key == "input" and items is not None) and not (key == "tools" and tools)
     }
-    prompt = source.get("input")
-    messages = decode_input(items or ())
-    if isinstance(prompt, str):
-        messages = (Message(role="user", parts=(Text(prompt),)),)
-    instructions = source.get("instructions")
+    source = Source(NAME, dict(raws))
+    messages: tuple[Message, ...] = ()
+    if items is not None:
+        messages, source.body["input"] = decode_input(items, source)
+    elif isinstance(body.get("input"), str):
+        messages = (Message(role="user", parts=(Text(body["input"]),)),)
+    instructions = body.get("instructions")
     request = ModelRequest(
-        model=text(source.get("model"), "model") or model,
+        model=text(body.get("model"), "model") or model,
         messages=messages,
         system=(Text(instructions),) if instructions and isinstance(instructions, str) else (),
-        tools=decode_tools(tools or ()),
-        tool_choice=decode_choice(source.get("tool_choice")),
-        parallel_calls=flag(source.get("parallel_tool_calls"), "parallel_tool_calls"),
-        max_output_tokens=integer(source.get("max_output_tokens"), "max_output_tokens"),
-        temperature=number(source.get("temperature"), "temperature"),
-        top_p=number(source.get("top_p"), "top_p"),
-        reasoning=_reasoning(source.get("reasoning")),
-        output=_output(source.get("text")),
-        stream=flag(source.get("stream"), "stream"),
-        previous_response_id=text(source.get("previous_response_id"), "previous_response_id"),
+        tools=decode_tools(tools or (), source),
+        tool_choice=decode_choice(body.get("tool_choice")),
+        parallel_calls=flag(body.get("parallel_tool_calls"), "parallel_tool_calls"),
+        max_output_tokens=integer(body.get("max_output_tokens"), "max_output_tokens"),
+        temperature=number(body.get("temperature"), "temperature"),
+        top_p=number(body.get("top_p"), "top_p"),
+        reasoning=_reasoning(body.get("reasoning")),
+        output=_output(body.get("text")),
+        stream=flag(body.get("stream"), "stream"),
+        previous_response_id=text(body.get("previous_response_id"), "previous_response_id"),
+        source=source,
     )
-    return replace(request, kept=_kept(request, source, listed=items is not None))
+    request = replace(request, kept=_kept(request, body))
+    source.record(request)
+    return request
 
 
 def _elements(raw: Raw | None) -> Sequence[Raw] | None:
@@ -105,26 +102,18 @@ def _elements(raw: Raw | None) -> Sequence[Raw] | None:
     return _list.decode(raw)
 
 
-def _kept(request: ModelRequest, source: JsonObject, *, listed: bool) -> Kept:
+def _kept(request: ModelRequest, body: JsonObject) -> Kept:
     written = settings_body(request, Losses())
-    form = ["request"]
-    if isinstance(source.get("input"), str):
-        form.append("string")
-        written["input"] = source["input"]
-    elif not listed:
-        written["input"] = []
+    written["input"] = body.get("input") if isinstance(body.get("input"), str) else []
     if request.tool_choice is not None:
-        written["tool_choice"] = source["tool_choice"]
+        written["tool_choice"] = body["tool_choice"]
+    if request.reasoning is not None:
+        written["reasoning"] = body["reasoning"]
     if request.output is not None:
-        rest = {key: value for key, value in source["text"].items() if key != "format"}
-        source = {key: value for key, value in source.items() if key != "text"}
-        if rest:
-            source["text"] = rest
         written.pop("text")
-    elif source.get("text") == {}:
-        form.append("text={}")
-    kept = remember(source, written, form)
-    return kept or Kept(dialect=NAME)
+        rest = {key: value for key, value in body["text"].items() if key != "format"}
+        body = {**body, "text": rest}
+    return extra_members(body, written) or Kept(dialect=NAME)
 
 
 def _reasoning(value: Any) -> Reasoning | None:
@@ -138,8 +127,7 @@ def _reasoning(value: Any) -> Reasoning | None:
         effort=effort,
         visible=True if summary and isinstance(summary, str) else None,
     )
-    kept = remember(source, reasoning_body(reasoning, Losses()), ["reasoning"])
-    return replace(reasoning, kept=kept)
+    return replace(reasoning, kept=extra_members(source, reasoning_body(reasoning, Losses())))
 
 
 def _output(value: Any) -> OutputFormat | None:
@@ -162,29 +150,24 @@ def _output(value: Any) -> OutputFormat | None:
             )
         case _:
             return None
-    written = format_body(output)
-    return replace(output, kept=remember(cast(JsonObject, source), written, ["format"]))
+    return replace(output, kept=extra_members(cast(JsonObject, source), format_body(output)))
 
 
-# Tools
-
-
-def decode_tools(raws: Iterable[Raw]) -> tuple[AnyTool, ...]:
+def decode_tools(raws: Iterable[Raw], source: Source) -> tuple[AnyTool, ...]:
     """The tools of a request, those of a namespace one by one."""
     tools: list[AnyTool] = []
-    for place, raw in enumerate(raws):
-        data = bytes(raw)
-        source = parse_object(data, f"tools[{place}]")
-        nested = _namespace(source) if source.get("type") == "namespace" else None
-        if nested is not None:
-            tools += nested
-            continue
-        tool = _tool(source)
-        if tool is None:
-            kind = source.get("type")
-            word = kind if isinstance(kind, str) else ""
-            tool = ServerTool(dialect=NAME, kind=word, data=data.decode())
-        tools.append(tool)
+    for index, raw in enumerate(raws):
+        body = parse_object(bytes(raw), f"tools[{index}]")
+        found = _namespace(body) if body.get("type") == "namespace" else None
+        if found is None:
+            tool = _tool(body)
+            if tool is None:
+                kind = body.get("type")
+                word = kind if isinstance(kind, str) else ""
+                tool = ServerTool(dialect=NAME, kind=word, data=bytes(raw).decode())
+            found = (tool,)
+        source.add(found[0], Span(raw, found))
+        tools += found
     return tuple(tools)
 
 
@@ -202,13 +185,13 @@ def _tool(source: JsonObject, namespace: str = "") -> ToolSpec | FreeformTool | 
             strict=strict if isinstance(strict, bool) else None,
             namespace=namespace,
         )
-        return replace(tool, kept=remember(source, function_body(tool, name)))
+        return replace(tool, kept=extra_members(source, function_body(tool, name)))
     if source.get("type") == "custom":
         syntax, grammar = _grammar(source.get("format"))
         free = FreeformTool(
             name=name, description=about, syntax=syntax, grammar=grammar, namespace=namespace
         )
-        return replace(free, kept=remember(source, custom_body(free, name)))
+        return replace(free, kept=extra_members(source, custom_body(free, name)))
     return None
 
 
@@ -222,21 +205,20 @@ def _grammar(value: object) -> tuple[Literal["", "lark", "regex"], str]:
     return "", ""
 
 
-def _namespace(source: JsonObject) -> list[AnyTool] | None:
+def _namespace(source: JsonObject) -> tuple[ToolSpec | FreeformTool, ...] | None:
     name, nested = source.get("name"), source.get("tools")
     if not isinstance(name, str) or not name or not isinstance(nested, list) or not nested:
         return None
-    tools: list[AnyTool] = []
+    tools: list[ToolSpec | FreeformTool] = []
     for inner in cast(list[object], nested):
         tool = _tool(cast(JsonObject, inner), name) if isinstance(inner, dict) else None
         if tool is None:
             return None
         tools.append(tool)
-    first = cast(ToolSpec | FreeformTool, tools[0])
     written: JsonObject = {"type": "namespace", "name": name, "tools": source["tools"]}
-    around = remember(source, written, ["namespace"], prefix="item.")
-    tools[0] = replace(first, kept=joined(first.kept, around))
-    return tools
+    around = extra_members(source, written, ITEM)
+    tools[0] = replace(tools[0], kept=joined(tools[0].kept, around))
+    return tuple(tools)
 
 
 def decode_choice(value: object) -> ToolChoice | None:
@@ -250,14 +232,14 @@ def decode_choice(value: object) -> ToolChoice | None:
         case {"type": "function" | "custom" as kind, "name": str(name)}:
             choice = ToolChoice(mode="required", names=(name,))
             written: JsonObject = {"type": kind, "name": name}
-            return replace(choice, kept=remember(source, written, ["one", kind]))
+            return replace(choice, kept=extra_members(source, written))
         case {"type": "allowed_tools", "mode": "auto" | "required" as mode, "tools": list()}:
             found = cast(list[object], source["tools"])
             choice = ToolChoice(mode=mode, names=tuple(filter(None, map(_named, found))))
             written = {"type": "allowed_tools", "mode": mode, "tools": plain_names(choice.names)}
-            return replace(choice, kept=remember(source, written, ["allowed"]))
+            return replace(choice, kept=extra_members(source, written))
         case _:
-            return ToolChoice(kept=Kept(dialect=NAME, fields=dump(source), form="whole"))
+            return ToolChoice(kept=Kept(dialect=NAME, fields=dump(source)))
 
 
 def _named(value: object) -> str:

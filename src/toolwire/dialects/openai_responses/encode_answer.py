@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from toolwire.dialects.openai_responses.ends import response_body
 from toolwire.dialects.openai_responses.errors import error_body
 from toolwire.dialects.openai_responses.items import (
-    answered_call,
     call_item,
     content_part,
     image_item,
@@ -260,22 +259,19 @@ class AnswerEncoder:
 
     def _end_text(self, event: TextEnded) -> None:
         item = self._opened("message")
-        empty = event.kept is not None and "item.empty" in event.kept.form.split(" ")
-        if not empty:
-            self._open_part(item, "output_text")
+        self._open_part(item, "output_text")
         text = "".join(item.text)
         if item.part_open == "refusal":
             part: Text | Refusal = Refusal(text, event.seal, event.kept)
         else:
             part = Text(text, tuple(item.citations), seal=event.seal, kept=event.kept)
-        if item.part_open:
-            self._end_part(item, part)
+        self._end_part(item, part)
         item.parts.append(part)
         item.part_open = ""
         item.text.clear()
         item.citations.clear()
         if not is_more(event.kept):
-            self._item_done(item.index, message_item(item.parts, item.item_id))
+            self._item_done(item.index, {**_message(item.parts), "id": item.item_id})
             self._open = None
 
     def _end_part(self, item: _OpenItem, part: Text | Refusal) -> None:
@@ -284,7 +280,7 @@ class AnswerEncoder:
         else:
             body: JsonObject = {"text": part.text, "logprobs": []}
             self._send("response.output_text.done", {**_within(item), **body})
-        self._send("response.content_part.done", {**_within(item), "part": content_part(part)})
+        self._send("response.content_part.done", {**_within(item), "part": _complete_part(part)})
 
     # Reasoning
 
@@ -307,7 +303,7 @@ class AnswerEncoder:
             self._send("response.reasoning_summary_text.done", {**place, "text": text})
             self._send("response.reasoning_summary_part.done", {**place, "part": part})
         thought = Thinking(text, event.seal, event.kept)
-        self._item_done(item.index, reasoning_item(thought, item.item_id))
+        self._item_done(item.index, {**reasoning_item(thought), "id": item.item_id})
         self._open = None
 
     # Calls
@@ -317,8 +313,8 @@ class AnswerEncoder:
         freeform = event.kind is CallKind.FREEFORM
         index, item_id = self._place("ctc" if freeform else "fc")
         call = self._calls[event.id] = _OpenCall(event, index, item_id)
-        item = call_item(call.part(None), event.name, "", item_id)
-        self._item_added(index, {**item, "status": "in_progress"})
+        item = call_item(call.part(None), event.name, "")
+        self._item_added(index, {**item, "id": item_id, "status": "in_progress"})
 
     def _argue(self, event: ToolCallDelta) -> None:
         call = self._calls.get(event.id)
@@ -337,7 +333,7 @@ class AnswerEncoder:
         freeform = part.kind is CallKind.FREEFORM
         text = {"input" if freeform else "arguments": part.arguments}
         self._send(f"response.{_member(call)}.done", {**place, **text})
-        self._item_done(call.index, answered_call(part, call.item_id))
+        self._item_done(call.index, {**_call(part), "id": call.item_id})
 
     # The rest
 
@@ -346,7 +342,7 @@ class AnswerEncoder:
             return
         self._close_open()
         index, item_id = self._place("ig")
-        item = image_item(media, item_id)
+        item = {**image_item(media), "id": item_id}
         self._item_added(index, {**item, "status": "in_progress", "result": None})
         self._item_done(index, item)
 
@@ -371,6 +367,20 @@ class AnswerEncoder:
         status = response["status"]
         ended = status if status in ("completed", "failed") else "incomplete"
         self._send(f"response.{ended}", {"response": response})
+
+
+def _complete_part(part: Text | Refusal) -> JsonObject:
+    body = content_part(part)
+    return {"logprobs": [], **body} if isinstance(part, Text) else body
+
+
+def _message(parts: list[Text | Refusal]) -> JsonObject:
+    return message_item(parts, [_complete_part(part) for part in parts])
+
+
+def _call(part: ToolCall) -> JsonObject:
+    item = call_item(part, part.name, part.arguments)
+    return {**item, "status": "completed" if part.complete else "incomplete"}
 
 
 def _within(item: _OpenItem) -> JsonObject:
@@ -404,8 +414,7 @@ def whole_answer(
         tail = f"{name.removeprefix('resp_')}_{len(output)}"
         if isinstance(group, list):
             refused = refused or any(isinstance(part, Refusal) for part in group)
-            item = message_item(group)
-            output.append({"id": f"msg_{tail}", **item})
+            output.append({"id": f"msg_{tail}", **_message(group)})
             continue
         found = _whole_item(group, tail)
         if found is not None:
@@ -420,7 +429,7 @@ def _whole_item(part: Part, tail: str) -> object | None:
         case Thinking():
             return {"id": f"rs_{tail}", **reasoning_item(part)}
         case ToolCall():
-            return {"id": f"fc_{tail}", **answered_call(part)}
+            return {"id": f"fc_{tail}", **_call(part)}
         case Media() if part.kind is MediaKind.IMAGE and part.base64:
             return {"id": f"ig_{tail}", **image_item(part)}
         case ServerBlock() if part.origin.dialect == NAME:

@@ -5,15 +5,23 @@ from collections.abc import Iterable
 from msgspec import Raw
 
 from toolwire.dialects import Encoded
-from toolwire.dialects.kept import shared
+from toolwire.dialects.kept import kept_member, restore, shared
 from toolwire.dialects.losses import Losses
 from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.openai_responses.encode_messages import encode_input
-from toolwire.dialects.openai_responses.remembering import replay, words
-from toolwire.dialects.openai_responses.shapes import NAME, NAMES
-from toolwire.dialects.quirks import Quirks
+from toolwire.dialects.openai_responses.shapes import (
+    ANY_NAME,
+    ITEM,
+    NAME,
+    NAMES,
+    members,
+    unchanged_span,
+    with_extra,
+)
+from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.dialects.thinking import effort_of
 from toolwire.request import (
+    NO_SOURCE,
     AnyTool,
     Effort,
     FreeformTool,
@@ -22,7 +30,7 @@ from toolwire.request import (
     OutputFormat,
     Reasoning,
     ServerTool,
-    ToolChoice,
+    Source,
     ToolSpec,
 )
 from toolwire.schema import Profile, convert, is_strict
@@ -31,74 +39,127 @@ from toolwire.wire.names import ToolNames
 
 _written = OfferedTools()
 
+_FIELDS = {
+    "model": ("model",),
+    "instructions": ("system",),
+    "input": ("messages",),
+    "tools": ("tools",),
+    "tool_choice": ("tool_choice", "tools"),
+    "parallel_tool_calls": ("parallel_calls", "tools"),
+    "previous_response_id": ("previous_response_id",),
+    "max_output_tokens": ("max_output_tokens",),
+    "temperature": ("temperature",),
+    "top_p": ("top_p",),
+    "stream": ("stream",),
+    "reasoning": ("reasoning",),
+    "text": ("output",),
+}
+"""The members of a body, and what of a request they are written from."""
+
 
 def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     """The request as it goes over the wire, and what it could not carry."""
-    own = request.kept is not None and request.kept.dialect == NAME
+    own = request.source.dialect == NAME
+    source = request.source if own else NO_SOURCE
+    unchanged = _unchanged(request, quirks) if own else frozenset[str]()
     losses = Losses()
     losses.foreign(request, NAME)
-    names = ToolNames(request.tools, quirks.name_rule or NAMES, keep_namespaces=True)
-    body = settings_body(request, losses)
-    body["input"] = encode_input(request, names, losses, own=own)
-    tools = encode_tools(request, names, losses, quirks, own=own)
-    body.update(tools)
-    if tools or own:
-        choice = encode_choice(request, names, losses, quirks, own=own)
+    rule = quirks.name_rule or (ANY_NAME if own else NAMES)
+    names = ToolNames(request.tools, rule, keep_namespaces=True)
+    body = settings_body(request, losses, unchanged)
+    offered = bool(request.tools)
+    if "tools" not in unchanged:
+        tools = encode_tools(request, source, names, losses, quirks)
+        offered = bool(tools)
+        body.update(tools)
+    if not offered:
+        _report_unused(request, body, unchanged, losses)
+    elif "tool_choice" not in unchanged:
+        choice = encode_choice(request, names, losses, quirks)
         if choice is not None:
             body["tool_choice"] = choice
-    else:
-        _report_unused(request, body, losses)
-    if own:
-        body = _as_it_came(request, body)
-    else:
-        _fit(request, body, losses, quirks)
-        # What stays the same comes first, for caches of requests as they are sent.
-        body["input"] = body.pop("input")
-    data = encode(body)
+    _check(request, body, losses, quirks)
+    if not own:
+        _add_defaults(request, body, quirks)
+    # What stays the same comes first, for caches of requests as they are sent.
+    if "input" not in unchanged:
+        renamed = quirks.name_rule is not None
+        body["input"] = encode_input(request, source, names, losses, renamed=renamed)
+    data = encode(_merged(source.body, body, unchanged))
     return Encoded(
         http=HttpRequest(path="/responses", body=data), losses=losses.done(), names=names
     )
 
 
-def _report_unused(request: ModelRequest, body: JsonObject, losses: Losses) -> None:
+def _unchanged(request: ModelRequest, quirks: Quirks) -> frozenset[str]:
+    """The members that are sent as they came: not changed since, and no quirk concerns them."""
+    concerned: set[str] = set()
+    if quirks.name_rule is not None:
+        concerned |= {"input", "tools", "tool_choice"}
+    if quirks.tool_choices != DEFAULT.tool_choices:
+        concerned.add("tool_choice")
+    if not quirks.sampling:
+        concerned |= {"temperature", "top_p"}
+    if not quirks.parallel_flag:
+        concerned.add("parallel_tool_calls")
+    source = request.source
+    return frozenset(
+        key
+        for key, fields in _FIELDS.items()
+        if key not in concerned and source.unchanged(request, *fields)
+    )
+
+
+def _merged(came: JsonObject, written: JsonObject, unchanged: frozenset[str]) -> JsonObject:
+    """The members that came and are unchanged or unknown to us, with what we wrote."""
+    merged: JsonObject = {}
+    for key, value in came.items():
+        if key in unchanged or key not in _FIELDS:
+            merged[key] = value
+        elif key in written:
+            merged[key] = written[key]
+    return merged | written
+
+
+def _report_unused(
+    request: ModelRequest, body: JsonObject, unchanged: frozenset[str], losses: Losses
+) -> None:
     """What is said of tools means nothing, and is refused, where none is left."""
     choice = request.tool_choice
-    if choice is not None and choice.mode == "required":
+    if choice is not None and choice.mode == "required" and "tool_choice" not in unchanged:
         losses.add("tool_choice", choice.mode, "no tool is left to choose from")
     if body.pop("parallel_tool_calls", None) is False:
         losses.add("parallel_calls", "one call at a time", "no tools are sent")
 
 
-def _as_it_came(request: ModelRequest, body: JsonObject) -> JsonObject:
-    if "string" in words(request.kept):
-        body["input"] = "".join(message.text for message in request.messages)
-    result = replay(body, request.kept)
-    if "text" in body and result["text"] is not body["text"]:
-        result["text"] = {**result["text"], **body["text"]}
-    return result
-
-
-def settings_body(request: ModelRequest, losses: Losses) -> JsonObject:
-    """The members that are neither conversation nor tools."""
-    body: JsonObject = {"model": request.model}
-    if request.system:
-        body["instructions"] = "\n\n".join(part.text for part in request.system)
-    for key, value in (
-        ("previous_response_id", request.previous_response_id or None),
-        ("max_output_tokens", request.max_output_tokens),
-        ("temperature", request.temperature),
-        ("top_p", request.top_p),
-        ("parallel_tool_calls", request.parallel_calls),
-        ("stream", request.stream),
-    ):
-        if value is not None:
-            body[key] = value
-    if request.reasoning is not None:
-        reasoning = replay(reasoning_body(request.reasoning, losses), request.reasoning.kept)
-        if reasoning or words(request.reasoning.kept):
+def settings_body(
+    request: ModelRequest, losses: Losses, unchanged: frozenset[str] = frozenset()
+) -> JsonObject:
+    """The members that are neither conversation nor tools, but for the unchanged ones."""
+    instructions = "\n\n".join(part.text for part in request.system)
+    values: JsonObject = {
+        "model": request.model,
+        "instructions": instructions if request.system else None,
+        "previous_response_id": request.previous_response_id or None,
+        "max_output_tokens": request.max_output_tokens,
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "parallel_tool_calls": request.parallel_calls,
+        "stream": request.stream,
+    }
+    body = {
+        key: value for key, value in values.items() if value is not None and key not in unchanged
+    }
+    if request.reasoning is not None and "reasoning" not in unchanged:
+        reasoning = with_extra(reasoning_body(request.reasoning, losses), request.reasoning.kept)
+        if reasoning:
             body["reasoning"] = reasoning
-    if request.output is not None:
-        body["text"] = {"format": replay(format_body(request.output), request.output.kept)}
+    if "text" not in unchanged:
+        shape = request.output
+        found = {} if shape is None else {"format": with_extra(format_body(shape), shape.kept)}
+        found = {**members(kept_member(request.kept, NAME, "text")), **found}
+        if found:
+            body["text"] = found
     return body
 
 
@@ -118,7 +179,7 @@ def reasoning_body(reasoning: Reasoning, losses: Losses) -> JsonObject:
     elif reasoning.enabled:
         losses.add("reasoning.enabled", "thinking switch", "the model decides without an effort")
     if reasoning.visible:
-        body["summary"] = "auto"
+        body["summary"] = kept_member(reasoning.kept, NAME, "summary") or "auto"
     elif reasoning.visible is False:
         losses.add("reasoning.visible", "hidden thoughts", "thoughts are hidden unless asked for")
     return body
@@ -132,18 +193,18 @@ def format_body(output: OutputFormat) -> JsonObject:
         case "json":
             return {"type": "json_object"}
         case _:
-            body: JsonObject = {"type": "json_schema"}
-            if output.schema is not None:
-                body["schema"] = output.schema
-            if output.name:
-                body["name"] = output.name
+            body: JsonObject = {
+                "type": "json_schema",
+                "schema": {"type": "object"} if output.schema is None else output.schema,
+                "name": output.name or "answer",
+            }
             if output.strict is not None:
                 body["strict"] = output.strict
             return body
 
 
-def _fit(request: ModelRequest, body: JsonObject, losses: Losses, quirks: Quirks) -> None:
-    """What an agent wants by default, and what a vendor does not take."""
+def _check(request: ModelRequest, body: JsonObject, losses: Losses, quirks: Quirks) -> None:
+    """Drops and reports what the format has no member for or the server rejects."""
     for number_, part in enumerate(request.system):
         if part.cache is not None:
             losses.add(f"system[{number_}].cache", "cache mark", "this format caches by itself")
@@ -162,10 +223,10 @@ def _fit(request: ModelRequest, body: JsonObject, losses: Losses, quirks: Quirks
                 losses.add(path, path, "the server rejects it")
     if not quirks.parallel_flag and body.pop("parallel_tool_calls", None) is not None:
         losses.add("parallel_calls", "parallel calls", "the server does not know the setting")
-    if request.output is not None and request.output.kind == "json_schema":
-        shape = body["text"]["format"]
-        shape.setdefault("name", "answer")
-        shape.setdefault("schema", {"type": "object"})
+
+
+def _add_defaults(request: ModelRequest, body: JsonObject, quirks: Quirks) -> None:
+    """Adds what an agent needs, and settings of the vendor's other format."""
     said = shared(request.kept, NAME)
     verbosity = said.pop("verbosity", None)
     if verbosity is not None:
@@ -177,62 +238,65 @@ def _fit(request: ModelRequest, body: JsonObject, losses: Losses, quirks: Quirks
         del body["store"]
 
 
-# Tools
-
-
 def encode_tools(
-    request: ModelRequest, names: ToolNames, losses: Losses, quirks: Quirks, *, own: bool
+    request: ModelRequest, source: Source, names: ToolNames, losses: Losses, quirks: Quirks
 ) -> JsonObject:
     """The `tools` member as it is offered; empty without any."""
 
     def write(losses: Losses) -> JsonObject:
-        offered = _offered(request.tools, names, losses, own)
+        unnamed = source if quirks.name_rule is None else NO_SOURCE
+        offered = _offered(request.tools, unnamed, names, losses)
         return {"tools": offered} if offered else {}
 
-    if own or not request.tools:
+    if source.dialect or not request.tools:
         return write(losses)
     return _written.members(request.tools, (quirks.name_rule,), losses, write)
 
 
 def _offered(
-    tools: tuple[AnyTool, ...], names: ToolNames, losses: Losses, own: bool
+    tools: tuple[AnyTool, ...], source: Source, names: ToolNames, losses: Losses
 ) -> list[object]:
     offered: list[object] = []
-    open_space: JsonObject | None = None
-    for number, tool in enumerate(tools):
+    space: JsonObject = {}
+    number = 0
+    while number < len(tools):
+        tool = tools[number]
+        span = unchanged_span(source, tools, number)
+        if span is not None:
+            space = {}
+            offered.append(span.wire)
+            number += len(span.values)
+            continue
         if isinstance(tool, ServerTool):
-            open_space = None
+            space = {}
             if tool.dialect == NAME:
                 offered.append(Raw(tool.data.encode()))
-            continue
-        body = _offer(tool, f"tools[{number}]", names, losses, own)
-        if not tool.namespace:
-            open_space = None
-            offered.append(body)
-            continue
-        begins = "namespace" in words(tool.kept)
-        if open_space is None or begins or open_space["name"] != tool.namespace:
-            open_space = {"type": "namespace", "name": tool.namespace, "tools": []}
-            if begins:
-                open_space = replay(open_space, tool.kept, "item.")
-            else:
-                open_space["description"] = f"Tools of {tool.namespace}."
-            offered.append(open_space)
-        open_space["tools"].append(body)
+        else:
+            body = _offer(tool, f"tools[{number}]", names, losses)
+            if space.get("name", "") != tool.namespace:
+                space = _space(tool) if tool.namespace else {}
+                offered += [space] if space else []
+            (space["tools"] if space else offered).append(body)
+        number += 1
     return offered
 
 
+def _space(tool: ToolSpec | FreeformTool) -> JsonObject:
+    """The namespace that begins with this tool."""
+    space: JsonObject = {"type": "namespace", "name": tool.namespace, "tools": []}
+    return {"description": f"Tools of {tool.namespace}.", **with_extra(space, tool.kept, ITEM)}
+
+
 def _offer(
-    tool: ToolSpec | FreeformTool, path: str, names: ToolNames, losses: Losses, own: bool
+    tool: ToolSpec | FreeformTool, path: str, names: ToolNames, losses: Losses
 ) -> JsonObject:
-    name = tool.name if own else names.wire_name(tool.name, tool.namespace)
+    name = names.wire_name(tool.name, tool.namespace)
     if isinstance(tool, FreeformTool):
-        return replay(custom_body(tool, name), tool.kept)
-    body = replay(function_body(tool, name), tool.kept)
-    if not own:
-        if tool.cache is not None:
-            losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
-        _fit_schema(tool, body, path, losses)
+        return with_extra(custom_body(tool, name), tool.kept)
+    body = with_extra(function_body(tool, name), tool.kept)
+    if tool.cache is not None:
+        losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
+    _fit_schema(tool, body, path, losses)
     return body
 
 
@@ -276,32 +340,16 @@ def custom_body(tool: FreeformTool, name: str) -> JsonObject:
 
 
 def encode_choice(
-    request: ModelRequest, names: ToolNames, losses: Losses, quirks: Quirks, *, own: bool
+    request: ModelRequest, names: ToolNames, losses: Losses, quirks: Quirks
 ) -> object | None:
     """The choice as it is sent; None leaves it to the server."""
     choice = request.tool_choice
     if choice is None:
         return None
-    form = words(choice.kept)
-    if "whole" in form:
-        return replay({}, choice.kept)
-    if own and "allowed" in form:
-        tools = plain_names(choice.names)
-        body = {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
-        return replay(body, choice.kept)
-    if own and "one" in form:
-        kind = "custom" if "custom" in form else "function"
-        return replay({"type": kind, "name": "".join(choice.names)}, choice.kept)
-    if own:
-        return choice.mode
-    return _chosen(request, choice, names, losses, quirks)
-
-
-def _chosen(
-    request: ModelRequest, choice: ToolChoice, names: ToolNames, losses: Losses, quirks: Quirks
-) -> object | None:
-    if not request.tools:
-        return None
+    extra = restore({}, choice.kept, NAME)
+    if "type" in extra:
+        # A choice of a kind that we do not know, such as one of the server's tools.
+        return extra
     one = choice.mode == "required" and len(choice.names) == 1
     subset = bool(choice.names) and choice.mode != "none" and not one
     word = "named" if one else "subset" if subset else choice.mode
@@ -320,8 +368,8 @@ def _chosen(
         namespace, kind = kinds.get(name, ("", "function"))
         allowed.append({"type": kind, "name": names.wire_name(name, namespace)})
     if one:
-        return allowed[0]
-    return {"type": "allowed_tools", "mode": choice.mode, "tools": allowed}
+        return {**extra, **allowed[0]}
+    return {**extra, "type": "allowed_tools", "mode": choice.mode, "tools": allowed}
 
 
 def plain_names(names: Iterable[str]) -> list[JsonObject]:

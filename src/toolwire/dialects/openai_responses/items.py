@@ -3,10 +3,20 @@
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from toolwire.dialects.kept import own_seal
+from msgspec.structs import replace
+
+from toolwire.dialects.kept import own_seal, restore
 from toolwire.dialects.openai_responses.media import annotation, citation
-from toolwire.dialects.openai_responses.remembering import joined, remember, replay, words
-from toolwire.dialects.openai_responses.shapes import CALLS, NAME, OWN_ID, TEXT_TYPES
+from toolwire.dialects.openai_responses.shapes import (
+    CALLS,
+    ITEM,
+    NAME,
+    OWN_ID,
+    TEXT_TYPES,
+    extra_members,
+    joined,
+    with_extra,
+)
 from toolwire.messages import (
     CallKind,
     Citation,
@@ -23,6 +33,11 @@ from toolwire.messages import (
     ToolCall,
 )
 from toolwire.wire.json_access import JsonObject, dump
+
+_MORE = f"{ITEM}more"
+"""On a part that is not the last of its item. Null, so that no other format reports a loss."""
+_IDS = ("id", "encrypted_content")
+_PIECES = {"summary": "summary_text", "content": "reasoning_text"}
 
 
 def decode_item(item: JsonObject, raw: str, origin: Origin) -> tuple[Part, ...]:
@@ -53,27 +68,28 @@ def _seal(item: JsonObject, keys: Iterable[str], origin: Origin) -> Seal | None:
 def _message_parts(item: JsonObject, origin: Origin) -> tuple[Part, ...]:
     content = item.get("content")
     around = {key: value for key, value in item.items() if key != "content"}
-    seal = _seal(item, ("id", "phase"), origin)
-    outer = remember(around, _around(own_seal(seal, NAME)), prefix="item.")
+    cut = item.get("status") == "incomplete" and isinstance(item.get("id"), str)
+    seal = _seal(item, ("id", "phase", "status") if cut else ("id", "phase"), origin)
+    outer = extra_members(around, _around(own_seal(seal, NAME)), ITEM)
     if isinstance(content, str):
-        return (Text(content, seal=seal, kept=joined(_word("end item.string"), outer)),)
+        return (Text(content, seal=seal, kept=outer),)
     if not isinstance(content, list):
         return ()
     if not content:
-        return (Text("", seal=seal, kept=joined(_word("end item.empty"), outer)),)
-    parts: list[Part] = []
+        return (Text("", seal=seal, kept=outer),)
+    parts: list[Text | Refusal] = []
     for source in cast(list[object], content):
         part = message_part(source)
         if part is None:
             return ()
         parts.append(part)
-    last = cast(Text | Refusal, parts[-1])
-    parts[-1] = ended(last, seal, outer)
-    return tuple(parts)
+    *before, last = parts
+    last = replace(last, seal=seal, kept=joined(last.kept, outer))
+    return (*map(continued, before), last)
 
 
 def message_part(source: object) -> Text | Refusal | None:
-    """A part in the middle of a message item; None if it is of no known type."""
+    """A part of a message item; None if it is of no known type."""
     match source:
         case {"type": str(kind), "text": str(text)} if kind in TEXT_TYPES:
             body = cast(JsonObject, source)
@@ -83,36 +99,22 @@ def message_part(source: object) -> Text | Refusal | None:
             part = Refusal(text)
         case _:
             return None
-    kept = joined(_word("more"), remember(body, _part_body(part)))
-    if isinstance(part, Refusal):
-        return Refusal(part.text, kept=kept)
-    return Text(part.text, part.citations, kept=kept)
+    return replace(part, kept=extra_members(body, _part_body(part)))
 
 
-def ended(part: Text | Refusal, seal: Seal | None, outer: Kept | None) -> Text | Refusal:
-    """The part as the last of its item: it carries what the item said."""
-    inner = part.kept
-    if inner is not None:
-        inner = Kept(
-            dialect=NAME, fields=inner.fields, form=f"end{inner.form.removeprefix('more')}"
-        )
-    kept = joined(inner, outer)
-    if isinstance(part, Refusal):
-        return Refusal(part.text, seal, kept)
-    return Text(part.text, part.citations, seal=seal, kept=kept)
+def continued(part: Text | Refusal) -> Text | Refusal:
+    """The part as one that is not the last of its item."""
+    more = Kept(dialect=NAME, fields=dump({_MORE: None}))
+    return replace(part, kept=joined(part.kept, more))
 
 
 def is_more(kept: Kept | None) -> bool:
-    """Whether the item goes on after the part that has this."""
-    return kept is not None and kept.dialect == NAME and kept.form[:4] == "more"
-
-
-def _word(word: str) -> Kept:
-    return Kept(dialect=NAME, form=word)
+    """Whether the item continues after the part with these members."""
+    return kept is not None and _MORE in restore({}, kept, NAME)
 
 
 def _around(seal: JsonObject) -> JsonObject:
-    return {"type": "message", "role": "assistant", **seal}
+    return {"type": "message", "role": "assistant", "status": "completed", **seal}
 
 
 def _citations(annotations: object) -> tuple[Citation, ...]:
@@ -133,35 +135,20 @@ def _part_body(part: Text | Refusal) -> JsonObject:
 
 
 def content_part(part: Text | Refusal) -> JsonObject:
-    """A part of a message item, complete as a server sends it if it comes from elsewhere."""
-    body = _part_body(part)
-    if part.kept is not None and part.kept.dialect == NAME:
-        return replay(body, part.kept)
-    return {"annotations": [], "logprobs": [], **body} if isinstance(part, Text) else body
+    """A part of a message item, with the members that the format requires."""
+    body = with_extra(_part_body(part), part.kept)
+    return {"annotations": [], **body} if isinstance(part, Text) else body
 
 
-def message_item(parts: list[Text | Refusal], item_id: str = "") -> JsonObject:
-    """A message item of these parts; the last one carries what the item said.
-
-    `item_id` names an item of ours that has no name yet.
-    """
+def message_item(parts: list[Text | Refusal], content: list[JsonObject]) -> JsonObject:
+    """A message item of these parts; the last one carries the members of the item."""
     last = parts[-1]
-    form = words(last.kept)
-    content: object = [content_part(part) for part in parts]
-    if "item.string" in form:
-        content = last.text
-    elif "item.empty" in form:
-        content = []
     item = {**_around(own_seal(last.seal, NAME)), "content": content}
-    if form:
-        item = replay(item, last.kept, "item.")
-    else:
-        item["status"] = "completed"
-    return {**item, "id": item_id} if item_id else item
+    return with_extra(item, last.kept, ITEM)
 
 
 def message_groups(parts: Iterable[Part]) -> Iterator[Part | list[Text | Refusal]]:
-    """Words gathered into the items they came in; all other parts one by one."""
+    """Texts and refusals grouped into the items they came in; all other parts one by one."""
     group: list[Text | Refusal] = []
     for part in parts:
         if isinstance(part, Text | Refusal):
@@ -178,45 +165,56 @@ def message_groups(parts: Iterable[Part]) -> Iterator[Part | list[Text | Refusal
 
 
 def thought(item: JsonObject, origin: Origin, text: str | None = None) -> Thinking:
-    """A reasoning item; `text` is how its words were streamed, if they were."""
-    summary, content = _texts(item, "summary"), _texts(item, "content")
-    spelled = "".join(summary or []) + "".join(content or [])
-    order = [("summary", summary), ("content", content)]
-    if text is not None and text != spelled:
-        order.reverse()
-        if text != "".join(content or []) + "".join(summary or []):
-            order = []
-        spelled = text
-    shape = [f"{key}:{','.join(str(len(piece)) for piece in p)}" for key, p in order if p]
-    seal = _seal(item, ("id", "encrypted_content"), origin)
-    plain = Thinking(spelled, seal, _word(" ".join(["item", *shape])))
-    kept = remember(item, reasoning_item(plain), ["item", *shape])
-    return Thinking(spelled, seal, kept)
+    """A reasoning item; `text` is how it was streamed, if it was.
+
+    The seal holds the lengths of the pieces where they are not one summary: the vendor expects
+    them back as they were.
+    """
+    pieces = {key: _texts(item, key) or [] for key in _PIECES}
+    if text is not None and text != _joined(pieces):
+        pieces = dict(reversed(pieces.items()))
+        if text != _joined(pieces):
+            pieces = {}
+    lengths = {key: [len(piece) for piece in found] for key, found in pieces.items() if found}
+    spelled = _joined(pieces) if text is None else text
+    members = {key: item[key] for key in _IDS if isinstance(item.get(key), str)}
+    written = _reasoning(spelled, members, lengths)
+    if members and lengths != _plain(spelled):
+        members |= lengths or {"summary": []}
+    seal = Seal(origin=origin, data=dump(members)) if members else None
+    return Thinking(spelled, seal, extra_members(item, written))
 
 
-def reasoning_item(part: Thinking, item_id: str = "") -> JsonObject:
+def reasoning_item(part: Thinking) -> JsonObject:
     """The reasoning item; one from elsewhere has its text as the summary."""
-    item: JsonObject = {"type": "reasoning", **own_seal(part.seal, NAME)}
-    form = words(part.kept)
-    at = 0
-    for word in form:
-        key, colon, lengths = word.partition(":")
-        if colon and key in ("summary", "content") and "=" not in word:
-            pieces: list[str] = []
-            for length in map(int, lengths.split(",")):
-                pieces.append(part.text[at : at + length])
-                at += length
-            kind = "summary_text" if key == "summary" else "reasoning_text"
-            item[key] = [{"type": kind, "text": piece} for piece in pieces]
-    item = replay(item, part.kept)
-    if not form:
-        item["summary"] = [{"type": "summary_text", "text": part.text}] if part.text else []
-    return {**item, "id": item_id} if item_id else item
+    sealed = own_seal(part.seal, NAME)
+    lengths = {key: found for key, found in sealed.items() if key in _PIECES}
+    members = {key: found for key, found in sealed.items() if key in _IDS}
+    item = _reasoning(part.text, members, lengths or _plain(part.text))
+    return {**item, **restore({}, part.kept, NAME)}
+
+
+def _joined(pieces: dict[str, list[str]]) -> str:
+    return "".join(piece for found in pieces.values() for piece in found)
+
+
+def _plain(text: str) -> dict[str, list[int]]:
+    return {"summary": [len(text)]} if text else {}
+
+
+def _reasoning(text: str, members: JsonObject, lengths: dict[str, list[int]]) -> JsonObject:
+    item: JsonObject = {"type": "reasoning", **members, "summary": []}
+    start = 0
+    for key, found in lengths.items():
+        item[key] = []
+        for length in found:
+            item[key].append({"type": _PIECES[key], "text": text[start : start + length]})
+            start += length
+    return item
 
 
 def _texts(item: JsonObject, key: str) -> list[str] | None:
     """The plain texts of a list, or None if it holds anything else."""
-    kind = "summary_text" if key == "summary" else "reasoning_text"
     found = item.get(key)
     if not isinstance(found, list):
         return None
@@ -224,7 +222,7 @@ def _texts(item: JsonObject, key: str) -> list[str] | None:
     for value in cast(list[object], found):
         match value:
             case {"type": str(word), "text": str(text)} if (
-                word == kind and len(cast(JsonObject, value)) == 2
+                word == _PIECES[key] and len(cast(JsonObject, value)) == 2
             ):
                 texts.append(text)
             case _:
@@ -248,21 +246,10 @@ def call(item: JsonObject, origin: Origin) -> ToolCall:
         made_id=not isinstance(call_id, str) or not call_id,
         seal=_seal(item, ("id",), origin),
     )
-    written = call_item(part, part.name, text)
-    return ToolCall(
-        id=part.id,
-        name=part.name,
-        arguments=text,
-        kind=kind,
-        namespace=part.namespace,
-        complete=part.complete,
-        made_id=part.made_id,
-        seal=part.seal,
-        kept=remember(item, written, ["item"]),
-    )
+    return replace(part, kept=extra_members(item, call_item(part, part.name, text)))
 
 
-def call_item(part: ToolCall, name: str, arguments: str, item_id: str = "") -> JsonObject:
+def call_item(part: ToolCall, name: str, arguments: str) -> JsonObject:
     """The call as an item."""
     freeform = part.kind is CallKind.FREEFORM
     item: JsonObject = {
@@ -274,52 +261,37 @@ def call_item(part: ToolCall, name: str, arguments: str, item_id: str = "") -> J
     }
     if part.namespace:
         item["namespace"] = part.namespace
-    item = replay(item, part.kept)
-    return {**item, "id": item_id} if item_id else item
-
-
-def answered_call(part: ToolCall, item_id: str = "") -> JsonObject:
-    """A call in an answer: one from elsewhere gets a status."""
-    item = call_item(part, part.name, part.arguments, item_id)
-    if part.kept is None or part.kept.dialect != NAME:
-        item["status"] = "completed" if part.complete else "incomplete"
-    return item
+    return with_extra(item, part.kept)
 
 
 def _image(item: JsonObject, origin: Origin) -> Media:
     word = item.get("output_format")
-    plain = Media(
+    part = Media(
         kind=MediaKind.IMAGE,
         mime=f"image/{word if isinstance(word, str) and word else 'png'}",
         base64=item["result"],
         seal=_seal(item, ("id",), origin),
-        kept=_word("item"),
     )
-    return Media(
-        kind=plain.kind,
-        mime=plain.mime,
-        base64=plain.base64,
-        seal=plain.seal,
-        kept=remember(item, image_item(plain), ["item"]),
-    )
+    return replace(part, kept=extra_members(item, image_item(part)))
 
 
-def image_item(part: Media, item_id: str = "") -> JsonObject:
+def image_item(part: Media) -> JsonObject:
     """An image the model made, as the item of the tool that makes images."""
     item: JsonObject = {
         "type": "image_generation_call",
         **own_seal(part.seal, NAME),
         "result": part.base64,
+        "status": "completed",
     }
-    if part.kept is None or part.kept.dialect != NAME:
-        item["status"] = "completed"
-    item = replay(item, part.kept)
-    return {**item, "id": item_id} if item_id else item
+    return with_extra(item, part.kept)
+
+
+def has_our_id(item: JsonObject) -> bool:
+    """Whether we made up the id of the item: the vendor does not know it."""
+    item_id = item.get("id")
+    return isinstance(item_id, str) and item_id.partition("_")[2].startswith(OWN_ID)
 
 
 def without_our_id(item: JsonObject) -> JsonObject:
-    """The item without an id that we made up: the vendor would look for it in vain."""
-    item_id = item.get("id")
-    if isinstance(item_id, str) and item_id.partition("_")[2].startswith(OWN_ID):
-        return {key: value for key, value in item.items() if key != "id"}
-    return item
+    """The item without an id that we made up."""
+    return {key: value for key, value in item.items() if key != "id"} if has_our_id(item) else item

@@ -104,7 +104,7 @@ def media_body(part: Media) -> JsonObject:
 def complete_media(part: Media, body: JsonObject) -> None:
     """Adds the members that the vendor requires of media from elsewhere."""
     if part.kind is MediaKind.IMAGE:
-        body["detail"] = shared(part.kept, NAME).get("detail", "auto")
+        body.setdefault("detail", shared(part.kept, NAME).get("detail", "auto"))
     elif part.base64 and not part.name:
         body["filename"] = f"document.{_EXTENSIONS.get(part.mime, 'bin')}"
     if part.base64 and not part.mime:

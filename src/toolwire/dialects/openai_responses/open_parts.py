@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Sequence
 
-from toolwire.dialects.openai_responses.items import message_part, thought
+from toolwire.dialects.openai_responses.items import continued, message_part, thought
 from toolwire.events import (
     CitationAdded,
     ModelEvent,
@@ -40,7 +40,7 @@ class OpenText:
         elif part != self.part:
             before = message_part(self.last_word)
             self._rest_of(before, events)
-            events.append(TextEnded(kept=before.kept if before is not None else None))
+            events.append(TextEnded(kept=continued(before).kept if before is not None else None))
             self._ended += 1
             self._reset()
         self.item, self.part = item, part

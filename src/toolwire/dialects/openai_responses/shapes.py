@@ -1,20 +1,27 @@
-"""The wire format's name, the shapes of its stream, and words that both directions use."""
+"""The format's name, the shapes of its stream, and members that our values do not carry."""
 
+from collections.abc import Sequence
+from operator import is_
 from typing import Final, cast
 
 import msgspec
 from msgspec import Raw
 
-from toolwire.messages import CallKind
-from toolwire.wire.json_access import JsonObject
+from toolwire.dialects.kept import restore
+from toolwire.messages import CallKind, Kept
+from toolwire.request import Source
+from toolwire.wire.json_access import JsonObject, dump
 from toolwire.wire.names import NameRule
 
 NAME: Final = "openai-responses"
-
-
 NAMES = NameRule(limit=64)
+ANY_NAME = NameRule(limit=2**31, allowed=r"\s\S", first=r"\s\S")
+"""For a request that came in this format: its client chose the names."""
 
-
+CALLS = {"function_call": CallKind.JSON, "custom_tool_call": CallKind.FREEFORM}
+TEXT_TYPES = frozenset({"output_text", "input_text", "text"})
+ITEM = "item."
+"""Begins a stored member that belongs to the object around a value: an item, a namespace."""
 OWN_ID = "tw"
 """Begins every item id that we make up, after its type prefix: such ids are unknown upstream."""
 
@@ -80,12 +87,6 @@ class WireResponse(msgspec.Struct):
 stream_event = msgspec.json.Decoder(StreamEvent)
 
 
-CALLS = {"function_call": CallKind.JSON, "custom_tool_call": CallKind.FREEFORM}
-
-
-TEXT_TYPES = frozenset({"output_text", "input_text", "text"})
-
-
 def members(value: object) -> JsonObject:
     """A value from outside that should be an object; anything else has no members."""
     return cast(JsonObject, value) if isinstance(value, dict) else {}
@@ -95,3 +96,60 @@ def member(source: JsonObject, key: str) -> str:
     """A text member of an object; empty for anything else."""
     found = source.get(key)
     return found if isinstance(found, str) else ""
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A wire object and the neighbouring values that were decoded from it."""
+
+    wire: object
+    values: tuple[object, ...]
+
+
+def unchanged_span(source: Source, values: Sequence[object], start: int) -> Span | None:
+    """The wire object of the values from `start` on, if all of them are still the same objects."""
+    span = source.wire(values[start])
+    if not isinstance(span, Span):
+        return None
+    found = values[start : start + len(span.values)]
+    same = len(found) == len(span.values) and all(map(is_, found, span.values))
+    return span if same else None
+
+
+def extra_members(source: JsonObject, written: JsonObject, prefix: str = "") -> Kept | None:
+    """The members of `source` that we would not write so; None without any.
+
+    Empty ones and the words for type, role and status mean nothing to other formats.
+    """
+    extra = {
+        prefix + key: value
+        for key, value in source.items()
+        if not (key in written and written[key] == value) and not _means_nothing(key, value)
+    }
+    return Kept(dialect=NAME, fields=dump(extra)) if extra else None
+
+
+def with_extra(body: JsonObject, kept: Kept | None, prefix: str = "") -> JsonObject:
+    """`body` with the extra members of this format; ours win."""
+    extra = restore({}, kept, NAME)
+    if not extra:
+        return body
+    found = {
+        key.removeprefix(prefix): value
+        for key, value in extra.items()
+        if key.startswith(ITEM) == bool(prefix)
+    }
+    return {**found, **body}
+
+
+def joined(first: Kept | None, second: Kept | None) -> Kept | None:
+    """The extra members of both."""
+    if first is None or second is None:
+        return first or second
+    both = restore({}, first, NAME) | restore({}, second, NAME)
+    return Kept(dialect=NAME, fields=dump(both))
+
+
+def _means_nothing(key: str, value: object) -> bool:
+    if key in ("type", "role", "status") and isinstance(value, str):
+        return True
+    return value in (None, "", [], {}) and not isinstance(value, bool)
