@@ -60,7 +60,7 @@ def test_growing_calls_may_interleave(dialect: str) -> None:
     assert told(dialect, *chunks)[0] == called(("x", "f", IS_A), ("y", "g", IS_B))
 
 
-def test_a_broken_stream_tells_the_pieces_of_a_growing_call(dialect: str) -> None:
+def test_a_broken_stream_emits_the_pieces_of_an_unfinished_call(dialect: str) -> None:
     answer, _ = told(dialect, chunk(call("f", id="x", **OPEN)), chunk(call(None, "a", **OPEN)))
     assert answer == Told("", (("x", "f", IS_A, "incomplete"),), None, "incomplete_stream")
 

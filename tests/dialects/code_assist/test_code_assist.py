@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.dialects.gemini.speaking import (
+from tests.dialects.gemini.exchange import (
     chunk,
     collected,
     decode_bytes,
     finished,
     ids,
     kept,
-    reading,
+    options,
     request,
     sse,
     user,
@@ -73,7 +73,7 @@ def test_a_gemini_request_is_put_into_an_envelope_in_its_usual_spelling() -> Non
     }
 
 
-def test_what_a_gemini_request_says_survives_the_envelope() -> None:
+def test_unchanged_values_of_a_gemini_request_survive_the_envelope() -> None:
     choice = {"mode": "VALIDATED", "allowedFunctionNames": ["f"]}
     config = {
         "responseMimeType": "text/x.enum",
@@ -150,14 +150,14 @@ def test_seals_are_those_of_the_gemini_family() -> None:
     assert ended.seal.origin.dialect == "gemini"
 
 
-def test_a_whole_answer_stands_in_the_envelope() -> None:
+def test_a_whole_answer_is_in_the_envelope() -> None:
     end = finished(model="m", kept=kept(avgLogprobs=-1))
     body = DIALECT.encode_whole(collected([TextDelta("a"), end]), end, "m", ids())
     assert list(json.loads(body)) == ["response"]
-    assert list(DIALECT.decode_whole(body, reading())) == [TextDelta("a"), end]
+    assert list(DIALECT.decode_whole(body, options())) == [TextDelta("a"), end]
 
 
-def test_errors_stand_outside_the_envelope() -> None:
+def test_errors_are_outside_the_envelope() -> None:
     error = ProviderError(ErrorKind.PERMISSION, "no")
     status, body = DIALECT.encode_error(error)
     assert (status, json.loads(body)["error"]["status"]) == (403, "PERMISSION_DENIED")

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.gemini.speaking import (
+from tests.dialects.gemini.exchange import (
     FROM_HERE,
     ORIGIN,
     chunk,
@@ -11,7 +11,7 @@ from tests.dialects.gemini.speaking import (
     decode_bytes,
     finished,
     kept,
-    reading,
+    options,
     seal,
 )
 from toolwire.dialects.gemini import DIALECT
@@ -187,7 +187,7 @@ def test_a_stream_without_finish_reason_is_incomplete() -> None:
         decode(chunk({"text": "a"}))
 
 
-def test_a_blocked_prompt_is_an_answer_that_says_so() -> None:
+def test_a_blocked_prompt_is_a_content_filter_stop() -> None:
     feedback = {"blockReason": "SAFETY", "blockReasonMessage": "no"}
     assert decode({"promptFeedback": feedback}) == [
         finished(StopReason.CONTENT_FILTER, "SAFETY: no", kept=kept(promptFeedback=feedback))
@@ -273,15 +273,15 @@ def test_an_unreadable_chunk_is_malformed() -> None:
 
 def test_a_whole_body_without_finish_reason_is_an_end_with_a_notice() -> None:
     body = json.dumps(chunk({"text": "a"})).encode()
-    assert list(DIALECT.decode_whole(body, reading())) == [
+    assert list(DIALECT.decode_whole(body, options())) == [
         TextDelta("a"),
-        Notice("no_finish_reason", "the answer does not say why it ended"),
+        Notice("no_finish_reason", "the answer has no finishReason"),
         finished(),
     ]
 
 
 def test_a_whole_body_without_candidates_is_an_error() -> None:
-    assert list(DIALECT.decode_whole(b"{}", reading())) == [
+    assert list(DIALECT.decode_whole(b"{}", options())) == [
         finished(StopReason.ERROR, "no candidates")
     ]
 

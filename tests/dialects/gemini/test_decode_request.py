@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.dialects.gemini.speaking import again
+from tests.dialects.gemini.exchange import again
 from toolwire.dialects.gemini import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import BadInput
@@ -267,7 +267,7 @@ def test_made_ids_avoid_the_ids_of_the_request() -> None:
         ({"result": 1}, '{"result":1}', False),
     ],
 )
-def test_an_answer_says_its_words_and_whether_it_failed(
+def test_a_response_becomes_its_text_and_whether_it_failed(
     response: Any, text: str, is_error: bool
 ) -> None:
     body = history({"functionResponse": {"name": "f", "response": response}})
@@ -458,7 +458,7 @@ def test_what_a_quirk_concerns_is_written_for_the_server_and_the_rest_as_it_was(
     "body",
     ["[]", "nope", '{"contents": 1}', '{"contents": [1]}', '{"contents": [{"parts": [1]}]}'],
 )
-def test_what_is_no_request_is_bad_input(body: str) -> None:
+def test_a_body_that_is_not_a_request_is_bad_input(body: str) -> None:
     with pytest.raises(BadInput):
         DIALECT.decode_request(body.encode())
 

@@ -1,7 +1,7 @@
 import json
 from typing import Any
 
-from tests.dialects.gemini.speaking import finished, ids, kept, seal
+from tests.dialects.gemini.exchange import finished, ids, kept, seal
 from toolwire.dialects.gemini import DIALECT
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import (
@@ -51,7 +51,7 @@ def test_the_finish_reason_comes_with_the_last_part() -> None:
     ]
 
 
-def test_a_signature_stands_on_the_part_it_came_with() -> None:
+def test_a_signature_is_on_the_part_it_was_decoded_from() -> None:
     assert parts(TextDelta("a"), TextEnded(seal("s"))) == [
         {"text": "a", "thoughtSignature": "s"},
         {"text": ""},

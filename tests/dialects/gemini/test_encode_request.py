@@ -2,7 +2,7 @@
 
 import json
 
-from tests.dialects.gemini.speaking import (
+from tests.dialects.gemini.exchange import (
     FROM_HERE,
     body_and_losses,
     chunk,
@@ -120,7 +120,7 @@ def test_leading_system_messages_are_instructions_and_later_ones_the_users_words
     assert losses == ["messages[2]"]
 
 
-def test_media_in_answers_stands_inside_or_beside() -> None:
+def test_media_of_results_is_inside_the_response_or_beside_it() -> None:
     call = ToolCall(id="1", name="f", kept=FROM_HERE)
     asked = request(user("hi"), model(call), user(result("1", Text("see"), IMAGE)))
     answer = {"id": "1", "name": "f", "response": {"output": "see"}}
@@ -216,7 +216,7 @@ def test_freeform_tools_become_functions_of_one_string() -> None:
     assert losses == ["tools[0]"]
 
 
-def test_what_gemini_cannot_carry_is_told() -> None:
+def test_what_gemini_cannot_carry_is_reported() -> None:
     foreign = Origin("anthropic-messages")
     citation = Citation(dialect="anthropic-messages", data="{}", url="https://a.example")
     asked = request(

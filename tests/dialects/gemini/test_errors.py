@@ -74,7 +74,7 @@ def test_an_error_has_its_kind(
     assert (error.kind, error.status, error.retry_after) == (kind, status, wait)
 
 
-def test_the_header_tells_the_wait_where_the_body_does_not() -> None:
+def test_the_header_has_the_wait_where_the_body_does_not() -> None:
     error = DIALECT.error(429, {"Retry-After": "3"}, body(429, "RESOURCE_EXHAUSTED"))
     assert error.retry_after == 3
 

@@ -9,7 +9,7 @@ from google import genai
 from google.genai import types
 
 from tests import acceptance
-from tests.dialects.gemini.speaking import (
+from tests.dialects.gemini.exchange import (
     body_and_losses,
     collected,
     encode_bytes,

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.dialects.gemini.speaking import (
+from tests.dialects.gemini.exchange import (
     FROM_HERE,
     ORIGIN,
     collected,
@@ -14,7 +14,7 @@ from tests.dialects.gemini.speaking import (
     finished,
     ids,
     kept,
-    reading,
+    options,
     seal,
 )
 from toolwire.dialects.code_assist import DIALECT as CODE_ASSIST
@@ -54,8 +54,8 @@ def texts(draw: st.DrawFn) -> list[ModelEvent]:
     delta, ended = draw(st.sampled_from([(TextDelta, TextEnded), (ThinkingDelta, ThinkingEnded)]))
     if draw(st.booleans()):
         return [delta(text) for text in draw(st.lists(WORDS, min_size=1, max_size=3))]
-    said = [delta(draw(WORDS))] if draw(st.booleans()) else []
-    return [*said, ended(seal(draw(SIGNATURES)))]
+    text = [delta(draw(WORDS))] if draw(st.booleans()) else []
+    return [*text, ended(seal(draw(SIGNATURES)))]
 
 
 @st.composite
@@ -101,7 +101,7 @@ def _joined(parts: list[list[ModelEvent]]) -> list[ModelEvent]:
 
 
 def _numbered(events: list[ModelEvent]) -> list[ModelEvent]:
-    """Ids that we make up are told in the order of the calls."""
+    """Ids that we make are given in the order of the calls."""
     new_id = ids()
     made = ""
     numbered: list[ModelEvent] = []
@@ -183,7 +183,7 @@ def test_a_whole_answer_is_read_back(events: list[ModelEvent]) -> None:
     message = collected(events)
     for dialect in (DIALECT, CODE_ASSIST):
         body = dialect.encode_whole(message, last, "m", ids())
-        again = list(dialect.decode_whole(body, reading()))
+        again = list(dialect.decode_whole(body, options()))
         assert again[-1] == last
         assert collected(again) == message
 

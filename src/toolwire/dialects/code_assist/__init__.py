@@ -1,4 +1,4 @@
-"""Code Assist: Gemini's format in an envelope, as gemini-cli speaks it after a login."""
+"""Code Assist: Gemini's format in an envelope, as gemini-cli uses it after a login."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -15,8 +15,6 @@ from toolwire.messages import Message
 from toolwire.request import HttpRequest, ModelRequest
 from toolwire.wire.json_access import encode
 from toolwire.wire.sse import Frame, SseDecoder
-
-# What only servers need is loaded when it is needed.
 
 
 class CodeAssist:
@@ -44,27 +42,27 @@ class CodeAssist:
     def frames(self) -> SseDecoder:
         return SseDecoder()
 
-    def decoder(self, reading: DecodeOptions) -> Decoder:
-        """A reader of one streamed answer."""
-        return GeminiDecoder(reading, enveloped=True)
+    def decoder(self, options: DecodeOptions) -> Decoder:
+        """The decoder of one streamed answer."""
+        return GeminiDecoder(options, enveloped=True)
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
-        """A writer of one streamed answer."""
-        from toolwire.dialects.gemini.encode_answer import GeminiEncoder  # noqa: PLC0415
+        """The encoder of one streamed answer."""
+        from toolwire.dialects.gemini.encode_answer import GeminiEncoder  # noqa: PLC0415 - for servers
 
         return GeminiEncoder(model, enveloped=True)
 
-    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
-        """The events of an answer that was not streamed."""
-        decoder = GeminiDecoder(reading, enveloped=True, whole=True)
+    def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
+        """The events of a whole answer."""
+        decoder = GeminiDecoder(options, enveloped=True, whole=True)
         yield from decoder.feed(Frame(body))
         yield from decoder.close()
 
     def encode_whole(
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
-        """An answer that is not streamed."""
-        from toolwire.dialects.gemini.encode_answer import write_whole  # noqa: PLC0415
+        """A whole answer."""
+        from toolwire.dialects.gemini.encode_answer import write_whole  # noqa: PLC0415 - for servers
 
         return encode({"response": write_whole(message, finished, model)})
 
@@ -73,7 +71,7 @@ class CodeAssist:
         return read_error(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
-        """Status and body with which the vendor would tell of this error."""
+        """Status and body with which the vendor would report this error."""
         status, body = write_error(error)
         return status, encode(body)
 

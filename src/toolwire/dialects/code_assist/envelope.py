@@ -19,7 +19,7 @@ _INNER = "request."
 
 def open_envelope(body: JsonObject, model: str) -> ModelRequest:
     """The request inside, with the members of the envelope stored on it."""
-    from toolwire.dialects.gemini.decode_request import read_request  # noqa: PLC0415
+    from toolwire.dialects.gemini.decode_request import read_request  # noqa: PLC0415 - for servers
 
     given = body.get("request")
     if not is_object(given):

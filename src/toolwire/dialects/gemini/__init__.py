@@ -1,4 +1,4 @@
-"""Gemini's `generateContent`, as AI Studio and Vertex speak it."""
+"""Gemini's `generateContent`, as AI Studio and Vertex serve it."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -16,8 +16,6 @@ from toolwire.request import HttpRequest, JsonObject, ModelRequest
 from toolwire.wire.json_access import encode, parse_object
 from toolwire.wire.sse import Frame, SseDecoder
 from toolwire.wire.surrogates import whole_characters
-
-# What only servers need is loaded when it is needed.
 
 HISTORY = HistoryRules(alternate=True, user_first=True, results_first=False)
 
@@ -43,35 +41,35 @@ class Gemini:
         return Encoded(http=http, losses=written.losses.done(), names=written.names)
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
-        """A client's request; the model stands in its address."""
-        from toolwire.dialects.gemini.decode_request import read_request  # noqa: PLC0415
+        """A client's request; the model is in its address."""
+        from toolwire.dialects.gemini.decode_request import read_request  # noqa: PLC0415 - for servers
 
         return read_body(body, lambda given: read_request(given, model))
 
     def frames(self) -> SseDecoder:
         return SseDecoder()
 
-    def decoder(self, reading: DecodeOptions) -> Decoder:
-        """A reader of one streamed answer."""
-        return GeminiDecoder(reading)
+    def decoder(self, options: DecodeOptions) -> Decoder:
+        """The decoder of one streamed answer."""
+        return GeminiDecoder(options)
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
-        """A writer of one streamed answer."""
-        from toolwire.dialects.gemini.encode_answer import GeminiEncoder  # noqa: PLC0415
+        """The encoder of one streamed answer."""
+        from toolwire.dialects.gemini.encode_answer import GeminiEncoder  # noqa: PLC0415 - for servers
 
         return GeminiEncoder(model)
 
-    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
-        """The events of an answer that was not streamed."""
-        decoder = GeminiDecoder(reading, whole=True)
+    def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
+        """The events of a whole answer."""
+        decoder = GeminiDecoder(options, whole=True)
         yield from decoder.feed(Frame(body))
         yield from decoder.close()
 
     def encode_whole(
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
-        """An answer that is not streamed."""
-        from toolwire.dialects.gemini.encode_answer import write_whole  # noqa: PLC0415
+        """A whole answer."""
+        from toolwire.dialects.gemini.encode_answer import write_whole  # noqa: PLC0415 - for servers
 
         return encode(write_whole(message, finished, model))
 
@@ -80,13 +78,13 @@ class Gemini:
         return read_error(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
-        """Status and body with which the vendor would tell of this error."""
+        """Status and body with which the vendor would report this error."""
         status, body = write_error(error)
         return status, encode(body)
 
 
 def read_body(body: bytes, read: Callable[[JsonObject], ModelRequest]) -> ModelRequest:
-    """The request of a body, or an error that says what is wrong with it."""
+    """The request of a body, or an error that names what is wrong with it."""
     try:
         return read(parse_object(whole_characters(body), "request"))
     except RecursionError as error:

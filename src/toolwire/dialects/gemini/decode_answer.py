@@ -1,4 +1,4 @@
-"""Streamed answers, read into events."""
+"""Streamed and whole answers as events."""
 
 import msgspec
 
@@ -23,8 +23,8 @@ from toolwire.dialects.gemini.shapes import (
     members_or_none,
     response_objects,
     text_of,
+    text_value,
     value,
-    words,
 )
 from toolwire.errors import MalformedStream
 from toolwire.events import (
@@ -47,7 +47,7 @@ from toolwire.wire.surrogates import PairMender
 _chunk = msgspec.json.Decoder(Chunk).decode
 _enveloped = msgspec.json.Decoder(Enveloped).decode
 _FROM_HERE = Kept(dialect=NAME)
-"""On calls whose id is the vendor's, so that it is sent back to no other."""
+"""On calls with an id of the vendor's, so that it is sent to this vendor only."""
 _THOUGHT_CALL = Kept(dialect=NAME, fields='{"thought":true}')
 _NOTHING, _TEXT, _THINKING = 0, 1, 2
 _TEXT_MEMBERS = frozenset({"text", "thought", "thoughtSignature"})
@@ -58,7 +58,7 @@ _CALL_MEMBERS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 
 
 class _GrowingCall:
-    """A call whose arguments come in pieces."""
+    """A call whose arguments arrive in pieces."""
 
     def __init__(
         self, handle: int, name: str, vendor_id: str, seal: Seal | None, kept: Kept | None
@@ -70,33 +70,33 @@ class _GrowingCall:
         self.kept = kept
         self.args = PartialArgs()
 
-    def goes_on_with(self, name: str, vendor_id: str) -> bool:
-        """Whether a piece that says this much may be its own."""
+    def continues_with(self, name: str, vendor_id: str) -> bool:
+        """Whether a piece with this name and id may belong to it."""
         if vendor_id and self.vendor_id:
             return vendor_id == self.vendor_id
         return not name or name == self.name
 
 
 class GeminiDecoder:
-    """One per answer. Common chunks are read typed; any other one member by member."""
+    """One per answer. Common chunks are decoded into structs, others member by member."""
 
     def __init__(
-        self, reading: DecodeOptions, *, enveloped: bool = False, whole: bool = False
+        self, options: DecodeOptions, *, enveloped: bool = False, whole: bool = False
     ) -> None:
         self._enveloped = enveloped
-        self._origin = Origin(NAME, reading.origin.provider, reading.origin.model)
-        self._calls = ToolCallTracker(reading.new_id, reading.names)
+        self._origin = Origin(NAME, options.origin.provider, options.origin.model)
+        self._calls = ToolCallTracker(options.new_id, options.names)
         self._count = 0
         self._open = _NOTHING
         self._growing: list[_GrowingCall] = []
         self._whole = whole
         self._end = AnswerEnd(whole=whole)
-        self._said = False
-        self._told_others = False
+        self._has_content = False
+        self._others_reported = False
         self._pairs = PairMender()
 
     def feed(self, frame: Frame) -> list[ModelEvent] | tuple[ModelEvent, ...]:
-        """The events of one chunk; raises the vendor's error if that is what it says."""
+        """The events of one chunk; raises the vendor's error if it carries one."""
         try:
             chunk = _enveloped(frame.data).response if self._enveloped else _chunk(frame.data)
             candidate = chunk.candidates[0]
@@ -105,7 +105,7 @@ class GeminiDecoder:
         if candidate.index or len(chunk.candidates) > 1:
             return self._feed_members(frame)
         end = self._end
-        # Nothing and null are shorter than any usage; the last of each counts.
+        # Nothing and null are shorter than any usage. The last one counts.
         if len(chunk.usageMetadata) > 4:
             end.usage = chunk.usageMetadata
         if chunk.modelVersion:
@@ -148,13 +148,13 @@ class GeminiDecoder:
         """The last events; raises IncompleteStream if no finish reason was seen."""
         ending = self._end.close(
             calls=len(self._calls),
-            said=self._said or self._open != _NOTHING,
+            has_content=self._has_content or self._open != _NOTHING,
             text_open=self._open == _TEXT,
         )
         return [*self.pending(), *ending]
 
     def pending(self) -> list[ModelEvent]:
-        """The pieces of calls that were still growing."""
+        """The calls whose arguments are still incomplete, as far as they arrived."""
         events: list[ModelEvent] = []
         for growing in list(self._growing):
             self._end_growing(growing, events, complete=False)
@@ -166,7 +166,7 @@ class GeminiDecoder:
         call = part.functionCall
         if call is not None:
             if part.text:
-                self._say(_THINKING if part.thought else _TEXT, part.text, None, None, events)
+                self._add_text(_THINKING if part.thought else _TEXT, part.text, None, None, events)
             growing = None if call.args else self._find_growing({}, call.name, call.id or "")
             if growing is not None:
                 self._grow(growing, {}, seal, events)
@@ -176,15 +176,15 @@ class GeminiDecoder:
             self._whole_call(call.name, args, call.id, seal, kept, events)
         elif part.text is not None or seal is not None:
             kind = _THINKING if part.thought else _TEXT
-            self._say(kind, part.text or "", seal, None, events)
+            self._add_text(kind, part.text or "", seal, None, events)
 
     def _seal(self, signature: str) -> Seal:
         return Seal(origin=self._origin, data=dump({"thoughtSignature": signature}))
 
-    def _say(
+    def _add_text(
         self, kind: int, text: str, seal: Seal | None, kept: Kept | None, events: list[ModelEvent]
     ) -> None:
-        """Text or thinking; a part with a seal stands alone, neither continued nor continuing."""
+        """Text or thinking; a part with a seal neither continues another nor is continued."""
         closed = seal is not None or kept is not None
         if closed and self._open == kind:
             events.append(TextEnded() if kind == _TEXT else ThinkingEnded())
@@ -194,7 +194,7 @@ class GeminiDecoder:
         if closed:
             events.append(TextEnded(seal, kept) if kind == _TEXT else ThinkingEnded(seal, kept))
             self._open = _NOTHING
-            self._said = True
+            self._has_content = True
 
     def _whole_call(
         self,
@@ -213,12 +213,12 @@ class GeminiDecoder:
         if args == "null":
             args = "{}"
         elif args[0] == '"':
-            # Arguments as text, which other formats have.
-            args = words(msgspec.Raw(args.encode())) or "{}"
+            # Arguments as a string, as in other formats.
+            args = text_value(msgspec.Raw(args.encode())) or "{}"
         events += self._calls.whole(handle, name, vendor_id, args, seal=seal, kept=kept)
 
     def _feed_members(self, frame: Frame) -> list[ModelEvent]:
-        """Any chunk that is not of the common shape."""
+        """The events of a chunk that is not of the common shape."""
         events: list[ModelEvent] = []
         if frame.data.strip() in (b"", b"[DONE]") and not self._whole:
             return events
@@ -229,9 +229,9 @@ class GeminiDecoder:
             for response in responses:
                 self._response(response, frame, events)
         except UNREADABLE as error:
-            mended = self._pairs.mend(frame.data)
-            if mended != frame.data:
-                return list(self.feed(Frame(mended, frame.event, frame.cut)))
+            paired = self._pairs.mend(frame.data)
+            if paired != frame.data:
+                return list(self.feed(Frame(paired, frame.event, frame.cut)))
             raise unreadable(frame, error, "chunk") from error
         return events
 
@@ -242,8 +242,8 @@ class GeminiDecoder:
         end = self._end
         end.note(
             response.get("usageMetadata"),
-            words(response.get("modelVersion")),
-            words(response.get("responseId")),
+            text_value(response.get("modelVersion")),
+            text_value(response.get("responseId")),
         )
         if "createTime" in response:
             end.vertex = True
@@ -256,46 +256,46 @@ class GeminiDecoder:
         if first is not None:
             self._candidate(first, events)
         if len(found) > (first is not None):
-            self._tell_others(events)
+            self._report_others(events)
 
-    def _tell_others(self, events: list[ModelEvent]) -> None:
-        if not self._told_others:
-            self._told_others = True
+    def _report_others(self, events: list[ModelEvent]) -> None:
+        if not self._others_reported:
+            self._others_reported = True
             events.append(Notice("dropped_choice", "only the first candidate is read"))
 
     def _candidate(self, candidate: RawMembers, events: list[ModelEvent]) -> None:
         self._end.candidate(candidate)
         content = members_or_none(candidate.get("content")) or {}
         for raw in items(content.get("parts")):
-            text = words(raw)
+            text = text_value(raw)
             if text is not None:
-                self._say(_TEXT, text, None, None, events)
+                self._add_text(_TEXT, text, None, None, events)
                 continue
             part = members_or_none(raw)
             if part is not None:
                 self._part_members(part, raw, events)
 
     def _part_members(self, part: RawMembers, raw: msgspec.Raw, events: list[ModelEvent]) -> None:
-        signature = words(part.get("thoughtSignature"))
+        signature = text_value(part.get("thoughtSignature"))
         seal = None if signature is None else self._seal(signature)
         call = members_or_none(part.get("functionCall"))
-        text = words(part.get("text"))
+        text = text_value(part.get("text"))
         kind = _THINKING if value(part.get("thought")) is True else _TEXT
         if call is not None:
             if text:
-                self._say(kind, text, None, None, events)
+                self._add_text(kind, text, None, None, events)
             self._call_members(call, part, seal, events)
         elif INLINE in part or FILE in part:
             self._media(part, seal, events)
         elif text is not None or (seal is not None and part.keys() <= _TEXT_MEMBERS):
             rest = {key: value(raw) for key, raw in part.items() if key not in _TEXT_MEMBERS}
             kept = Kept(dialect=NAME, fields=dump(rest)) if rest else None
-            self._say(kind, text or "", seal, kept, events)
+            self._add_text(kind, text or "", seal, kept, events)
         elif not part.keys() <= _TEXT_MEMBERS:
-            word = next(key for key in part if key not in _TEXT_MEMBERS)
-            block = ServerBlock(origin=self._origin, kind=word, data=text_of(raw))
+            kind = next(key for key in part if key not in _TEXT_MEMBERS)
+            block = ServerBlock(origin=self._origin, kind=kind, data=text_of(raw))
             self._open = _NOTHING
-            self._said = True
+            self._has_content = True
             events.append(ServerBlockAdded(block))
 
     def _media(self, part: RawMembers, seal: Seal | None, events: list[ModelEvent]) -> None:
@@ -307,19 +307,19 @@ class GeminiDecoder:
         media = read_media(member, data, left, seal)
         known = {member, "thoughtSignature"}
         left.update({key: value(raw) for key, raw in part.items() if key not in known})
-        # Without a type it goes back as it came; one from elsewhere would get a guess.
+        # The mark of this format: without a type it goes back as is, not with a guess.
         kept = kept_members(left) or (None if media.mime else _FROM_HERE)
         self._open = _NOTHING
-        self._said = True
+        self._has_content = True
         events.append(MediaAdded(msgspec.structs.replace(media, kept=kept)))
 
     def _call_members(
         self, call: RawMembers, part: RawMembers, seal: Seal | None, events: list[ModelEvent]
     ) -> None:
-        name = words(call.get("name"))
-        vendor_id = words(call.get("id"))
+        name = text_value(call.get("name"))
+        vendor_id = text_value(call.get("id"))
         pieces = items(call.get("partialArgs"))
-        goes_on = value(call.get("willContinue")) is True
+        continues = value(call.get("willContinue")) is True
         growing = self._find_growing(call, name or "", vendor_id or "")
         if growing is not None:
             self._grow(growing, call, seal, events)
@@ -328,7 +328,7 @@ class GeminiDecoder:
             events.append(Notice("nameless_call", "a call without a name was left out"))
             return
         kept = _kept_of_call(call, part)
-        if not goes_on and not pieces:
+        if not continues and not pieces:
             args = text_of(call["args"]) if "args" in call else "{}"
             self._whole_call(name or "", args, vendor_id, seal, kept, events)
             return
@@ -346,7 +346,7 @@ class GeminiDecoder:
         if name and "args" in call:
             return None
         for growing in reversed(self._growing):
-            if growing.goes_on_with(name, vendor_id):
+            if growing.continues_with(name, vendor_id):
                 return growing
         return None
 

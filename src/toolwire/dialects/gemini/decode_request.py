@@ -1,4 +1,4 @@
-"""A client's request body as a request of ours, with the wire objects it came from."""
+"""A client's request body as a request of ours, with the wire objects of its values."""
 
 from typing import Any
 

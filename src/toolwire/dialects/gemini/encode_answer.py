@@ -1,11 +1,11 @@
-"""Events on their way to a client: streamed chunks and whole bodies as Gemini writes them."""
+"""Events as streamed chunks and as whole bodies, as Gemini writes them."""
 
 from typing import Any
 
 import msgspec
 
 from toolwire.dialects.gemini.encode_messages import PartWriter
-from toolwire.dialects.gemini.ends import own_word, write_usage
+from toolwire.dialects.gemini.ends import finish_of, write_usage
 from toolwire.dialects.gemini.errors import write_error
 from toolwire.dialects.gemini.shapes import NAME, is_object
 from toolwire.dialects.losses import Losses
@@ -54,8 +54,8 @@ class _PendingCall:
 
 
 class GeminiEncoder:
-    """One per answer. The last part is held back: its signature or the finish reason may still come
-    and belong into its chunk.
+    """One per answer. The last part is held back: its signature or the finish reason may follow and
+    belongs into its chunk.
     """
 
     def __init__(self, model: str, *, enveloped: bool = False) -> None:
@@ -171,16 +171,16 @@ def _content(part: JsonObject) -> JsonObject:
 
 
 def write_end(finished: Finished, model: str, content: JsonObject) -> JsonObject:
-    """The response object that ends an answer."""
+    """The last response object of an answer."""
     kept = finished.kept
     own = kept is not None and kept.dialect == NAME
     beside = parse_object(kept.fields, "kept members") if own and kept is not None else {}
     counted = beside.pop("usageMetadata", None)
     feedback = beside.pop("promptFeedback", None)
-    word, message = own_word(finished.reason, finished.detail)
+    reason, message = finish_of(finished.reason, finished.detail)
     response: JsonObject = {}
     if not (is_object(feedback) and feedback.get("blockReason") and not beside):
-        candidate: JsonObject = {**beside, "content": content, "finishReason": word, "index": 0}
+        candidate: JsonObject = {**beside, "content": content, "finishReason": reason, "index": 0}
         if message:
             candidate["finishMessage"] = message
         response["candidates"] = [candidate]

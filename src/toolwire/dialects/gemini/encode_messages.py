@@ -187,22 +187,22 @@ class Turn:
         self._results: list[tuple[int, list[Any]]] = []
         self._others: list[Any] = []
         self._last = self._others
-        self._spoken = False
+        self._has_other = False
 
     def begin(self) -> None:
         """Begin a message; one that does not begin with a result goes behind all results."""
         self._last = self._others
-        self._spoken = False
+        self._has_other = False
 
     def add(self, part: object, written: list[Any]) -> None:
         """Add the wire parts of one of ours."""
         if isinstance(part, ToolResult):
-            place = self._order.get(part.call_id, len(self._order))
-            self._results.append((place, [*written]))
-            if not self._spoken:
+            position = self._order.get(part.call_id, len(self._order))
+            self._results.append((position, [*written]))
+            if not self._has_other:
                 self._last = self._results[-1][1]
         else:
-            self._spoken = self._spoken or self._last is self._others
+            self._has_other = self._has_other or self._last is self._others
             self._last += written
 
     def content(self) -> JsonObject | None:
@@ -238,7 +238,7 @@ class ContentsWriter:
         """The contents of these messages, numbered as in the request."""
         for number, message in messages:
             if message.role == "assistant":
-                self._order = {call.id: place for place, call in enumerate(message.calls)}
+                self._order = {call.id: position for position, call in enumerate(message.calls)}
             given = self._given(message)
             if given is None:
                 self._add(number, message)
@@ -256,13 +256,13 @@ class ContentsWriter:
         turn = self._turn(role, with_kept({}, message.kept))
         turn.begin()
         signed = False
-        for place, part in enumerate(message.parts):
-            written = self._writer.write(part, f"{path}.parts[{place}]")
+        for position, part in enumerate(message.parts):
+            written = self._writer.write(part, f"{path}.parts[{position}]")
             if isinstance(part, Thinking) and not own_seal(part.seal, NAME):
                 # A foreign seal is reported where it is dropped.
                 if part.text and part.seal is None:
                     why = "Gemini takes back only what it signed"
-                    self._losses.add(f"{path}.parts[{place}]", "thinking", why)
+                    self._losses.add(f"{path}.parts[{position}]", "thinking", why)
                 continue
             if isinstance(part, ToolCall):
                 if self._sentinel and not signed and SIGNATURE not in written[0]:
@@ -287,8 +287,8 @@ def split_system(
     messages = list(enumerate(request.messages))
     while messages and messages[0][1].role == "system" and given(messages[0][1]) is None:
         number, message = messages.pop(0)
-        for place, part in enumerate(message.parts):
-            path = f"messages[{number}].parts[{place}]"
+        for position, part in enumerate(message.parts):
+            path = f"messages[{number}].parts[{position}]"
             if isinstance(part, Text):
                 texts.append((path, part))
             else:

@@ -96,8 +96,8 @@ class Body(NamedTuple):
 def write_request(request: ModelRequest, quirks: Quirks, given: JsonObject | None) -> Body:
     """The body of a request.
 
-    `given` is the body that it came in, if that was in this very format: members that are unchanged
-    and of no concern to a quirk are then written as they were.
+    `given` is the body it was decoded from, if that was of this very format: members that are
+    unchanged and of no concern to a quirk are then written as they were.
     """
     return _RequestWriter(request, quirks, given).body()
 
@@ -108,7 +108,7 @@ def path_of(model: str, verb: str) -> str:
 
 
 def model_member(given: JsonObject | None, model: str) -> JsonObject:
-    """The `model` of a body, in its own spelling unless it is another now."""
+    """The `model` of a body, as the given body spells it unless it was changed."""
     wire = None if given is None else given.get("model")
     if not isinstance(wire, str) or not wire:
         return {}
@@ -143,7 +143,7 @@ class _RequestWriter:
             losses.add("previous_response_id", "earlier answer", "Gemini remembers none")
         system, contents = self._conversation()
         body = model_member(self._given, request.model)
-        # What stays the same comes first, for caches of requests as they are sent.
+        # What stays the same between requests is first, for prompt caches.
         for name, write in (
             (SYSTEM, lambda: system),
             ("tools", self._tools),
@@ -158,7 +158,7 @@ class _RequestWriter:
         return Body(self._assembled(body), self._names, losses, envelope)
 
     def _assembled(self, body: JsonObject) -> JsonObject:
-        """The members in the order of the body they came in; others first, new ones last."""
+        """The members in the order of the given body; others first, new ones last."""
         others = with_kept({}, self._request.kept)
         ordered: JsonObject = {}
         for key, value in (self._given or {}).items():
@@ -194,7 +194,7 @@ class _RequestWriter:
         return system, contents
 
     def _given_content(self, message: Message) -> JsonObject | None:
-        """The content that a message came in, if it may be sent again as it was."""
+        """The content a message was decoded from, if it may be sent again as it was."""
         wire = None if self._given is None else self._source.wire(message)
         if "contents" in self._quirked and (message.calls or message.results):
             return None

@@ -1,4 +1,4 @@
-"""Why an answer ended: Gemini's words and numbers, and ours."""
+"""The end of an answer: finish reasons, token counts and the members beside the parts."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ REASONS = {
     "MISSING_THOUGHT_SIGNATURE": StopReason.ERROR,
     "CONTINUATION": StopReason.PAUSE,
 }
-WORDS = {
+WIRE_REASONS = {
     StopReason.END: STOP,
     StopReason.TOOL_CALLS: STOP,
     StopReason.LENGTH: MAX_TOKENS,
@@ -57,7 +57,7 @@ WORDS = {
     StopReason.ERROR: "OTHER",
 }
 
-# With enum-encoding=int the two services number the same words differently.
+# With enum-encoding=int the two services number the same reasons differently.
 _STUDIO = (
     UNSPECIFIED,
     STOP,
@@ -96,19 +96,19 @@ _VERTEX = (
 _BLOCKS = ("", "SAFETY", "OTHER", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY")
 
 
-def finish_word(value: object, *, vertex: bool) -> str:
-    """The word of a `finishReason`, which may be its number; empty if it says nothing."""
+def finish_name(value: object, *, vertex: bool) -> str:
+    """The name of a `finishReason`, which may be a number; empty if it is unspecified."""
     if isinstance(value, str):
         return "" if value == UNSPECIFIED else value
     if not isinstance(value, int) or isinstance(value, bool):
         return ""
-    words = _VERTEX if vertex else _STUDIO
-    word = words[value] if 0 <= value < len(words) else str(value)
-    return "" if word == UNSPECIFIED else word
+    names = _VERTEX if vertex else _STUDIO
+    name = names[value] if 0 <= value < len(names) else str(value)
+    return "" if name == UNSPECIFIED else name
 
 
-def block_word(value: object) -> str:
-    """The word of a `blockReason`; empty if the prompt was not blocked."""
+def block_name(value: object) -> str:
+    """The name of a `blockReason`; empty if the prompt was not blocked."""
     if isinstance(value, str):
         return "" if value in ("BLOCK_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED") else value
     if not isinstance(value, int) or isinstance(value, bool):
@@ -116,14 +116,15 @@ def block_word(value: object) -> str:
     return _BLOCKS[value] if 0 <= value < len(_BLOCKS) else str(value)
 
 
-def own_word(reason: StopReason, detail: str) -> tuple[str, str]:
-    """The wire word and message for an end of ours; our detail holds them where it came from
-    here.
+def finish_of(reason: StopReason, detail: str) -> tuple[str, str]:
+    """The `finishReason` and `finishMessage` for an end of ours.
+
+    The detail holds both if the end was decoded from this format.
     """
     head, _, message = detail.partition(": ")
     if REASONS.get(head) is reason:
         return head, message
-    return WORDS[reason], ""
+    return WIRE_REASONS[reason], ""
 
 
 _COUNTS = (
@@ -164,8 +165,8 @@ def write_usage(usage: Usage, rest: JsonObject) -> JsonObject:
         if count is not None:
             metadata[name] = count
     if _TOTAL not in metadata:
-        own = Usage(input=usage.input and usage.total_input, output=output, reasoning=reasoning)
-        total = _total(own, rest)
+        counted = Usage(input=usage.input and usage.total_input, output=output, reasoning=reasoning)
+        total = _total(counted, rest)
         if total is not None:
             metadata[_TOTAL] = total
     return metadata
@@ -184,11 +185,11 @@ _NO_USAGE = Usage(reasoning_in_output=False)
 
 
 class AnswerEnd:
-    """Gathers what comes with the chunks and is only known when the last one is in."""
+    """Collects what is only known when the last chunk is in."""
 
     def __init__(self, *, whole: bool) -> None:
         self.vertex = False
-        """Numbers for words differ between the two services; Vertex also tells the time."""
+        """Which service answers: they number reasons differently, and only Vertex sends a time."""
         self._whole = whole
         self.usage: msgspec.Raw | None = None
         self.model = ""
@@ -199,7 +200,7 @@ class AnswerEnd:
         self._beside: JsonObject = {}
 
     def note(self, usage: msgspec.Raw | None, model: str | None, response_id: str | None) -> None:
-        """The members most chunks repeat; the last counts."""
+        """Add the members that most chunks repeat; the last counts."""
         if usage and usage != _NULL:
             self.usage = usage
         if model:
@@ -208,33 +209,33 @@ class AnswerEnd:
             self.response_id = response_id
 
     def finish(self, reason: object) -> None:
-        """A finish reason; more chunks may follow."""
-        if finish_word(reason, vertex=False):
+        """Add a finish reason; more chunks may follow."""
+        if finish_name(reason, vertex=False):
             self._reason = reason
 
     def prompt_feedback(self, feedback: Any) -> None:
-        """What the prompt was found to be; a block reason means there is no answer."""
+        """Add the verdict on the prompt; a block reason means there is no answer."""
         if is_object(feedback):
             feedback = {camel_case(key): inner for key, inner in feedback.items()}
-            self._blocked = block_word(feedback.get("blockReason")) or self._blocked
+            self._blocked = block_name(feedback.get("blockReason")) or self._blocked
             self._beside["promptFeedback"] = feedback
 
     def candidate(self, candidate: RawMembers) -> None:
-        """Everything a candidate says beside its content."""
+        """Add the members of a candidate beside its content."""
         self._answered = True
         self.finish(value(candidate.get("finishReason")))
         for key, raw in candidate.items():
             if key not in _READ:
                 self._beside[key] = value(raw)
 
-    def close(self, *, calls: int, said: bool, text_open: bool) -> list[ModelEvent]:
+    def close(self, *, calls: int, has_content: bool, text_open: bool) -> list[ModelEvent]:
         """The last events."""
         usage, rest = self._counts()
         self.vertex = self.vertex or "trafficType" in rest
         events: list[ModelEvent] = []
         if text_open:
             events += [CitationAdded(citation) for citation in _citations(self._beside)]
-        reason, detail = self._ending(calls, said, events)
+        reason, detail = self._ending(calls, has_content, events)
         fields = dict(self._beside)
         if rest:
             fields["usageMetadata"] = rest
@@ -259,22 +260,24 @@ class AnswerEnd:
             return _NO_USAGE, {}
         return read_usage({camel_case(key): count for key, count in metadata.items()})
 
-    def _ending(self, calls: int, said: bool, events: list[ModelEvent]) -> tuple[StopReason, str]:
-        word = finish_word(self._reason, vertex=self.vertex)
-        if not word:
-            return self._without_word(calls, said, events)
-        reason = REASONS.get(word)
+    def _ending(
+        self, calls: int, has_content: bool, events: list[ModelEvent]
+    ) -> tuple[StopReason, str]:
+        name = finish_name(self._reason, vertex=self.vertex)
+        if not name:
+            return self._without_reason(calls, has_content, events)
+        reason = REASONS.get(name)
         if reason is StopReason.END and calls:
             reason = StopReason.TOOL_CALLS
         if reason is None:
-            if not calls and not said:
-                return StopReason.ERROR, self._worded(word)
-            events.append(Notice("unknown_finish", f'unknown finish reason "{word}"'))
-            return StopReason.TOOL_CALLS if calls else StopReason.END, self._worded(word)
-        return reason, "" if word in (STOP, MAX_TOKENS) else self._worded(word)
+            if not calls and not has_content:
+                return StopReason.ERROR, self._detail(name)
+            events.append(Notice("unknown_finish", f'unknown finish reason "{name}"'))
+            return StopReason.TOOL_CALLS if calls else StopReason.END, self._detail(name)
+        return reason, "" if name in (STOP, MAX_TOKENS) else self._detail(name)
 
-    def _without_word(
-        self, calls: int, said: bool, events: list[ModelEvent]
+    def _without_reason(
+        self, calls: int, has_content: bool, events: list[ModelEvent]
     ) -> tuple[StopReason, str]:
         if self._blocked:
             message = self._beside["promptFeedback"].get("blockReasonMessage")
@@ -282,17 +285,17 @@ class AnswerEnd:
             return StopReason.CONTENT_FILTER, detail
         if not self._whole:
             raise IncompleteStream("the stream ended without a finishReason")
-        if not (self._answered or said or calls):
+        if not (self._answered or has_content or calls):
             return StopReason.ERROR, "no candidates"
-        events.append(Notice("no_finish_reason", "the answer does not say why it ended"))
+        events.append(Notice("no_finish_reason", "the answer has no finishReason"))
         return StopReason.TOOL_CALLS if calls else StopReason.END, ""
 
-    def _worded(self, word: str) -> str:
+    def _detail(self, name: str) -> str:
         message = self._beside.get("finishMessage")
         if not isinstance(message, str) or not message:
-            return word
+            return name
         del self._beside["finishMessage"]
-        return f"{word}: {message}"
+        return f"{name}: {message}"
 
 
 def _citations(beside: JsonObject) -> list[Citation]:

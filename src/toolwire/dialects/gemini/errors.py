@@ -10,7 +10,7 @@ from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, parse
 
-_STATUS_WORDS = {
+_STATUS_CODES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -24,7 +24,7 @@ _STATUS_WORDS = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_STATUS = {word: status for status, word in reversed(_STATUS_WORDS.items())} | {
+_STATUS = {code: status for status, code in reversed(_STATUS_CODES.items())} | {
     "FAILED_PRECONDITION": 400,
     "OUT_OF_RANGE": 400,
     "ALREADY_EXISTS": 409,
@@ -36,7 +36,7 @@ _LIMITED = frozenset({ErrorKind.QUOTA, ErrorKind.RATE_LIMIT})
 
 
 def read_error(status: int | None, headers: Mapping[str, str], body: bytes) -> ProviderError:
-    """The typed error of an error body, or of whatever came instead of one."""
+    """The typed error of an error body, or of any other body."""
     text = body.decode("utf-8", "replace")
     try:
         value = parse(body, "error")
@@ -44,7 +44,7 @@ def read_error(status: int | None, headers: Mapping[str, str], body: bytes) -> P
         value = None
     error = error_object(value)
     if error is None:
-        message = text.strip()[:500] or f"the server answered {status} and said nothing"
+        message = text.strip()[:500] or f"the server answered {status} with an empty body"
         kind = kind_of(status, "", message)
         return ProviderError(
             kind, message, status=status, retry_after=retry_after(headers), body=text
@@ -53,7 +53,7 @@ def read_error(status: int | None, headers: Mapping[str, str], body: bytes) -> P
 
 
 def error_object(value: Any) -> JsonObject | None:
-    """The inner object of `{"error": …}` or `[{"error": …}]`; None if this is no error."""
+    """The inner object of `{"error": …}` or `[{"error": …}]`; None if it is not an error."""
     if is_list(value) and value:
         value = value[0]
     found = value.get("error") if is_object(value) else None
@@ -110,7 +110,7 @@ def _kind(
         return ErrorKind.AUTH
     kind = kind_of(status, f"{code} {reasons}", message)
     if status == 429 or kind in _LIMITED:
-        # The words are the same for every quota; only the details tell a day's from a minute's.
+        # The message is the same for every quota; only the details name its period.
         quotas = dump([detail.get("violations") for detail in details]).lower()
         if "perday" in quotas or "QUOTA_EXHAUSTED" in reasons:
             return ErrorKind.QUOTA
@@ -122,10 +122,10 @@ def _kind(
 def write_error(error: ProviderError) -> tuple[int, JsonObject]:
     """Status and body as Google would write them."""
     status = status_of(error.kind, error.status)
-    word = error.code if error.code in _STATUS else _STATUS_WORDS.get(status)
-    if word is None:
-        word = "INTERNAL" if status >= 500 else "INVALID_ARGUMENT"
-    body: JsonObject = {"code": status, "message": str(error), "status": word}
+    code = error.code if error.code in _STATUS else _STATUS_CODES.get(status)
+    if code is None:
+        code = "INTERNAL" if status >= 500 else "INVALID_ARGUMENT"
+    body: JsonObject = {"code": status, "message": str(error), "status": code}
     if error.retry_after is not None:
         seconds = f"{error.retry_after:.9f}".rstrip("0").rstrip(".")
         delay = f"{seconds}s"

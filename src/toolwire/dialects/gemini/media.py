@@ -34,7 +34,7 @@ _BY_ENDING = {
 
 
 def kind_of(mime: str) -> MediaKind:
-    """What a person would call it."""
+    """The kind of media that a MIME type names."""
     head = mime.partition("/")[0].lower()
     try:
         return MediaKind(head)
@@ -62,7 +62,7 @@ def read_media(name: str, data: JsonObject, left: JsonObject, seal: Seal | None 
 def write_media(media: Media, path: str, losses: Losses, *, own: bool) -> JsonObject | None:
     """The part that carries the media, or None if it cannot be sent.
 
-    `own` says that it came in this format, which then takes it back as it is.
+    `own`: it was decoded from this format and goes back as it is.
     """
     named: JsonObject = {}
     if media.name and own:
@@ -70,7 +70,7 @@ def write_media(media: Media, path: str, losses: Losses, *, own: bool) -> JsonOb
     elif media.name:
         losses.add(f"{path}.name", "name", "Gemini takes no names of media")
     if media.mime and kind_of(media.mime) is not media.kind:
-        losses.add(path, media.kind, f"its type {media.mime} alone says what it is")
+        losses.add(path, media.kind, f"its type {media.mime} decides the kind")
     if media.file_id and not own and not _STORED.match(media.file_id):
         losses.add(path, "stored file", "only the vendor that stores it can read it")
         return None

@@ -1,4 +1,4 @@
-"""Arguments that stream in pieces: each names its place by a JSON path."""
+"""Arguments that stream in pieces: each has a JSON path."""
 
 import re
 from itertools import pairwise
@@ -24,16 +24,16 @@ class PartialArgs:
 
     @property
     def text(self) -> str:
-        """What has come so far, as JSON."""
-        self._settle()
+        """The arguments so far, as JSON."""
+        self._finish_string()
         return dump(self._root)
 
     def merge(self, args: JsonObject) -> None:
-        """Members that came whole."""
+        """Add whole members."""
         self._root.update(args)
 
     def add(self, piece: JsonObject) -> None:
-        """One piece: a value, or more of the string that is still growing."""
+        """Add one piece: a value, or more of an unfinished string."""
         path = piece.get("jsonPath")
         name = next((name for name in _VALUES if name in piece), None)
         if not isinstance(path, str) or name is None:
@@ -44,15 +44,15 @@ class PartialArgs:
             if growing is not None and growing[0] == path:
                 growing[1].append(value)
             else:
-                self._settle()
+                self._finish_string()
                 growing = self._growing = (path, [value])
             if piece.get("willContinue") is not True:
-                self._settle()
+                self._finish_string()
             return
-        self._settle()
+        self._finish_string()
         self._put(path, value)
 
-    def _settle(self) -> None:
+    def _finish_string(self) -> None:
         if self._growing is not None:
             path, pieces = self._growing
             self._growing = None
@@ -60,11 +60,11 @@ class PartialArgs:
 
     def _put(self, path: str, value: Any) -> None:
         steps = _steps(path)
-        place: Any = self._root
+        holder: Any = self._root
         for step, following in pairwise(steps):
             empty: Any = [] if isinstance(following, int) else {}
-            place = _child(place, step, empty)
-        _set(place, steps[-1], value)
+            holder = _child(holder, step, empty)
+        _set(holder, steps[-1], value)
 
 
 def _steps(path: str) -> list[str | int]:
@@ -77,26 +77,26 @@ def _steps(path: str) -> list[str | int]:
     return steps
 
 
-def _child(place: Any, step: str | int, empty: Any) -> Any:
-    found = _get(place, step)
+def _child(holder: Any, step: str | int, empty: Any) -> Any:
+    found = _get(holder, step)
     if not isinstance(found, type(empty)):
-        _set(place, step, empty)
+        _set(holder, step, empty)
         return empty
     return found
 
 
-def _get(place: Any, step: str | int) -> Any:
-    if isinstance(place, list):
-        items = cast(list[Any], place)
+def _get(holder: Any, step: str | int) -> Any:
+    if isinstance(holder, list):
+        items = cast(list[Any], holder)
         return items[step] if isinstance(step, int) and step < len(items) else None
-    return place.get(str(step))
+    return holder.get(str(step))
 
 
-def _set(place: Any, step: str | int, value: Any) -> None:
-    if isinstance(place, dict):
-        place[str(step)] = value
+def _set(holder: Any, step: str | int, value: Any) -> None:
+    if isinstance(holder, dict):
+        holder[str(step)] = value
         return
-    items = cast(list[Any], place)
+    items = cast(list[Any], holder)
     if not isinstance(step, int) or step > _MOST_ITEMS:
         raise MalformedStream(f"streamed arguments name the item {step} of a list")
     items.extend([None] * (step + 1 - len(items)))

@@ -9,7 +9,7 @@ from toolwire.request import JsonObject
 from toolwire.schema import convert
 
 TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
-"""JSON Schema's words in the order of their protobuf numbers, which begin at 1."""
+"""JSON Schema's types in the order of their protobuf numbers, which begin at 1."""
 
 _COUNTS = frozenset(
     {"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}
@@ -36,13 +36,13 @@ _SPELLED = frozenset(
 
 
 def from_openapi(schema: JsonObject) -> JsonObject:
-    """An OpenAPI schema object as JSON Schema; one that is JSON Schema already stays the same."""
+    """An OpenAPI schema object as JSON Schema; JSON Schema stays as it is."""
     return _walked(schema, _json_type, _allow_null)
 
 
 def in_words(schema: JsonObject) -> JsonObject:
     """An OpenAPI schema object with its keywords and types in their usual spelling."""
-    return _walked(schema, _word, lambda schema: None)
+    return _walked(schema, _type_name, lambda schema: None)
 
 
 def _walked(
@@ -70,14 +70,14 @@ def _walked(
     return out
 
 
-def _word(value: Any) -> Any:
+def _type_name(value: Any) -> Any:
     number = whole_number(value)
     return TYPES[number - 1].upper() if number and 0 < number <= len(TYPES) else value
 
 
 def _json_type(value: Any) -> Any:
-    word = _word(value)
-    return word.lower() if isinstance(word, str) and word.lower() in TYPES else word
+    name = _type_name(value)
+    return name.lower() if isinstance(name, str) and name.lower() in TYPES else name
 
 
 def _allow_null(schema: JsonObject) -> None:

@@ -15,7 +15,7 @@ from toolwire.request import Effort, JsonObject
 from toolwire.wire.json_access import dump, parse_object
 
 NAME = "gemini"
-"""The family's name in seals and kept members: Code Assist speaks the same in an envelope."""
+"""The family's name in seals and kept members: Code Assist has the same format in an envelope."""
 FAMILY = (NAME, "code-assist")
 """Formats whose requests are the same but for the envelope."""
 DECLARATIONS = "functionDeclarations"
@@ -83,7 +83,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def whole_number(value: Any) -> int | None:
-    """The value if it is a whole number; true and false are none."""
+    """The value if it is a whole number; not a boolean."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
@@ -115,7 +115,7 @@ class Content(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class Candidate(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The answer; there is one unless more were asked for."""
+    """One answer; the first is the one that is read."""
 
     content: Content | None = None
     finishReason: str | None = None
@@ -145,7 +145,7 @@ _members = msgspec.json.Decoder(RawMembers).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _any = msgspec.json.Decoder().decode
 UNREADABLE = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What msgspec raises for bytes that are not the JSON asked for."""
+"""What msgspec raises for bytes that are not the expected JSON."""
 
 
 def response_objects(data: bytes) -> list[RawMembers]:
@@ -168,14 +168,14 @@ def members(raw: bytes | msgspec.Raw) -> RawMembers:
 
 
 def members_or_none(raw: msgspec.Raw | None) -> RawMembers | None:
-    """The same, or None if there is no object."""
+    """The same, or None if it is not an object."""
     if raw is None or bytes(raw)[:1] != b"{":
         return None
     return members(raw)
 
 
 def items(raw: msgspec.Raw | None) -> list[msgspec.Raw]:
-    """The items of a list; an object stands for a list of one, anything else for none."""
+    """The items of a list; an object counts as a list of one, any other value as none."""
     if raw is None:
         return []
     match bytes(raw)[:1]:
@@ -188,18 +188,18 @@ def items(raw: msgspec.Raw | None) -> list[msgspec.Raw]:
 
 
 def value(raw: msgspec.Raw | None) -> Any:
-    """The value itself."""
+    """The decoded value."""
     return None if raw is None else _any(raw)
 
 
-def words(raw: msgspec.Raw | None) -> str | None:
+def text_value(raw: msgspec.Raw | None) -> str | None:
     """The value if it is a string."""
     found = value(raw)
     return found if isinstance(found, str) else None
 
 
 def text_of(raw: msgspec.Raw) -> str:
-    """The JSON text as it came."""
+    """The JSON text, unchanged."""
     return bytes(raw).decode()
 
 
@@ -217,16 +217,16 @@ def camel_case(name: str) -> str:
     return head + "".join(word[:1].upper() + word[1:] for word in tail)
 
 
-def mode_of(word: Any) -> str | None:
-    """Our mode for a wire mode in words or as a number; None for one we do not know."""
-    if isinstance(word, int) and 0 <= word < len(MODE_NUMBERS):
-        word = MODE_NUMBERS[word]
-    return MODES.get(word.upper()) if isinstance(word, str) else None
+def mode_of(wire: Any) -> str | None:
+    """Our mode for a wire mode, a name or a number; None for an unknown one."""
+    if isinstance(wire, int) and 0 <= wire < len(MODE_NUMBERS):
+        wire = MODE_NUMBERS[wire]
+    return MODES.get(wire.upper()) if isinstance(wire, str) else None
 
 
-def role_of(word: Any) -> Role:
-    """Our role for a wire role; whatever is no model and no system is the user."""
-    return _ROLES.get(word, "user") if isinstance(word, str) else "user"
+def role_of(wire: Any) -> Role:
+    """Our role for a wire role; all but `model` and `system` are the user."""
+    return _ROLES.get(wire, "user") if isinstance(wire, str) else "user"
 
 
 class Members:

@@ -1,4 +1,4 @@
-"""Short ways to speak with the dialect in tests."""
+"""Chunks, requests and answers, and their way through the dialect."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ def ids(prefix: str = "made_") -> Callable[[], str]:
     return lambda: f"{prefix}{next(numbers)}"
 
 
-def reading() -> DecodeOptions:
+def options() -> DecodeOptions:
     return DecodeOptions(new_id=ids(), origin=ORIGIN)
 
 
@@ -41,7 +41,7 @@ def sse(*chunks: Any) -> bytes:
 
 
 def decode_bytes(pieces: Iterable[bytes], dialect: Any = DIALECT) -> list[ModelEvent]:
-    return list(decode_stream(dialect, pieces, reading()))
+    return list(decode_stream(dialect, pieces, options()))
 
 
 def decode(*chunks: Any) -> list[ModelEvent]:
