@@ -122,7 +122,7 @@ class Dialect(Protocol):
         """The framing of a streamed answer: server-sent events, or the format's own."""
         ...
 
-    def decoder(self, reading: DecodeOptions) -> Decoder:
+    def decoder(self, options: DecodeOptions, /) -> Decoder:
         """A reader of one streamed answer."""
         ...
 
@@ -130,7 +130,7 @@ class Dialect(Protocol):
         """A writer of one streamed answer."""
         ...
 
-    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, options: DecodeOptions, /) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         ...
 
@@ -159,11 +159,11 @@ def get(name: str) -> Dialect:
 
 
 def decode_stream(
-    dialect: Dialect, chunks: Iterable[bytes], reading: DecodeOptions
+    dialect: Dialect, chunks: Iterable[bytes], options: DecodeOptions
 ) -> Iterator[ModelEvent]:
     """Every event of a streamed body; raises where it breaks."""
     frames = dialect.frames()
-    decoder = dialect.decoder(reading)
+    decoder = dialect.decoder(options)
     try:
         for chunk in chunks:
             for frame in frames.feed(chunk):
