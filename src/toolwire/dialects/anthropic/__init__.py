@@ -21,7 +21,7 @@ from toolwire.wire.sse import SseDecoder
 if TYPE_CHECKING:
     from toolwire.dialects.anthropic.encode_answer import Encoder
 
-# What only servers need is loaded when it is needed.
+# What only a server needs is imported at its first use.
 
 
 class AnthropicMessages:
@@ -31,36 +31,37 @@ class AnthropicMessages:
     history = HistoryRules(id_characters="a-zA-Z0-9_-", user_first=True, thinking_leads=True)
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
-        """The request as it goes over the wire, and what it could not carry."""
+        """The HTTP request, and what it could not carry."""
         return encode_request(request, quirks)
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
-        """A client's request; `model` where it stands outside the body (Bedrock, Vertex)."""
+        """A client's request; `model` if it is not in the body (Bedrock, Vertex)."""
         from toolwire.dialects.anthropic.decode_request import decode_request  # noqa: PLC0415
 
         return decode_request(body, model)
 
     def frames(self) -> SseDecoder:
+        """The framing of a streamed answer."""
         return SseDecoder()
 
-    def decoder(self, reading: DecodeOptions) -> Decoder:
-        """A reader of one streamed answer."""
-        return Decoder(reading)
+    def decoder(self, options: DecodeOptions) -> Decoder:
+        """A decoder of one streamed answer."""
+        return Decoder(options)
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
-        """A writer of one streamed answer."""
+        """An encoder of one streamed answer."""
         from toolwire.dialects.anthropic.encode_answer import Encoder  # noqa: PLC0415
 
         return Encoder(model, new_id)
 
-    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
-        return decode_whole(body, reading)
+        return decode_whole(body, options)
 
     def encode_whole(
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
-        """An answer that is not streamed."""
+        """The body of an answer that is not streamed."""
         from toolwire.dialects.anthropic.encode_answer import encode_whole  # noqa: PLC0415
 
         return encode_whole(message, finished, model, new_id)
@@ -70,7 +71,7 @@ class AnthropicMessages:
         return errors.of_response(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
-        """Status and body with which the vendor would tell of this error."""
+        """Status and body with which the vendor would report this error."""
         return errors.status_and_body(error)
 
 

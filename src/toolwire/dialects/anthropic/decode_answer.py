@@ -1,4 +1,4 @@
-"""From frames, or a whole body, to events."""
+"""From frames or a whole body to events."""
 
 from collections.abc import Iterator, Sequence
 from typing import cast
@@ -47,7 +47,7 @@ from toolwire.wire.surrogates import PairMender
 
 
 class OpenBlock:
-    """A block that has begun and not ended."""
+    """A block of an answer between its start and its stop."""
 
     __slots__ = ("input", "kept", "kind", "pieces", "raw", "signature")
 
@@ -57,7 +57,7 @@ class OpenBlock:
         self.kept: Kept | None = None
         self.signature = ""
         self.input = ""
-        """Input that came whole with the start; input deltas replace it."""
+        """Input received whole with the start; input deltas replace it."""
         self.pieces: list[str] = []
 
     def merged(self) -> str:
@@ -70,7 +70,7 @@ class OpenBlock:
             parse(text, "input")
             members["input"] = msgspec.Raw(text.encode())
         except BadInput:
-            # Cut by a length stop: what is no JSON can only be carried as a string.
+            # Cut by a length stop: input that is not JSON is sent as a string.
             members["input"] = msgspec.Raw(dump(text).encode())
         return dump(members)
 
@@ -81,13 +81,13 @@ _CALL_MEMBERS = frozenset({"type", "id", "name", "input"})
 
 
 class Decoder:
-    """One per response. A call's end is told when the next block or the end of the answer shows
-    that no length stop cut it.
+    """Decodes one response. `ToolCallEnded` is emitted when the next block or the end of the answer
+    shows that no length stop cut the call.
     """
 
-    def __init__(self, reading: DecodeOptions) -> None:
-        self._origin = reading.origin
-        self._calls = ToolCallTracker(reading.new_id, reading.names)
+    def __init__(self, options: DecodeOptions) -> None:
+        self._origin = options.origin
+        self._calls = ToolCallTracker(options.new_id, options.names)
         self._append = self._calls.append
         self._ending = Ending()
         self._blocks: dict[int, OpenBlock] = {}
@@ -101,7 +101,7 @@ class Decoder:
         self._halves = PairMender()
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
-        """The events of one frame; raises the vendor's error if that is what it says."""
+        """The events of one frame; raises the error that it reports."""
         if self._finished:
             return ()
         try:
@@ -137,28 +137,28 @@ class Decoder:
         return ()
 
     def close(self) -> Sequence[ModelEvent]:
-        """The last events; raises IncompleteStream if neither end mark was seen."""
+        """The last events; raises IncompleteStream without an end mark."""
         if self._finished:
             return ()
-        if not self._ending.word:
+        if not self._ending.stop_reason:
             raise IncompleteStream("the stream ended without message_stop")
         return self.finish()
 
     def pending(self) -> Sequence[ModelEvent]:
-        """Input that came whole with its start; the end of a call that was seen to its end."""
+        """Input received whole with its start, and the ends of calls whose input is complete."""
         events: list[ModelEvent] = []
         for index, block in self._blocks.items():
             if block.kind == "tool_use" and block.input:
                 events += self._append(index, block.input)
         for index in self._stopped_calls:
-            # Without a stop reason, only a text that is whole was surely not cut.
+            # Without a stop reason, only complete JSON proves that the call was not cut.
             if self._calls.is_whole(index):
                 events += self._calls.end(index)
         self._stopped_calls.clear()
         return events
 
     def read_message(self, body: bytes | str, message: JsonObject) -> list[ModelEvent]:
-        """The events of a message that came whole."""
+        """The events of a message received whole."""
         self._ending.message(message)
         events: list[ModelEvent] = []
         content = message.get("content")
@@ -216,7 +216,7 @@ class Decoder:
         before = self._blocks.get(index)
         if before is not None and before.kind == "tool_use" and before.raw == raw:
             return []
-        # The same index again, and maybe in an answer that was spliced in: then this one was cut.
+        # The index is reused; in an answer spliced into this one, the earlier block was cut.
         events = self._stop(index, cut=self._spliced) if before is not None else []
         events += self._release()
         kind = block.get("type")
@@ -301,7 +301,7 @@ class Decoder:
         return events
 
     def finish(self) -> list[ModelEvent]:
-        """The last events of an answer whose end was seen."""
+        """The last events of an answer that ended."""
         self._finished = True
         events: list[ModelEvent] = []
         for index in list(self._blocks):
@@ -322,9 +322,9 @@ class Decoder:
             event = parse_object(data, "event")
             return self._read_event(frame, event)
         except (BadInput, UnicodeDecodeError) as error:
-            mended = self._halves.mend(frame.data)
-            if mended != frame.data:
-                return self.feed(Frame(mended, frame.event, frame.cut))
+            repaired = self._halves.mend(frame.data)
+            if repaired != frame.data:
+                return self.feed(Frame(repaired, frame.event, frame.cut))
             raise unreadable(frame, error, "event") from error
 
     def _read_event(self, frame: Frame, event: JsonObject) -> Sequence[ModelEvent]:
@@ -352,15 +352,15 @@ class Decoder:
             return ()
         message = cast(JsonObject, given)
         if self._last_index >= 0:
-            # Sent twice, or an answer spliced into another: its blocks were already read.
+            # Sent twice, or an answer spliced into another: its blocks were already decoded.
             message["content"] = None
             self._spliced = True
-        # Mostly there is nothing in it yet, and its bytes need not be looked for.
+        # Usually empty; only then are its bytes not needed.
         body = bytes(raw_members(frame.data)["message"]) if message.get("content") else b""
         return self.read_message(body, message)
 
     def _read_block_event(self, kind: str, event: JsonObject) -> Sequence[ModelEvent]:
-        """An event of a known kind whose members are not what the documents say."""
+        """The events of a known kind of event with undocumented members."""
         given = event.get("index")
         index = given if type(given) is int else None
         if kind == "content_block_start":
@@ -393,7 +393,7 @@ class Decoder:
                 return self._add_unknown(index, delta)
 
     def _add_unknown(self, index: int, delta: JsonObject) -> Sequence[ModelEvent]:
-        """`compaction_delta` and what is to come: its members replace those of the block."""
+        """Merges the members of `compaction_delta` and unknown deltas into the block."""
         block = self._blocks.get(index)
         if block is not None and block.kind not in ("text", "thinking", "tool_use"):
             members = {key: value for key, value in delta.items() if key != "type"}
@@ -401,15 +401,15 @@ class Decoder:
         return ()
 
 
-def decode_whole(body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
+def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
     """The events of an answer that was not streamed."""
     answer, body = parse_body(body, "answer")
-    told = answer.get("error") or ("content" not in answer and answer.get("message"))
-    if answer.get("type") == "error" or told:
+    failed = answer.get("error") or ("content" not in answer and answer.get("message"))
+    if answer.get("type") == "error" or failed:
         raise errors.of_body(None, answer, body.decode("utf-8", "replace"))
     if "content" not in answer:
         raise BadInput("the answer has no content")
-    decoder = Decoder(reading)
+    decoder = Decoder(options)
     try:
         yield from decoder.read_message(body, answer)
     except UnicodeDecodeError as error:
@@ -418,7 +418,7 @@ def decode_whole(body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
 
 
 def _json_text(value: object) -> str:
-    """JSON text, or the text of an object that stands in its place."""
+    """JSON text, or the text of an object sent in its place."""
     return dump(value) if isinstance(value, dict) else _text(value)
 
 

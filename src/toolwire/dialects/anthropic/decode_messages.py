@@ -1,4 +1,4 @@
-"""From the messages of a request to our messages: roles, content blocks, results."""
+"""From turns and content blocks of a request to messages and parts."""
 
 from typing import Any, cast
 
@@ -37,7 +37,7 @@ _MESSAGE_MEMBERS = frozenset({"role", "content"})
 
 
 class BlockReader:
-    """Reads the blocks of one request. Knows the calls so far, since results name only their id."""
+    """Decodes the blocks of one request; stores the names of calls, since results have only ids."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
@@ -63,7 +63,7 @@ class BlockReader:
                 case _:
                     return content_part(block, raw)
         except BadInput:
-            # A known block in an unknown shape still goes back as it came.
+            # A known block in an unknown shape goes back unchanged.
             return _server_block(block, raw)
 
     def _call(self, block: JsonObject, raw: bytes) -> ToolCall:
@@ -90,7 +90,7 @@ class BlockReader:
         else:
             items = seq(content, "content")
             parts = tuple(content_part(obj(item, "content"), dump(item).encode()) for item in items)
-        said = ("tool_use_id", "content", *(("is_error",) if type(is_error) is bool else ()))
+        carried = ("tool_use_id", "content", *(("is_error",) if type(is_error) is bool else ()))
         return ToolResult(
             call_id=call_id,
             name=self._names.get(call_id, ""),
@@ -98,12 +98,12 @@ class BlockReader:
             is_error=is_error is True,
             outcome=Outcome.FAILED if is_error is True else Outcome.DONE,
             cache=cache_mark(block),
-            kept=keep(NAME, block, known(block, *said)),
+            kept=keep(NAME, block, known(block, *carried)),
         )
 
 
 def content_part(block: JsonObject, raw: bytes) -> ResultPart:
-    """A part that may stand in a result too."""
+    """A part that is allowed in results too."""
     try:
         match block.get("type"):
             case "text":
@@ -121,13 +121,13 @@ def content_part(block: JsonObject, raw: bytes) -> ResultPart:
 
 
 def _server_block(block: JsonObject, raw: bytes) -> ServerBlock:
-    """Whatever only this format knows, whole."""
+    """A block that only this format has, whole."""
     kind = block.get("type")
     return ServerBlock(origin=ORIGIN, kind=kind if isinstance(kind, str) else "", data=raw.decode())
 
 
 def text_part(block: JsonObject) -> Text:
-    """A text block."""
+    """The text of a text block."""
     text = string(block, "text")
     cited: Any = block.get("citations")
     citations = (
@@ -149,7 +149,7 @@ def _thinking(block: JsonObject) -> Thinking:
 
 
 def _search_result(block: JsonObject) -> Text:
-    """Others read the text; this format gets the block back."""
+    """The text of a search result for other formats; its members are stored for this one."""
     head = [block[key] for key in ("title", "source") if isinstance(block.get(key), str)]
     text = "\n".join([*head, texts(block.get("content"))])
     return Text(text, cache=cache_mark(block), kept=keep(NAME, block, known(block)))

@@ -1,4 +1,4 @@
-"""From a request body to a ModelRequest; what our values do not carry is kept beside them."""
+"""From a request body to a ModelRequest: system, tools, thinking, sampling, output format."""
 
 from typing import Literal, cast
 
@@ -32,7 +32,7 @@ _DISPLAYS = {"summarized": True, "omitted": False}
 
 
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
-    """A client's request; `model` where it stands outside the body (Bedrock, Vertex)."""
+    """A client's request; `model` if it is not in the body (Bedrock, Vertex)."""
     members, body = parse_body(whole_characters(body), "request")
     source = Source(NAME, members)
     messages = messages_of(body, members.pop("messages", None), source)
@@ -42,7 +42,7 @@ def decode_request(body: bytes, model: str = "") -> ModelRequest:
 
 
 class _RequestReader:
-    """Takes members out of the body; what is left at the end is kept."""
+    """Takes members out of the body; the rest is stored in `Kept`."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -74,7 +74,7 @@ class _RequestReader:
         )
 
     def _take(self, member: str) -> object:
-        """The member's value; a null stays behind, to be kept."""
+        """Removes and returns a member; null is not removed."""
         value = self._left.get(member)
         if value is not None:
             del self._left[member]
@@ -110,7 +110,7 @@ class _RequestReader:
         return tools
 
     def _choice(self) -> tuple[ToolChoice | None, bool | None]:
-        """The choice, and whether several calls at once are allowed, which stands inside it."""
+        """The choice, and whether several calls at once are allowed, which is part of it."""
         given = self._left.get("tool_choice")
         if given is None:
             return None, None
@@ -119,16 +119,16 @@ class _RequestReader:
         if kind not in _CHOICES or (kind == "tool" and not isinstance(name, str)):
             return None, None
         del self._left["tool_choice"]
-        said = {"type"}
+        carried = {"type"}
         disabled = choice.get("disable_parallel_tool_use")
         parallel = not disabled if isinstance(disabled, bool) else None
         if parallel is not None:
-            said.add("disable_parallel_tool_use")
+            carried.add("disable_parallel_tool_use")
         names: tuple[str, ...] = ()
         if kind == "tool":
-            said.add("name")
+            carried.add("name")
             names = (cast(str, name),)
-        kept = keep(NAME, choice, frozenset(said))
+        kept = keep(NAME, choice, frozenset(carried))
         return ToolChoice(mode=_CHOICES[kind], names=names, kept=kept), parallel
 
     def _output_config(self) -> JsonObject:
@@ -172,24 +172,24 @@ class _RequestReader:
 
 def _thinking(thinking: JsonObject, effort: Effort | None) -> Reasoning:
     kind, budget, display = (thinking.get(key) for key in ("type", "budget_tokens", "display"))
-    said = {"type"}
+    carried = {"type"}
     visible = _DISPLAYS.get(display) if isinstance(display, str) else None
     if visible is not None:
-        said.add("display")
+        carried.add("display")
     tokens: int | None = None
     if kind == "enabled" and type(budget) is int:
         tokens = budget
-        said.add("budget_tokens")
+        carried.add("budget_tokens")
     elif kind == "adaptive":
         tokens = -1
     elif kind not in ("enabled", "disabled"):
-        said.discard("type")
+        carried.discard("type")
     return Reasoning(
         enabled=kind != "disabled",
         effort=effort,
         budget=tokens,
         visible=visible,
-        kept=keep(NAME, thinking, frozenset(said)),
+        kept=keep(NAME, thinking, frozenset(carried)),
     )
 
 
@@ -197,13 +197,13 @@ def _tool(tool: JsonObject) -> AnyTool:
     kind, name = tool.get("type"), tool.get("name")
     schema = tool.get("input_schema")
     if kind not in (None, "custom") or not isinstance(name, str) or not is_object(schema):
-        word = kind if isinstance(kind, str) else ""
-        return ServerTool(dialect=NAME, kind=word, data=dump(tool))
+        name_of_kind = kind if isinstance(kind, str) else ""
+        return ServerTool(dialect=NAME, kind=name_of_kind, data=dump(tool))
     about, strict = tool.get("description"), tool.get("strict")
     described = isinstance(about, str) and about != ""
     bound = isinstance(strict, bool)
-    said = ("name", "input_schema", *(("description",) if described else ()))
-    members = known(tool, *said, *(("strict",) if bound else ()))
+    carried = ("name", "input_schema", *(("description",) if described else ()))
+    members = known(tool, *carried, *(("strict",) if bound else ()))
     return ToolSpec(
         name=name,
         description=cast(str, about) if described else "",

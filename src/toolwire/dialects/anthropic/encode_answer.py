@@ -1,4 +1,4 @@
-"""From events to the frames, or the whole body, that this vendor's server would send."""
+"""From events to frames or a whole body, as this vendor's server sends them."""
 
 from collections.abc import Callable, Sequence
 
@@ -47,7 +47,7 @@ from toolwire.wire.sse import Frame
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _STREAMED = ("server_tool_use", "mcp_tool_use")
-"""Server-side blocks whose input comes in deltas."""
+"""Server-side blocks whose input is streamed."""
 _INSIDE_DELTA = ("container", "stop_details")
 
 
@@ -61,7 +61,7 @@ class _Call:
 
     @property
     def whole(self) -> bool:
-        """Whether nothing can be added to the arguments any more."""
+        """Whether the arguments are complete."""
         try:
             _object.decode("".join(self.pieces))
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -70,8 +70,8 @@ class _Call:
 
 
 class Encoder:
-    """One per response. Blocks follow one another; only calls that are really interleaved stay open
-    side by side, told apart by their index.
+    """Encodes one response. Blocks are sequential; only calls that are really interleaved are open
+    at the same time.
     """
 
     def __init__(self, model: str, new_id: Callable[[], str]) -> None:
@@ -119,11 +119,11 @@ class Encoder:
         return self._frames
 
     def close(self) -> Sequence[Frame]:
-        """Nothing: the end is told by `Finished`, and a stream without it stays unfinished."""
+        """No frames: `Finished` ends the stream, and without it the stream stays incomplete."""
         return ()
 
     def fail(self, error: ProviderError) -> Sequence[Frame]:
-        """The frame that tells of an error in the middle of a stream."""
+        """The frame that reports an error in the middle of a stream."""
         return (Frame(encode(errors.error_object(error)), "error"),)
 
     def _put(self, event: JsonObject) -> None:
@@ -225,12 +225,12 @@ class Encoder:
         call = self._calls.pop(event.id, None)
         if call is None:
             return
-        said = "".join(call.pieces)
-        text = said if event.arguments is None else event.arguments
+        streamed = "".join(call.pieces)
+        text = streamed if event.arguments is None else event.arguments
         if call.kind is CallKind.FREEFORM:
             self._frames.append(_input(call.index, dump({FREEFORM_MEMBER: text})))
-        elif text != said and text.startswith(said):
-            self._frames.append(_input(call.index, text[len(said) :]))
+        elif text != streamed and text.startswith(streamed):
+            self._frames.append(_input(call.index, text[len(streamed) :]))
         self._stop(call.index)
 
     def _server_block(self, block: ServerBlock) -> None:
@@ -265,7 +265,7 @@ class Encoder:
 
 
 def message_id(new_id: Callable[[], str]) -> str:
-    """A new id in this vendor's manner."""
+    """A new id in the vendor's format."""
     return f"msg_{new_id().rpartition('_')[2]}"
 
 
@@ -299,20 +299,20 @@ def encode_whole(
 
 
 def _block(part: Part) -> JsonObject | None:
-    unheard = Losses()
+    unreported = Losses()
     match part:
         case Text():
-            return text_block(part, "", unheard) if part.text or part.citations else None
+            return text_block(part, "", unreported) if part.text or part.citations else None
         case Refusal():
             return {"type": "text", "text": part.text} if part.text else None
         case Thinking():
             block = thinking_block(part)
             if block is None and part.text:
-                # Made elsewhere: shown to the client, and never accepted back.
+                # Made elsewhere: the client may show it, the vendor never accepts it.
                 block = {"type": "thinking", "thinking": part.text, "signature": ""}
             return restore(block, part.kept, NAME) if block else None
         case ToolCall():
-            return _call(part, unheard)
+            return _call(part, unreported)
         case Media():
             return {"type": "text", "text": placeholder(part)}
         case ServerBlock():

@@ -7,7 +7,7 @@ from typing import TypeAlias, cast
 import msgspec
 
 from toolwire.dialects import arguments
-from toolwire.dialects.anthropic.media import media_source, own_citations, placeholder
+from toolwire.dialects.anthropic.media import citation_objects, media_source, placeholder
 from toolwire.dialects.anthropic.shapes import NAME
 from toolwire.dialects.kept import kept_member, own_seal, restore
 from toolwire.dialects.losses import Losses
@@ -33,7 +33,7 @@ from toolwire.wire.names import ToolNames
 from toolwire.wire.surrogates import whole_characters
 
 Turn: TypeAlias = JsonObject | msgspec.Raw
-"""A turn as it is encoded, or as it came in."""
+"""An encoded turn, or the bytes it was decoded from."""
 _MOST_MARKS = 4
 _OPENING = "(The conversation begins here.)"
 _TTLS = frozenset({"", "5m", "1h"})
@@ -55,11 +55,11 @@ class BlockWriter:
 
     @property
     def spare_marks_on_tools(self) -> frozenset[str]:
-        """The tools whose cache marks are too many."""
+        """Paths of tools whose cache marks are over the limit."""
         return frozenset(path for path in self._spare_marks if path.startswith("tools["))
 
     def reporting_to(self, losses: Losses) -> "BlockWriter":
-        """The same writer with another report."""
+        """The same writer with another list of losses."""
         return BlockWriter(self._names, losses, files=self._files, spare_marks=self._spare_marks)
 
     def content(self, message: Message, path: str) -> list[JsonObject]:
@@ -69,7 +69,7 @@ class BlockWriter:
         return [block for block in blocks if block is not None]
 
     def texts(self, parts: Iterable[Text], path: str) -> list[JsonObject]:
-        """The blocks of texts that stand alone, such as the system's."""
+        """The blocks of texts outside messages, such as the system's."""
         blocks = (self._text(part, f"{path}[{at}]") for at, part in enumerate(parts))
         return [block for block in blocks if block is not None]
 
@@ -86,7 +86,7 @@ class BlockWriter:
         if cache is None:
             return block
         if path in self._spare_marks:
-            self._losses.add(f"{path}.cache", "cache mark", "one more than the vendor accepts")
+            self._losses.add(f"{path}.cache", "cache mark", "over the vendor's limit")
             return block
         control: JsonObject = {"type": "ephemeral"}
         if cache.ttl and cache.ttl in _TTLS:
@@ -112,7 +112,7 @@ class BlockWriter:
                 self._losses.add(path, "refusal", "sent as plain text")
                 return self._text(Text(part.text), path)
             case ServerBlock():
-                return _own_block(part)
+                return _server_block(part)
 
     def _text(self, part: Text, path: str) -> JsonObject | None:
         if isinstance(kept_member(part.kept, NAME, "content"), list):
@@ -121,7 +121,7 @@ class BlockWriter:
             return self.mark(block, part.cache, path)
         if not part.text.strip():
             if part.text:
-                self._losses.add(path, "white space", "text must hold more than that")
+                self._losses.add(path, "white space", "text must not be blank")
             return None
         return self.mark(text_block(part, path, self._losses), part.cache, path)
 
@@ -148,7 +148,7 @@ class BlockWriter:
         if content:
             block["content"] = content
         elif result.is_error:
-            # An error without content is refused.
+            # The vendor rejects an error without content.
             block["content"] = str(result.outcome)
         if result.is_error:
             block["is_error"] = True
@@ -164,7 +164,7 @@ class BlockWriter:
                 case Media():
                     block = self._media(part, where)
                 case ServerBlock():
-                    block = _own_block(part)
+                    block = _server_block(part)
             if block is not None:
                 content.append(block)
         return content
@@ -173,7 +173,7 @@ class BlockWriter:
         source = None if by_model else media_source(media, files=self._files)
         if source is None:
             about = f"{media.kind} {media.mime or media.url or media.file_id}".strip()
-            self._losses.add(path, about, "not accepted here; a note says that it was there")
+            self._losses.add(path, about, "not accepted here; replaced by a note")
             return self._text(Text(placeholder(media), cache=media.cache), path)
         block: JsonObject = {"type": str(media.kind), "source": source}
         if media.name and media.kind is MediaKind.DOCUMENT:
@@ -184,9 +184,9 @@ class BlockWriter:
 
 
 def text_block(part: Text, path: str, losses: Losses) -> JsonObject:
-    """A text block with its own kind of sources."""
+    """A text block with the citations of this format."""
     block: JsonObject = {"type": "text", "text": part.text}
-    citations = own_citations(part.citations)
+    citations = citation_objects(part.citations)
     if citations:
         block["citations"] = citations
     for at, citation in enumerate(part.citations):
@@ -196,7 +196,7 @@ def text_block(part: Text, path: str, losses: Losses) -> JsonObject:
 
 
 def thinking_block(part: Thinking) -> JsonObject | None:
-    """A thinking block as this vendor signed it; None if it did not."""
+    """A thinking block with this vendor's signature; None without one."""
     seal = own_seal(part.seal, NAME)
     if seal.get("type") == "redacted_thinking":
         return seal
@@ -206,13 +206,13 @@ def thinking_block(part: Thinking) -> JsonObject | None:
 
 
 def call_input(call: ToolCall, path: str, losses: Losses) -> object:
-    """The arguments as an object; valid text goes out as the model wrote it."""
+    """The arguments as an object; valid JSON keeps its spelling."""
     if call.kind is CallKind.JSON and call.arguments and arguments.parsed(call):
         return msgspec.Raw(whole_characters(call.arguments.encode()))
     return arguments.as_object(call, path, losses)
 
 
-def _own_block(block: ServerBlock) -> JsonObject | None:
+def _server_block(block: ServerBlock) -> JsonObject | None:
     if block.origin.dialect != NAME:
         return None
     return msgspec.json.decode(block.data, type=dict[str, msgspec.Raw])
@@ -223,20 +223,20 @@ def _about(citation: Citation) -> str:
 
 
 class Original:
-    """What of a decoded request may go out as it came in: what is unchanged."""
+    """What the unchanged values of a request of this format were decoded from."""
 
     def __init__(self, request: ModelRequest, quirks: Quirks) -> None:
-        self.own = request.source.dialect == NAME
+        self.same_format = request.source.dialect == NAME
         self._request = request
         self._source = request.source
         self._renames = quirks.name_rule is not None
 
     def has(self, *fields: str) -> bool:
-        """Whether these fields of the request are as they were decoded from this format."""
-        return self.own and self._source.unchanged(self._request, *fields)
+        """Whether these fields of the request are unchanged since they were decoded."""
+        return self.same_format and self._source.unchanged(self._request, *fields)
 
     def copy(self, body: JsonObject, member: str, *fields: str) -> bool:
-        """Copies a member, if it was there; False if the fields it carries must be encoded."""
+        """Copies a member of the decoded body; False if its fields must be encoded."""
         if not self.has(*fields):
             return False
         if member in self._source.body:
@@ -246,11 +246,11 @@ class Original:
     def message(self, message: Message) -> msgspec.Raw | None:
         """What an unchanged message was decoded from, unless it calls tools by other names."""
         renamed = self._renames and message.calls
-        return self._source.wire(message) if self.own and not renamed else None
+        return self._source.wire(message) if self.same_format and not renamed else None
 
     def tool(self, tool: AnyTool) -> JsonObject | None:
         """What an unchanged tool was decoded from, unless it is sent under another name."""
-        return self._source.wire(tool) if self.own and not self._renames else None
+        return self._source.wire(tool) if self.same_format and not self._renames else None
 
 
 def encode_messages(
@@ -271,9 +271,9 @@ def encode_messages(
         blocks = writer.content(message, f"messages[{at}]")
         role = _role(message, quirks)
         if blocks and role != message.role:
-            losses.add(f"messages[{at}]", "system turn", "sent as the user's words")
+            losses.add(f"messages[{at}]", "system turn", "sent as a user turn")
         _add_turn(turns, role, message, blocks)
-    if turns or not original.own:
+    if turns or not original.same_format:
         _order(turns, losses)
     return system, turns
 
@@ -281,7 +281,7 @@ def encode_messages(
 def _wires(
     messages: tuple[Message, ...], original: Original, quirks: Quirks
 ) -> dict[int, msgspec.Raw]:
-    """Messages that go out as they came in, by their place.
+    """Messages that are sent as they were received, by index.
 
     A changed message is joined with its neighbours of the same role, which are then encoded too.
     """
@@ -315,16 +315,16 @@ def _add_turn(turns: list[Turn], role: str, message: Message, blocks: list[JsonO
 
 
 def _order(turns: list[Turn], losses: Losses) -> None:
-    """Results first in a turn, the user first of all, no white space where an answer goes on."""
+    """Puts results first in a turn and a user turn first; trims an assistant turn at the end."""
     for turn in turns:
         if isinstance(turn, dict) and turn["role"] == "user":
             turn["content"].sort(key=_is_not_result)
     first = turns[0] if turns else None
     if first is None:
-        losses.add("messages", "no turn", "a user's turn was put in")
+        losses.add("messages", "no turn", "a user turn was added")
         turns.append(_opening())
     elif isinstance(first, dict) and first["role"] != "user":
-        losses.add("messages[0]", "first turn", "a user's turn was put before it")
+        losses.add("messages[0]", "first turn", "a user turn was put before it")
         turns.insert(0, _opening())
     last = turns[-1]
     if isinstance(last, dict) and last["role"] == "assistant":
@@ -340,7 +340,7 @@ def _trim(block: JsonObject, losses: Losses) -> None:
         return
     trimmed = block["text"].rstrip()
     if trimmed != block["text"]:
-        losses.add("messages", "white space", "the last assistant text may not end with it")
+        losses.add("messages", "white space", "not accepted at the end of the last assistant text")
         block["text"] = trimmed
 
 
@@ -362,12 +362,12 @@ def thinking_broken(turns: list[Turn]) -> bool:
 
 
 def spare_marks(request: ModelRequest) -> frozenset[str]:
-    """Where cache marks stand beyond those that the vendor accepts."""
+    """Paths of cache marks over the vendor's limit."""
     marked = [f"tools[{at}]" for at, tool in enumerate(request.tools) if _is_marked(tool)]
     marked += [f"system[{at}]" for at, part in enumerate(request.system) if _is_marked(part)]
     for at, message in enumerate(request.messages):
         marked += _marked_parts(f"messages[{at}]", message.parts)
-    # The first two mostly stand on tools and system, the last two on the newest turns.
+    # The first two are mostly on tools and system, the last two on the newest turns.
     return frozenset(marked[2 : len(marked) - 2] if len(marked) > _MOST_MARKS else ())
 
 

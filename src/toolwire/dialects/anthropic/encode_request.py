@@ -35,20 +35,20 @@ from toolwire.wire.names import NameRule, ToolNames
 VERSION = "2023-06-01"
 _RULE = NameRule(limit=64)
 _ANY_NAME = NameRule(limit=1 << 16, allowed=r"\s\S", first=r"\s\S")
-"""A client of this format named its tools itself: its server decides on the names."""
+"""Names that a client of this format chose are sent as they are."""
 _HEADERS = (("content-type", "application/json"), ("anthropic-version", VERSION))
 _LEAST_BUDGET = 1024
 _written = OfferedTools()
 
 
 def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
-    """The request as it goes over the wire, and what it could not carry."""
+    """The HTTP request, and what it could not carry."""
     original = Original(request, quirks)
     losses = Losses()
     losses.foreign(request, NAME)
-    rule = quirks.name_rule or (_ANY_NAME if original.own else _RULE)
+    rule = quirks.name_rule or (_ANY_NAME if original.same_format else _RULE)
     names = ToolNames(request.tools, rule, wrap_freeform=True)
-    spare = frozenset[str]() if original.own else spare_marks(request)
+    spare = frozenset[str]() if original.same_format else spare_marks(request)
     writer = BlockWriter(names, losses, files=_knows_files(request), spare_marks=spare)
     body: JsonObject = {}
     if not original.copy(body, "model", "model"):
@@ -59,7 +59,7 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
         if system:
             body["system"] = system
     SettingsWriter(request, quirks, original, writer, losses).write(body, turns)
-    # What stays the same comes first, for caches of requests as they are sent.
+    # The stable members come first, for caches that compare request bodies.
     body = restore({**body, "messages": turns}, request.kept, NAME)
     http = HttpRequest(path="/v1/messages", body=encode(body), headers=_HEADERS)
     return Encoded(http=http, losses=losses.done(), names=names)
@@ -72,7 +72,7 @@ def _knows_files(request: ModelRequest) -> bool:
 
 
 class SettingsWriter:
-    """Writes everything of a request but the conversation."""
+    """Encodes everything of a request but the conversation."""
 
     def __init__(
         self,
@@ -110,9 +110,9 @@ class SettingsWriter:
             body["max_tokens"] = limit
 
     def _limit(self) -> int | None:
-        """Tokens of the answer; the default for a request that came in another format."""
+        """Maximum tokens of the answer; the default unless the request came in this format."""
         request = self._request
-        if request.max_output_tokens is not None or self._original.own:
+        if request.max_output_tokens is not None or self._original.same_format:
             return request.max_output_tokens
         budget = self._budget(request.reasoning) if request.reasoning else None
         return self._quirks.default_max_tokens + (budget or 0)
@@ -121,7 +121,7 @@ class SettingsWriter:
         request, original = self._request, self._original
         if not (self._subset() or self._quirks.name_rule) and original.copy(body, "tools", "tools"):
             return
-        if original.own or not request.tools:
+        if original.same_format or not request.tools:
             body.update(self._write_tools())
             return
         terms = (self._quirks, request.tool_choice, self._writer.spare_marks_on_tools)
@@ -140,7 +140,7 @@ class SettingsWriter:
         for at, tool in enumerate(self._request.tools):
             path = f"tools[{at}]"
             if names and not isinstance(tool, ServerTool) and tool.name not in names:
-                self._losses.add(path, tool.name, "outside the subset that may be called; left out")
+                self._losses.add(path, tool.name, "not in the subset that may be called; left out")
                 continue
             written = self._original.tool(tool) or self._tool(tool, path)
             if written is not None:
@@ -197,7 +197,7 @@ class SettingsWriter:
             return
         if choice is None and parallel is None:
             return
-        written = self._choice_word(choice or ToolChoice(), "thinking" in body and body["thinking"])
+        written = self._choice_member(choice or ToolChoice(), body.get("thinking"))
         if parallel is not None and written["type"] != "none":
             written["disable_parallel_tool_use"] = not parallel
         elif parallel is not None:
@@ -213,13 +213,13 @@ class SettingsWriter:
             return False
         return ("named" if named else "required") in self._quirks.tool_choices
 
-    def _choice_word(self, choice: ToolChoice, thinking: object) -> JsonObject:
+    def _choice_member(self, choice: ToolChoice, thinking: object) -> JsonObject:
         if choice.mode != "required":
             return {"type": choice.mode}
         named = len(choice.names) == 1
         thinks = isinstance(thinking, dict) and thinking != {"type": "disabled"}
         if thinks or ("named" if named else "required") not in self._quirks.tool_choices:
-            why = "a forced call excludes thinking" if thinks else "not taken by this server"
+            why = "a forced call excludes thinking" if thinks else "not accepted by this server"
             self._losses.add("tool_choice", f"required {' '.join(choice.names)}".strip(), why)
             return {"type": "auto"}
         if named:
@@ -232,8 +232,8 @@ class SettingsWriter:
         reasoning = self._request.reasoning
         written = self._fitted(reasoning) if reasoning is not None else None
         if written and written.get("type") == "enabled" and thinking_broken(turns):
-            # A fixed budget demands that the turn under way began with signed thinking.
-            why = "the turn under way did not begin with thinking signed by this vendor"
+            # The vendor rejects a budget if the current turn did not begin with signed thinking.
+            why = "the current turn did not begin with thinking signed by this vendor"
             self._losses.add("reasoning", "thinking", why)
             written = {"type": "disabled"}
         if written:
@@ -254,35 +254,35 @@ class SettingsWriter:
                 if value is not None:
                     self._losses.add(f"reasoning.{member}", str(value), "thinking is off")
             return {"type": "disabled"}
-        written = self._way_to_think(reasoning)
+        written = self._mode(reasoning)
         if written is not None and reasoning.visible is not None:
             written["display"] = "summarized" if reasoning.visible else "omitted"
         elif reasoning.visible is not None:
             self._losses.add(
-                "reasoning.visible", str(reasoning.visible), "thinking is not asked for"
+                "reasoning.visible", str(reasoning.visible), "thinking is not requested"
             )
         return restore(written, reasoning.kept, NAME) if written else None
 
-    def _way_to_think(self, reasoning: Reasoning) -> JsonObject | None:
+    def _mode(self, reasoning: Reasoning) -> JsonObject | None:
         budget = self._budget(reasoning)
         if budget is None:
-            wanted = reasoning.enabled or reasoning.effort or reasoning.budget
-            if wanted and self._quirks.adaptive_thinking:
+            requested = reasoning.enabled or reasoning.effort or reasoning.budget
+            if requested and self._quirks.adaptive_thinking:
                 return {"type": "adaptive"}
             return None
         limit = self._limit()
         most = budget if limit is None else limit - 1
         if most < _LEAST_BUDGET:
-            self._losses.add("reasoning.budget", str(budget), "more than the whole answer may have")
+            self._losses.add("reasoning.budget", str(budget), "larger than max_tokens")
             return None
         fitting = max(_LEAST_BUDGET, min(budget, most))
         if fitting != reasoning.budget:
-            told = "reasoning.budget" if reasoning.budget is not None else "reasoning.effort"
-            self._losses.add(told, str(reasoning.budget or reasoning.effort), f"sent as {fitting}")
+            path = "reasoning.budget" if reasoning.budget is not None else "reasoning.effort"
+            self._losses.add(path, str(reasoning.budget or reasoning.effort), f"sent as {fitting}")
         return {"type": "enabled", "budget_tokens": fitting}
 
     def _budget(self, reasoning: Reasoning) -> int | None:
-        """A fixed number of thinking tokens, where one is asked for or must be."""
+        """Thinking tokens, if the request or the server demands a fixed number."""
         if reasoning.enabled is False or reasoning.effort is Effort.NONE:
             return None
         if reasoning.budget is not None and reasoning.budget > 0:
@@ -291,8 +291,8 @@ class SettingsWriter:
             return None
         if reasoning.effort is not None:
             return max(budget_of(reasoning.effort), _LEAST_BUDGET)
-        wanted = reasoning.enabled or reasoning.budget == -1
-        return budget_of(Effort.MEDIUM) if wanted else None
+        requested = reasoning.enabled or reasoning.budget == -1
+        return budget_of(Effort.MEDIUM) if requested else None
 
     def _output(self, body: JsonObject) -> None:
         members = ("output_config", "output_format")
@@ -310,9 +310,9 @@ class SettingsWriter:
             shape = restore({"type": "json_schema", "schema": output.schema}, output.kept, NAME)
             config["format"] = shape
             if output.name:
-                self._losses.add("output.name", output.name, "formats have no names here")
+                self._losses.add("output.name", output.name, "output formats have no names here")
         elif output is not None and output.kind != "text":
-            self._losses.add("output", output.kind, "only a schema can be demanded")
+            self._losses.add("output", output.kind, "only a JSON schema can be required")
         if config:
             body["output_config"] = config
 
@@ -350,7 +350,7 @@ class SettingsWriter:
 
     def _refused(self, name: str, value: float, body: JsonObject) -> str:
         if not self._quirks.sampling:
-            return "the newest models take none"
+            return "not accepted by this model"
         thinking = body.get("thinking")
         if is_object(thinking) and thinking != {"type": "disabled"}:
             fits = (name == "temperature" and value == 1) or (name == "top_p" and value >= 0.95)
@@ -364,11 +364,11 @@ class SettingsWriter:
         if self._original.copy(body, "stop_sequences", "stop"):
             return
         stop = self._request.stop
-        kept = [word for word in stop if word.strip()]
-        if len(kept) < len(stop):
-            self._losses.add("stop", "white space", "a stop sequence must hold more than that")
-        if kept:
-            body["stop_sequences"] = kept
+        sequences = [word for word in stop if word.strip()]
+        if len(sequences) < len(stop):
+            self._losses.add("stop", "white space", "a stop sequence must not be blank")
+        if sequences:
+            body["stop_sequences"] = sequences
 
     def _unknown_here(self) -> None:
         for name in ("seed", "frequency_penalty", "presence_penalty", "previous_response_id"):

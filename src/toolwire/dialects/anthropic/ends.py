@@ -18,7 +18,7 @@ _REASONS = {
     "compaction": StopReason.PAUSE,
     "refusal": StopReason.REFUSAL,
 }
-_WORDS = {
+_WIRE_REASONS = {
     StopReason.END: "end_turn",
     StopReason.TOOL_CALLS: "tool_use",
     StopReason.LENGTH: "max_tokens",
@@ -37,22 +37,22 @@ _COUNTED = frozenset(
     }
 )
 CUT = frozenset({StopReason.LENGTH, StopReason.REFUSAL})
-"""Ends that may fall inside a call."""
+"""Stop reasons that may cut a call."""
 
 
 class Ending:
-    """Gathers what the server says about the end of one answer."""
+    """Collects the end of one answer: stop reason, usage, id and model."""
 
     def __init__(self) -> None:
         self.response_id = ""
         self.model = ""
-        self.word = ""
+        self.stop_reason = ""
         self._sequence = ""
         self._usage: JsonObject = {}
         self._rest: JsonObject = {}
 
     def message(self, message: JsonObject) -> None:
-        """Take the members of `message_start.message`, or of a whole answer."""
+        """Adds the members of `message_start.message`, or of a whole answer."""
         members = dict(message)
         for key in ("type", "role", "content"):
             members.pop(key, None)
@@ -61,7 +61,7 @@ class Ending:
         self._take(members)
 
     def delta(self, event: JsonObject) -> None:
-        """Take a `message_delta`; its counts are totals and replace those of the start."""
+        """Adds a `message_delta`; its counts are totals and replace those of the start."""
         members = dict(event)
         members.pop("type", None)
         delta = members.pop("delta", None)
@@ -70,15 +70,15 @@ class Ending:
             self._take(dict(cast(JsonObject, delta)))
 
     def finished(self, has_calls: bool) -> Finished:
-        """The end in our words."""
+        """The end as an event."""
         reason = self.reason(has_calls)
         detail = ""
-        if self.word == "stop_sequence" and self._sequence:
+        if self.stop_reason == "stop_sequence" and self._sequence:
             detail = _SEQUENCE + self._sequence
         elif reason is StopReason.REFUSAL:
             detail = self._refusal()
-        elif self.word and self.word != _WORDS[reason]:
-            detail = self.word
+        elif self.stop_reason and self.stop_reason != _WIRE_REASONS[reason]:
+            detail = self.stop_reason
         return Finished(
             reason=reason,
             usage=_usage(self._usage),
@@ -90,13 +90,13 @@ class Ending:
 
     def reason(self, has_calls: bool) -> StopReason:
         """Why the answer ended; calls outrank an ordinary end."""
-        reason = _REASONS.get(self.word, StopReason.END)
+        reason = _REASONS.get(self.stop_reason, StopReason.END)
         if has_calls and reason in (StopReason.END, StopReason.PAUSE):
             return StopReason.TOOL_CALLS
         return reason
 
     def _take(self, members: JsonObject) -> None:
-        self.word = _text(members.pop("stop_reason", None)) or self.word
+        self.stop_reason = _text(members.pop("stop_reason", None)) or self.stop_reason
         self._sequence = _text(members.pop("stop_sequence", None)) or self._sequence
         usage = members.pop("usage", None)
         if isinstance(usage, dict):
@@ -123,20 +123,20 @@ class Ending:
 
 def stop_members(finished: Finished) -> JsonObject:
     """`stop_reason`, `stop_sequence` and, for a refusal, `stop_details`."""
-    word = _WORDS.get(finished.reason, "end_turn")
+    reason = _WIRE_REASONS.get(finished.reason, "end_turn")
     sequence: str | None = None
     if finished.reason is StopReason.END and finished.detail.startswith(_SEQUENCE):
-        word, sequence = "stop_sequence", finished.detail.removeprefix(_SEQUENCE)
+        reason, sequence = "stop_sequence", finished.detail.removeprefix(_SEQUENCE)
     elif _REASONS.get(finished.detail) is finished.reason:
-        word = finished.detail
-    members: JsonObject = {"stop_reason": word, "stop_sequence": sequence}
-    if word == "refusal" and finished.detail:
+        reason = finished.detail
+    members: JsonObject = {"stop_reason": reason, "stop_sequence": sequence}
+    if reason == "refusal" and finished.detail:
         members["stop_details"] = _refusal_details(finished.detail)
     return members
 
 
 def usage_members(finished: Finished) -> JsonObject:
-    """The counts as this vendor counts: cached tokens apart, thinking inside the output."""
+    """Token counts as this vendor counts: cached tokens not in input, thinking in output."""
     usage = finished.usage
     fresh = usage.input or 0
     if usage.cache_in_input:
@@ -152,7 +152,7 @@ def usage_members(finished: Finished) -> JsonObject:
 
 
 def kept_members(finished: Finished) -> JsonObject:
-    """What this vendor said of the end beyond our values."""
+    """Members of this vendor's end that our values do not carry."""
     if finished.kept is None or finished.kept.dialect != NAME:
         return {}
     return parse_object(finished.kept.fields, "kept members")

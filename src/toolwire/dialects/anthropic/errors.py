@@ -32,7 +32,7 @@ _TYPES = {
     ErrorKind.SERVER: "api_error",
 }
 _TOO_LONG = "prompt is too long"
-"""The words by which clients of this vendor notice that they must shorten the conversation."""
+"""Clients of this vendor look for this text to shorten the conversation."""
 
 
 def of_response(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -48,7 +48,7 @@ def of_response(status: int, headers: Mapping[str, str], body: bytes) -> Provide
 def of_body(
     status: int | None, body: JsonObject, text: str, wait: float | None = None
 ) -> ProviderError:
-    """The typed error of an error object, wherever it stood."""
+    """The typed error of an error object in a response or a stream."""
     error = body.get("error")
     code, message = "", ""
     if isinstance(error, dict):
@@ -57,7 +57,7 @@ def of_body(
         message = _text(members.get("message"))
     elif isinstance(error, str):
         message = error
-    message = message or _text(body.get("message")) or code or "the server told of an error"
+    message = message or _text(body.get("message")) or code or "the server reported an error"
     return ProviderError(
         kind_of(status or _STATUS.get(code), code, message),
         message,
@@ -69,15 +69,15 @@ def of_body(
 
 
 def status_and_body(error: ProviderError) -> tuple[int, bytes]:
-    """Status and body with which this vendor would tell of an error."""
+    """Status and body with which this vendor would report an error."""
     kind = _type(error)
     usual = _STATUS.get(kind) if error.kind != ErrorKind.QUOTA else None
     status = error.status or usual or status_of(error.kind, None)
-    return status, _own_body(error) or encode(error_object(error))
+    return status, _original_body(error) or encode(error_object(error))
 
 
 def error_object(error: ProviderError) -> JsonObject:
-    """The error as it stands in a body or in an event of a stream."""
+    """The error object of a response body or a stream event."""
     message = str(error)
     if error.kind == ErrorKind.CONTEXT_TOO_LONG and _TOO_LONG not in message:
         message = f"{_TOO_LONG}: {message}"
@@ -90,15 +90,15 @@ def _type(error: ProviderError) -> str:
     return _TYPES.get(ErrorKind(error.kind), "invalid_request_error")
 
 
-def _own_body(error: ProviderError) -> bytes | None:
-    """The vendor's own body, if this vendor made it."""
+def _original_body(error: ProviderError) -> bytes | None:
+    """The original body of an error that this vendor reported."""
     if error.code not in _STATUS or not error.body:
         return None
     try:
-        own = parse_object(error.body, "error").get("type") == "error"
+        reported = parse_object(error.body, "error").get("type") == "error"
     except BadInput:
         return None
-    return error.body.encode() if own else None
+    return error.body.encode() if reported else None
 
 
 def _text(value: object) -> str:

@@ -15,7 +15,7 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 def citation_of(raw: bytes) -> Citation:
-    """A source as the server told it."""
+    """The citation of a citation object."""
     source = parse_object(raw, "citation")
     title = source.get("title") or source.get("document_title")
     url = source.get("url")
@@ -27,8 +27,8 @@ def citation_of(raw: bytes) -> Citation:
     )
 
 
-def own_citations(citations: tuple[Citation, ...]) -> list[JsonObject]:
-    """The sources that this format made."""
+def citation_objects(citations: tuple[Citation, ...]) -> list[JsonObject]:
+    """The citation objects of this format."""
     return [
         parse_object(citation.data, "citation")
         for citation in citations
@@ -37,7 +37,7 @@ def own_citations(citations: tuple[Citation, ...]) -> list[JsonObject]:
 
 
 def placeholder(media: Media) -> str:
-    """What stands for media that cannot be sent."""
+    """The text in place of media that cannot be sent."""
     about = " ".join(word for word in (media.kind, media.mime, media.name) if word)
     return f"[{about}{': ' + media.url if media.url else ''}]"
 
@@ -76,7 +76,7 @@ def media_of(block: JsonObject, kind: MediaKind) -> Media:
 
 
 def _content_document(block: JsonObject, source: JsonObject) -> Media:
-    """A document made of blocks: others read its text, this format gets its blocks back."""
+    """A document made of blocks: text for other formats; its source is stored for this one."""
     content = source.get("content")
     name = block.get("title")
     named = ("title",) if isinstance(name, str) and name else ()

@@ -38,7 +38,7 @@ class SignaturePiece(msgspec.Struct, gc=False, tag="signature_delta"):
 
 
 class CitationPiece(msgspec.Struct, gc=False, tag="citations_delta"):
-    """One more source of a text block."""
+    """One more citation of a text block."""
 
     citation: msgspec.Raw
 
@@ -51,7 +51,7 @@ class BlockDelta(msgspec.Struct, gc=False, tag="content_block_delta"):
 
 
 class BlockStart(msgspec.Struct, gc=False, tag="content_block_start"):
-    """A block begins; kept raw, since its kinds are many and only some are read."""
+    """A block begins; stored raw, since only some kinds are decoded."""
 
     index: int
     content_block: msgspec.Raw
@@ -64,18 +64,18 @@ class BlockStop(msgspec.Struct, gc=False, tag="content_block_stop"):
 
 
 class MessageStart(msgspec.Struct, gc=False, tag="message_start"):
-    """The answer begins; what it says of itself, and of an error in its place."""
+    """The answer begins, or an error is sent in its place."""
 
     message: msgspec.Raw
     error: msgspec.Raw = msgspec.Raw(b"")
 
 
 class Ping(msgspec.Struct, gc=False, tag="ping"):
-    """Nothing but a sign of life."""
+    """A keep-alive."""
 
 
 StreamEvent = BlockDelta | BlockStart | BlockStop | MessageStart | Ping
-"""What is frequent. Everything else takes the generic path."""
+"""The frequent events; all others take the generic path."""
 
 decode_event = msgspec.json.Decoder(StreamEvent).decode
 
@@ -85,14 +85,14 @@ class _Input(msgspec.Struct):
 
 
 def parse_body(body: bytes, what: str) -> tuple[JsonObject, bytes]:
-    """The object of a body, and the bytes it was read from: half surrogate pairs are mended."""
+    """The object of a body and its bytes, with half surrogate pairs repaired."""
     try:
         return parse_object(body, what), body
     except BadInput:
-        mended = PairMender().mend(body)
-        if mended == body:
+        repaired = PairMender().mend(body)
+        if repaired == body:
             raise
-        return parse_object(mended, what), mended
+        return parse_object(repaired, what), repaired
 
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -101,22 +101,22 @@ _input = msgspec.json.Decoder(_Input)
 
 
 def raw_members(text: bytes | str) -> dict[str, msgspec.Raw]:
-    """The members of an object, each as it was written. The text is known to be an object."""
+    """The members of an object as raw JSON; the text must be an object."""
     return _members.decode(text)
 
 
 def raw_items(text: bytes | str) -> list[bytes]:
-    """The items of a list, each as it was written. The text is known to be a list."""
+    """The items of a list as raw JSON; the text must be a list."""
     return [bytes(item) for item in _items.decode(text)]
 
 
 def raw_input(block: bytes | str) -> str:
-    """A call's `input` as it was written; empty if there is none. The text is an object."""
+    """The `input` of a call as raw JSON, or an empty text; the block must be an object."""
     return bytes(_input.decode(block).input).decode()
 
 
 def cache_mark(block: JsonObject) -> CacheMark | None:
-    """The cache mark on a block, if it is one of the documented shape."""
+    """The cache mark of a block, if it has the documented shape."""
     match block.get("cache_control"):
         case {"type": "ephemeral", "ttl": str() as ttl, **rest} if ttl and not rest:
             return CacheMark(ttl)
@@ -127,13 +127,13 @@ def cache_mark(block: JsonObject) -> CacheMark | None:
 
 
 def known(block: JsonObject, *members: str) -> frozenset[str]:
-    """The members that our value carries: those that say something."""
+    """Names of the members that our value carries and that are not null."""
     marked = ("cache_control",) if cache_mark(block) is not None else ()
     return frozenset(name for name in ("type", *members, *marked) if block.get(name) is not None)
 
 
 def string(block: JsonObject, member: str) -> str:
-    """A member that must be a string."""
+    """The string member of a block; BadInput if it is not one."""
     value = block.get(member)
     if not isinstance(value, str):
         raise BadInput(f"{member}: expected a string")
