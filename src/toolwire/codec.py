@@ -65,18 +65,21 @@ class Translated(msgspec.Struct, frozen=True, kw_only=True):
 def translate(
     body: bytes, source: str, target: str, *, model: str = "", quirks: Quirks = DEFAULT
 ) -> Translated:
-    """Translate a request body; within one format only the model changes, if one is named."""
+    """Translate a request body; within one format only the model changes, if one is named, and what
+    the quirks of the server demand.
+    """
     request = dialects.get(source).decode_request(body, model)
     if model:
         request = msgspec.structs.replace(request, model=model)
     codec = dialects.get(target)
     changes: tuple[Loss, ...] = ()
-    if source != target:
+    fitted = source != target or quirks != DEFAULT
+    if fitted:
         repaired = repair(request.messages, Origin(codec.family), quirks.history or codec.history)
         request = msgspec.structs.replace(request, messages=repaired.messages)
         changes = tuple(Loss(change.path, change.what, change.why) for change in repaired.changes)
     encoded = codec.encode_request(request, quirks)
-    names, renamed = _renamed(request, encoded.names) if source != target else ({}, [])
+    names, renamed = _renamed(request, encoded.names) if fitted else ({}, [])
     return Translated(http=encoded.http, losses=(*changes, *encoded.losses, *renamed), names=names)
 
 

@@ -6,6 +6,11 @@ from toolwire.messages import Kept, Seal
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, parse_object
 
+NESTED = "/"
+"""Prefix of a kept member that belongs in the one object nested in the value's own, as chat nests
+`function` and `image_url`; losses name the member without it.
+"""
+
 _Values: TypeAlias = type | frozenset[str]
 _DETAIL: dict[str, _Values] = {"detail": frozenset({"auto", "low", "high", "original"})}
 _SETTINGS: dict[str, _Values] = {
@@ -54,12 +59,16 @@ def shared(kept: Kept | None, dialect: str) -> JsonObject:
     if kept is None or (kept.dialect, dialect) not in _SHARED or kept.fields == "{}":
         return {}
     members = parse_object(kept.fields, "kept members")
-    return {key: value for key, value in members.items() if is_shared(kept, dialect, key, value)}
+    return {
+        key.removeprefix(NESTED): value
+        for key, value in members.items()
+        if is_shared(kept, dialect, key, value)
+    }
 
 
 def is_shared(kept: Kept, dialect: str, key: str, value: object) -> bool:
     """Whether the vendor's other format takes this member as it is."""
-    taken = _SHARED.get((kept.dialect, dialect), {}).get(key)
+    taken = _SHARED.get((kept.dialect, dialect), {}).get(key.removeprefix(NESTED))
     if isinstance(taken, frozenset):
         return isinstance(value, str) and value in taken
     return taken is not None and isinstance(value, taken)

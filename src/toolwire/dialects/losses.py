@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from toolwire.dialects.kept import is_shared
+from toolwire.dialects.kept import NESTED, is_shared
 from toolwire.messages import Kept, Message, Part, Seal, ServerBlock, ToolResult
 from toolwire.request import Loss, ModelRequest, ServerTool
 from toolwire.wire.json_access import parse_object
@@ -48,7 +48,8 @@ class Losses:
             return
         for key, value in parse_object(kept.fields, "kept members").items():
             if value is not None and not is_shared(kept, dialect, key, value):
-                self.add(f"{path}.{key}" if path else key, key, f"only {kept.dialect} has it")
+                name = key.removeprefix(NESTED)
+                self.add(f"{path}.{name}" if path else name, name, f"only {kept.dialect} has it")
 
 
 def _walk(request: ModelRequest) -> Iterator[tuple[str, Kept | Seal | ServerBlock | ServerTool]]:

@@ -108,5 +108,5 @@ def again(body: Json) -> Json:
     return written(DIALECT.decode_request(json.dumps(body).encode()))
 
 
-def kept(form: str = "", **members: Any) -> Kept:
-    return Kept(dialect=NAME, fields=json.dumps(members, separators=(",", ":")), form=form)
+def kept(**members: Any) -> Kept:
+    return Kept(dialect=NAME, fields=json.dumps(members, separators=(",", ":")))

@@ -268,7 +268,7 @@ def test_spoken_pieces_become_one_sound():
         kind=MediaKind.AUDIO,
         base64="AQI=",
         file_id="audio_1",
-        kept=kept("audio", transcript="Hello", expires_at=9),
+        kept=kept(transcript="Hello", expires_at=9),
     )
     assert events == [MediaAdded(media), done()]
 
@@ -276,7 +276,7 @@ def test_spoken_pieces_become_one_sound():
 def test_a_made_image_is_media():
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     events = decode(delta(images=[image]), STOP)
-    media = Media(kind=MediaKind.IMAGE, mime="image/png", base64="AAAA", kept=kept("images"))
+    media = Media(kind=MediaKind.IMAGE, mime="image/png", base64="AAAA", kept=kept())
     assert events == [MediaAdded(media), done()]
 
 

@@ -9,7 +9,6 @@ from toolwire.errors import BadInput
 from toolwire.messages import (
     CacheMark,
     CallKind,
-    Kept,
     Media,
     MediaKind,
     Message,
@@ -210,13 +209,12 @@ def test_tool_messages_become_one_message_of_results():
                 ToolCall(id="a", name="f", arguments="{}"),
                 ToolCall(id="b", name="f", arguments="{}"),
             ),
-            kept=kept("null"),
         ),
         Message(
             role="user",
             parts=(
                 ToolResult(call_id="b", name="f", parts=(Text("2"),)),
-                ToolResult(call_id="a", name="f", parts=(Text("1"),), kept=kept("list")),
+                ToolResult(call_id="a", name="f", parts=(Text("1"),)),
             ),
         ),
         Message(role="user", parts=(Text("next"),)),
@@ -230,12 +228,8 @@ def test_older_calls_and_results_are_paired_by_name():
         {"role": "assistant", "content": None, "function_call": {"name": "g", "arguments": "{}"}},
         {"role": "function", "name": "g", "content": "1"},
     )
-    call = ToolCall(
-        id="call_2", name="g", arguments="{}", made_id=True, kept=kept("function_call no_id")
-    )
-    result = ToolResult(
-        call_id="call_2", name="g", parts=(Text("1"),), kept=kept("function named no_id")
-    )
+    call = ToolCall(id="call_2", name="g", arguments="{}", made_id=True)
+    result = ToolResult(call_id="call_2", name="g", parts=(Text("1"),))
     assert request.messages[2].parts == (call,)
     assert request.messages[3].parts == (result,)
 
@@ -297,15 +291,15 @@ def test_settings_tools_and_what_is_left_over_are_told_apart():
         tools=(
             ToolSpec(name="f", parameters={"type": "object"}, strict=True),
             ServerTool(dialect=NAME, kind="web_search", data='{"type":"web_search"}'),
-            ToolSpec(name="old", kept=kept("functions")),
+            ToolSpec(name="old"),
         ),
-        tool_choice=ToolChoice(mode="required", names=("f",), kept=kept("named")),
+        tool_choice=ToolChoice(mode="required", names=("f",)),
         max_output_tokens=5,
         reasoning=Reasoning(effort=Effort.HIGH),
         output=OutputFormat(kind="json"),
         stop=("x",),
         stream=True,
-        kept=Kept(dialect=NAME, fields='{"user":"u"}', form="max_completion_tokens stop"),
+        kept=kept(user="u"),
     )
 
 

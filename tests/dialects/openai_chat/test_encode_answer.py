@@ -60,7 +60,7 @@ def speech(draw: st.DrawFn) -> list[ModelEvent]:
         url = json.loads(data)["url_citation"]["url"]
         events.append(CitationAdded(Citation(dialect="openai-chat", data=data, url=url)))
     if draw(st.booleans()):
-        image = Media(kind=MediaKind.IMAGE, url="https://a/b", kept=kept("images"))
+        image = Media(kind=MediaKind.IMAGE, url="https://a/b", kept=kept())
         events.append(MediaAdded(image))
     signed = draw(extra)
     return [*events, TextEnded(signed)] if signed else events

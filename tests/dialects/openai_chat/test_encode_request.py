@@ -347,20 +347,20 @@ def test_an_output_schema_always_has_a_name():
     }
 
 
-def test_a_request_of_our_own_format_gets_no_defaults_and_no_quirks():
+def test_members_that_no_value_carries_go_back_to_their_object():
+    image = Media(kind=MediaKind.IMAGE, url="u", kept=kept(x=1, **{"/detail": "low"}))
     request = ask(
-        stream=True,
-        tools=(ToolSpec(name="math.add"),),
-        tool_choice=ToolChoice(),
-        kept=kept(),
+        messages=(Message(role="user", parts=(image,), kept=kept(name="n")),),
+        tools=(ToolSpec(name="f", kept=kept(x=1, **{"/y": 2, "/strict": None})),),
+        kept=kept(user="u"),
     )
-    quirks = Quirks(system_role="developer", max_tokens_field="max_completion_tokens")
-    assert written(request, quirks) == {
+    shown = {"type": "image_url", "image_url": {"url": "u", "detail": "low"}, "x": 1}
+    function = {"name": "f", "y": 2, "parameters": {"type": "object", "properties": {}}}
+    assert written(request) == {
         "model": "m",
-        "messages": [HI],
-        "tools": [named("math.add")],
-        "tool_choice": "auto",
-        "stream": True,
+        "messages": [{"role": "user", "content": [shown], "name": "n"}],
+        "tools": [{"type": "function", "x": 1, "function": function}],
+        "user": "u",
     }
 
 

@@ -90,7 +90,7 @@ MESSAGES: list[tuple[Part, ...]] = [
         Media(
             kind=MediaKind.IMAGE,
             url="https://a/b.png",
-            kept=Kept(dialect="openai-chat", form="images"),
+            kept=Kept(dialect="openai-chat"),
         ),
     ),
 ]

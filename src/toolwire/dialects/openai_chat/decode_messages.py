@@ -1,11 +1,13 @@
 """A client's chat messages, read."""
 
+from itertools import groupby
 from typing import Any, cast
 
 import msgspec
 
 from toolwire.dialects.openai_chat.media import citation_of, read_address, read_image
 from toolwire.dialects.openai_chat.shapes import (
+    NAME,
     ORIGIN,
     REASONING,
     details_text,
@@ -16,6 +18,7 @@ from toolwire.dialects.openai_chat.shapes import (
 from toolwire.errors import BadInput
 from toolwire.messages import (
     CallKind,
+    Kept,
     Media,
     MediaKind,
     Message,
@@ -29,7 +32,7 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
-from toolwire.request import JsonObject
+from toolwire.request import JsonObject, Source
 from toolwire.wire.json_access import dump, obj, seq
 
 _AnyPart = Text | Media | Thinking | Refusal | ServerBlock
@@ -48,26 +51,29 @@ _ADDRESSED = {
 }
 
 
-def decode_messages(value: Any) -> tuple[Message, ...]:
+def decode_messages(value: Any, source: Source) -> tuple[Message, ...]:
     """The conversation; neighbouring tool messages become one message of results."""
     raw = [obj(item, f"messages[{number}]") for number, item in enumerate(seq(value, "messages"))]
     calls = _Calls(raw)
     messages: list[Message] = []
-    results: list[ToolResult] = []
-    for number, item in enumerate(raw):
-        role = item.get("role")
-        if role in ("tool", "function"):
-            results.append(_result(item, calls))
+    for is_results, group in groupby(enumerate(raw), lambda numbered: _is_result(numbered[1])):
+        if is_results:
+            items = [item for _, item in group]
+            results = tuple(_result(item, calls, source) for item in items)
+            messages.append(Message(role="user", parts=results))
+            source.add(messages[-1], items)
             continue
-        if results:
-            messages.append(Message(role="user", parts=tuple(results)))
-            results = []
-        if not isinstance(role, str):
-            raise BadInput(f"messages[{number}].role: expected a string")
-        messages.append(_message(item, role, calls))
-    if results:
-        messages.append(Message(role="user", parts=tuple(results)))
+        for number, item in group:
+            role = item.get("role")
+            if not isinstance(role, str):
+                raise BadInput(f"messages[{number}].role: expected a string")
+            messages.append(_message(item, role, calls, source))
+            source.add(messages[-1], [item])
     return tuple(messages)
+
+
+def _is_result(item: JsonObject) -> bool:
+    return item.get("role") in ("tool", "function")
 
 
 class _Calls:
@@ -108,19 +114,16 @@ class _Calls:
         return found
 
 
-def _message(item: JsonObject, role: str, calls: _Calls) -> Message:
+def _message(item: JsonObject, role: str, calls: _Calls, source: Source) -> Message:
     rest = {key: value for key, value in item.items() if key != "role"}
-    words: list[str] = []
-    parts: list[Part] = list(_read_content(rest, words))
+    parts: list[Part] = list(_read_content(rest, source))
     if role == "assistant":
         parts = _assistant(rest, parts, calls)
     canonical = _ROLES.get(role)
     if canonical is None:
         canonical = "user"
         rest["role"] = role
-    elif role == "developer":
-        words.append(role)
-    return Message(role=canonical, parts=tuple(parts), kept=pack(rest, words=words))
+    return Message(role=canonical, parts=tuple(parts), kept=pack(rest))
 
 
 def _assistant(rest: JsonObject, content: list[Part], calls: _Calls) -> list[Part]:
@@ -172,7 +175,7 @@ def _made_media(rest: JsonObject) -> list[Part]:
         name = inner.pop("id", None)
         if isinstance(name, str) and name:
             del rest["audio"]
-            kept = pack({}, inner, ["audio"])
+            kept = pack({}, inner) or Kept(dialect=NAME)
             parts.append(Media(kind=MediaKind.AUDIO, file_id=name, kept=kept))
     images = _all_objects(rest.get("images"))
     if images and all(map(_plain_image, images)):
@@ -204,7 +207,7 @@ def _calls(rest: JsonObject, calls: _Calls) -> list[Part]:
     legacy = rest.get("function_call")
     if isinstance(legacy, dict) and legacy:
         del rest["function_call"]
-        parts.append(_wrapped({"function": legacy}, "function", {}, ["function_call"], calls))
+        parts.append(_wrapped({"function": legacy}, "function", {}, calls))
     return parts
 
 
@@ -216,37 +219,27 @@ def _call(value: Any, number: int, calls: _Calls) -> ToolCall | None:
     if not isinstance(entry.get(member), dict):
         return None
     rest = {key: value for key, value in entry.items() if key != member}
-    words: list[str] = []
     if rest.get("type") == member:
         del rest["type"]
-    else:
-        words.append("typeless")
     if rest.get("index") == number and not isinstance(rest.get("index"), bool):
         del rest["index"]
-        words.append("index")
-    return _wrapped(entry, member, rest, words, calls)
+    return _wrapped(entry, member, rest, calls)
 
 
-def _wrapped(
-    entry: JsonObject, member: str, rest: JsonObject, words: list[str], calls: _Calls
-) -> ToolCall:
+def _wrapped(entry: JsonObject, member: str, rest: JsonObject, calls: _Calls) -> ToolCall:
     inner = dict(cast(JsonObject, entry[member]))
     call_id = rest.get("id")
     made = not (isinstance(call_id, str) and call_id)
-    if made:
-        words.append("no_id")
-    else:
+    if not made:
         del rest["id"]
     name = inner.get("name")
     if isinstance(name, str):
         del inner["name"]
-    else:
-        words.append("no_name")
     seal = None
     if isinstance(rest.get("extra_content"), dict):
         seal = Seal(origin=ORIGIN, data=dump({"extra_content": rest.pop("extra_content")}))
     cache = take_cache(rest)
-    arguments = _arguments(inner, "input" if member == "custom" else "arguments", words)
+    arguments = _arguments(inner, "input" if member == "custom" else "arguments")
     call = ToolCall(
         id=calls.new_id() if made else cast(str, call_id),
         name=name if isinstance(name, str) else "",
@@ -255,53 +248,36 @@ def _wrapped(
         made_id=made,
         cache=cache,
         seal=seal,
-        kept=pack(rest, inner, words),
+        kept=pack(rest, inner),
     )
     calls.add(call)
     return call
 
 
-def _arguments(inner: JsonObject, member: str, words: list[str]) -> str:
+def _arguments(inner: JsonObject, member: str) -> str:
     value = inner.get(member)
     if isinstance(value, str):
         return cast(str, inner.pop(member))
-    if isinstance(value, dict | list):
-        words.append("object")
-        return dump(inner.pop(member))
-    words.append("no_arguments")
-    return ""
+    return dump(inner.pop(member)) if isinstance(value, dict | list) else ""
 
 
-def _result(item: JsonObject, calls: _Calls) -> ToolResult:
+def _result(item: JsonObject, calls: _Calls, source: Source) -> ToolResult:
     rest = {key: value for key, value in item.items() if key != "role"}
-    words: list[str] = []
-    if item["role"] == "function":
-        words.append("function")
-    name = rest.get("name")
-    if isinstance(name, str) and name:
-        del rest["name"]
-        words.append("named")
-    else:
-        name = ""
-    call_id = rest.get("tool_call_id")
-    if isinstance(call_id, str) and call_id:
-        del rest["tool_call_id"]
-    else:
-        words.append("no_id")
-        call_id = ""
+    name = _take_text(rest, "name")
+    call_id = _take_text(rest, "tool_call_id")
     call = calls.answered(call_id, name)
     parts = tuple(
         part
         if isinstance(part, Text | Media | ServerBlock)
         else ServerBlock(origin=ORIGIN, kind="part", data=dump(item["content"][number]))
-        for number, part in enumerate(_read_content(rest, words))
+        for number, part in enumerate(_read_content(rest, source))
     )
     return ToolResult(
         call_id=call_id or (call.id if call else ""),
         name=name or (call.name if call else ""),
         parts=parts,
         kind=call.kind if call else CallKind.JSON,
-        kept=pack(rest, words=words),
+        kept=pack(rest),
     )
 
 
@@ -317,30 +293,17 @@ def _objects(value: Any) -> list[JsonObject]:
     return [item for item in cast(list[Any], value) if isinstance(item, dict)]
 
 
-def _read_content(rest: JsonObject, words: list[str]) -> list[_AnyPart]:
-    """Takes the content out of a message; the words tell what it was if not plain text."""
-    if "content" not in rest:
-        words.append("absent")
-        return []
-    content = rest["content"]
+def _read_content(rest: JsonObject, source: Source) -> list[_AnyPart]:
+    """Takes the content out of a message; content of another type than it has stays."""
+    content = rest.get("content")
     if content is None or isinstance(content, str | list):
-        del rest["content"]
-    match content:
-        case None:
-            words.append("null")
-        case "":
-            words.append("empty")
-        case str():
-            return [Text(content)]
-        case list():
-            words.append("list")
-            return [_read_part(part) for part in cast(list[Any], content)]
-        case _:
-            words.append("absent")
-    return []
+        rest.pop("content", None)
+    if isinstance(content, list):
+        return [_read_part(part, source) for part in cast(list[Any], content)]
+    return [Text(content)] if content and isinstance(content, str) else []
 
 
-def _read_part(value: Any) -> _AnyPart:
+def _read_part(value: Any, source: Source) -> _AnyPart:
     """One part; what is not understood is kept whole."""
     if isinstance(value, dict):
         part = cast(JsonObject, value)
@@ -360,6 +323,8 @@ def _read_part(value: Any) -> _AnyPart:
                 found = _refusal(part)
             case _:
                 pass
+        if isinstance(found, Media):
+            source.add(found, part)
         if found is not None:
             return found
         return ServerBlock(origin=ORIGIN, kind=str(part.get("type", "part")), data=dump(part))
@@ -378,13 +343,10 @@ def _text(part: JsonObject) -> Text | None:
 def _address(part: JsonObject, member: str) -> Media | None:
     rest = _without(part, "type", member)
     value = part.get(member)
-    words = [] if member == "image_url" else [member]
     inner: JsonObject = {}
     if isinstance(value, dict):
         inner = dict(cast(JsonObject, value))
         value = inner.pop("url", None)
-    else:
-        words.append("bare")
     if not isinstance(value, str):
         return None
     mime, base64, url = read_address(value)
@@ -397,7 +359,7 @@ def _address(part: JsonObject, member: str) -> Media | None:
         url=url,
         name=name,
         cache=cache,
-        kept=pack(rest, inner, words),
+        kept=pack(rest, inner),
     )
 
 
@@ -415,7 +377,7 @@ def _audio(part: JsonObject) -> Media | None:
     mime = f"audio/{sound}" if isinstance(sound, str) else ""
     rest = _without(part, "type", "input_audio")
     cache = take_cache(rest)
-    kept = pack(rest, inner, ["input_audio"] if "format" in inner or not mime else [])
+    kept = pack(rest, inner)
     return Media(kind=MediaKind.AUDIO, mime=mime, base64=data, cache=cache, kept=kept)
 
 
@@ -427,14 +389,10 @@ def _file(part: JsonObject) -> Media | None:
     name = _take_text(inner, "filename")
     file_id = _take_text(inner, "file_id")
     data = _take_text(inner, "file_data")
-    words = ["file_id"] if file_id else []
     mime, base64, url = read_address(data)
     if url and not url.startswith(("http://", "https://", "data:")):
-        words.append("bare")
         base64, url = url, ""
         mime = "application/pdf" if name.lower().endswith(".pdf") else ""
-    if url:
-        words.append("file")
     rest = _without(part, "type", "file")
     cache = take_cache(rest)
     return Media(
@@ -445,7 +403,7 @@ def _file(part: JsonObject) -> Media | None:
         file_id=file_id,
         name=name,
         cache=cache,
-        kept=pack(rest, inner, words),
+        kept=pack(rest, inner),
     )
 
 
@@ -462,7 +420,7 @@ def _refusal(part: JsonObject) -> Refusal | None:
     text = part.get("refusal")
     if not isinstance(text, str):
         return None
-    return Refusal(text, kept=pack(_without(part, "type", "refusal"), words=["part"]))
+    return Refusal(text, kept=pack(_without(part, "type", "refusal")))
 
 
 def _without(source: JsonObject, *keys: str) -> JsonObject:

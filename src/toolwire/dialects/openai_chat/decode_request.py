@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast
 
-from toolwire.dialects.kept import keep
 from toolwire.dialects.openai_chat.decode_messages import decode_messages
 from toolwire.dialects.openai_chat.shapes import NAME, pack, take_cache
 from toolwire.messages import Kept
@@ -16,6 +15,7 @@ from toolwire.request import (
     OutputFormat,
     Reasoning,
     ServerTool,
+    Source,
     ToolChoice,
     ToolSpec,
 )
@@ -28,33 +28,37 @@ _EFFORTS = frozenset(effort.value for effort in Effort)
 
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
     """A client's request; what we have no value for is kept, also every null."""
-    rest = parse_object(whole_characters(body), "request")
-    words: list[str] = []
-    messages = decode_messages(rest.pop("messages", []))
+    wire = parse_object(whole_characters(body), "request")
+    source = Source(NAME, wire)
+    rest = dict(wire)
+    messages = decode_messages(rest.pop("messages", []), source)
     named = rest.get("model")
     if isinstance(named, str) and named:
         model = rest.pop("model")
-    tools = _read_tools(rest)
+    tools = _read_tools(rest, source)
     choice = _read_choice(rest)
-    return ModelRequest(
+    request = ModelRequest(
         model=model,
         messages=messages,
         tools=tools,
         tool_choice=choice,
         parallel_calls=_take(rest, "parallel_tool_calls", flag),
-        max_output_tokens=_spelled(rest, ("max_completion_tokens", "max_tokens"), integer, words),
+        max_output_tokens=_spelled(rest, ("max_completion_tokens", "max_tokens"), integer),
         temperature=_take(rest, "temperature", number),
         top_p=_take(rest, "top_p", number),
         top_k=_take(rest, "top_k", number),
         frequency_penalty=_take(rest, "frequency_penalty", number),
         presence_penalty=_take(rest, "presence_penalty", number),
-        seed=_spelled(rest, ("seed", "random_seed"), integer, words),
-        stop=_stop(rest, words),
+        seed=_spelled(rest, ("seed", "random_seed"), integer),
+        stop=_stop(rest),
         reasoning=_reasoning(rest),
         output=_output(rest),
         stream=_take(rest, "stream", flag),
-        kept=Kept(dialect=NAME, fields=dump(rest), form=" ".join(words)),
+        kept=Kept(dialect=NAME, fields=dump(rest)),
+        source=source,
     )
+    source.record(request)
+    return request
 
 
 def _take(rest: JsonObject, key: str, read: Callable[[Any, str], _Value | None]) -> _Value | None:
@@ -68,22 +72,19 @@ def _spelled(
     rest: JsonObject,
     keys: tuple[str, ...],
     read: Callable[[Any, str], _Value | None],
-    words: list[str],
 ) -> _Value | None:
     """The first of several spellings; a second one stays as it is."""
     for key in keys:
         value = _take(rest, key, read)
         if value is not None:
-            words.append(key)
             return value
     return None
 
 
-def _stop(rest: JsonObject, words: list[str]) -> tuple[str, ...]:
+def _stop(rest: JsonObject) -> tuple[str, ...]:
     value = rest.get("stop")
     if isinstance(value, str):
         del rest["stop"]
-        words.append("stop")
         return (value,)
     if value and isinstance(value, list):
         items = cast(list[Any], value)
@@ -108,13 +109,11 @@ def _reasoning(rest: JsonObject) -> Reasoning | None:
     match rest.get("thinking"):
         case {"type": "enabled" | "disabled" as state, **others}:
             del rest["thinking"]
-            kept = keep(NAME, others, frozenset(), "thinking")
-            return Reasoning(enabled=state == "enabled", kept=kept)
+            return Reasoning(enabled=state == "enabled", kept=pack(others))
         case _:
             pass
     if isinstance(rest.get("enable_thinking"), bool):
-        enabled = rest.pop("enable_thinking")
-        return Reasoning(enabled=enabled, kept=pack({}, words=["enable_thinking"]))
+        return Reasoning(enabled=rest.pop("enable_thinking"))
     return None
 
 
@@ -133,7 +132,7 @@ def _asked(asked: JsonObject) -> Reasoning:
         effort=Effort(effort) if effort else None,
         budget=budget,
         visible=None if hidden is None else not hidden,
-        kept=keep(NAME, asked, frozenset(), "reasoning"),
+        kept=pack(asked),
     )
 
 
@@ -170,11 +169,11 @@ def _schema(inner: JsonObject) -> OutputFormat:
         schema=cast("JsonObject | None", schema),
         name=name,
         strict=strict,
-        kept=keep(NAME, inner, frozenset()),
+        kept=pack(inner),
     )
 
 
-def _read_tools(rest: JsonObject) -> tuple[AnyTool, ...]:
+def _read_tools(rest: JsonObject, source: Source) -> tuple[AnyTool, ...]:
     """Takes `tools` and the older `functions` out of a request."""
     tools: list[AnyTool] = []
     for member in ("tools", "functions"):
@@ -183,6 +182,7 @@ def _read_tools(rest: JsonObject) -> tuple[AnyTool, ...]:
             del rest[member]
             for entry in cast(list[Any], entries):
                 tools.append(_legacy(entry) if member == "functions" else _tool(entry))
+                source.add(tools[-1], (member, entry))
     return tuple(tools)
 
 
@@ -198,15 +198,15 @@ def _tool(entry: Any) -> AnyTool:
     return _server_tool(entry)
 
 
-def _server_tool(entry: Any, form: str = "") -> ServerTool:
-    kind = cast(JsonObject, entry).get("type") if isinstance(entry, dict) else None
-    word = kind if isinstance(kind, str) else "tool"
-    return ServerTool(dialect=NAME, kind=form or word, data=dump(entry))
+def _server_tool(entry: Any, kind: str = "") -> ServerTool:
+    word = cast(JsonObject, entry).get("type") if isinstance(entry, dict) else None
+    kind = kind or (word if isinstance(word, str) else "tool")
+    return ServerTool(dialect=NAME, kind=kind, data=dump(entry))
 
 
 def _legacy(entry: Any) -> AnyTool:
     if isinstance(entry, dict):
-        spec = _spec(dict(cast(JsonObject, entry)), {}, ["functions"])
+        spec = _spec(dict(cast(JsonObject, entry)), {})
         if spec is not None:
             return spec
     return _server_tool(entry, "functions")
@@ -214,10 +214,10 @@ def _legacy(entry: Any) -> AnyTool:
 
 def _function(tool: JsonObject, inner: JsonObject) -> ToolSpec | None:
     rest = {key: value for key, value in tool.items() if key not in ("type", "function")}
-    return _spec(dict(inner), rest, [] if "type" in tool else ["typeless"])
+    return _spec(dict(inner), rest)
 
 
-def _spec(inner: JsonObject, rest: JsonObject, words: list[str]) -> ToolSpec | None:
+def _spec(inner: JsonObject, rest: JsonObject) -> ToolSpec | None:
     name = inner.pop("name", None)
     if not isinstance(name, str):
         return None
@@ -243,7 +243,7 @@ def _spec(inner: JsonObject, rest: JsonObject, words: list[str]) -> ToolSpec | N
         parameters=cast(JsonObject, parameters),
         strict=strict,
         cache=cache,
-        kept=pack(rest, inner, words),
+        kept=pack(rest, inner),
     )
 
 
@@ -294,22 +294,21 @@ def _choice(value: Any) -> ToolChoice | None:
         case "auto" | "none" | "required":
             return ToolChoice(mode=value)
         case "any":
-            return ToolChoice(mode="required", kept=pack({}, words=["any"]))
+            return ToolChoice(mode="required")
         case {"type": "function" | "custom" as kind, **others} if set(others) == {kind}:
-            return _named(others[kind], [])
+            return _named(others[kind])
         case {"function": inner, **others} if not others:
-            return _named(inner, ["typeless"])
+            return _named(inner)
         case {"type": "allowed_tools", "allowed_tools": inner, **others} if not others:
             return _allowed(inner)
         case _:
             return None
 
 
-def _named(inner: Any, words: list[str]) -> ToolChoice | None:
+def _named(inner: Any) -> ToolChoice | None:
     match inner:
         case {"name": str(name), **others} if not others:
-            kept = pack({}, words=["named", *words])
-            return ToolChoice(mode="required", names=(name,), kept=kept)
+            return ToolChoice(mode="required", names=(name,))
         case _:
             return None
 
@@ -329,18 +328,16 @@ def _allowed(inner: Any) -> ToolChoice | None:
                 if inner or outer:
                     return None
                 names.append(name)
-            kept = pack({}, words=["allowed_tools"])
-            return ToolChoice(mode=mode, names=tuple(names), kept=kept) if names else None
+            return ToolChoice(mode=mode, names=tuple(names)) if names else None
         case _:
             return None
 
 
 def _legacy_choice(value: Any) -> ToolChoice | None:
-    kept = pack({}, words=["function_call"])
     match value:
         case "auto" | "none":
-            return ToolChoice(mode=value, kept=kept)
+            return ToolChoice(mode=value)
         case {"name": str(name), **others} if not others:
-            return ToolChoice(mode="required", names=(name,), kept=kept)
+            return ToolChoice(mode="required", names=(name,))
         case _:
             return None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from toolwire.dialects.kept import form, kept_member, own_seal
+from toolwire.dialects.kept import kept_member, own_seal
 from toolwire.dialects.openai_chat.encode_messages import write_thinking
 from toolwire.dialects.openai_chat.ends import (
     write_reason,
@@ -261,12 +261,9 @@ def _write_media(message: JsonObject, media: Media) -> None:
 
 def _write_audio(media: Media) -> JsonObject:
     """Spoken output; clients expect an expiry even where none is known."""
-    own = form(media.kept, NAME) == "audio"
-    expires = kept_member(media.kept, NAME, "expires_at") if own else None
-    transcript = kept_member(media.kept, NAME, "transcript") if own else None
     return {
         "id": media.file_id,
         "data": media.base64,
-        "expires_at": expires or 0,
-        "transcript": transcript or "",
+        "expires_at": kept_member(media.kept, NAME, "expires_at") or 0,
+        "transcript": kept_member(media.kept, NAME, "transcript") or "",
     }

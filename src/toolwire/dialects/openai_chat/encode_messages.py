@@ -8,11 +8,10 @@ import msgspec
 from toolwire.dialects.arguments import as_text
 from toolwire.dialects.kept import own_seal, shared
 from toolwire.dialects.losses import Losses
-from toolwire.dialects.openai_chat.media import write_address, write_citation, write_image
+from toolwire.dialects.openai_chat.media import write_address, write_image
 from toolwire.dialects.openai_chat.shapes import (
     NAME,
     REASONING,
-    Leftovers,
     cache_control,
     merge_details,
     unpack,
@@ -21,6 +20,7 @@ from toolwire.dialects.quirks import Quirks
 from toolwire.messages import (
     CacheMark,
     CallKind,
+    Kept,
     Media,
     MediaKind,
     Message,
@@ -33,7 +33,7 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
-from toolwire.request import JsonObject, ModelRequest
+from toolwire.request import NO_SOURCE, JsonObject, ModelRequest, Source
 from toolwire.wire.json_access import parse
 from toolwire.wire.names import ToolNames
 
@@ -48,14 +48,17 @@ _SOUNDS = {
 }
 
 
-class Writing(msgspec.Struct, frozen=True):
-    """One request on its way out."""
+class Target(msgspec.Struct, frozen=True):
+    """The server that a request is written for."""
 
     quirks: Quirks
     names: ToolNames
     losses: Losses
-    verbatim: bool
-    """The request came in this format: it goes out as it came, nothing fitted or added."""
+    source: Source = NO_SOURCE
+    """What a request of this format was decoded from."""
+
+    verbatim: bool = False
+    """No quirk of the server is known: all of the source that is unchanged goes out as received."""
 
     def name(self, name: str, namespace: str = "") -> str:
         """The tool name to send."""
@@ -63,55 +66,77 @@ class Writing(msgspec.Struct, frozen=True):
 
     def mark(self, target: JsonObject, cache: CacheMark | None, path: str) -> None:
         """Writes a cache mark where the server reads one."""
-        if cache is None:
-            return
-        if self.verbatim or self.quirks.cache_marks:
-            target["cache_control"] = cache_control(cache)
+        if self.takes_mark(cache):
+            if cache is not None:
+                target["cache_control"] = cache_control(cache)
         else:
             self.losses.add(f"{path}.cache", "cache mark", "the server caches by itself")
 
+    def takes_mark(self, cache: CacheMark | None) -> bool:
+        """Whether a value with this mark may be sent with it."""
+        return cache is None or self.quirks.cache_marks or self.verbatim
 
-def encode_messages(request: ModelRequest, to: Writing) -> list[JsonObject]:
+
+def encode_messages(request: ModelRequest, to: Target) -> list[JsonObject]:
     """The whole conversation, instructions first."""
     written: list[JsonObject] = []
     if request.system:
         parts = _parts(request.system, "system", to)
-        written.append({"role": to.quirks.system_role, "content": _content(parts, Leftovers())})
+        written.append({"role": to.quirks.system_role, "content": _content(parts)})
     for number, message in enumerate(request.messages):
-        path = f"messages[{number}]"
-        match message.role:
-            case "system":
-                written.append(_spoken(message, _system_role(message, to), path, to))
-            case "assistant":
-                found = _write_assistant(message, path, to)
-                if found is not None:
-                    written.append(found)
-            case "user":
-                written.extend(_user(message, path, to))
-    if to.quirks.assistant_between_results_and_user and not to.verbatim:
+        written.extend(_received(message, to) or _message(message, f"messages[{number}]", to))
+    if to.quirks.assistant_between_results_and_user:
         return _with_assistant_between(written)
     return written
 
 
-def _system_role(message: Message, to: Writing) -> str:
-    if to.verbatim:
-        return "developer" if "developer" in unpack(message.kept).words else "system"
-    return to.quirks.system_role
+def _received(message: Message, to: Target) -> list[JsonObject] | None:
+    """The wire messages that it was decoded from, unless the server takes them otherwise."""
+    wire: list[JsonObject] | None = to.source.wire(message)
+    if wire is None or to.verbatim:
+        return wire
+    if message.role == "system" and wire[0].get("role") != to.quirks.system_role:
+        return None
+    if message.calls and to.quirks.reasoning_field:
+        return None
+    if any(item.get("role") == "function" or item.get("function_call") for item in wire):
+        return None
+    return wire if all(_is_taken(part, to) for part in message.parts) else None
 
 
-def _spoken(message: Message, role: str, path: str, to: Writing) -> JsonObject:
-    left = unpack(message.kept)
-    return _whole(left, role, _content(_parts(message.parts, path, to), left))
+def _is_taken(part: Part, to: Target) -> bool:
+    match part:
+        case Thinking():
+            return False
+        case ToolCall():
+            return to.takes_mark(part.cache) and to.name(part.name) == part.name
+        case ToolResult():
+            named = not part.name or to.name(part.name) == part.name
+            return named and all(_is_taken(inner, to) for inner in part.parts)
+        case Text() | Media():
+            return to.takes_mark(part.cache)
+        case Refusal() | ServerBlock():
+            return True
 
 
-def _whole(left: Leftovers, role: str, content: object) -> JsonObject:
-    written: JsonObject = {"role": role, **left.outer}
-    if content is not None or "null" in left.words:
-        written["content"] = content
-    return written
+def _message(message: Message, path: str, to: Target) -> list[JsonObject]:
+    match message.role:
+        case "system":
+            content = _content(_parts(message.parts, path, to))
+            return [_whole(message.kept, to.quirks.system_role, content)]
+        case "assistant":
+            found = _write_assistant(message, path, to)
+            return [] if found is None else [found]
+        case "user":
+            return _user(message, path, to)
 
 
-def _user(message: Message, path: str, to: Writing) -> list[JsonObject]:
+def _whole(kept: Kept | None, role: str, content: object) -> JsonObject:
+    outer, _ = unpack(kept)
+    return {"role": role, "content": content, **outer}
+
+
+def _user(message: Message, path: str, to: Target) -> list[JsonObject]:
     written: list[JsonObject] = []
     media: list[JsonObject] = []
     others: list[tuple[int, Part]] = []
@@ -125,28 +150,22 @@ def _user(message: Message, path: str, to: Writing) -> list[JsonObject]:
             others.append((number, part))
     if not others and not media and message.parts:
         return written
-    left = unpack(message.kept)
-    parts = [*media, *_placed_parts(others, path, to)]
-    return [*written, _whole(left, "user", _content(parts, left))]
+    content = _content([*media, *_placed_parts(others, path, to)])
+    return [*written, _whole(message.kept, "user", content)]
 
 
-def _result(result: ToolResult, path: str, media: list[JsonObject], to: Writing) -> JsonObject:
-    left = unpack(result.kept)
-    words = left.words
-    written: JsonObject = {"role": "function" if "function" in words else "tool"}
-    if "no_id" not in words or not to.verbatim:
-        written["tool_call_id"] = result.call_id
-    if "named" in words:
-        written["name"] = to.name(result.name)
-    parts = result.parts if to.verbatim else _without_media(result.parts, path, media, to)
-    content = _content(_parts(parts, path, to), left)
-    if not to.verbatim:
-        content = _told(result, content, bool(media), path, to)
-        to.mark(written, result.cache, path)
-    return {**_whole(left, "tool", content), **written}
+def _result(result: ToolResult, path: str, media: list[JsonObject], to: Target) -> JsonObject:
+    parts = _without_media(result.parts, path, media, to)
+    content = _content(_parts(parts, path, to))
+    written = _whole(result.kept, "tool", _result_content(result, content, bool(media), path, to))
+    written["tool_call_id"] = result.call_id
+    to.mark(written, result.cache, path)
+    return written
 
 
-def _told(result: ToolResult, content: object, attached: bool, path: str, to: Writing) -> object:
+def _result_content(
+    result: ToolResult, content: object, attached: bool, path: str, to: Target
+) -> object:
     if result.is_error:
         to.losses.add(f"{path}.is_error", "error flag", "chat results have only their text")
     if content:
@@ -157,7 +176,7 @@ def _told(result: ToolResult, content: object, attached: bool, path: str, to: Wr
 
 
 def _without_media(
-    parts: Sequence[ResultPart], path: str, media: list[JsonObject], to: Writing
+    parts: Sequence[ResultPart], path: str, media: list[JsonObject], to: Target
 ) -> list[ResultPart]:
     """The parts a tool message can hold; media is put aside for a user message."""
     kept: list[ResultPart] = []
@@ -173,11 +192,11 @@ def _without_media(
     return kept
 
 
-def _parts(parts: Sequence[Part], path: str, to: Writing) -> list[JsonObject]:
+def _parts(parts: Sequence[Part], path: str, to: Target) -> list[JsonObject]:
     return _placed_parts(list(enumerate(parts)), path, to)
 
 
-def _placed_parts(parts: list[tuple[int, Part]], path: str, to: Writing) -> list[JsonObject]:
+def _placed_parts(parts: list[tuple[int, Part]], path: str, to: Target) -> list[JsonObject]:
     written: list[JsonObject] = []
     for number, part in parts:
         place = f"{path}[{number}]" if path == "system" else f"{path}.parts[{number}]"
@@ -185,7 +204,7 @@ def _placed_parts(parts: list[tuple[int, Part]], path: str, to: Writing) -> list
             case Text():
                 if part.citations:
                     to.losses.add(f"{place}.citations", "citations", "requests carry none")
-                if part.text or to.verbatim:
+                if part.text:
                     written.append(_write_text(part, place, to))
             case Media():
                 found = _write_media(part, place, to)
@@ -199,12 +218,10 @@ def _placed_parts(parts: list[tuple[int, Part]], path: str, to: Writing) -> list
     return written
 
 
-def _content(parts: list[JsonObject], left: Leftovers) -> object:
-    """A string where it says all, else a list; None for a message without content."""
-    if "list" in left.words:
-        return parts
+def _content(parts: list[JsonObject]) -> object:
+    """A string where it is enough, else a list."""
     if not parts:
-        return None if left.words & {"absent", "null"} else ""
+        return ""
     if len(parts) == 1 and parts[0].keys() == {"type", "text"}:
         return parts[0]["text"]
     return parts
@@ -219,24 +236,23 @@ def _with_assistant_between(messages: list[JsonObject]) -> list[JsonObject]:
     return written
 
 
-def _write_assistant(message: Message, path: str, to: Writing) -> JsonObject | None:
+def _write_assistant(message: Message, path: str, to: Target) -> JsonObject | None:
     """One message: its words, its thinking where it is wanted back, its calls.
 
     None where all it said was lost: an empty message would only confuse the model.
     """
     written = _Assistant(message, path, to).write()
-    lost = written == {"role": "assistant", "content": ""} and message.parts and not to.verbatim
+    lost = written == {"role": "assistant", "content": ""} and message.parts
     return None if lost else written
 
 
 class _Assistant:
     """Gathers the members of one message."""
 
-    def __init__(self, message: Message, path: str, to: Writing) -> None:
+    def __init__(self, message: Message, path: str, to: Target) -> None:
         self._message = message
         self._path = path
         self._to = to
-        self._left = unpack(message.kept)
         self._written: JsonObject = {}
         self._content: list[JsonObject] = []
         self._calls: list[JsonObject] = []
@@ -252,7 +268,7 @@ class _Assistant:
                 case Thinking():
                     self._thinking(part, place)
                 case Refusal():
-                    self._refuse(part)
+                    self._refusal += part.text
                 case ToolCall():
                     self._call(part, place)
                 case Media():
@@ -264,23 +280,18 @@ class _Assistant:
         return self._assemble()
 
     def _assemble(self) -> JsonObject:
-        written: JsonObject = {"role": "assistant", **self._left.outer}
-        words = self._left.words
-        content = _assistant_content(self._content, self._left)
-        if content is None and not self._calls and "content" not in written:
-            # Without calls a message must say something, if only nothing.
-            content = None if words & {"absent", "null"} else ""
-        if content is not None or not words & {"absent"}:
-            written["content"] = content
-        written |= self._written
+        content = _assistant_content(self._content)
+        if content is None and not self._calls:
+            # Without calls a message must have content, even an empty one.
+            content = ""
+        written = _whole(self._message.kept, "assistant", content) | self._written
         if self._refusal:
             written["refusal"] = self._refusal
         if self._calls:
             written["tool_calls"] = self._calls
             field = self._to.quirks.reasoning_field
             replay = self._to.quirks.reasoning_replay
-            asked = field and replay != "never" and not self._to.verbatim
-            if asked and not any(name in written for name in REASONING):
+            if field and replay != "never" and not any(name in written for name in REASONING):
                 # DeepSeek and Kimi want the member beside calls even when it is empty.
                 written[field] = ""
         return written
@@ -291,12 +302,8 @@ class _Assistant:
             to.losses.add(place, "order", "a chat message holds its text before its calls")
         self._written.update(own_seal(part.seal, NAME))
         if part.citations:
-            if to.verbatim:
-                citations = [write_citation(citation) for citation in part.citations]
-                self._written.setdefault("annotations", []).extend(citations)
-            else:
-                to.losses.add(f"{place}.citations", "citations", "requests carry none")
-        if part.text or to.verbatim:
+            to.losses.add(f"{place}.citations", "citations", "requests carry none")
+        if part.text:
             self._content.append(_write_text(part, place, to))
 
     def _thinking(self, part: Thinking, place: str) -> None:
@@ -307,34 +314,27 @@ class _Assistant:
         wanted = replay == "always" or (replay == "with_tools" and calls)
         if "reasoning_details" in sealed and replay != "never":
             wanted = True
-        if sealed and (to.verbatim or wanted):
+        if sealed and wanted:
             if sealed.get("type") == "thinking":
                 self._content.append(sealed)
             else:
                 write_thinking(self._written, part)
-        elif to.quirks.reasoning_field and wanted and not to.verbatim:
+        elif to.quirks.reasoning_field and wanted:
             field = to.quirks.reasoning_field
             self._written[field] = self._written.get(field, "") + part.text
         elif part.text:
             to.losses.add(place, "thinking", "the server does not want it back here")
 
-    def _refuse(self, part: Refusal) -> None:
-        left = unpack(part.kept)
-        if "part" in left.words:
-            self._content.append({**left.outer, "type": "refusal", "refusal": part.text})
-        else:
-            self._refusal += part.text
-
     def _media(self, part: Media, place: str) -> None:
-        left = unpack(part.kept)
-        if "images" in left.words:
+        wire = _received_part(part, self._to)
+        _, inner = unpack(part.kept)
+        answered = part.kept is not None and part.kept.dialect == NAME
+        if wire is not None:
+            self._content.append(wire)
+        elif answered and part.kind is MediaKind.IMAGE and (part.base64 or part.url):
             self._written.setdefault("images", []).append(write_image(part))
-        elif "audio" in left.words and part.file_id:
-            self._written["audio"] = {**left.inner, "id": part.file_id}
-        elif self._to.verbatim:
-            found = _write_media(part, place, self._to)
-            if found is not None:
-                self._content.append(found)
+        elif answered and part.kind is MediaKind.AUDIO and part.file_id:
+            self._written["audio"] = {**inner, "id": part.file_id}
         else:
             self._to.losses.add(place, str(part.kind), "an assistant's chat message holds none")
 
@@ -347,49 +347,23 @@ class _Assistant:
             self._content.append(parse(part.data, "part"))
 
     def _call(self, call: ToolCall, place: str) -> None:
-        left = unpack(call.kept)
-        if "function_call" in left.words and self._to.verbatim:
-            self._written["function_call"] = _inner(call, "arguments", left, place, self._to)
-            return
-        entry: JsonObject = dict(left.outer) if self._to.verbatim else {}
-        words = left.words if self._to.verbatim else frozenset[str]()
-        if "no_id" not in words:
-            entry["id"] = call.id
-        member = "custom" if call.kind is CallKind.FREEFORM else "function"
-        if "typeless" not in words:
-            entry["type"] = member
-        if "index" in words:
-            entry["index"] = len(self._calls)
-        text = "input" if member == "custom" else "arguments"
-        entry[member] = _inner(call, text, left, place, self._to)
+        to = self._to
+        member, text = "function", "arguments"
+        arguments = call.arguments
+        if call.kind is CallKind.FREEFORM:
+            member, text = "custom", "input"
+        else:
+            arguments = as_text(call, place, to.losses)
+        inner = {"name": to.name(call.name, call.namespace), text: arguments}
+        entry: JsonObject = {"id": call.id, "type": member, member: inner}
         entry |= own_seal(call.seal, NAME)
-        self._to.mark(entry, call.cache, place)
+        to.mark(entry, call.cache, place)
         self._calls.append(entry)
 
 
-def _inner(call: ToolCall, member: str, left: Leftovers, place: str, to: Writing) -> JsonObject:
-    name = to.name(call.name, call.namespace)
-    if not to.verbatim:
-        freeform = call.kind is CallKind.FREEFORM
-        return {
-            "name": name,
-            member: call.arguments if freeform else as_text(call, place, to.losses),
-        }
-    inner = dict(left.inner)
-    if "no_name" not in left.words:
-        inner["name"] = name
-    if "object" in left.words:
-        inner[member] = parse(call.arguments, "arguments")
-    elif "no_arguments" not in left.words:
-        inner[member] = call.arguments
-    return inner
-
-
-def _assistant_content(parts: list[JsonObject], left: Leftovers) -> object:
-    if "list" in left.words:
-        return parts
+def _assistant_content(parts: list[JsonObject]) -> object:
     if not parts:
-        return "" if "empty" in left.words else None
+        return None
     # Many servers take only a string from an assistant.
     if all(part.keys() == {"type", "text"} and part["type"] == "text" for part in parts):
         return "".join(part["text"] for part in parts)
@@ -413,59 +387,50 @@ def write_thinking(message: JsonObject, part: Thinking) -> None:
             merged.extend(details)
 
 
-def _write_text(text: Text, path: str, to: Writing) -> JsonObject:
-    """A text part."""
-    part: JsonObject = {**unpack(text.kept).outer, "type": "text", "text": text.text}
+def _write_text(text: Text, path: str, to: Target) -> JsonObject:
+    outer, _ = unpack(text.kept)
+    part: JsonObject = {**outer, "type": "text", "text": text.text}
     to.mark(part, text.cache, path)
     return part
 
 
-def _write_media(media: Media, path: str, to: Writing) -> JsonObject | None:
+def _received_part(media: Media, to: Target) -> JsonObject | None:
+    return to.source.wire(media) if to.takes_mark(media.cache) else None
+
+
+def _write_media(media: Media, path: str, to: Target) -> JsonObject | None:
     """A media part; None, and a loss, where the format has none for it."""
-    left = unpack(media.kept)
-    part = _typed(media, left, path, to)
+    part = _received_part(media, to)
     if part is not None:
-        part = left.outer | part
+        return part
+    outer, inner = unpack(media.kept)
+    part = _typed(media, inner, path, to)
+    if part is not None:
+        part = outer | part
         to.mark(part, media.cache, path)
     return part
 
 
-def _typed(media: Media, left: Leftovers, path: str, to: Writing) -> JsonObject | None:
-    words = left.words
-    if "document_url" in words:
-        part = _addressed("document_url", media, left)
-        return part | {"document_name": media.name} if media.name else part
-    if "video_url" in words:
-        return _addressed("video_url", media, left)
-    if "input_audio" in words:
-        return {"type": "input_audio", "input_audio": {**left.inner, "data": media.base64}}
-    if words & {"file", "file_id"}:
-        return _file(media, left)
-    if media.kind is MediaKind.IMAGE and (to.verbatim or media.base64 or media.url):
-        return _addressed("image_url", media, left)
-    if media.kind is MediaKind.AUDIO and media.mime in _SOUNDS and (to.verbatim or media.base64):
-        sound = {**left.inner, "data": media.base64, "format": _SOUNDS[media.mime]}
+def _typed(media: Media, inner: JsonObject, path: str, to: Target) -> JsonObject | None:
+    if media.kind is MediaKind.IMAGE and (media.base64 or media.url):
+        image = {**inner, **shared(media.kept, NAME), "url": write_address(media)}
+        return {"type": "image_url", "image_url": image}
+    if media.kind is MediaKind.AUDIO and media.mime in _SOUNDS and media.base64:
+        sound = {**inner, "data": media.base64, "format": _SOUNDS[media.mime]}
         return {"type": "input_audio", "input_audio": sound}
-    if media.kind is MediaKind.DOCUMENT and (to.verbatim or media.base64):
-        return _document(media, left, path, to)
+    if media.kind is MediaKind.DOCUMENT and media.base64:
+        return _document(media, inner, path, to)
     _report(media, path, to)
     return None
 
 
-def _addressed(member: str, media: Media, left: Leftovers) -> JsonObject:
-    address = write_address(media)
-    if "bare" in left.words:
-        return {"type": member, member: address}
-    return {"type": member, member: {**left.inner, **shared(media.kept, NAME), "url": address}}
-
-
-def _document(media: Media, left: Leftovers, path: str, to: Writing) -> JsonObject:
-    if to.verbatim or not media.mime.startswith("text/"):
-        file = _file(media, left)
-        if not to.verbatim:
-            file["file"].setdefault("filename", "document.pdf")
-        return file
-    # The file part is for PDF; plain text can be told as such.
+def _document(media: Media, inner: JsonObject, path: str, to: Target) -> JsonObject:
+    if not media.mime.startswith("text/"):
+        file = {**inner, "file_data": write_address(media)}
+        if media.file_id:
+            file["file_id"] = media.file_id
+        return {"type": "file", "file": file | {"filename": media.name or "document.pdf"}}
+    # The file part is for PDF; plain text can be sent as such.
     to.losses.add(path, f"{media.mime} document", "sent as text")
     try:
         text = b64decode(media.base64).decode("utf-8", "replace")
@@ -474,20 +439,7 @@ def _document(media: Media, left: Leftovers, path: str, to: Writing) -> JsonObje
     return {"type": "text", "text": f"{media.name}\n{text}" if media.name else text}
 
 
-def _file(media: Media, left: Leftovers) -> JsonObject:
-    file = dict(left.inner)
-    if media.base64:
-        file["file_data"] = media.base64 if "bare" in left.words else write_address(media)
-    elif media.url:
-        file["file_data"] = media.url
-    if media.file_id:
-        file["file_id"] = media.file_id
-    if media.name:
-        file["filename"] = media.name
-    return {"type": "file", "file": file}
-
-
-def _report(media: Media, path: str, to: Writing) -> None:
+def _report(media: Media, path: str, to: Target) -> None:
     what = f"{media.mime or media.kind} {_source(media)}"
     to.losses.add(path, what, "chat messages have no part for it")
 

@@ -37,8 +37,7 @@ def read_image(image: JsonObject) -> Media:
     if isinstance(inner, dict):
         inner = cast(JsonObject, inner).get("url")
     mime, base64, url = read_address(inner if isinstance(inner, str) else "")
-    kept = Kept(dialect=NAME, form="images")
-    return Media(kind=MediaKind.IMAGE, mime=mime, base64=base64, url=url, kept=kept)
+    return Media(kind=MediaKind.IMAGE, mime=mime, base64=base64, url=url, kept=Kept(dialect=NAME))
 
 
 def write_image(media: Media) -> JsonObject:
@@ -73,7 +72,7 @@ class SpokenAudio:
             fields["transcript"] = self._transcript
         if self._expires is not None:
             fields["expires_at"] = self._expires
-        kept = Kept(dialect=NAME, fields=dump(fields), form="audio")
+        kept = Kept(dialect=NAME, fields=dump(fields))
         media = Media(kind=MediaKind.AUDIO, base64=data, file_id=self._id, kept=kept)
         self._id, self._data, self._transcript, self._expires = "", [], "", None
         return media

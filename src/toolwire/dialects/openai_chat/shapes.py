@@ -1,12 +1,11 @@
 """Wire shapes of Chat Completions, every member optional or null, and words that files share."""
 
-from collections.abc import Iterable
 from typing import Any
-from urllib.parse import quote, unquote
 
 import msgspec
 from msgspec import Raw
 
+from toolwire.dialects.kept import NESTED
 from toolwire.messages import CacheMark, Kept, Origin
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, parse_object
@@ -16,11 +15,6 @@ ORIGIN = Origin(NAME)
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
 """Members in which compatible servers tell of thinking and want it back."""
-
-
-_INNER = "in:"
-# Set apart an inner member from an outer one of the same name.
-_PRIME = "'"
 
 
 class Function(msgspec.Struct, gc=False):
@@ -133,50 +127,25 @@ read_delta = msgspec.json.Decoder(Delta).decode
 read_part = msgspec.json.Decoder(ContentPart).decode
 
 
-class Leftovers(msgspec.Struct, frozen=True):
-    """What was kept of one object."""
+def pack(outer: JsonObject, inner: JsonObject | None = None) -> Kept | None:
+    """The members that our values do not carry, of an object and of the one nested in it."""
+    nested = {NESTED + key: value for key, value in (inner or {}).items()}
+    fields = outer | nested
+    return Kept(dialect=NAME, fields=dump(fields)) if fields else None
 
+
+def unpack(kept: Kept | None) -> tuple[JsonObject, JsonObject]:
+    """The outer and the nested members; none of another dialect."""
+    if kept is None or kept.dialect != NAME or kept.fields == "{}":
+        return {}, {}
     outer: JsonObject = {}
     inner: JsonObject = {}
-    words: frozenset[str] = frozenset()
-    """How it was written, where the format has several ways."""
-
-
-NOTHING = Leftovers()
-
-
-def pack(
-    outer: JsonObject, inner: JsonObject | None = None, words: Iterable[str] = ()
-) -> Kept | None:
-    """Everything that is left over; None if nothing is."""
-    fields = dict(outer)
-    form = list(words)
-    for key, value in (inner or {}).items():
-        name = key
-        while name in fields:
-            name += _PRIME
-        fields[name] = value
-        form.append(_INNER + quote(name, safe=_PRIME))
-    if not fields and not form:
-        return None
-    return Kept(dialect=NAME, fields=dump(fields), form=" ".join(form))
-
-
-def unpack(kept: Kept | None) -> Leftovers:
-    """What `pack` packed; nothing for another dialect's."""
-    if kept is None or kept.dialect != NAME:
-        return NOTHING
-    outer = parse_object(kept.fields, "kept members")
-    inner: JsonObject = {}
-    words: set[str] = set()
-    for word in kept.form.split():
-        if word.startswith(_INNER):
-            name = unquote(word.removeprefix(_INNER))
-            if name in outer:
-                inner[name.rstrip(_PRIME)] = outer.pop(name)
+    for key, value in parse_object(kept.fields, "kept members").items():
+        if key.startswith(NESTED):
+            inner[key.removeprefix(NESTED)] = value
         else:
-            words.add(word)
-    return Leftovers(outer, inner, frozenset(words))
+            outer[key] = value
+    return outer, inner
 
 
 def take_cache(rest: JsonObject) -> CacheMark | None:
