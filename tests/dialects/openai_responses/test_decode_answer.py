@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.dialects.openai_responses.speaking import (
+from tests.dialects.openai_responses.exchange import (
     COMPLETED,
     added,
     collected,
@@ -55,7 +55,7 @@ def test_the_end_of_an_item_has_the_last_word_on_arguments():
     assert events[2] == ToolCallEnded("c", '{"a":2}')
 
 
-def test_items_are_told_apart_by_place_though_ids_change():
+def test_items_are_identified_by_index_though_ids_change():
     events = decode(
         added(0, **CALL, id="one"),
         delta("function_call_arguments", 0, "{}", item_id="two"),
@@ -65,7 +65,7 @@ def test_items_are_told_apart_by_place_though_ids_change():
     assert [call.arguments for call in collected(events).calls] == ["{}"]
 
 
-def test_items_that_share_one_place_are_told_apart_by_their_ids():
+def test_items_that_share_one_index_are_identified_by_their_ids():
     other = {"type": "function_call", "call_id": "d", "name": "g"}
     events = decode(
         added(0, **CALL, id="fc1"),
@@ -116,7 +116,7 @@ def test_items_that_were_never_streamed_come_with_the_response():
     ]
 
 
-def test_streamed_items_are_not_told_twice_by_the_response():
+def test_streamed_items_are_not_emitted_again_from_the_response():
     item = {**CALL, "arguments": "{}", "id": "fc"}
     response = {**COMPLETED["response"], "output": [{"type": "reasoning", "summary": []}, item]}
     ended = {"type": "response.completed", "response": response}
@@ -124,7 +124,7 @@ def test_streamed_items_are_not_told_twice_by_the_response():
     assert [call.id for call in collected(decode(done(7, **item), ended)).calls] == ["c"]
 
 
-def test_reasoning_text_and_summary_are_told_once_each_and_sealed_at_the_end():
+def test_reasoning_text_and_summary_are_emitted_once_each_and_sealed_at_the_end():
     item = {
         "type": "reasoning",
         "id": "rs",
@@ -147,7 +147,7 @@ def test_reasoning_text_and_summary_are_told_once_each_and_sealed_at_the_end():
     ]
 
 
-def test_a_thought_that_ends_after_the_words_it_led_to_is_not_told_twice():
+def test_reasoning_that_ends_after_the_text_it_led_to_is_not_emitted_twice():
     content = [{"type": "reasoning_text", "text": "hm"}]
     text = {"type": "output_text", "text": "4", "annotations": []}
     events = decode(
@@ -164,7 +164,7 @@ def test_a_thought_that_ends_after_the_words_it_led_to_is_not_told_twice():
     )
 
 
-def test_words_interrupted_by_a_call_are_not_told_twice():
+def test_text_interrupted_by_a_call_is_not_emitted_twice():
     text = {"type": "output_text", "text": "one two", "annotations": []}
     events = decode(
         delta("output_text", 0, "one ", content_index=0),
@@ -237,9 +237,9 @@ def test_usage_is_what_the_vendor_counts():
         "cost": 0.5,
     }
     last = whole({**COMPLETED["response"], "usage": usage})[-1]
-    wanted = Usage(input=10, output=5, cached=4, reasoning=3, cost=0.5)
+    expected = Usage(input=10, output=5, cached=4, reasoning=3, cost=0.5)
     assert isinstance(last, Finished)
-    assert last.usage == wanted
+    assert last.usage == expected
 
 
 def test_odd_usage_does_not_hide_the_answer():
@@ -265,7 +265,7 @@ def test_a_stream_without_its_end_is_incomplete():
         ],
     ],
 )
-def test_an_error_in_the_stream_is_raised_with_the_vendors_words(frames: list) -> None:
+def test_an_error_in_the_stream_is_raised_with_the_vendors_message(frames: list) -> None:
     with pytest.raises(ProviderError, match="slow") as caught:
         decode(*frames)
     assert (caught.value.kind, caught.value.code) == (ErrorKind.RATE_LIMIT, "rate_limit_exceeded")

@@ -3,7 +3,7 @@ import json
 import pydantic
 import pytest
 
-from tests.dialects.openai_responses.speaking import (
+from tests.dialects.openai_responses.exchange import (
     collected,
     counted,
     decode_bytes,
@@ -11,7 +11,7 @@ from tests.dialects.openai_responses.speaking import (
     encode_bytes,
     finished,
     ids,
-    reading,
+    options,
     seal,
 )
 from toolwire.dialects.openai_responses import DIALECT
@@ -102,7 +102,7 @@ def test_the_vendors_sdk_accumulates_the_stream_of_any_answer():
     assert (response.id, response.model, response.status) == ("resp_tw1", "m", "completed")
 
 
-def test_an_answer_from_elsewhere_says_the_same_to_a_client():
+def test_an_answer_of_another_format_decodes_to_the_same_message():
     message = collected(decode_bytes([encode_bytes(FOREIGN)]))
     assert message.text == "Hi theremore"
     assert message.thinking == "Let me think."
@@ -180,8 +180,8 @@ def test_an_error_in_the_middle_is_an_error_event_then_a_failed_response():
     error = ProviderError(ErrorKind.RATE_LIMIT, "slow down", param="model")
     frames = [*encoder.feed(TextDelta("hi")), *encoder.fail(error)]
     sdk_events([json.loads(frame.data) for frame in frames])
-    told, failed = (json.loads(frame.data) for frame in frames[-2:])
-    assert told == {
+    sent, failed = (json.loads(frame.data) for frame in frames[-2:])
+    assert sent == {
         "type": "error",
         "sequence_number": 5,
         "code": "rate_limit_exceeded",
@@ -190,14 +190,14 @@ def test_an_error_in_the_middle_is_an_error_event_then_a_failed_response():
     }
     assert failed["response"]["status"] == "failed"
     assert encoder.feed(TextDelta("late")) == ()
-    decoder = DIALECT.decoder(reading())
+    decoder = DIALECT.decoder(options())
     for frame in frames[:-2]:
         decoder.feed(frame)
     with pytest.raises(ProviderError, match="slow down"):
         decoder.feed(frames[-2])
 
 
-def test_a_refusal_without_words_is_filtered_content():
+def test_a_refusal_without_text_is_filtered_content():
     assert encode([finished(StopReason.REFUSAL)])[-1]["response"]["incomplete_details"] == {
         "reason": "content_filter"
     }
@@ -217,7 +217,7 @@ def test_a_whole_answer_fits_the_vendors_types_and_comes_back():
     end = finished(StopReason.TOOL_CALLS, usage=counted())
     body = DIALECT.encode_whole(Message(role="assistant", parts=parts), end, "m", ids())
     pydantic.TypeAdapter(Response).validate_json(body)
-    events = list(DIALECT.decode_whole(body, reading()))
+    events = list(DIALECT.decode_whole(body, options()))
     message = collected(events)
     assert (message.thinking, message.text) == ("hm", "hi")
     assert [(call.id, call.name, call.arguments) for call in message.calls] == [("c", "f", "{}")]
@@ -246,5 +246,5 @@ def test_an_error_has_the_vendors_shape_and_status():
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":null}', b"\xff"])
-def test_a_body_that_is_no_error_object_still_gives_an_error(body: bytes) -> None:
+def test_a_body_that_is_not_an_error_object_still_gives_an_error(body: bytes) -> None:
     assert DIALECT.error(502, {}, body).kind is ErrorKind.SERVER

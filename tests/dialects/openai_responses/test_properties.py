@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.dialects.openai_responses.speaking import (
+from tests.dialects.openai_responses.exchange import (
     NAME,
     ORIGIN,
     collected,
@@ -15,10 +15,10 @@ from tests.dialects.openai_responses.speaking import (
     finished,
     ids,
     kept,
-    reading,
+    options,
     seal,
 )
-from tests.dialects.openai_responses.test_request import INPUTS, MEMBERS
+from tests.dialects.openai_responses.test_requests import INPUTS, MEMBERS
 from tests.samples import own
 from toolwire.dialects.openai_responses import DIALECT
 from toolwire.errors import ToolwireError
@@ -164,7 +164,7 @@ def test_a_whole_answer_reads_as_the_same_message(events: list[ModelEvent]) -> N
     message, last = collected(events), events[-1]
     assert isinstance(last, Finished)
     body = DIALECT.encode_whole(message, last, "m", ids())
-    again = list(DIALECT.decode_whole(body, reading()))
+    again = list(DIALECT.decode_whole(body, options()))
     assert (collected(again), again[-1]) == (message, last)
 
 
@@ -190,10 +190,10 @@ def test_damaged_streams_end_in_events_or_typed_errors(body: bytes, data: st.Dat
         collected(decode_bytes([body]))
 
 
-SPOILERS: list[Any] = [None, "", "x", [], {}, 0, 1.5, True, False, ["x"], {"x": None}]
+REPLACEMENTS: list[Any] = [None, "", "x", [], {}, 0, 1.5, True, False, ["x"], {"x": None}]
 
 
-def spoil(value: Any, data: st.DataObject) -> None:
+def damage(value: Any, data: st.DataObject) -> None:
     """Puts something else somewhere into a JSON value."""
     while True:
         keys = list(value) if isinstance(value, dict) else list(range(len(value)))
@@ -207,18 +207,18 @@ def spoil(value: Any, data: st.DataObject) -> None:
         if isinstance(value, dict) and data.draw(st.booleans()):
             del value[key]
         else:
-            value[key] = copy.deepcopy(data.draw(st.sampled_from(SPOILERS)))
+            value[key] = copy.deepcopy(data.draw(st.sampled_from(REPLACEMENTS)))
         return
 
 
 @given(st.sampled_from(INPUTS), st.sampled_from(MEMBERS), st.data())
 @settings(max_examples=400)
-def test_spoilt_requests_come_back_as_they_were_or_are_typed_errors(
+def test_damaged_requests_come_back_as_they_were_or_are_typed_errors(
     given_input: Any, members: dict[str, Any], data: st.DataObject
 ) -> None:
     body = copy.deepcopy({"model": "m", "input": given_input, **members})
     for _ in range(data.draw(st.integers(1, 3))):
-        spoil(body, data)
+        damage(body, data)
     try:
         request = DIALECT.decode_request(json.dumps(body).encode())
     except ToolwireError:

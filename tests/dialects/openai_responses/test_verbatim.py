@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from tests.dialects.openai_responses.speaking import (
+from tests.dialects.openai_responses.exchange import (
     COMPLETED,
     Json,
     body_and_losses,
@@ -143,7 +143,7 @@ def test_settings_of_tools_go_with_the_last_tool():
 
 
 @pytest.mark.parametrize(
-    ("change", "wanted"),
+    ("change", "expected"),
     [
         ({"model": "n"}, {"model": "n"}),
         ({"temperature": None}, {"temperature": ...}),
@@ -158,7 +158,7 @@ def test_settings_of_tools_go_with_the_last_tool():
         ({"tool_choice": ToolChoice(mode="none")}, {"tool_choice": "none"}),
     ],
 )
-def test_a_setting_that_changed_leaves_the_others(change: Json, wanted: Json) -> None:
+def test_a_setting_that_changed_leaves_the_others(change: Json, expected: Json) -> None:
     members: Json = {
         "input": "hi",
         "tools": TOOLS,
@@ -171,8 +171,8 @@ def test_a_setting_that_changed_leaves_the_others(change: Json, wanted: Json) ->
         "stream": True,
     }
     found, losses = body_and_losses(replace(read(**members), **change))
-    expected = {"model": "m", **members, **wanted}
-    assert found == {key: value for key, value in expected.items() if value is not ...}
+    body = {"model": "m", **members, **expected}
+    assert found == {key: value for key, value in body.items() if value is not ...}
     assert losses == []
 
 
@@ -192,14 +192,14 @@ QUIRKS: list[tuple[Quirks, Json, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("quirks", "wanted", "lost"), QUIRKS)
+@pytest.mark.parametrize(("quirks", "expected", "lost"), QUIRKS)
 def test_a_quirk_decides_also_for_a_request_of_the_same_format(
-    quirks: Quirks, wanted: Json, lost: list[str]
+    quirks: Quirks, expected: Json, lost: list[str]
 ) -> None:
     members: Json = {"temperature": 0.5, "top_p": 1.0, "parallel_tool_calls": True}
     plain, _ = body_and_losses(came(**members))
     found, losses = body_and_losses(came(**members), quirks)
-    assert found == {key: v for key, v in (plain | wanted).items() if v is not ...}
+    assert found == {key: v for key, v in (plain | expected).items() if v is not ...}
     assert losses == lost
 
 

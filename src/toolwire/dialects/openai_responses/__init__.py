@@ -17,7 +17,7 @@ from toolwire.request import ModelRequest
 from toolwire.wire.json_access import parse_object
 from toolwire.wire.sse import SseDecoder
 
-# What only servers need is loaded when it is needed.
+# Modules that only a server needs are imported by the methods that use them.
 
 
 class OpenAIResponses:
@@ -27,7 +27,7 @@ class OpenAIResponses:
     history = HistoryRules(id_limit=64, thinking_leads=True)
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
-        """The request as it goes over the wire, and what it could not carry."""
+        """The encoded request, and what it could not carry."""
         return encode_request.encode_request(request, quirks)
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
@@ -39,19 +39,19 @@ class OpenAIResponses:
     def frames(self) -> SseDecoder:
         return SseDecoder()
 
-    def decoder(self, reading: DecodeOptions) -> Decoder:
-        """A reader of one streamed answer."""
-        return AnswerDecoder(reading)
+    def decoder(self, options: DecodeOptions) -> Decoder:
+        """A decoder for one streamed answer."""
+        return AnswerDecoder(options)
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
-        """A writer of one streamed answer."""
+        """An encoder for one streamed answer."""
         from toolwire.dialects.openai_responses.encode_answer import (  # noqa: PLC0415
             AnswerEncoder,
         )
 
         return AnswerEncoder(model, new_id)
 
-    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
+    def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         source = parse_object(body, "response")
         answered = "output" in source or "status" in source
@@ -62,7 +62,7 @@ class OpenAIResponses:
         if not answered:
             raise BadInput("the response has no output")
         try:
-            yield from AnswerDecoder(reading).whole(ends.read_response(body))
+            yield from AnswerDecoder(options).whole(ends.read_response(body))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadInput(f"response: {error}") from error
 
@@ -81,7 +81,7 @@ class OpenAIResponses:
         return errors.read_error(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
-        """Status and body with which this server tells of an error."""
+        """The status and body of an error response."""
         return errors.encode_error(error)
 
 

@@ -1,4 +1,4 @@
-"""Frames of a streamed answer → events; whole answers take the same way, item by item."""
+"""Frames of a streamed answer → events; a whole answer is decoded item by item."""
 
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, TypeAlias, cast
@@ -9,7 +9,7 @@ from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
 from toolwire.dialects.openai_responses.ends import finished, last_response, read_response
 from toolwire.dialects.openai_responses.errors import is_error, provider_error
-from toolwire.dialects.openai_responses.item_index import ItemIndex, names_of, tidied
+from toolwire.dialects.openai_responses.item_index import ItemIndex, coerced, names_of
 from toolwire.dialects.openai_responses.items import decode_item, message_part
 from toolwire.dialects.openai_responses.media import citation
 from toolwire.dialects.openai_responses.open_parts import OpenReasoning, OpenText
@@ -40,92 +40,87 @@ from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairMender
 
 _read = stream_event.decode
-
-
 _NOTHING: tuple[ModelEvent, ...] = ()
-
-
-_Rare: TypeAlias = Callable[[Any, StreamEvent, Frame], Sequence[ModelEvent]]
-"""What the reader does with an event that is no piece of text."""
-
+_Method: TypeAlias = Callable[[Any, StreamEvent, Frame], Sequence[ModelEvent]]
+"""Decodes an event that is not a text delta."""
 
 _DELTAS = ("_text.delta", "refusal.delta", "call_arguments.delta", "call_input.delta")
 
 
 class AnswerDecoder:
-    """One per answer. Items are told apart by their place: their ids may change on the way."""
+    """One per answer. Items are identified by output index: ids may change during a stream."""
 
-    def __init__(self, reading: DecodeOptions) -> None:
-        self._origin = reading.origin
-        self._calls = ToolCallTracker(reading.new_id, reading.names)
-        self._words = OpenText()
-        self._thoughts = OpenReasoning()
-        self._last_words: dict[Hashable, str] = {}
-        self._given: dict[Hashable, str] = {}
-        """Arguments that came with a call's beginning; most servers stream them again."""
-        self._places = ItemIndex()
+    def __init__(self, options: DecodeOptions) -> None:
+        self._origin = options.origin
+        self._calls = ToolCallTracker(options.new_id, options.names)
+        self._text = OpenText()
+        self._reasoning = OpenReasoning()
+        self._final_arguments: dict[Hashable, str] = {}
+        self._first_arguments: dict[Hashable, str] = {}
+        """Arguments in the event that opened a call; most servers stream them again."""
+        self._index = ItemIndex()
         self._done: set[Hashable] = set()
         self._finished = False
-        self._mender = PairMender()
+        self._surrogates = PairMender()
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
         """The events of one frame."""
         try:
             event = _read(frame.data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return self._odd(frame, error)
+            return self._lenient(frame, error)
         kind = event.type
         delta = event.delta
         if kind == "response.output_text.delta":
-            words = self._words
-            if not delta or event.output_index != words.item or event.content_index != words.part:
-                return self._say(event, TextDelta)
-            words.seen += len(delta)
+            text = self._text
+            if not delta or event.output_index != text.item or event.content_index != text.part:
+                return self._text_delta(event, TextDelta)
+            text.seen += len(delta)
             return (TextDelta(delta),)
         if kind == "response.function_call_arguments.delta" or (
             kind == "response.custom_tool_call_input.delta"
         ):
-            place = event.output_index
-            if place is None or place in self._done or self._places.shared:
-                return self._argue(event)
+            key = event.output_index
+            if key is None or key in self._done or self._index.shared:
+                return self._arguments_delta(event)
             try:
-                return self._calls.append(place, delta or "")
+                return self._calls.append(key, delta or "")
             except KeyError:
-                # The item's beginning was lost; its end has the whole call.
+                # The event that opened the item is missing; the one at its end is whole.
                 return _NOTHING
         if kind == "response.reasoning_summary_text.delta" or (
             kind == "response.reasoning_text.delta"
         ):
-            thoughts = self._thoughts
-            if not delta or not thoughts.streamed or event.output_index != thoughts.item:
-                return self._think(event)
-            thoughts.streamed.append(delta)
+            reasoning = self._reasoning
+            if not delta or not reasoning.streamed or event.output_index != reasoning.item:
+                return self._reasoning_delta(event)
+            reasoning.streamed.append(delta)
             return (ThinkingDelta(delta),)
         return self._other(event, frame)
 
     def close(self) -> Sequence[ModelEvent]:
-        """Nothing more; raises if the answer's own end was not seen."""
+        """No events; raises if the end of the answer did not arrive."""
         if not self._finished:
             raise IncompleteStream("the stream ended before response.completed")
         return _NOTHING
 
     def pending(self) -> Sequence[ModelEvent]:
-        """What the server had finished, or given at once, and not streamed."""
+        """Finished text and arguments that were not streamed as deltas."""
         events: list[ModelEvent] = []
-        self._words.tell_rest(events)
-        self._tell_given(events)
-        for place, last in self._last_words.items():
-            if place in self._calls:
-                events += self._calls.end(place, arguments=last, complete=False)
+        self._text.emit_rest(events)
+        self._emit_first_arguments(events)
+        for key, last in self._final_arguments.items():
+            if key in self._calls:
+                events += self._calls.end(key, arguments=last, complete=False)
         return events
 
-    def _tell_given(self, events: list[ModelEvent]) -> None:
-        for place, text in self._given.items():
-            if self._calls.silent(place):
-                events += self._calls.append(place, text)
+    def _emit_first_arguments(self, events: list[ModelEvent]) -> None:
+        for key, text in self._first_arguments.items():
+            if self._calls.silent(key):
+                events += self._calls.append(key, text)
 
     def whole(self, response: WireResponse) -> list[ModelEvent]:
-        """Everything in a response object that was not streamed, and its end."""
+        """The events of everything in a response object that was not streamed, and its end."""
         events: list[ModelEvent] = []
         streamed = frozenset(self._done)
         output = response.output or []
@@ -134,50 +129,48 @@ class AnswerDecoder:
             if not isinstance(item, dict):
                 continue
             item = cast(JsonObject, item)
-            place = self._places.listed(number, item)
-            if place not in streamed and names_of(item).isdisjoint(streamed):
+            key = self._index.listed(number, item)
+            if key not in streamed and names_of(item).isdisjoint(streamed):
                 cut = response.status == "incomplete" and number == len(output) - 1
-                events += self._whole_item(place, bytes(raw), item, cut=cut)
-        if self._words.item is not None:
-            self._words.tell_rest(events)
-            self._words.leave(events)
-        if self._thoughts.streamed:
+                events += self._whole_item(key, bytes(raw), item, cut=cut)
+        if self._text.item is not None:
+            self._text.emit_rest(events)
+            self._text.interrupt(events)
+        if self._reasoning.streamed:
             events.append(ThinkingEnded())
-        self._tell_given(events)
-        for place, last in self._last_words.items():
-            if place in self._calls:
-                events += self._calls.end(place, arguments=last)
+        self._emit_first_arguments(events)
+        for key, last in self._final_arguments.items():
+            if key in self._calls:
+                events += self._calls.end(key, arguments=last)
         events += self._calls.end_all(cut=response.status == "incomplete")
         calls = len(self._calls) > 0
-        events.append(finished(response, calls=calls, refused=self._words.refused))
+        events.append(finished(response, calls=calls, refused=self._text.refused))
         self._finish()
         return events
 
     def _finish(self) -> None:
         self._finished = True
-        self._words = OpenText()
-        self._thoughts = OpenReasoning()
+        self._text = OpenText()
+        self._reasoning = OpenReasoning()
         self._calls = ToolCallTracker(str)
-
-    # Frames that are not words
 
     def _other(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         if self._finished:
             return _NOTHING
         try:
             if event.type is None and frame.event.startswith("response."):
-                # A server that names the event only in its frame.
+                # Some servers send the event's type only in the frame.
                 named = {"type": frame.event, **parse_object(frame.data, "event")}
                 return self.feed(Frame(encode(named), frame.event, frame.cut))
             if event.type is None:
                 return self._untyped(frame, is_response=event.object == "response")
-            rare = self._RARE.get(event.type)
-            return _NOTHING if rare is None else rare(self, event, frame)
+            method = self._OTHER.get(event.type)
+            return _NOTHING if method is None else method(self, event, frame)
         except (BadInput, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise unreadable(frame, error, "event") from error
 
     def _untyped(self, frame: Frame, *, is_response: bool) -> Sequence[ModelEvent]:
-        """A body that is no stream: an error object, or the answer in one piece."""
+        """The events of a body that is not a stream: a whole answer, or an error."""
         value = parse(frame.data, "body")
         if is_response and not value.get("error"):
             return self.whole(read_response(frame.data))
@@ -185,13 +178,13 @@ class AnswerDecoder:
             raise provider_error(value, frame.data)
         return _NOTHING
 
-    def _odd(self, frame: Frame, error: Exception) -> Sequence[ModelEvent]:
-        """A frame that does not fit: the end mark, an event of another shape, or broken."""
+    def _lenient(self, frame: Frame, error: Exception) -> Sequence[ModelEvent]:
+        """The events of a frame that does not decode: an end mark, odd member types, or broken."""
         if frame.data.strip() == b"[DONE]" or self._finished:
             return _NOTHING
-        mended = self._mender.mend(frame.data)
-        if mended != frame.data:
-            return self.feed(Frame(mended, frame.event, frame.cut))
+        repaired = self._surrogates.mend(frame.data)
+        if repaired != frame.data:
+            return self.feed(Frame(repaired, frame.event, frame.cut))
         try:
             value = parse(frame.data, "event")
         except BadInput:
@@ -202,10 +195,10 @@ class AnswerDecoder:
             case {"object": "response"} if "type" not in value:
                 return self._other(StreamEvent(object="response"), frame)
             case {"type": str(kind)} if (
-                kind.startswith("response.") and (tidy := tidied(value)) != value
+                kind.startswith("response.") and (coerced_event := coerced(value)) != value
             ):
-                return self.feed(Frame(encode(tidy), frame.event, frame.cut))
-            case {"type": str(kind)} if kind not in self._RARE and not kind.endswith(_DELTAS):
+                return self.feed(Frame(encode(coerced_event), frame.event, frame.cut))
+            case {"type": str(kind)} if kind not in self._OTHER and not kind.endswith(_DELTAS):
                 return _NOTHING
             case _:
                 raise unreadable(frame, error, "event") from error
@@ -219,116 +212,112 @@ class AnswerDecoder:
     def _ended(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         return self.whole(last_response(event))
 
-    # Words
-
-    def _say(
+    def _text_delta(
         self, event: StreamEvent, kind: type[TextDelta | RefusalDelta]
     ) -> Sequence[ModelEvent]:
-        """Words of a part that may not be the open one."""
-        item, part, delta = self._places.of(event), event.content_index or 0, event.delta
+        """The events of a delta whose part may not be the open one."""
+        item, part, delta = self._index.of(event), event.content_index or 0, event.delta
         if self._finished or item in self._done:
             return _NOTHING
-        words = self._words
+        text = self._text
         events: list[ModelEvent] = []
-        self._thoughts.leave()
-        if item != words.item or part != words.part:
-            self._places.note(item, event.item_id)
-            words.open(item, part, events)
+        self._reasoning.interrupt()
+        if item != text.item or part != text.part:
+            self._index.add_id(item, event.item_id)
+            text.open(item, part, events)
         if delta:
-            words.refused = words.refused or kind is RefusalDelta
-            words.seen += len(delta)
+            text.refused = text.refused or kind is RefusalDelta
+            text.seen += len(delta)
             events.append(kind(delta))
         return events
 
-    def _refused(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        return self._say(event, RefusalDelta)
+    def _refusal_delta(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        return self._text_delta(event, RefusalDelta)
 
     def _text_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        """The words of a part that had no deltas; of any other they are known."""
+        """The events of a finished text; none if it had deltas."""
         refused = event.refusal != NULL
         text = parse(bytes(event.refusal if refused else event.text), "text")
-        place = self._places.of(event)
-        said = place == self._words.item and self._words.seen
-        if not text or said or place in self._done:
+        key = self._index.of(event)
+        streamed = key == self._text.item and self._text.seen
+        if not text or streamed or key in self._done:
             return _NOTHING
         event.delta = None
-        events = self._say(event, TextDelta)
-        key = "refusal" if refused else "text"
-        self._words.last_word = {"type": "refusal" if refused else "output_text", key: text}
+        events = self._text_delta(event, TextDelta)
+        name = "refusal" if refused else "text"
+        self._text.final_part = {"type": "refusal" if refused else "output_text", name: text}
         return events
 
     def _part_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         source = parse(bytes(event.part), "part")
-        if message_part(source) is None or self._places.of(event) in self._done:
+        if message_part(source) is None or self._index.of(event) in self._done:
             return _NOTHING
-        # It may be a part that had no deltas, so this can be its beginning.
+        # A part without deltas begins here.
         event.delta = None
-        events = self._say(event, TextDelta)
-        self._words.last_word = source
+        events = self._text_delta(event, TextDelta)
+        self._text.final_part = source
         return events
 
     def _annotated(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         found = citation(parse(bytes(event.annotation), "annotation"))
-        if found is None or self._places.of(event) in self._done:
+        if found is None or self._index.of(event) in self._done:
             return _NOTHING
         event.delta = None
-        events = self._say(event, TextDelta)
-        self._words.cited += 1
+        events = self._text_delta(event, TextDelta)
+        self._text.cited += 1
         return [*events, CitationAdded(found)]
 
-    def _think(self, event: StreamEvent) -> Sequence[ModelEvent]:
-        place = self._places.of(event)
-        if self._finished or not event.delta or place in self._done:
+    def _reasoning_delta(self, event: StreamEvent) -> Sequence[ModelEvent]:
+        key = self._index.of(event)
+        if self._finished or not event.delta or key in self._done:
             return _NOTHING
         events: list[ModelEvent] = []
-        self._words.leave(events)
-        self._places.note(place, event.item_id)
-        self._thoughts.open(place, events)
-        self._thoughts.streamed.append(event.delta)
+        self._text.interrupt(events)
+        self._index.add_id(key, event.item_id)
+        self._reasoning.open(key, events)
+        self._reasoning.streamed.append(event.delta)
         events.append(ThinkingDelta(event.delta))
         return events
 
-    # Items
-
-    def _argue(self, event: StreamEvent) -> Sequence[ModelEvent]:
-        place = self._places.of(event)
-        if self._finished or place in self._done or place not in self._calls:
+    def _arguments_delta(self, event: StreamEvent) -> Sequence[ModelEvent]:
+        key = self._index.of(event)
+        if self._finished or key in self._done or key not in self._calls:
             return _NOTHING
-        return self._calls.append(place, event.delta or "")
+        return self._calls.append(key, event.delta or "")
 
     def _arguments_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         last = event.arguments if event.arguments is not None else event.input
         if last is not None:
-            self._last_words[self._places.of(event)] = last
+            self._final_arguments[self._index.of(event)] = last
         return _NOTHING
 
     def _item_added(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         item = members(parse(bytes(event.item), "item"))
-        place = self._places.added(event, item, self._done)
-        again = self._begins_again(place, item)
+        key = self._index.added(event, item, self._done)
+        again = self._begins_again(key, item)
         if again:
-            self._done.discard(place)
+            self._done.discard(key)
         kind = CALLS.get(member(item, "type"))
-        if kind is None or (place in self._calls and not again) or not member(item, "name"):
+        if kind is None or (key in self._calls and not again) or not member(item, "name"):
             return _NOTHING
         given = member(item, "arguments" if kind is CallKind.JSON else "input")
         if given:
-            self._given[place] = given
-        return self._start(place, item, kind)
+            self._first_arguments[key] = given
+        return self._start(key, item, kind)
 
-    def _begins_again(self, place: Hashable, item: JsonObject) -> bool:
-        # A server may give one place to all items; then only their ids tell them apart.
-        if place not in self._done:
+    def _begins_again(self, key: Hashable, item: JsonObject) -> bool:
+        # Some servers send one output index for all items; only their ids differ.
+        if key not in self._done:
             return False
         names = names_of(item)
         return bool(names) and names.isdisjoint(self._done)
 
-    def _start(self, place: Hashable, item: JsonObject, kind: CallKind) -> list[ModelEvent]:
+    def _start(self, key: Hashable, item: JsonObject, kind: CallKind) -> list[ModelEvent]:
         events: list[ModelEvent] = []
-        self._words.leave(events)
-        self._thoughts.leave()
+        self._text.interrupt(events)
+        self._reasoning.interrupt()
         events += self._calls.start(
-            place,
+            key,
             member(item, "name"),
             member(item, "call_id"),
             kind=kind,
@@ -340,65 +329,65 @@ class AnswerDecoder:
         if event.item == NULL:
             return _NOTHING
         item = parse_object(bytes(event.item), "item")
-        place = self._places.of_item(event, item)
-        if place in self._done:
-            if not self._begins_again(place, item):
+        key = self._index.of_item(event, item)
+        if key in self._done:
+            if not self._begins_again(key, item):
                 return _NOTHING
-            place = (place, len(self._done))
-        return self._whole_item(place, bytes(event.item), item)
+            key = (key, len(self._done))
+        return self._whole_item(key, bytes(event.item), item)
 
     def _whole_item(
-        self, place: Hashable, raw: bytes, item: JsonObject, *, cut: bool = False
+        self, key: Hashable, raw: bytes, item: JsonObject, *, cut: bool = False
     ) -> list[ModelEvent]:
-        """The last word on an item: what was not streamed of it, and its end."""
-        self._done.add(place)
+        """The events of a finished item: what was not streamed of it, and its end."""
+        self._done.add(key)
         self._done |= names_of(item)
         parts = decode_item(item, raw.decode(), self._origin)
         events: list[ModelEvent] = []
-        if self._words.item is not None and self._words.item != place:
-            self._words.leave(events)
+        if self._text.item is not None and self._text.item != key:
+            self._text.interrupt(events)
         match parts[0]:
             case Thinking():
-                self._thoughts.end(place, item, self._origin, events)
+                self._reasoning.end(key, item, self._origin, events)
                 return events
             case ToolCall() as call:
                 complete = call.complete and not (cut and item.get("status") != "completed")
-                return self._end_call(place, item, call, complete, events)
+                return self._end_call(key, item, call, complete, events)
             case _:
-                self._thoughts.leave()
+                self._reasoning.interrupt()
         match parts[0]:
-            case ServerBlock() if self._words.item == place:
-                # Words of it are out already: they stay, what is unknown beside them is not.
-                self._words.leave(events)
+            case ServerBlock() if self._text.item == key:
+                # Text of it was emitted already; the unknown rest is dropped.
+                self._text.interrupt(events)
             case ServerBlock() as block:
                 events.append(ServerBlockAdded(block))
             case Media() as media:
                 events.append(MediaAdded(media))
             case _:
-                self._words.end(place, parts, events)
+                self._text.end(key, parts, events)
         return events
 
     def _end_call(
         self,
-        place: Hashable,
+        key: Hashable,
         item: JsonObject,
         call: ToolCall,
         complete: bool,
         events: list[ModelEvent],
     ) -> list[ModelEvent]:
-        if place not in self._calls:
-            events += self._start(place, item, call.kind)
-            events += self._calls.append(place, call.arguments)
-        last = call.arguments or self._last_words.pop(place, None)
+        if key not in self._calls:
+            events += self._start(key, item, call.kind)
+            events += self._calls.append(key, call.arguments)
+        last = call.arguments or self._final_arguments.pop(key, None)
         if not last:
-            self._tell_given(events)
+            self._emit_first_arguments(events)
         events += self._calls.end(
-            place, arguments=last, complete=complete, seal=call.seal, kept=call.kept
+            key, arguments=last, complete=complete, seal=call.seal, kept=call.kept
         )
         return events
 
-    _RARE: ClassVar[dict[str, _Rare]] = {
-        "response.refusal.delta": _refused,
+    _OTHER: ClassVar[dict[str, _Method]] = {
+        "response.refusal.delta": _refusal_delta,
         "response.output_item.added": _item_added,
         "response.output_item.done": _item_done,
         "response.content_part.done": _part_done,

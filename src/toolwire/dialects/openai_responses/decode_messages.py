@@ -1,4 +1,4 @@
-"""The `input` of a request → messages: items are gathered into turns."""
+"""The `input` of a request → messages: neighbouring items of one side form one message."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -165,7 +165,7 @@ class _Turns:
 
 
 def decode_part(value: object, path: str) -> ResultPart:
-    """A content part; one of an unknown type stays whole."""
+    """A content part; one of an unknown type is a server block."""
     source = obj(value, path)
     part: Text | Media | None = None
     match source.get("type"):

@@ -1,4 +1,4 @@
-"""A body → a request: settings and tools here, the conversation in its own file."""
+"""A body → a request: settings and tools."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
@@ -62,7 +62,7 @@ def decode_request(data: bytes, model: str = "") -> ModelRequest:
         items = _elements(raws.get("input"))
         tools = _elements(raws.get("tools"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadInput(f"the request is no JSON object: {error}") from error
+        raise BadInput(f"the request is not a JSON object: {error}") from error
     body: JsonObject = {
         key: parse(bytes(raw), key)
         for key, raw in raws.items()
@@ -222,7 +222,7 @@ def _namespace(source: JsonObject) -> tuple[ToolSpec | FreeformTool, ...] | None
 
 
 def decode_choice(value: object) -> ToolChoice | None:
-    """The choice; a form that names a server's tool stays whole."""
+    """The tool choice; one of an unknown type is stored whole."""
     if isinstance(value, str) and value in _MODES:
         return ToolChoice(mode=_MODES[value])
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Events → frames of a streamed answer, in the server's own order; a message → a whole answer."""
+"""Events → frames of a streamed answer, in the order of the server; a message → a whole answer."""
 
 from collections.abc import Callable, Sequence
 
@@ -53,7 +53,7 @@ from toolwire.wire.sse import Frame
 
 
 def response_id(new_id: Callable[[], str]) -> str:
-    """The id under which an answer can be named later."""
+    """An id for an answer."""
     return f"resp_{OWN_ID}{new_id().removeprefix('call_')}"
 
 
@@ -83,7 +83,7 @@ class _OpenCall:
 
 
 class _OpenItem:
-    """The message or reasoning item that words go into."""
+    """The message or reasoning item that receives text."""
 
     __slots__ = ("citations", "index", "item_id", "kind", "part_open", "parts", "text")
 
@@ -98,7 +98,7 @@ class _OpenItem:
 
 
 class AnswerEncoder:
-    """One per answer. Item ids are ours: the vendor's come only when an item ends."""
+    """One per answer. Item ids are our own: those of the vendor arrive only when an item ends."""
 
     def __init__(self, model: str, new_id: Callable[[], str]) -> None:
         self._model = model
@@ -120,11 +120,11 @@ class AnswerEncoder:
             self._begin()
         match event:
             case TextDelta() | RefusalDelta():
-                self._say(event)
+                self._text_delta(event)
             case ThinkingDelta():
-                self._think(event.text)
+                self._reasoning_delta(event.text)
             case ToolCallDelta():
-                self._argue(event)
+                self._arguments_delta(event)
             case TextEnded():
                 self._end_text(event)
             case ThinkingEnded():
@@ -147,7 +147,7 @@ class AnswerEncoder:
         return frames
 
     def close(self) -> Sequence[Frame]:
-        """Nothing more: the end was told by the last event."""
+        """No frames: the last event has ended the answer."""
         return ()
 
     def fail(self, error: ProviderError) -> Sequence[Frame]:
@@ -158,8 +158,8 @@ class AnswerEncoder:
             self._begin()
         self._finished = True
         body = error_body(error)
-        told = {"code": body["code"], "message": body["message"], "param": body["param"]}
-        self._send("error", told)
+        details = {"code": body["code"], "message": body["message"], "param": body["param"]}
+        self._send("error", details)
         response = response_body(self._id, self._model, self._items(), None, refused=False)
         failure = {"code": body["code"], "message": body["message"]}
         response |= {"status": "failed", "error": failure}
@@ -181,12 +181,10 @@ class AnswerEncoder:
     def _items(self) -> list[object]:
         return [item for item in self._output if item is not None]
 
-    def _place(self, prefix: str) -> tuple[int, str]:
+    def _reserve(self, prefix: str) -> tuple[int, str]:
         index = len(self._output)
         self._output.append(None)
         return index, f"{prefix}_{self._id.removeprefix('resp_')}_{index}"
-
-    # Items
 
     def _item_added(self, index: int, item: JsonObject) -> None:
         self._send("response.output_item.added", {"output_index": index, "item": item})
@@ -200,7 +198,7 @@ class AnswerEncoder:
         if self._open is not None and self._open.kind == kind:
             return self._open
         self._close_open()
-        index, item_id = self._place("msg" if kind == "message" else "rs")
+        index, item_id = self._reserve("msg" if kind == "message" else "rs")
         self._open = _OpenItem(kind, index, item_id)
         item: JsonObject = {"id": item_id, "type": kind}
         if kind == "message":
@@ -218,9 +216,7 @@ class AnswerEncoder:
         else:
             self._end_thinking(ThinkingEnded())
 
-    # Words
-
-    def _say(self, event: TextDelta | RefusalDelta) -> None:
+    def _text_delta(self, event: TextDelta | RefusalDelta) -> None:
         kind = "output_text" if isinstance(event, TextDelta) else "refusal"
         item = self._opened("message")
         if item.part_open and item.part_open != kind:
@@ -282,66 +278,60 @@ class AnswerEncoder:
             self._send("response.output_text.done", {**_within(item), **body})
         self._send("response.content_part.done", {**_within(item), "part": _complete_part(part)})
 
-    # Reasoning
-
-    def _think(self, text: str) -> None:
+    def _reasoning_delta(self, text: str) -> None:
         item = self._opened("reasoning")
-        place = _summary(item)
+        where = _summary(item)
         if not item.part_open:
             item.part_open = "summary"
             part = {"type": "summary_text", "text": ""}
-            self._send("response.reasoning_summary_part.added", {**place, "part": part})
+            self._send("response.reasoning_summary_part.added", {**where, "part": part})
         item.text.append(text)
-        self._send("response.reasoning_summary_text.delta", {**place, "delta": text})
+        self._send("response.reasoning_summary_text.delta", {**where, "delta": text})
 
     def _end_thinking(self, event: ThinkingEnded) -> None:
         item = self._opened("reasoning")
         text = "".join(item.text)
         if item.part_open:
-            place = _summary(item)
+            where = _summary(item)
             part = {"type": "summary_text", "text": text}
-            self._send("response.reasoning_summary_text.done", {**place, "text": text})
-            self._send("response.reasoning_summary_part.done", {**place, "part": part})
+            self._send("response.reasoning_summary_text.done", {**where, "text": text})
+            self._send("response.reasoning_summary_part.done", {**where, "part": part})
         thought = Thinking(text, event.seal, event.kept)
         self._item_done(item.index, {**reasoning_item(thought), "id": item.item_id})
         self._open = None
 
-    # Calls
-
     def _start_call(self, event: ToolCallStarted) -> None:
         self._close_open()
         freeform = event.kind is CallKind.FREEFORM
-        index, item_id = self._place("ctc" if freeform else "fc")
+        index, item_id = self._reserve("ctc" if freeform else "fc")
         call = self._calls[event.id] = _OpenCall(event, index, item_id)
         item = call_item(call.part(None), event.name, "")
         self._item_added(index, {**item, "id": item_id, "status": "in_progress"})
 
-    def _argue(self, event: ToolCallDelta) -> None:
+    def _arguments_delta(self, event: ToolCallDelta) -> None:
         call = self._calls.get(event.id)
         if call is None:
             return
         call.arguments.append(event.arguments)
-        place = {"item_id": call.item_id, "output_index": call.index}
-        self._send(f"response.{_member(call)}.delta", {**place, "delta": event.arguments})
+        where = {"item_id": call.item_id, "output_index": call.index}
+        self._send(f"response.{_member(call)}.delta", {**where, "delta": event.arguments})
 
     def _end_call(self, event: ToolCallEnded) -> None:
         call = self._calls.pop(event.id, None)
         if call is None:
             return
         part = call.part(event)
-        place = {"item_id": call.item_id, "output_index": call.index}
+        where = {"item_id": call.item_id, "output_index": call.index}
         freeform = part.kind is CallKind.FREEFORM
         text = {"input" if freeform else "arguments": part.arguments}
-        self._send(f"response.{_member(call)}.done", {**place, **text})
+        self._send(f"response.{_member(call)}.done", {**where, **text})
         self._item_done(call.index, {**_call(part), "id": call.item_id})
-
-    # The rest
 
     def _add_media(self, media: Media) -> None:
         if media.kind is not MediaKind.IMAGE or not media.base64:
             return
         self._close_open()
-        index, item_id = self._place("ig")
+        index, item_id = self._reserve("ig")
         item = {**image_item(media), "id": item_id}
         self._item_added(index, {**item, "status": "in_progress", "result": None})
         self._item_done(index, item)
@@ -350,8 +340,8 @@ class AnswerEncoder:
         if block.origin.dialect != NAME:
             return
         self._close_open()
-        index, _ = self._place("item")
-        # Sent as it came, byte for byte.
+        index, _ = self._reserve("item")
+        # Sent byte for byte.
         item = msgspec.Raw(block.data.encode())
         self._output[index] = item
         for kind in ("response.output_item.added", "response.output_item.done"):
@@ -398,9 +388,6 @@ def _summary(item: _OpenItem) -> JsonObject:
 def _member(call: _OpenCall) -> str:
     freeform = call.started.kind is CallKind.FREEFORM
     return "custom_tool_call_input" if freeform else "function_call_arguments"
-
-
-# Whole answers
 
 
 def whole_answer(

@@ -1,4 +1,4 @@
-"""Messages → the `input` of a request: turns are spread out into items."""
+"""Messages → the `input` of a request: one item or more per message."""
 
 from collections.abc import Iterator
 
@@ -127,7 +127,7 @@ class _Items:
 
     def _result(self, part: ToolResult, path: str) -> JsonObject:
         if part.is_error:
-            self._losses.add(f"{path}.is_error", "error flag", "told by the text alone")
+            self._losses.add(f"{path}.is_error", "error flag", "the text alone reports it")
         if part.cache is not None:
             self._losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
         content = self._content(list(enumerate(part.parts)), path)
@@ -195,13 +195,13 @@ class _Items:
             case Media() if part.kind is MediaKind.IMAGE and own_seal(part.seal, NAME):
                 return without_our_id(image_item(part))
             case _:
-                self._losses.add(path, type(part).__name__, "an assistant cannot say it here")
+                self._losses.add(path, type(part).__name__, "an assistant message has no such part")
                 return None
 
     def _thought(self, part: Thinking, path: str) -> JsonObject | None:
         if own_seal(part.seal, NAME):
             return without_our_id(reasoning_item(part))
-        self._losses.add(path, "reasoning", "only the vendor's own reasoning items are taken back")
+        self._losses.add(path, "reasoning", "only reasoning items of the vendor are accepted")
         return None
 
     def _call(self, part: ToolCall, path: str) -> JsonObject:
@@ -242,7 +242,7 @@ def encode_part(part: Part, path: str, losses: Losses, foreign_files: bool) -> o
         case ServerBlock():
             return Raw(part.data.encode()) if part.origin.dialect == NAME else None
         case _:
-            losses.add(path, type(part).__name__, "it cannot stand in a message of this role")
+            losses.add(path, type(part).__name__, "a message of this role has no such part")
             return None
 
 

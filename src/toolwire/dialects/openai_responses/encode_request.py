@@ -1,4 +1,4 @@
-"""A request → its body: settings and tools here, the conversation in its own file."""
+"""A request → its body: settings and tools."""
 
 from collections.abc import Iterable
 
@@ -38,7 +38,6 @@ from toolwire.wire.json_access import JsonObject, encode
 from toolwire.wire.names import ToolNames
 
 _written = OfferedTools()
-
 _FIELDS = {
     "model": ("model",),
     "instructions": ("system",),
@@ -58,7 +57,7 @@ _FIELDS = {
 
 
 def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
-    """The request as it goes over the wire, and what it could not carry."""
+    """The encoded request, and what it could not carry."""
     own = request.source.dialect == NAME
     source = request.source if own else NO_SOURCE
     unchanged = _unchanged(request, quirks) if own else frozenset[str]()
@@ -81,7 +80,7 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     _check(request, body, losses, quirks)
     if not own:
         _add_defaults(request, body, quirks)
-    # What stays the same comes first, for caches of requests as they are sent.
+    # Members that stay the same come first: some caches compare the start of a body.
     if "input" not in unchanged:
         renamed = quirks.name_rule is not None
         body["input"] = encode_input(request, source, names, losses, renamed=renamed)
@@ -124,7 +123,7 @@ def _merged(came: JsonObject, written: JsonObject, unchanged: frozenset[str]) ->
 def _report_unused(
     request: ModelRequest, body: JsonObject, unchanged: frozenset[str], losses: Losses
 ) -> None:
-    """What is said of tools means nothing, and is refused, where none is left."""
+    """Drops and reports settings of tools, which the server rejects without any tool."""
     choice = request.tool_choice
     if choice is not None and choice.mode == "required" and "tool_choice" not in unchanged:
         losses.add("tool_choice", choice.mode, "no tool is left to choose from")
@@ -169,11 +168,11 @@ def reasoning_body(reasoning: Reasoning, losses: Losses) -> JsonObject:
     effort = reasoning.effort
     if effort is None and reasoning.enabled is False:
         effort = Effort.NONE
-        losses.add("reasoning.enabled", "thinking switch", "told by effort none")
+        losses.add("reasoning.enabled", "thinking switch", "sent as effort none")
     if reasoning.budget is not None:
         if effort is None and reasoning.budget >= 0:
             effort = effort_of(reasoning.budget)
-        losses.add("reasoning.budget", "thinking budget", "this format knows only effort")
+        losses.add("reasoning.budget", "thinking budget", "this format has only an effort")
     if effort is not None:
         body["effort"] = effort.value
     elif reasoning.enabled:
@@ -181,7 +180,7 @@ def reasoning_body(reasoning: Reasoning, losses: Losses) -> JsonObject:
     if reasoning.visible:
         body["summary"] = kept_member(reasoning.kept, NAME, "summary") or "auto"
     elif reasoning.visible is False:
-        losses.add("reasoning.visible", "hidden thoughts", "thoughts are hidden unless asked for")
+        losses.add("reasoning.visible", "hidden thoughts", "thoughts are hidden unless requested")
     return body
 
 
@@ -222,19 +221,19 @@ def _check(request: ModelRequest, body: JsonObject, losses: Losses, quirks: Quir
             if body.pop(path, None) is not None:
                 losses.add(path, path, "the server rejects it")
     if not quirks.parallel_flag and body.pop("parallel_tool_calls", None) is not None:
-        losses.add("parallel_calls", "parallel calls", "the server does not know the setting")
+        losses.add("parallel_calls", "parallel calls", "the server rejects the setting")
 
 
 def _add_defaults(request: ModelRequest, body: JsonObject, quirks: Quirks) -> None:
     """Adds what an agent needs, and settings of the vendor's other format."""
-    said = shared(request.kept, NAME)
-    verbosity = said.pop("verbosity", None)
+    found = shared(request.kept, NAME)
+    verbosity = found.pop("verbosity", None)
     if verbosity is not None:
         body["text"] = {**body.get("text", {}), "verbosity": verbosity}
-    body |= said
+    body |= found
     if not body.setdefault("store", quirks.store):
         body["include"] = ["reasoning.encrypted_content"]
-    elif "store" not in said:
+    elif "store" not in found:
         del body["store"]
 
 
@@ -305,7 +304,7 @@ def _fit_schema(tool: ToolSpec, body: JsonObject, path: str, losses: Losses) -> 
     fitting = convert(tool.parameters, Profile.OPENAI, path)
     losses.extend(fitting.losses)
     body["parameters"] = fitting.schema
-    # Without a word the service tries strict on its own.
+    # Without this member the service tries strict by itself.
     body["strict"] = False
     if tool.strict:
         if is_strict(fitting.schema):

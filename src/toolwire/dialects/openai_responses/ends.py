@@ -21,19 +21,13 @@ _CUT = {
     "content_filter": StopReason.CONTENT_FILTER,
     "incomplete": StopReason.LENGTH,
 }
-
-
 _WAITING = frozenset({"queued", "in_progress"})
-
-
 _response = msgspec.json.Decoder(WireResponse)
-
-
 _counts = msgspec.json.Decoder(WireUsage)
 
 
 def last_response(event: StreamEvent) -> WireResponse:
-    """The answer as its last event tells it; the event's name stands for a missing status."""
+    """The response object of the last event; a missing status is taken from the event's type."""
     response = WireResponse() if event.response == NULL else read_response(bytes(event.response))
     if response.status is None:
         response.status = (event.type or "").removeprefix("response.")
@@ -41,21 +35,21 @@ def last_response(event: StreamEvent) -> WireResponse:
 
 
 def read_response(body: bytes) -> WireResponse:
-    """A response object; members of an odd shape are left out."""
+    """A response object without members of an unexpected type."""
     try:
         return _response.decode(body)
     except msgspec.ValidationError:
         source = parse_object(body, "response")
     output = cast(Any, source.get("output"))
     incomplete = members(source.get("incomplete_details"))
-    tidy: JsonObject = {
+    plain: JsonObject = {
         "id": member(source, "id"),
         "model": member(source, "model"),
         "status": member(source, "status") or None,
         "incomplete_details": {"reason": member(incomplete, "reason")},
         "output": output if isinstance(output, list) else None,
     }
-    response = _response.decode(msgspec.json.encode(tidy))
+    response = _response.decode(msgspec.json.encode(plain))
     try:
         response.usage = _counts.decode(msgspec.json.encode(source.get("usage") or {}))
     except msgspec.ValidationError:
@@ -64,7 +58,7 @@ def read_response(body: bytes) -> WireResponse:
 
 
 def finished(response: WireResponse, *, calls: bool, refused: bool) -> Finished:
-    """The end that a response object tells of."""
+    """The end of an answer by its response object."""
     reason, detail = StopReason.END, ""
     details = response.incomplete_details
     if response.status == "incomplete":
@@ -173,7 +167,7 @@ def _status(
         case StopReason.ERROR if end.detail == "cancelled":
             return "cancelled", None, None
         case StopReason.ERROR:
-            words = end.detail or "the answer broke off"
-            return "failed", None, {"code": "server_error", "message": words}
+            message = end.detail or "the answer broke off"
+            return "failed", None, {"code": "server_error", "message": message}
         case _:
             return "completed", None, None

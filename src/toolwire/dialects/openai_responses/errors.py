@@ -19,13 +19,11 @@ _TYPES = {
     ErrorKind.TIMEOUT: "server_error",
     ErrorKind.SERVER: "server_error",
 }
-
-
 _plain = msgspec.json.Decoder()
 
 
 def is_error(body: Any) -> bool:
-    """Whether a body that is no event is a vendor's or a proxy's error."""
+    """Whether a body that is not an event is an error of a vendor or a proxy."""
     match body:
         case {"error": {} | str()} | {"message": str()} | {"detail": _}:
             return True
@@ -36,7 +34,7 @@ def is_error(body: Any) -> bool:
 def provider_error(
     value: object, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> ProviderError:
-    """The error that an error object tells of, nested or flat, or a body that is no object."""
+    """The error of an error object, nested or flat, or of a body that is not an object."""
     raw = body.decode("utf-8", "replace")
     source = members(value)
     inner = source.get("error")
@@ -44,8 +42,8 @@ def provider_error(
         source = cast(JsonObject, inner)
     elif isinstance(inner, str):
         source = {"message": inner}
-    words = source.get("message") or source.get("detail")
-    message = words if isinstance(words, str) else dump(words) if words else raw[:2000]
+    found = source.get("message") or source.get("detail")
+    message = found if isinstance(found, str) else dump(found) if found else raw[:2000]
     code, kind = str(source.get("code") or ""), member(source, "type")
     return ProviderError(
         kind_of(status, f"{code} {kind}", message),
@@ -97,6 +95,6 @@ def _code(kind: ErrorKind) -> str:
 
 
 def encode_error(error: ProviderError) -> tuple[int, bytes]:
-    """Status and body with which this server tells of an error."""
+    """The status and body of an error response."""
     body = msgspec.json.encode({"error": error_body(error)})
     return status_of(error.kind, error.status), body

@@ -41,7 +41,7 @@ _PIECES = {"summary": "summary_text", "content": "reasoning_text"}
 
 
 def decode_item(item: JsonObject, raw: str, origin: Origin) -> tuple[Part, ...]:
-    """The parts of an item the model made. What is no word, thought, call or image stays whole."""
+    """The parts of an item of the model; an item of another type is one server block."""
     kind = item.get("type")
     match kind:
         case "message" | None if item.get("role") == "assistant":
@@ -49,7 +49,7 @@ def decode_item(item: JsonObject, raw: str, origin: Origin) -> tuple[Part, ...]:
             if parts:
                 return parts
         case "reasoning":
-            return (thought(item, origin),)
+            return (reasoning_part(item, origin),)
         case "function_call" | "custom_tool_call" if isinstance(item.get("name"), str):
             return (call(item, origin),)
         case "image_generation_call" if item.get("result") and isinstance(item["result"], str):
@@ -89,7 +89,7 @@ def _message_parts(item: JsonObject, origin: Origin) -> tuple[Part, ...]:
 
 
 def message_part(source: object) -> Text | Refusal | None:
-    """A part of a message item; None if it is of no known type."""
+    """A part of a message item; None for an unknown type."""
     match source:
         case {"type": str(kind), "text": str(text)} if kind in TEXT_TYPES:
             body = cast(JsonObject, source)
@@ -164,8 +164,8 @@ def message_groups(parts: Iterable[Part]) -> Iterator[Part | list[Text | Refusal
         yield group
 
 
-def thought(item: JsonObject, origin: Origin, text: str | None = None) -> Thinking:
-    """A reasoning item; `text` is how it was streamed, if it was.
+def reasoning_part(item: JsonObject, origin: Origin, text: str | None = None) -> Thinking:
+    """The thinking of a reasoning item; `text` is how it was streamed, if it was.
 
     The seal holds the lengths of the pieces where they are not one summary: the vendor expects
     them back as they were.
@@ -186,7 +186,7 @@ def thought(item: JsonObject, origin: Origin, text: str | None = None) -> Thinki
 
 
 def reasoning_item(part: Thinking) -> JsonObject:
-    """The reasoning item; one from elsewhere has its text as the summary."""
+    """The reasoning item; thinking of another format has its text as the summary."""
     sealed = own_seal(part.seal, NAME)
     lengths = {key: found for key, found in sealed.items() if key in _PIECES}
     members = {key: found for key, found in sealed.items() if key in _IDS}

@@ -16,13 +16,11 @@ _EXTENSIONS = {
     "text/csv": "csv",
     "application/json": "json",
 }
-
-
 _AUDIO = {"audio/mp3": "mp3", "audio/mpeg": "mp3", "audio/wav": "wav", "audio/x-wav": "wav"}
 
 
 def read_image(source: JsonObject) -> Media | None:
-    """An image part; None if its members are of an odd type."""
+    """An image part; None if a member has an unexpected type."""
     url, file_id = source.get("image_url"), source.get("file_id")
     if not isinstance(url, str | None) or not isinstance(file_id, str | None):
         return None
@@ -37,7 +35,7 @@ def read_image(source: JsonObject) -> Media | None:
 
 
 def read_file(source: JsonObject) -> Media | None:
-    """A file part; None if its members are of an odd type."""
+    """A file part; None if a member has an unexpected type."""
     values = [source.get(key) for key in ("file_data", "file_url", "file_id", "filename")]
     if not all(isinstance(value, str | None) for value in values):
         return None
@@ -56,7 +54,7 @@ def read_file(source: JsonObject) -> Media | None:
 
 
 def read_audio(source: JsonObject) -> Media | None:
-    """An audio part; None if its members are of an odd type."""
+    """An audio part; None if a member has an unexpected type."""
     match source.get("input_audio"):
         case {"data": str(data), "format": str(word)}:
             mime = {"mp3": "audio/mpeg", "wav": "audio/wav"}.get(word, word)
@@ -102,7 +100,7 @@ def media_body(part: Media) -> JsonObject:
 
 
 def complete_media(part: Media, body: JsonObject) -> None:
-    """Adds the members that the vendor requires of media from elsewhere."""
+    """Adds the members that the vendor requires."""
     if part.kind is MediaKind.IMAGE:
         body.setdefault("detail", shared(part.kept, NAME).get("detail", "auto"))
     elif part.base64 and not part.name:
@@ -114,15 +112,15 @@ def complete_media(part: Media, body: JsonObject) -> None:
 
 
 def takes_media(part: Media, path: str, losses: Losses, foreign_files: bool) -> bool:
-    """Whether media from elsewhere can be sent; reports what cannot."""
+    """Whether the media can be sent; reports a loss if not."""
     if part.kind in (MediaKind.AUDIO, MediaKind.VIDEO):
         losses.add(path, part.kind.value, "this format takes text, images and files only")
         return False
     if part.file_id and foreign_files:
-        losses.add(path, "file id", "the file lies in another vendor's store")
+        losses.add(path, "file id", "another vendor stores the file")
         return bool(part.base64 or part.url)
     if not (part.base64 or part.url or part.file_id):
-        losses.add(path, part.kind.value, "it has neither bytes nor an address")
+        losses.add(path, part.kind.value, "it has neither bytes nor a URL")
         return False
     if part.name and part.kind is MediaKind.IMAGE:
         losses.add(f"{path}.name", "file name", "images have no name here")
@@ -130,7 +128,7 @@ def takes_media(part: Media, path: str, losses: Losses, foreign_files: bool) -> 
 
 
 def citation(value: object) -> Citation | None:
-    """An annotation as a citation; None if it is no object."""
+    """An annotation as a citation; None if it is not an object."""
     if not isinstance(value, dict):
         return None
     source = cast(JsonObject, value)
@@ -147,7 +145,7 @@ def citation(value: object) -> Citation | None:
 
 
 def annotation(source: Citation) -> JsonObject | None:
-    """A citation as an annotation; a foreign one if it has an address."""
+    """A citation as an annotation; None for one of another format without a URL."""
     if source.dialect == NAME:
         return parse_object(source.data, "annotation")
     if not source.url:

@@ -25,12 +25,11 @@ ITEM = "item."
 OWN_ID = "tw"
 """Begins every item id that we make up, after its type prefix: such ids are unknown upstream."""
 
-
 NULL = Raw(b"null")
 
 
 class StreamEvent(msgspec.Struct, gc=False):
-    """Any event; `type` says which members it has. The first are found soonest in this order."""
+    """Any event; `type` decides which members it has. In the order in which they usually arrive."""
 
     type: str | None = None
     item_id: str | None = None
@@ -88,7 +87,7 @@ stream_event = msgspec.json.Decoder(StreamEvent)
 
 
 def members(value: object) -> JsonObject:
-    """A value from outside that should be an object; anything else has no members."""
+    """The members of a value that should be an object; none for anything else."""
     return cast(JsonObject, value) if isinstance(value, dict) else {}
 
 
@@ -118,7 +117,7 @@ def unchanged_span(source: Source, values: Sequence[object], start: int) -> Span
 def extra_members(source: JsonObject, written: JsonObject, prefix: str = "") -> Kept | None:
     """The members of `source` that we would not write so; None without any.
 
-    Empty ones and the words for type, role and status mean nothing to other formats.
+    Empty ones, type, role and status mean nothing to other formats.
     """
     extra = {
         prefix + key: value

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.acceptance import check
-from tests.dialects.openai_responses.speaking import (
+from tests.dialects.openai_responses.exchange import (
     NAME,
     ORIGIN,
     Json,
@@ -186,12 +186,12 @@ MEMBERS: list[Json] = [
     {"reasoning": {"effort": "high", "summary": "detailed", "context": "auto"}},
     {"reasoning": {"effort": "none"}},
     {"reasoning": {"effort": None, "summary": None}},
-    {"reasoning": {"effort": "unheard of"}},
+    {"reasoning": {"effort": "unknown"}},
     {"max_output_tokens": 5, "temperature": 0, "top_p": 1.0, "stream": True},
     {"max_output_tokens": None, "parallel_tool_calls": False, "previous_response_id": "resp_1"},
     {"store": True, "metadata": {"a": "b"}, "truncation": "auto", "client_metadata": {"x": {}}},
     {"tool_choice": "required"},
-    {"tool_choice": "unheard of"},
+    {"tool_choice": "unknown"},
     {"tool_choice": {"type": "function", "name": "f"}},
     {"tool_choice": {"type": "custom", "name": "p", "more": 1}},
     {"tool_choice": {"type": "mcp", "server_label": "s", "name": None}},
@@ -288,7 +288,7 @@ def test_items_of_one_side_make_one_message():
     )
 
 
-def test_outputs_of_the_clients_own_tools_stand_in_a_user_message():
+def test_outputs_of_the_clients_own_tools_are_in_a_user_message():
     item = {"type": "apply_patch_call_output", "call_id": "x", "status": "completed"}
     found = read(input=[{"type": "apply_patch_call", "call_id": "x"}, item])
     assert [message.role for message in found.messages] == ["assistant", "user"]
@@ -406,7 +406,7 @@ def test_media_is_native_in_messages_and_results():
     ]
 
 
-def test_what_this_format_cannot_say_is_reported():
+def test_what_this_format_cannot_carry_is_reported():
     foreign = Origin("anthropic-messages")
     asked = request(
         Message(
@@ -484,7 +484,7 @@ def test_ids_that_we_made_up_are_not_sent_to_the_vendor():
 
 
 @pytest.mark.parametrize(
-    ("choice", "wanted"),
+    ("choice", "expected"),
     [
         (ToolChoice(), "auto"),
         (ToolChoice(mode="none"), "none"),
@@ -500,11 +500,11 @@ def test_ids_that_we_made_up_are_not_sent_to_the_vendor():
         ),
     ],
 )
-def test_a_choice_of_tools(choice: ToolChoice, wanted: object) -> None:
+def test_a_choice_of_tools(choice: ToolChoice, expected: object) -> None:
     tools = (ToolSpec(name="f"), FreeformTool(name="p"))
     found = body(request(tools=tools, tool_choice=choice))
     check(NAME, found)
-    assert found["tool_choice"] == wanted
+    assert found["tool_choice"] == expected
 
 
 def test_a_choice_that_the_server_does_not_take_is_left_to_it():
@@ -570,6 +570,6 @@ def test_an_answer_goes_back_as_the_items_it_came_in():
     "body",
     [b"", b"[]", b"{", b"\xff", b'{"model":3}', b'{"input":[3]}', b'{"tools":["x"]}', b"[" * 5000],
 )
-def test_a_body_that_is_no_request_is_bad_input(body: bytes) -> None:
+def test_a_body_that_is_not_a_request_is_bad_input(body: bytes) -> None:
     with pytest.raises(BadInput):
         DIALECT.decode_request(body)

@@ -1,4 +1,4 @@
-"""Short ways to speak with the dialect in tests."""
+"""Short calls of the dialect for tests."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -28,12 +28,12 @@ def ids(prefix: str = "call_") -> Callable[[], str]:
     return lambda: f"{prefix}{next(numbers)}"
 
 
-def reading() -> DecodeOptions:
+def options() -> DecodeOptions:
     return DecodeOptions(new_id=ids("made_"), origin=ORIGIN)
 
 
 def decode_bytes(chunks: Iterable[bytes]) -> list[ModelEvent]:
-    return list(decode_stream(DIALECT, chunks, reading()))
+    return list(decode_stream(DIALECT, chunks, options()))
 
 
 def sse_bytes(*events: Json) -> bytes:
@@ -67,7 +67,7 @@ def encode(events: Iterable[ModelEvent]) -> list[Json]:
 
 
 def whole(body: Json) -> list[ModelEvent]:
-    return list(DIALECT.decode_whole(json.dumps(body).encode(), reading()))
+    return list(DIALECT.decode_whole(json.dumps(body).encode(), options()))
 
 
 def collected(events: Iterable[ModelEvent]) -> Message:
