@@ -37,6 +37,7 @@ INNER = {
         {"model": "models/m", "project": "p", "user_prompt_id": "u", "request": INNER},
         {"model": "m", "project": None, "request": {**INNER, "session_id": "s"}},
         {"request": {"model": "models/m", "contents": []}},
+        {"model": "m", "request": {"model": "models/other", "contents": []}},
         {"request": {}, "model": "", "enabled_credit_types": ["x"]},
     ],
     ids=lambda body: json.dumps(body)[:60],

@@ -48,7 +48,7 @@ def seal_envelope(request: ModelRequest, quirks: Quirks) -> tuple[JsonObject, Bo
     given = request.source.body if request.source.dialect == NAME else None
     written = write_request(request, quirks, None if given is None else given["request"])
     inner = written.body
-    outer = {"model": request.model} if given is None else model_member(given, request.model)
+    outer = {"model": request.model} if given is None else model_member(request, given)
     for key, value in written.envelope.items():
         if key.startswith(_INNER):
             inner[key.removeprefix(_INNER)] = value

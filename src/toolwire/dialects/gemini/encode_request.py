@@ -107,12 +107,15 @@ def path_of(model: str, verb: str) -> str:
     return f"/{model}:{verb}" if "/" in model else f"/models/{model}:{verb}"
 
 
-def model_member(given: JsonObject | None, model: str) -> JsonObject:
-    """The `model` of a body, as the given body spells it unless it was changed."""
+def model_member(request: ModelRequest, given: JsonObject | None) -> JsonObject:
+    """The `model` of the given body or envelope: as it is there unless the request has another."""
     wire = None if given is None else given.get("model")
     if not isinstance(wire, str) or not wire:
         return {}
-    return {"model": wire if wire.removeprefix("models/") == model else model}
+    # An envelope names the model for the request inside too.
+    named = request.source.body.get("model") or wire
+    unchanged = str(named).removeprefix("models/") == request.model
+    return {"model": wire if unchanged else request.model}
 
 
 class _RequestWriter:
@@ -142,7 +145,7 @@ class _RequestWriter:
         if request.previous_response_id:
             losses.add("previous_response_id", "earlier answer", "Gemini remembers none")
         system, contents = self._conversation()
-        body = model_member(self._given, request.model)
+        body = model_member(request, self._given)
         # What stays the same between requests is first, for prompt caches.
         for name, write in (
             (SYSTEM, lambda: system),
