@@ -1,12 +1,12 @@
 import pytest
 
-from tests.dialects.openai_chat.speaking import (
+from tests.dialects.openai_chat.exchange import (
     STOP,
     call,
     decode,
     delta,
     done,
-    reading,
+    options,
 )
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.errors import ErrorKind, IncompleteStream, MalformedStream, ProviderError
@@ -84,7 +84,7 @@ def test_the_last_usage_wins_and_groq_has_its_own_place():
     assert events[-1] == Finished(reason=StopReason.END, usage=Usage(input=2))
 
 
-def test_the_id_and_model_of_the_first_chunk_that_names_them_are_told():
+def test_the_id_and_model_of_the_first_chunk_that_names_them_are_reported():
     events = decode({"id": "", "model": "", "choices": []}, STOP | {"id": "x", "model": "m"})
     assert events == [Finished(reason=StopReason.END, response_id="x", model="m")]
 
@@ -136,7 +136,7 @@ def test_an_error_inside_the_stream_is_the_vendors(text: str, kind: ErrorKind):
 
 @pytest.mark.parametrize("data", [b'{"message":"went wrong"}', b"went wrong"])
 def test_a_frame_named_error_is_an_error_whatever_it_says(data: bytes):
-    decoder = DIALECT.decoder(reading())
+    decoder = DIALECT.decoder(options())
     with pytest.raises(ProviderError, match="went wrong"):
         decoder.feed(Frame(data, "error"))
 

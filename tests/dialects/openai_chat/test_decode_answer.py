@@ -1,6 +1,6 @@
 import pytest
 
-from tests.dialects.openai_chat.speaking import (
+from tests.dialects.openai_chat.exchange import (
     NAME,
     ORIGIN,
     STOP,
@@ -298,7 +298,7 @@ def test_a_character_cut_between_two_frames_is_joined():
     assert events == [TextDelta("a"), TextDelta("😀b"), done()]
 
 
-def test_how_much_of_the_prompt_was_read_is_told():
+def test_how_much_of_the_prompt_was_read_is_reported():
     progress = '{"choices":[{"index":0,"delta":{"role":"assistant","content":null}}],'
     progress += '"prompt_progress":{"total":700,"cache":0,"processed":128,"time_ms":9}}'
     events = decode(progress, delta(content="a"), STOP)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.openai_chat.speaking import NAME, ORIGIN, Json, again, kept, seal
+from tests.dialects.openai_chat.exchange import NAME, ORIGIN, Json, again, kept, seal
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.errors import BadInput
 from toolwire.messages import (
@@ -273,7 +273,7 @@ def test_parts_are_read_by_what_they_are():
     )
 
 
-def test_settings_tools_and_what_is_left_over_are_told_apart():
+def test_settings_tools_and_what_is_left_over_are_separated():
     request = decode(
         tools=[function(parameters={"type": "object"}, strict=True), {"type": "web_search"}],
         functions=[{"name": "old"}],
@@ -322,6 +322,6 @@ def test_a_freeform_tool_has_its_grammar():
         '{"messages":[],"max_tokens":1.5}',
     ],
 )
-def test_a_body_that_is_no_request_is_bad_input(text: str):
+def test_a_body_that_is_not_a_request_is_bad_input(text: str):
     with pytest.raises(BadInput):
         DIALECT.decode_request(text.encode())

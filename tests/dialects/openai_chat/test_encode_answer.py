@@ -4,7 +4,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dialects.openai_chat.speaking import (
+from tests.dialects.openai_chat.exchange import (
     Json,
     decode_bytes,
     done,

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.openai_chat.speaking import Json, ask, kept, losses, written
+from tests.dialects.openai_chat.exchange import Json, ask, kept, losses, written
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import (
@@ -100,7 +100,7 @@ def test_an_error_flag_is_a_loss_and_never_an_empty_result(parts: Any, content: 
     assert losses(request) == ["messages[0].parts[0].is_error"]
 
 
-def test_mistral_hears_an_assistant_between_results_and_user():
+def test_mistral_gets_an_assistant_between_results_and_user():
     request = said(ToolResult(call_id="a", parts=(Text("r"),)), Text("t"), role="user")
     between = messages(request, Quirks(assistant_between_results_and_user=True))
     assert [message["role"] for message in between] == ["tool", "assistant", "user"]
@@ -128,7 +128,7 @@ def test_a_freeform_call_and_a_refusal_are_native():
     ]
 
 
-def test_arguments_that_are_no_object_go_out_as_valid_json():
+def test_arguments_that_are_not_an_object_go_out_as_valid_json():
     broken = ToolCall(id="a", name="f", arguments='{"x"')
     (message,) = messages(said(broken))
     function = message["tool_calls"][0]["function"]

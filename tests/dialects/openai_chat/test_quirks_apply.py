@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.driving import Case, driven, only, run
-from tests.dialects.openai_chat.speaking import Json
+from tests.dialects.openai_chat.exchange import Json
 from toolwire import dialects, providers
 from toolwire.codec import translate
 from toolwire.collect import Collector

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.dialects.openai_chat.speaking import Json, losses, written
+from tests.dialects.openai_chat.exchange import Json, losses, written
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import CacheMark, Message, Text

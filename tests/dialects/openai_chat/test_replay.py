@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.openai_chat.speaking import Json, ask, losses, seal, written
+from tests.dialects.openai_chat.exchange import Json, ask, losses, seal, written
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import (
     Message,

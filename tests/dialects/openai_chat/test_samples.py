@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.dialects.openai_chat.speaking import collected, decode_bytes, encode_bytes, reading
+from tests.dialects.openai_chat.exchange import collected, decode_bytes, encode_bytes, options
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.errors import ToolwireError
 from toolwire.events import Finished, ModelEvent
@@ -38,7 +38,7 @@ def test_a_sample_written_whole_says_the_same_message(path: Path) -> None:
     last = events[-1]
     assert isinstance(last, Finished)
     whole = DIALECT.encode_whole(collected(events), last, last.model, lambda: "call_x")
-    again = list(DIALECT.decode_whole(whole, reading()))
+    again = list(DIALECT.decode_whole(whole, options()))
     assert collected(again) == collected(events)
     end = again[-1]
     assert isinstance(end, Finished)

@@ -7,7 +7,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests import acceptance
-from tests.dialects.openai_chat.speaking import ask, encode_bytes, ids, written
+from tests.dialects.openai_chat.exchange import ask, encode_bytes, ids, written
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.dialects.quirks import Quirks
 from toolwire.events import (

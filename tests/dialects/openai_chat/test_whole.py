@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.dialects.openai_chat.speaking import collected, done, ids, reading, seal, thought, whole
+from tests.dialects.openai_chat.exchange import collected, done, ids, options, seal, thought, whole
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.errors import ErrorKind, MalformedStream, ProviderError
 from toolwire.events import (
@@ -65,14 +65,14 @@ def test_an_empty_finish_reason_is_told_of():
 def test_an_error_body_is_the_vendors_error():
     body = b'{"error":{"message":"filtered","code":"content_filter","status":400}}'
     with pytest.raises(ProviderError) as caught:
-        DIALECT.decode_whole(body, reading())
+        DIALECT.decode_whole(body, options())
     assert (caught.value.kind, caught.value.status) == (ErrorKind.CONTENT_FILTER, 400)
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"choices":[]}', b"<html>", b'{"choices":{}}'])
-def test_a_body_that_is_no_answer_is_malformed(body: bytes):
+def test_a_body_that_is_not_an_answer_is_malformed(body: bytes):
     with pytest.raises(MalformedStream):
-        DIALECT.decode_whole(body, reading())
+        DIALECT.decode_whole(body, options())
 
 
 MESSAGES: list[tuple[Part, ...]] = [
@@ -100,7 +100,7 @@ MESSAGES: list[tuple[Part, ...]] = [
 def test_a_message_written_whole_reads_the_same(parts: tuple[Part, ...]):
     message = Message(role="assistant", parts=parts)
     body = DIALECT.encode_whole(message, done(), "m", ids())
-    assert collected(DIALECT.decode_whole(body, reading())) == message
+    assert collected(DIALECT.decode_whole(body, options())) == message
 
 
 def test_usage_is_written_as_openai_counts():

@@ -31,11 +31,11 @@ class ChatDialect:
     history = HistoryRules(id_limit=64)
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
-        """The request as it goes over the wire, and what it could not carry."""
+        """The HTTP request, and what it could not carry."""
         return encode_request(request, quirks)
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
-        """A client's request."""
+        """The values of a client's request."""
         from toolwire.dialects.openai_chat.decode_request import (  # noqa: PLC0415
             decode_request,
         )
@@ -43,26 +43,27 @@ class ChatDialect:
         return decode_request(body, model)
 
     def frames(self) -> SseDecoder:
+        """The framing of a streamed answer."""
         return SseDecoder()
 
-    def decoder(self, reading: DecodeOptions) -> ChatDecoder:
-        """A reader of one streamed answer."""
-        return ChatDecoder(reading)
+    def decoder(self, options: DecodeOptions) -> ChatDecoder:
+        """The decoder of one streamed answer."""
+        return ChatDecoder(options)
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> ChatEncoder:
-        """A writer of one streamed answer."""
+        """The encoder of one streamed answer."""
         from toolwire.dialects.openai_chat.encode_answer import ChatEncoder  # noqa: PLC0415
 
         return ChatEncoder(model, new_id)
 
-    def decode_whole(self, body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
-        """The events of an answer that was not streamed."""
-        return decode_whole(body, reading)
+    def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
+        """The events of a whole answer."""
+        return decode_whole(body, options)
 
     def encode_whole(
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
-        """An answer that is not streamed."""
+        """The body of a whole answer."""
         from toolwire.dialects.openai_chat.encode_answer import encode_whole  # noqa: PLC0415
 
         return encode_whole(message, finished, model, new_id)
@@ -72,7 +73,7 @@ class ChatDialect:
         return read_failure(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
-        """Status and body with which OpenAI would tell of this error."""
+        """Status and body as OpenAI would send them."""
         return write_failure(error)
 
 

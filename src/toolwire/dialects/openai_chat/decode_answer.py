@@ -15,7 +15,7 @@ from toolwire.dialects.openai_chat.ends import (
     read_usage,
 )
 from toolwire.dialects.openai_chat.errors import failure, find_error
-from toolwire.dialects.openai_chat.lenient import read_odd_chunk
+from toolwire.dialects.openai_chat.lenient import read_lenient
 from toolwire.dialects.openai_chat.shapes import (
     UNREADABLE,
     Choice,
@@ -37,12 +37,12 @@ _NO_EVENTS: tuple[ModelEvent, ...] = ()
 
 
 class ChatDecoder:
-    """One per response. Reads choice 0; its calls end with the stream, since some servers give a
-    finish reason with every piece.
+    """One per response. Decodes choice 0; its calls end with the stream, since some servers send a
+    finish reason with every delta.
     """
 
-    def __init__(self, reading: DecodeOptions) -> None:
-        self._answer = Answer(reading)
+    def __init__(self, options: DecodeOptions) -> None:
+        self._answer = Answer(options)
         self._more = self._answer.more
         self._read: Callable[[bytes], Chunk] = read_chunk
         self._pairs = PairMender()
@@ -51,22 +51,22 @@ class ChatDecoder:
         self._usage: JsonObject | None = None
         self._id = ""
         self._model = ""
-        self._others_told = False
+        self._others_reported = False
         self._done = False
         self._finished = False
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
-        """The events of one frame; raises the vendor's error if that is what it says."""
+        """The events of one frame; raises the vendor's error if it contains one."""
         data = frame.data
         if data[:6] == b"[DONE]":
             self._done = True
-            return self._finish() if self._answer.said or self._stop else _NO_EVENTS
+            return self._finish() if self._answer.has_content or self._stop else _NO_EVENTS
         if self._finished:
             return _NO_EVENTS
         try:
             chunk = self._read(data)
         except UNREADABLE as error:
-            chunk = self._mended(frame, error)
+            chunk = self._repaired(frame, error)
         choices = chunk.choices
         if chunk.error or choices is None or frame.event == "error":
             self._check(chunk, frame)
@@ -94,7 +94,7 @@ class ChatDecoder:
             for choice in choices or ():
                 self._choice(choice, events)
         except UNREADABLE as error:
-            # Parts and objects that are kept as they came are read only now.
+            # Raw parts and objects are decoded only now.
             raise unreadable(frame, error, "chunk") from error
         return events
 
@@ -102,14 +102,14 @@ class ChatDecoder:
         """The last events; a finish reason is the answer's end, with or without `[DONE]`."""
         if self._finished:
             return _NO_EVENTS
-        if not self._stop and not (self._done and self._answer.said):
+        if not self._stop and not (self._done and self._answer.has_content):
             raise IncompleteStream("the stream ended without a finish_reason")
         return self._finish()
 
     def pending(self) -> Sequence[ModelEvent]:
-        """Text that could have been a tag, thinking that is still open, calls only named so far."""
+        """Text that could be a tag, thinking that is still open, calls that have only a name."""
         events: list[ModelEvent] = []
-        self._answer.tell_held(events)
+        self._answer.flush(events)
         return events
 
     def _finish(self) -> list[ModelEvent]:
@@ -118,8 +118,8 @@ class ChatDecoder:
         self._finished = True
         events: list[ModelEvent] = []
         answer = self._answer
-        if not answer.said and bytes(self._message) not in (b"", b"null"):
-            # A body that was not streamed, with an empty delta for show (Perplexity).
+        if not answer.has_content and bytes(self._message) not in (b"", b"null"):
+            # A whole answer in one frame, beside an empty delta (Perplexity).
             answer.add(self._whole_message(), events, whole=True)
         answer.end(events, cut=is_cut(self._stop))
         if not self._stop:
@@ -144,31 +144,31 @@ class ChatDecoder:
         except UNREADABLE:
             return Delta()
 
-    def _mended(self, frame: Frame, error: Exception) -> Chunk:
+    def _repaired(self, frame: Frame, error: Exception) -> Chunk:
         if frame.event == "error":
             raise _error(frame) from error
         data = frame.data
         if rb"\u" in data:
-            # A server that counts in UTF-16 may have cut a character in two.
+            # A server that counts in UTF-16 may have split a surrogate pair.
             data = self._pairs.mend(data)
         try:
-            return read_odd_chunk(data)
+            return read_lenient(data)
         except UNREADABLE:
             raise unreadable(frame, error, "chunk") from error
 
     def _choice(self, choice: Choice, events: list[ModelEvent]) -> None:
         if choice.index:
-            if not self._others_told:
-                self._others_told = True
+            if not self._others_reported:
+                self._others_reported = True
                 events.append(_other_choices())
             return
         if choice.delta is not None:
             self._answer.add(choice.delta, events)
         elif bytes(choice.message) not in (b"", b"null"):
-            # A server that does not stream answers with the whole message in one body.
+            # A server that does not stream sends the whole message in one body.
             self._answer.add(read_delta(choice.message), events, whole=True)
         if choice.usage:
-            # Moonshot counts beside the finish reason.
+            # Moonshot sends usage beside the finish reason.
             self._usage = choice.usage
         if choice.finish_reason:
             self._stop = choice.finish_reason
@@ -190,12 +190,12 @@ class ChatDecoder:
 
 
 def _no_finish_reason() -> Notice:
-    """The server gave no finish reason."""
+    """The notice of an answer without a finish reason."""
     return Notice("no_finish_reason", "the answer ended without a finish_reason")
 
 
 def _other_choices() -> Notice:
-    """Only the first choice is read."""
+    """The notice of an answer with several choices."""
     return Notice("other_choices", "the answer has several choices; only the first is read")
 
 
@@ -211,36 +211,36 @@ def _value(frame: Frame) -> Any:
         return frame.data.decode("utf-8", "replace")
 
 
-def decode_whole(body: bytes, reading: DecodeOptions) -> Iterator[ModelEvent]:
-    """The events of an answer that was not streamed."""
+def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
+    """The events of a whole answer."""
     text = body.decode("utf-8", "replace")
     try:
-        return iter(_read(body, text, reading))
+        return iter(_read(body, text, options))
     except UNREADABLE as error:
         _raise_error(body, text)
         try:
-            return iter(_read(PairMender().mend(body), text, reading))
+            return iter(_read(PairMender().mend(body), text, options))
         except UNREADABLE:
             raise MalformedStream(f"unreadable answer: {error}", body=text[:2000]) from error
 
 
-def _read(body: bytes, text: str, reading: DecodeOptions) -> list[ModelEvent]:
+def _read(body: bytes, text: str, options: DecodeOptions) -> list[ModelEvent]:
     try:
-        return _answer(read_chunk(body), body, text, reading)
+        return _answer(read_chunk(body), body, text, options)
     except msgspec.ValidationError:
-        return _answer(read_odd_chunk(body), body, text, reading)
+        return _answer(read_lenient(body), body, text, options)
 
 
-def _answer(chunk: NamedChunk, body: bytes, text: str, reading: DecodeOptions) -> list[ModelEvent]:
+def _answer(chunk: NamedChunk, body: bytes, text: str, options: DecodeOptions) -> list[ModelEvent]:
     if chunk.error or not chunk.choices:
         _raise_error(body, text)
     if not chunk.choices:
         raise MalformedStream("the answer has no choices", body=text[:2000])
-    return _events(chunk, chunk.choices, reading)
+    return _events(chunk, chunk.choices, options)
 
 
-def _events(chunk: NamedChunk, choices: list[Choice], reading: DecodeOptions) -> list[ModelEvent]:
-    answer = Answer(reading, whole=True)
+def _events(chunk: NamedChunk, choices: list[Choice], options: DecodeOptions) -> list[ModelEvent]:
+    answer = Answer(options, whole=True)
     events: list[ModelEvent] = []
     choice = next((choice for choice in choices if not choice.index), choices[0])
     stop = choice.finish_reason or ""

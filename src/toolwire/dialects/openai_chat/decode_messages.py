@@ -1,4 +1,4 @@
-"""A client's chat messages, read."""
+"""A client's chat messages → values."""
 
 from itertools import groupby
 from typing import Any, cast
@@ -77,7 +77,7 @@ def _is_result(item: JsonObject) -> bool:
 
 
 class _Calls:
-    """The calls so far: results find theirs, and calls without an id get one."""
+    """The calls so far: pairs results with them and gives an id to those without one."""
 
     def __init__(self, messages: list[JsonObject]) -> None:
         self._taken = {
@@ -91,7 +91,7 @@ class _Calls:
         self._open: list[ToolCall] = []
 
     def new_id(self) -> str:
-        """A positional id that no other call has."""
+        """A new positional id."""
         while True:
             self._number += 1
             name = f"call_{self._number}"
@@ -99,12 +99,12 @@ class _Calls:
                 return name
 
     def add(self, call: ToolCall) -> None:
-        """A call that waits for its result."""
+        """Adds a call without a result yet."""
         self._by_id[call.id] = call
         self._open.append(call)
 
     def answered(self, call_id: str, name: str) -> ToolCall | None:
-        """The call a result belongs to: by id, else by name, else the next in line."""
+        """The call of a result: by id, else by name, else the first without a result."""
         found = self._by_id.get(call_id) if call_id else None
         if found is None and not call_id:
             named = (call for call in self._open if not name or call.name == name)
@@ -127,12 +127,12 @@ def _message(item: JsonObject, role: str, calls: _Calls, source: Source) -> Mess
 
 
 def _assistant(rest: JsonObject, content: list[Part], calls: _Calls) -> list[Part]:
-    parts = [*_reasoning(rest), *_sourced(rest, content)]
+    parts = [*_reasoning(rest), *_with_citations(rest, content)]
     refusal = rest.get("refusal")
     if isinstance(refusal, str) and refusal:
         del rest["refusal"]
         parts.append(Refusal(refusal))
-    parts.extend(_made_media(rest))
+    parts.extend(_generated_media(rest))
     parts.extend(_calls(rest, calls))
     return parts
 
@@ -150,12 +150,12 @@ def _reasoning(rest: JsonObject) -> list[Part]:
     return [Thinking(text, Seal(origin=ORIGIN, data=dump(sealed)))]
 
 
-def _sourced(rest: JsonObject, content: list[Part]) -> list[Part]:
-    """The content with what stands beside it about its text: sources and a signature."""
-    place = next((n for n, part in reversed([*enumerate(content)]) if isinstance(part, Text)), None)
-    if place is None:
+def _with_citations(rest: JsonObject, content: list[Part]) -> list[Part]:
+    """The content, its last text with the citations and the signature beside it."""
+    last = next((n for n, part in reversed([*enumerate(content)]) if isinstance(part, Text)), None)
+    if last is None:
         return content
-    text = cast(Text, content[place])
+    text = cast(Text, content[last])
     annotations = _all_objects(rest.get("annotations"))
     if annotations:
         del rest["annotations"]
@@ -164,10 +164,10 @@ def _sourced(rest: JsonObject, content: list[Part]) -> list[Part]:
     if isinstance(rest.get("extra_content"), dict):
         data = dump({"extra_content": rest.pop("extra_content")})
         text = msgspec.structs.replace(text, seal=Seal(origin=ORIGIN, data=data))
-    return [*content[:place], text, *content[place + 1 :]]
+    return [*content[:last], text, *content[last + 1 :]]
 
 
-def _made_media(rest: JsonObject) -> list[Part]:
+def _generated_media(rest: JsonObject) -> list[Part]:
     parts: list[Part] = []
     audio = rest.get("audio")
     if isinstance(audio, dict):
@@ -282,7 +282,7 @@ def _result(item: JsonObject, calls: _Calls, source: Source) -> ToolResult:
 
 
 def _all_objects(value: Any) -> list[JsonObject]:
-    """The list if it holds nothing but objects, else an empty one."""
+    """The list if it contains only objects, else an empty one."""
     found = _objects(value)
     return found if isinstance(value, list) and len(found) == len(cast(list[Any], value)) else []
 
@@ -294,7 +294,7 @@ def _objects(value: Any) -> list[JsonObject]:
 
 
 def _read_content(rest: JsonObject, source: Source) -> list[_AnyPart]:
-    """Takes the content out of a message; content of another type than it has stays."""
+    """Takes the content out of `rest`, unless it is neither text nor a list."""
     content = rest.get("content")
     if content is None or isinstance(content, str | list):
         rest.pop("content", None)
@@ -304,7 +304,7 @@ def _read_content(rest: JsonObject, source: Source) -> list[_AnyPart]:
 
 
 def _read_part(value: Any, source: Source) -> _AnyPart:
-    """One part; what is not understood is kept whole."""
+    """One part; a server block if its shape is unknown."""
     if isinstance(value, dict):
         part = cast(JsonObject, value)
         found: _AnyPart | None = None

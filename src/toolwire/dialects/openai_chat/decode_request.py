@@ -1,4 +1,4 @@
-"""A client's chat request: settings and tools, read."""
+"""A client's chat request → values: settings and tools."""
 
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast
@@ -27,7 +27,7 @@ _EFFORTS = frozenset(effort.value for effort in Effort)
 
 
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
-    """A client's request; what we have no value for is kept, also every null."""
+    """The values of a client's request; members without one, and nulls, are stored beside them."""
     wire = parse_object(whole_characters(body), "request")
     source = Source(NAME, wire)
     rest = dict(wire)
@@ -73,7 +73,7 @@ def _spelled(
     keys: tuple[str, ...],
     read: Callable[[Any, str], _Value | None],
 ) -> _Value | None:
-    """The first of several spellings; a second one stays as it is."""
+    """The first of several spellings; a second one stays in `rest`."""
     for key in keys:
         value = _take(rest, key, read)
         if value is not None:
@@ -95,15 +95,15 @@ def _stop(rest: JsonObject) -> tuple[str, ...]:
 
 
 def _reasoning(rest: JsonObject) -> Reasoning | None:
-    """The first way in which thinking is asked for; the others stay."""
+    """The first of the ways to request thinking; the others stay in `rest`."""
     effort = rest.get("reasoning_effort")
     if effort in _EFFORTS:
         del rest["reasoning_effort"]
         return Reasoning(effort=Effort(effort))
     match rest.get("reasoning"):
-        case {**asked} if asked:
+        case {**members} if members:
             del rest["reasoning"]
-            return _asked(asked)
+            return _reasoning_object(members)
         case _:
             pass
     match rest.get("thinking"):
@@ -117,22 +117,22 @@ def _reasoning(rest: JsonObject) -> Reasoning | None:
     return None
 
 
-def _asked(asked: JsonObject) -> Reasoning:
+def _reasoning_object(members: JsonObject) -> Reasoning:
     """OpenRouter's `reasoning` object."""
-    effort = asked.pop("effort") if asked.get("effort") in _EFFORTS else None
-    budget = asked.get("max_tokens")
+    effort = members.pop("effort") if members.get("effort") in _EFFORTS else None
+    budget = members.get("max_tokens")
     if isinstance(budget, int) and not isinstance(budget, bool):
-        del asked["max_tokens"]
+        del members["max_tokens"]
     else:
         budget = None
-    enabled = asked.pop("enabled") if isinstance(asked.get("enabled"), bool) else None
-    hidden = asked.pop("exclude") if isinstance(asked.get("exclude"), bool) else None
+    enabled = members.pop("enabled") if isinstance(members.get("enabled"), bool) else None
+    hidden = members.pop("exclude") if isinstance(members.get("exclude"), bool) else None
     return Reasoning(
         enabled=enabled,
         effort=Effort(effort) if effort else None,
         budget=budget,
         visible=None if hidden is None else not hidden,
-        kept=pack(asked),
+        kept=pack(members),
     )
 
 
@@ -174,7 +174,7 @@ def _schema(inner: JsonObject) -> OutputFormat:
 
 
 def _read_tools(rest: JsonObject, source: Source) -> tuple[AnyTool, ...]:
-    """Takes `tools` and the older `functions` out of a request."""
+    """Takes `tools` and the older `functions` out of `rest`."""
     tools: list[AnyTool] = []
     for member in ("tools", "functions"):
         entries = rest.get(member)
@@ -280,7 +280,7 @@ def _custom(tool: JsonObject, custom: JsonObject) -> FreeformTool | None:
 
 
 def _read_choice(rest: JsonObject) -> ToolChoice | None:
-    """Takes `tool_choice` or the older `function_call` out; an unknown form stays."""
+    """Takes `tool_choice` or the older `function_call` out of `rest`; an unknown form stays."""
     for member, read in (("tool_choice", _choice), ("function_call", _legacy_choice)):
         choice = read(rest.get(member))
         if choice is not None:

@@ -1,4 +1,4 @@
-"""The members of a chat message, streamed or whole, to events."""
+"""Members of a chat message, streamed or whole → events."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ _LEGACY_CALL = -1
 
 
 class _Thoughts:
-    """One per answer. Tells the words as they come, then seals what the maker wants back."""
+    """One per answer. Emits reasoning as it arrives, then seals what the server wants back."""
 
     def __init__(self, origin: Origin, *, whole: bool = False) -> None:
         self._origin = origin
@@ -50,7 +50,7 @@ class _Thoughts:
         self.open = False
 
     def add(self, delta: Delta, events: list[ModelEvent]) -> None:
-        """The reasoning of one delta, in whichever member it stands."""
+        """Adds the reasoning of one delta, from any of its members."""
         text = ""
         if isinstance(delta.reasoning, str) and delta.reasoning:
             text = self._plain("reasoning", delta.reasoning)
@@ -68,14 +68,14 @@ class _Thoughts:
             events.append(ThinkingDelta(text))
 
     def add_part(self, text: str, events: list[ModelEvent]) -> None:
-        """Reasoning that stands as a part inside the content list (Mistral)."""
+        """Adds reasoning from a part of the content list (Mistral)."""
         self.open = True
         self._parts.append(text)
         if text:
             events.append(ThinkingDelta(text))
 
     def end(self, events: list[ModelEvent]) -> None:
-        """Something else begins: what was thought since the last time is sealed."""
+        """Seals the reasoning since the last seal; called when something else begins."""
         if not self.open:
             return
         self.open = False
@@ -96,7 +96,7 @@ class _Thoughts:
 
 
 class _TagSplitter:
-    """Tells thinking from text while it streams; a tag may be cut anywhere."""
+    """Separates thinking from text between tags, which may be split anywhere."""
 
     def __init__(self, tag: str) -> None:
         self._opening = f"<{tag}>"
@@ -105,7 +105,7 @@ class _TagSplitter:
         self._held = ""
 
     def feed(self, text: str) -> list[tuple[bool, str]]:
-        """Pieces that are certain by now, each with whether it is thinking."""
+        """The pieces decided so far, each with whether it is thinking."""
         text = self._held + text
         self._held = ""
         pieces: list[tuple[bool, str]] = []
@@ -123,13 +123,13 @@ class _TagSplitter:
         return pieces
 
     def flush(self) -> list[tuple[bool, str]]:
-        """What looked like the beginning of a tag and was none."""
+        """Text that could have begun a tag but did not."""
         held, self._held = self._held, ""
         return [(self._inside, held)] if held else []
 
 
 def _overlap(text: str, tag: str) -> int:
-    """Length of the longest end of the text that begins the tag."""
+    """Length of the longest suffix of the text that is a prefix of the tag."""
     for length in range(min(len(tag) - 1, len(text)), 0, -1):
         if text.endswith(tag[:length]):
             return length
@@ -137,23 +137,23 @@ def _overlap(text: str, tag: str) -> int:
 
 
 class Answer:
-    """One per answer. What one choice says, in order."""
+    """One per answer. Decodes the deltas of one choice."""
 
-    def __init__(self, reading: DecodeOptions, *, whole: bool = False) -> None:
-        self._origin = reading.origin
-        self._calls = ToolCallTracker(reading.new_id, reading.names)
-        self._thoughts = _Thoughts(reading.origin, whole=whole)
-        tag = reading.quirks.think_tag
+    def __init__(self, options: DecodeOptions, *, whole: bool = False) -> None:
+        self._origin = options.origin
+        self._calls = ToolCallTracker(options.new_id, options.names)
+        self._thoughts = _Thoughts(options.origin, whole=whole)
+        tag = options.quirks.think_tag
         self._tags = _TagSplitter(tag) if tag else None
         self._audio = SpokenAudio()
         self._extra: dict[str, Any] | None = None
         self.refused = False
-        self._said = False
+        self._received = False
 
     @property
-    def said(self) -> bool:
-        """Whether anything at all has come."""
-        return self._said or self.has_calls or self._thoughts.open
+    def has_content(self) -> bool:
+        """Whether any content was received."""
+        return self._received or self.has_calls or self._thoughts.open
 
     @property
     def has_calls(self) -> bool:
@@ -193,24 +193,24 @@ class Answer:
         if delta.audio:
             self._audio.add(delta.audio)
         if events:
-            self._said = True
+            self._received = True
 
     def settle(self, events: list[ModelEvent]) -> None:
-        """A finish reason: what was held back comes out. Some servers give one with each piece."""
+        """Flushes at a finish reason, of which some servers send one with each delta."""
         self._flush(events)
         spoken = self._audio.take()
         if spoken is not None:
             events.append(MediaAdded(spoken))
         if events:
-            self._said = True
+            self._received = True
 
     def end(self, events: list[ModelEvent], *, cut: bool) -> None:
-        """The choice is over, and so are its calls."""
+        """Ends the choice and its calls."""
         self.settle(events)
         events.extend(self._calls.end_all(cut=cut))
 
-    def tell_held(self, events: list[ModelEvent]) -> None:
-        """What was held back because more could have come."""
+    def flush(self, events: list[ModelEvent]) -> None:
+        """Emits what was held back because more could have followed."""
         self._flush(events)
         events.extend(self._calls.flush())
 
@@ -222,12 +222,12 @@ class Answer:
         if self._tags is None:
             events.append(TextDelta(text))
         else:
-            _tell(self._tags.feed(text), events)
+            _emit(self._tags.feed(text), events)
 
     def _flush(self, events: list[ModelEvent]) -> None:
         self._thoughts.end(events)
         if self._tags is not None:
-            _tell(self._tags.flush(), events)
+            _emit(self._tags.flush(), events)
         if self._extra is not None:
             seal = Seal(origin=self._origin, data=dump({"extra_content": self._extra}))
             events.append(TextEnded(seal))
@@ -272,7 +272,7 @@ class Answer:
         events.extend(MediaAdded(read_image(image)) for image in images)
 
     def more(self, delta: Delta) -> list[ModelEvent] | None:
-        """The fast way for a delta that only goes on with the text or with one call; else None."""
+        """The fast path for a delta that only continues the text or one call; else None."""
         fragments = delta.tool_calls
         content = delta.content
         if (
@@ -291,7 +291,7 @@ class Answer:
         if content:
             if fragments or self._tags is not None or type(content) is not str:
                 return None
-            self._said = True
+            self._received = True
             return [TextDelta(content)]
         if not fragments or len(fragments) > 1:
             return None if fragments else []
@@ -328,7 +328,7 @@ class Answer:
         index = fragment.index
         if not (name or arguments or fragment.id) and (index is None or index not in self._calls):
             return
-        # A second name in one list, with nothing to tell whose: a second call.
+        # A second name in one list, without index or id: a second call.
         anew = named and bool(name) and index is None and not fragment.id
         events.extend(self._calls.fragment(index, fragment.id, name, arguments, kind, anew=anew))
         if fragment.extra_content:
@@ -349,11 +349,11 @@ class Answer:
 
 
 def _number_calls(message: Delta) -> None:
-    """In a whole message each entry is a call of its own, whatever ids and indexes say."""
+    """Numbers the calls of a whole message: each entry is one, whatever its id or index."""
     for number, fragment in enumerate(message.tool_calls or ()):
         fragment.index = number
 
 
-def _tell(pieces: list[tuple[bool, str]], events: list[ModelEvent]) -> None:
+def _emit(pieces: list[tuple[bool, str]], events: list[ModelEvent]) -> None:
     for thinking, text in pieces:
         events.append(ThinkingDelta(text) if thinking else TextDelta(text))

@@ -56,7 +56,7 @@ class _Call:
 
 
 class ChatEncoder:
-    """One per response. The first event brings the role with it, the finish its usage."""
+    """One per response. The role precedes the first event, usage follows the finish."""
 
     def __init__(self, model: str, new_id: Callable[[], str]) -> None:
         head = {
@@ -91,7 +91,7 @@ class ChatEncoder:
             case CitationAdded():
                 delta = {"annotations": [write_citation(event.citation)]}
             case ThinkingEnded():
-                # The words went out as they came; only what else the maker wants back is left.
+                # The text was sent with the deltas; only the details are left.
                 details = own_seal(event.seal, NAME).get("reasoning_details")
                 delta = {"reasoning_details": details} if details else None
             case TextEnded():
@@ -105,11 +105,11 @@ class ChatEncoder:
         return self._frames(delta) if delta else _NO_FRAMES
 
     def close(self) -> Sequence[Frame]:
-        """The end mark; an answer that did not finish gets none."""
+        """The end mark; none for an answer that did not finish."""
         return (Frame(b"[DONE]"),) if self._finished else _NO_FRAMES
 
     def fail(self, error: ProviderError) -> Sequence[Frame]:
-        """The frame that tells of an error in the middle of a stream."""
+        """The frame of an error in the middle of a stream."""
         return (Frame(encode(error_body(error))),)
 
     def _frames(self, delta: JsonObject) -> Sequence[Frame]:
@@ -151,7 +151,7 @@ class ChatEncoder:
             return None
         delta: JsonObject | None = None
         if event.arguments is not None:
-            # What was sent cannot be taken back; what is missing can follow.
+            # What was sent cannot be changed; what is missing can follow.
             sent = "".join(call.sent)
             if event.arguments.startswith(sent):
                 delta = self._more(event.id, event.arguments[len(sent) :])
@@ -182,7 +182,7 @@ def _media(media: Media) -> JsonObject | None:
 def encode_whole(
     message: Message, finished: Finished, model: str, new_id: Callable[[], str]
 ) -> bytes:
-    """An answer that is not streamed."""
+    """The body of a whole answer."""
     written = _write_message(message)
     refused = written["refusal"] is not None
     body: JsonObject = {
@@ -206,7 +206,7 @@ def encode_whole(
 
 
 def _answer_id(new_id: Callable[[], str]) -> str:
-    """A new id in the form clients know."""
+    """A new id with the usual prefix."""
     return f"chatcmpl-{new_id().removeprefix('call_')}"
 
 

@@ -1,4 +1,4 @@
-"""Chat messages and their parts, written."""
+"""Values → chat messages and their parts."""
 
 from base64 import b64decode
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def encode_messages(request: ModelRequest, to: Target) -> list[JsonObject]:
 
 
 def _received(message: Message, to: Target) -> list[JsonObject] | None:
-    """The wire messages that it was decoded from, unless the server takes them otherwise."""
+    """The wire messages that it was decoded from, unless a quirk concerns them."""
     wire: list[JsonObject] | None = to.source.wire(message)
     if wire is None or to.verbatim:
         return wire
@@ -142,15 +142,15 @@ def _user(message: Message, path: str, to: Target) -> list[JsonObject]:
     others: list[tuple[int, Part]] = []
     for number, part in enumerate(message.parts):
         if isinstance(part, ToolResult):
-            place = f"{path}.parts[{number}]"
-            written.append(_result(part, place, media, to))
+            at = f"{path}.parts[{number}]"
+            written.append(_result(part, at, media, to))
             if others:
-                to.losses.add(place, "order", "results stand before the other words of a turn")
+                to.losses.add(at, "order", "results precede the other parts of a turn")
         else:
             others.append((number, part))
     if not others and not media and message.parts:
         return written
-    content = _content([*media, *_placed_parts(others, path, to)])
+    content = _content([*media, *_numbered_parts(others, path, to)])
     return [*written, _whole(message.kept, "user", content)]
 
 
@@ -178,43 +178,43 @@ def _result_content(
 def _without_media(
     parts: Sequence[ResultPart], path: str, media: list[JsonObject], to: Target
 ) -> list[ResultPart]:
-    """The parts a tool message can hold; media is put aside for a user message."""
-    kept: list[ResultPart] = []
+    """The parts that a tool message can contain; media goes into `media`, for a user message."""
+    others: list[ResultPart] = []
     for number, part in enumerate(parts):
         if not isinstance(part, Media):
-            kept.append(part)
+            others.append(part)
             continue
-        place = f"{path}.parts[{number}]"
-        found = _write_media(part, place, to)
+        at = f"{path}.parts[{number}]"
+        found = _write_media(part, at, to)
         if found is not None:
             media.append(found)
-            to.losses.add(place, f"{part.kind} in a result", "sent in a user message after it")
-    return kept
+            to.losses.add(at, f"{part.kind} in a result", "sent in a user message after it")
+    return others
 
 
 def _parts(parts: Sequence[Part], path: str, to: Target) -> list[JsonObject]:
-    return _placed_parts(list(enumerate(parts)), path, to)
+    return _numbered_parts(list(enumerate(parts)), path, to)
 
 
-def _placed_parts(parts: list[tuple[int, Part]], path: str, to: Target) -> list[JsonObject]:
+def _numbered_parts(parts: list[tuple[int, Part]], path: str, to: Target) -> list[JsonObject]:
     written: list[JsonObject] = []
     for number, part in parts:
-        place = f"{path}[{number}]" if path == "system" else f"{path}.parts[{number}]"
+        at = f"{path}[{number}]" if path == "system" else f"{path}.parts[{number}]"
         match part:
             case Text():
                 if part.citations:
-                    to.losses.add(f"{place}.citations", "citations", "requests carry none")
+                    to.losses.add(f"{at}.citations", "citations", "requests carry none")
                 if part.text:
-                    written.append(_write_text(part, place, to))
+                    written.append(_write_text(part, at, to))
             case Media():
-                found = _write_media(part, place, to)
+                found = _write_media(part, at, to)
                 if found is not None:
                     written.append(found)
             case ServerBlock():
                 if part.origin.dialect == NAME:
                     written.append(parse(part.data, "part"))
             case Thinking() | Refusal() | ToolCall() | ToolResult():
-                to.losses.add(place, type(part).__name__, "only an assistant says it")
+                to.losses.add(at, type(part).__name__, "only an assistant message contains it")
     return written
 
 
@@ -237,9 +237,9 @@ def _with_assistant_between(messages: list[JsonObject]) -> list[JsonObject]:
 
 
 def _write_assistant(message: Message, path: str, to: Target) -> JsonObject | None:
-    """One message: its words, its thinking where it is wanted back, its calls.
+    """One message: its text, the thinking that the server wants back, its calls.
 
-    None where all it said was lost: an empty message would only confuse the model.
+    None if all of it was lost: an empty message would only confuse the model.
     """
     written = _Assistant(message, path, to).write()
     lost = written == {"role": "assistant", "content": ""} and message.parts
@@ -247,7 +247,7 @@ def _write_assistant(message: Message, path: str, to: Target) -> JsonObject | No
 
 
 class _Assistant:
-    """Gathers the members of one message."""
+    """Builds the members of one message."""
 
     def __init__(self, message: Message, path: str, to: Target) -> None:
         self._message = message
@@ -259,24 +259,24 @@ class _Assistant:
         self._refusal = ""
 
     def write(self) -> JsonObject:
-        """The message as it goes out."""
+        """The message in its wire form."""
         for number, part in enumerate(self._message.parts):
-            place = f"{self._path}.parts[{number}]"
+            at = f"{self._path}.parts[{number}]"
             match part:
                 case Text():
-                    self._text(part, place)
+                    self._text(part, at)
                 case Thinking():
-                    self._thinking(part, place)
+                    self._thinking(part, at)
                 case Refusal():
                     self._refusal += part.text
                 case ToolCall():
-                    self._call(part, place)
+                    self._call(part, at)
                 case Media():
-                    self._media(part, place)
+                    self._media(part, at)
                 case ServerBlock():
                     self._block(part)
                 case ToolResult():
-                    self._to.losses.add(place, "tool result", "only a user's message holds it")
+                    self._to.losses.add(at, "tool result", "only a user message contains it")
         return self._assemble()
 
     def _assemble(self) -> JsonObject:
@@ -296,36 +296,36 @@ class _Assistant:
                 written[field] = ""
         return written
 
-    def _text(self, part: Text, place: str) -> None:
+    def _text(self, part: Text, at: str) -> None:
         to = self._to
         if self._calls and part.text:
-            to.losses.add(place, "order", "a chat message holds its text before its calls")
+            to.losses.add(at, "order", "in a chat message, text precedes calls")
         self._written.update(own_seal(part.seal, NAME))
         if part.citations:
-            to.losses.add(f"{place}.citations", "citations", "requests carry none")
+            to.losses.add(f"{at}.citations", "citations", "requests carry none")
         if part.text:
-            self._content.append(_write_text(part, place, to))
+            self._content.append(_write_text(part, at, to))
 
-    def _thinking(self, part: Thinking, place: str) -> None:
+    def _thinking(self, part: Thinking, at: str) -> None:
         to = self._to
         sealed = own_seal(part.seal, NAME)
         replay = to.quirks.reasoning_replay
         calls = bool(self._message.calls)
-        wanted = replay == "always" or (replay == "with_tools" and calls)
+        replayed = replay == "always" or (replay == "with_tools" and calls)
         if "reasoning_details" in sealed and replay != "never":
-            wanted = True
-        if sealed and wanted:
+            replayed = True
+        if sealed and replayed:
             if sealed.get("type") == "thinking":
                 self._content.append(sealed)
             else:
                 write_thinking(self._written, part)
-        elif to.quirks.reasoning_field and wanted:
+        elif to.quirks.reasoning_field and replayed:
             field = to.quirks.reasoning_field
             self._written[field] = self._written.get(field, "") + part.text
         elif part.text:
-            to.losses.add(place, "thinking", "the server does not want it back here")
+            to.losses.add(at, "thinking", "the server does not want it back here")
 
-    def _media(self, part: Media, place: str) -> None:
+    def _media(self, part: Media, at: str) -> None:
         wire = _received_part(part, self._to)
         _, inner = unpack(part.kept)
         answered = part.kept is not None and part.kept.dialect == NAME
@@ -336,7 +336,7 @@ class _Assistant:
         elif answered and part.kind is MediaKind.AUDIO and part.file_id:
             self._written["audio"] = {**inner, "id": part.file_id}
         else:
-            self._to.losses.add(place, str(part.kind), "an assistant's chat message holds none")
+            self._to.losses.add(at, str(part.kind), "an assistant's chat message cannot contain it")
 
     def _block(self, part: ServerBlock) -> None:
         if part.origin.dialect != NAME:
@@ -346,18 +346,18 @@ class _Assistant:
         else:
             self._content.append(parse(part.data, "part"))
 
-    def _call(self, call: ToolCall, place: str) -> None:
+    def _call(self, call: ToolCall, at: str) -> None:
         to = self._to
         member, text = "function", "arguments"
         arguments = call.arguments
         if call.kind is CallKind.FREEFORM:
             member, text = "custom", "input"
         else:
-            arguments = as_text(call, place, to.losses)
+            arguments = as_text(call, at, to.losses)
         inner = {"name": to.name(call.name, call.namespace), text: arguments}
         entry: JsonObject = {"id": call.id, "type": member, member: inner}
         entry |= own_seal(call.seal, NAME)
-        to.mark(entry, call.cache, place)
+        to.mark(entry, call.cache, at)
         self._calls.append(entry)
 
 
@@ -371,7 +371,7 @@ def _assistant_content(parts: list[JsonObject]) -> object:
 
 
 def write_thinking(message: JsonObject, part: Thinking) -> None:
-    """Thinking in the members it came in, or in the one most clients read."""
+    """Writes thinking into the members it was received in, or the one that most clients read."""
     sealed = own_seal(part.seal, NAME)
     members = {name: sealed[name] for name in REASONING if name in sealed}
     if part.text and not members:
@@ -399,7 +399,7 @@ def _received_part(media: Media, to: Target) -> JsonObject | None:
 
 
 def _write_media(media: Media, path: str, to: Target) -> JsonObject | None:
-    """A media part; None, and a loss, where the format has none for it."""
+    """A media part; None, with a loss, if the format has none for it."""
     part = _received_part(media, to)
     if part is not None:
         return part

@@ -1,4 +1,4 @@
-"""A chat request: settings and tools, written."""
+"""Values → a chat request: settings and tools."""
 
 from msgspec.structs import replace
 
@@ -60,7 +60,7 @@ _QUIRKED = frozenset(
 
 
 def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
-    """The request as it goes over the wire, and what it could not carry."""
+    """The HTTP request, and what it could not carry."""
     source = request.source if request.source.dialect == NAME else NO_SOURCE
     losses = Losses()
     losses.foreign(request, NAME)
@@ -75,10 +75,10 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     _write_tools(body, changed, to)
     _settings(body, changed, to)
     body |= received
-    # What stays the same comes first, for caches of requests as they are sent.
+    # Messages last: the start of the body stays the same, which helps prompt caches.
     body["messages"] = messages
     if request.previous_response_id:
-        losses.add("previous_response_id", "earlier answer", "chat keeps no conversation")
+        losses.add("previous_response_id", "earlier answer", "chat servers store no conversation")
     body = _unknown_members(request, to) | body
     http = HttpRequest(path=_PATH, body=encode(body))
     return Encoded(http=http, losses=losses.done(), names=names)
@@ -99,7 +99,7 @@ def _received(request: ModelRequest, to: Target) -> tuple[JsonObject, ModelReque
 
 
 def _unknown_members(request: ModelRequest, to: Target) -> JsonObject:
-    """The members of this format that our values do not carry, but those the server rejects."""
+    """The members that our values do not carry, without those that the server rejects."""
     members, _ = unpack(request.kept)
     if to.verbatim:
         return members
@@ -144,23 +144,23 @@ def _settings(body: JsonObject, request: ModelRequest, to: Target) -> None:
             body["stream_options"] = {"include_usage": True}
 
 
-def _reasoning(body: JsonObject, wanted: Reasoning | None, to: Target) -> None:
-    if wanted is None:
+def _reasoning(body: JsonObject, reasoning: Reasoning | None, to: Target) -> None:
+    if reasoning is None:
         return
-    effort = wanted.effort
-    if effort is None and wanted.enabled is False:
+    effort = reasoning.effort
+    if effort is None and reasoning.enabled is False:
         effort = Effort.NONE
-    if effort is None and wanted.budget is not None and wanted.budget >= 0:
-        effort = effort_of(wanted.budget)
-    if wanted.budget is not None:
+    if effort is None and reasoning.budget is not None and reasoning.budget >= 0:
+        effort = effort_of(reasoning.budget)
+    if reasoning.budget is not None:
         why = f"sent as effort {effort}" if effort else "left to the model"
         to.losses.add("reasoning.budget", "thinking budget", why)
     if effort is not None:
         body["reasoning_effort"] = effort.value
-    if wanted.enabled is not None:
-        why = f"told by effort {effort}" if effort else "chat only has an effort"
+    if reasoning.enabled is not None:
+        why = f"sent as effort {effort}" if effort else "chat only has an effort"
         to.losses.add("reasoning.enabled", "thinking on or off", why)
-    if wanted.visible is not None:
+    if reasoning.visible is not None:
         to.losses.add("reasoning.visible", "visible thoughts", "the server decides")
 
 
@@ -198,7 +198,7 @@ def _write_tools(body: JsonObject, request: ModelRequest, to: Target) -> None:
 
 
 def _received_tool(tool: AnyTool, to: Target) -> tuple[str, JsonObject] | None:
-    """The member and the entry it was decoded from, unless the server takes it otherwise."""
+    """The member and entry that it was decoded from, unless a quirk concerns it."""
     wire: tuple[str, JsonObject] | None = to.source.wire(tool)
     if wire is None or to.verbatim or isinstance(tool, ServerTool):
         return wire
@@ -274,12 +274,12 @@ def _freeform(tool: FreeformTool, to: Target) -> JsonObject:
 def _strict(tools: tuple[AnyTool, ...], to: Target) -> bool:
     if not to.quirks.strict_tools:
         return False
-    said = {bool(tool.strict) for tool in tools if isinstance(tool, ToolSpec)}
-    return not (to.quirks.strict_all_or_none and len(said) > 1)
+    found = {bool(tool.strict) for tool in tools if isinstance(tool, ToolSpec)}
+    return not (to.quirks.strict_all_or_none and len(found) > 1)
 
 
 def _offered(tools: tuple[AnyTool, ...], choice: ToolChoice, to: Target) -> tuple[AnyTool, ...]:
-    """The tools to send: fewer where the server has no word for the choice."""
+    """The tools to send: fewer if the server has no value for the choice."""
     forms = to.quirks.tool_choices
     if choice.mode == "none" and "none" not in forms:
         return ()

@@ -1,4 +1,4 @@
-"""How a chat answer ends: stop words and token counts, both ways."""
+"""Stop reasons and token counts of a chat answer, both ways."""
 
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ _REASONS = {
     "function_call": StopReason.TOOL_CALLS,
     "content_filter": StopReason.CONTENT_FILTER,
 }
-# Words of compatible servers; told again as the detail.
+# Values of compatible servers; repeated in the detail.
 _OTHER_REASONS = {
     "max_tokens": StopReason.LENGTH,
     "model_length": StopReason.LENGTH,
@@ -39,7 +39,7 @@ _WORDS = {
 
 
 def read_reason(word: str, *, calls: bool, refused: bool) -> tuple[StopReason, str]:
-    """Why the answer ended, and the server's own word where ours says less."""
+    """The stop reason, and the server's own value if it is not a standard one."""
     detail = ""
     reason = _REASONS.get(word)
     if reason is None:
@@ -56,19 +56,19 @@ def read_reason(word: str, *, calls: bool, refused: bool) -> tuple[StopReason, s
 
 
 def is_cut(word: str) -> bool:
-    """Whether the word tells of an end from outside: the call opened last is then incomplete."""
+    """Whether the answer was cut off: the call opened last is then incomplete."""
     return read_reason(word, calls=False, refused=False)[0] in _CUT
 
 
 def write_reason(reason: StopReason, *, refused: bool) -> str:
-    """The standard word; a refusal without words is told as a filter, else it looks like an end."""
+    """The standard value; for a refusal without text the filter's, or it would look normal."""
     if reason is StopReason.REFUSAL and not refused:
         return "content_filter"
     return _WORDS.get(reason, "stop")
 
 
 def read_usage(usage: JsonObject | None) -> Usage:
-    """The counts, in any of the spellings servers use."""
+    """The token counts, in any of the spellings that servers use."""
     if not usage:
         return Usage()
     prompt = _object(usage.get("prompt_tokens_details"))
@@ -78,7 +78,7 @@ def read_usage(usage: JsonObject | None) -> Usage:
         output=_first(usage, "completion_tokens", "output_tokens"),
         cached=_either(
             _first(prompt, "cached_tokens"),
-            # A zero in a spelling of their own is what servers without a cache send.
+            # Servers without a cache send a zero in their own spelling.
             _first(usage, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
             or None,
         ),
@@ -94,7 +94,7 @@ def read_usage(usage: JsonObject | None) -> Usage:
 
 
 def write_usage(usage: Usage) -> JsonObject | None:
-    """The counts as OpenAI writes them: cached tokens inside the input, reasoning in the output."""
+    """The token counts as OpenAI writes them: input includes cached, output includes reasoning."""
     if usage == Usage():
         return None
     written: JsonObject = {

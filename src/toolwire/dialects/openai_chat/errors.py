@@ -1,4 +1,4 @@
-"""Errors of chat servers: every shape they come in, and the one we write."""
+"""Errors of chat servers: every shape they have, and the one we write."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -40,7 +40,7 @@ def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> Provid
 
 
 def find_error(value: Any) -> Any:
-    """The error inside a body, or None if it holds none."""
+    """The error inside a body, or None."""
     if isinstance(value, list):
         for item in cast(list[Any], value):
             found = find_error(item)
@@ -52,7 +52,7 @@ def find_error(value: Any) -> Any:
     body = cast(JsonObject, value)
     if body.get("error"):
         error = body["error"]
-        # Some servers keep the message beside a bare error word.
+        # Some servers send the message beside a bare error code.
         if isinstance(error, str) and isinstance(body.get("message"), str):
             return {"code": error, **body}
         return error
@@ -112,7 +112,7 @@ def error_body(error: ProviderError) -> JsonObject:
 def _message(error: JsonObject) -> str:
     message = _text(error.get("message")) or _text(error.get("msg")) or _text(error.get("detail"))
     metadata = error.get("metadata")
-    # OpenRouter says "Provider returned error"; the provider's own words stand below.
+    # OpenRouter sends "Provider returned error", with the provider's own text in `raw`.
     raw = _text(cast(JsonObject, metadata).get("raw")) if isinstance(metadata, dict) else ""
     if raw and raw not in message:
         message = f"{message}: {raw}" if message else raw

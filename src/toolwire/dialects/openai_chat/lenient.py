@@ -1,4 +1,4 @@
-"""Chunks whose members have other types than the format says: each is fitted, or left out."""
+"""Chunks whose members have unexpected types: each is converted or left out."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -12,8 +12,8 @@ from toolwire.wire.json_access import dump, encode
 _any = msgspec.json.Decoder().decode
 
 
-def read_odd_chunk(data: bytes) -> NamedChunk:
-    """A chunk, or a whole answer, as far as its members can be understood."""
+def read_lenient(data: bytes) -> NamedChunk:
+    """A chunk, or a whole answer, with the members that can be converted."""
     value = _any(data)
     if not isinstance(value, dict):
         return read_chunk(data)
@@ -54,7 +54,7 @@ def _objects(value: Any) -> list[JsonObject] | None:
 
 
 def _json(value: Any) -> Any:
-    """Text, an object or a list stay; any other value is its own JSON text."""
+    """Text, an object or a list as it is; any other value as JSON text."""
     return value if value is None or type(value) in (str, dict, list) else dump(value)
 
 
@@ -112,7 +112,7 @@ _DELTA = {
 
 
 def _delta(value: Any) -> Any:
-    # Left as it is if it is no object: such a chunk says nothing that can be read.
+    # Not an object: left as it is, and rejected by the decoder.
     return _fitted(cast(JsonObject, value), _DELTA) if isinstance(value, dict) else value
 
 

@@ -16,7 +16,7 @@ _BASE64 = ";base64,"
 
 
 def read_address(address: str) -> tuple[str, str, str]:
-    """Media type, base64 and address of a `data:` or other address."""
+    """Media type and base64 of a `data:` address, or any other address."""
     if address.startswith("data:"):
         head, _, data = address.partition(_BASE64)
         if data:
@@ -25,14 +25,14 @@ def read_address(address: str) -> tuple[str, str, str]:
 
 
 def write_address(media: Media) -> str:
-    """The address, or the bytes as a `data:` one."""
+    """The address, or the bytes as a `data:` address."""
     if media.base64:
         return f"data:{media.mime}{_BASE64}{media.base64}"
     return media.url
 
 
 def read_image(image: JsonObject) -> Media:
-    """An image that a model made (OpenRouter's `images`)."""
+    """A generated image (OpenRouter's `images`)."""
     inner: Any = image.get("image_url")
     if isinstance(inner, dict):
         inner = cast(JsonObject, inner).get("url")
@@ -41,12 +41,12 @@ def read_image(image: JsonObject) -> Media:
 
 
 def write_image(media: Media) -> JsonObject:
-    """An image as OpenRouter gives those that a model made."""
+    """A generated image as OpenRouter writes it."""
     return {"type": "image_url", "image_url": {"url": write_address(media)}}
 
 
 class SpokenAudio:
-    """Gathers the pieces of spoken output."""
+    """Joins the pieces of spoken output."""
 
     def __init__(self) -> None:
         self._id = ""
@@ -55,7 +55,7 @@ class SpokenAudio:
         self._expires: int | None = None
 
     def add(self, piece: Audio) -> None:
-        """One more piece."""
+        """Adds a piece."""
         self._id = self._id or piece.id or ""
         if piece.data:
             self._data.append(piece.data)
@@ -63,7 +63,7 @@ class SpokenAudio:
         self._expires = piece.expires_at if piece.expires_at is not None else self._expires
 
     def take(self) -> Media | None:
-        """All of it; None if nothing was spoken."""
+        """The whole output; None if there was none."""
         data = _join(self._data)
         if not self._id and not data:
             return None
@@ -89,7 +89,7 @@ def _join(pieces: list[str]) -> str:
 
 
 def read_citation(raw: Raw) -> Citation | None:
-    """The source in an annotation; None for an annotation that is no object."""
+    """The citation of an annotation; None if it is not an object."""
     try:
         value = _any(raw)
     except UNREADABLE:
@@ -100,7 +100,7 @@ def read_citation(raw: Raw) -> Citation | None:
 
 
 def citation_of(annotation: JsonObject, data: str) -> Citation:
-    """The source in a decoded annotation."""
+    """The citation of a decoded annotation."""
     inner = annotation.get("url_citation")
     source = cast(JsonObject, inner) if isinstance(inner, dict) else annotation
     return Citation(
@@ -114,7 +114,7 @@ def citation_of(annotation: JsonObject, data: str) -> Citation:
 
 
 def write_citation(citation: Citation) -> Raw | JsonObject:
-    """The annotation: its own one as it came, another's as a link."""
+    """The annotation of a citation: as received if it is of this format, else a link."""
     if citation.dialect == NAME:
         return Raw(citation.data.encode())
     return {

@@ -1,4 +1,4 @@
-"""Wire shapes of Chat Completions, every member optional or null, and words that files share."""
+"""Wire shapes of Chat Completions, every member optional or null, and shared constants."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ NAME = "openai-chat"
 ORIGIN = Origin(NAME)
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_details")
-"""Members in which compatible servers tell of thinking and want it back."""
+"""Members in which compatible servers send thinking and want it back."""
 
 
 class Function(msgspec.Struct, gc=False):
@@ -68,7 +68,7 @@ class Delta(msgspec.Struct, gc=False):
 
 
 class Choice(msgspec.Struct, gc=False):
-    """One of the answers; `message` is the whole so far where `delta` stands beside it."""
+    """One of the answers; beside a `delta`, `message` is the sum so far."""
 
     delta: Delta | None = None
     index: int | None = None
@@ -78,31 +78,31 @@ class Choice(msgspec.Struct, gc=False):
 
 
 class Groq(msgspec.Struct, gc=False):
-    """What Groq says beyond the format."""
+    """Groq's own members."""
 
     usage: dict[str, Any] | None = None
     error: Any = None
 
 
-class ReadSoFar(msgspec.Struct, gc=False):
-    """How much of the prompt llama.cpp has read, while it reads."""
+class PromptProgress(msgspec.Struct, gc=False):
+    """Progress of llama.cpp through the prompt."""
 
     total: int = 0
     processed: int = 0
 
 
 class Chunk(msgspec.Struct, gc=False):
-    """What is read of every frame of a stream."""
+    """The members decoded from every frame of a stream."""
 
     choices: list[Choice] | None = None
     usage: dict[str, Any] | None = None
     error: Any = None
     x_groq: Groq | None = None
-    prompt_progress: ReadSoFar | None = None
+    prompt_progress: PromptProgress | None = None
 
 
 class NamedChunk(Chunk, gc=False):
-    """A frame whose names are not known yet, and a whole answer too."""
+    """A frame with the answer's id and model, or a whole answer."""
 
     id: str | None = None
     model: str | None = None
@@ -149,7 +149,7 @@ def unpack(kept: Kept | None) -> tuple[JsonObject, JsonObject]:
 
 
 def take_cache(rest: JsonObject) -> CacheMark | None:
-    """Takes `cache_control` out where it says no more than a mark does."""
+    """Takes `cache_control` out of `rest` if a mark can carry all of it."""
     match rest.get("cache_control"):
         case {"type": "ephemeral", "ttl": str(ttl), **others} if ttl and not others:
             del rest["cache_control"]
@@ -162,7 +162,7 @@ def take_cache(rest: JsonObject) -> CacheMark | None:
 
 
 def cache_control(mark: CacheMark) -> JsonObject:
-    """The mark as OpenRouter and LiteLLM read it."""
+    """The mark as OpenRouter and LiteLLM expect it."""
     return {"type": "ephemeral", "ttl": mark.ttl} if mark.ttl else {"type": "ephemeral"}
 
 
@@ -172,19 +172,19 @@ def thinking_part(text: str) -> JsonObject:
 
 
 def part_text(thinking: str | list[dict[str, Any]] | None) -> str:
-    """The words of a thinking part."""
+    """The text of a thinking part."""
     if isinstance(thinking, str):
         return thinking
     return "".join(_string(piece.get("text")) for piece in thinking or ())
 
 
 def details_text(details: list[JsonObject]) -> str:
-    """The words of reasoning details; encrypted ones have none."""
+    """The text of reasoning details; encrypted ones have none."""
     return "".join(_string(item.get("text")) or _string(item.get("summary")) for item in details)
 
 
 def merge_details(into: list[JsonObject], pieces: list[JsonObject]) -> None:
-    """Streamed pieces of one index and type become one item: words joined, the rest replaced."""
+    """Merges pieces of one index and type into one item: text joined, the rest replaced."""
     for piece in pieces:
         match = next((item for item in reversed(into) if _same_item(item, piece)), None)
         if match is None:

@@ -1,4 +1,4 @@
-"""Short ways to speak with the dialect in tests."""
+"""Short calls of the chat dialect for tests."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ def ids() -> Callable[[], str]:
     return lambda: f"made_{next(numbers)}"
 
 
-def reading(quirks: Quirks = DEFAULT) -> DecodeOptions:
+def options(quirks: Quirks = DEFAULT) -> DecodeOptions:
     return DecodeOptions(new_id=ids(), origin=ORIGIN, quirks=quirks)
 
 
@@ -44,7 +44,7 @@ STOP = delta("stop")
 
 def decode(*chunks: Json | str, quirks: Quirks = DEFAULT) -> list[ModelEvent]:
     """The events of chunks, without a `[DONE]` unless one is given."""
-    decoder = DIALECT.decoder(reading(quirks))
+    decoder = DIALECT.decoder(options(quirks))
     events: list[ModelEvent] = []
     for chunk in chunks:
         data = chunk if isinstance(chunk, str) else json.dumps(chunk)
@@ -54,7 +54,7 @@ def decode(*chunks: Json | str, quirks: Quirks = DEFAULT) -> list[ModelEvent]:
 
 
 def decode_bytes(chunks: Iterable[bytes]) -> list[ModelEvent]:
-    return list(dialects.decode_stream(DIALECT, chunks, reading()))
+    return list(dialects.decode_stream(DIALECT, chunks, options()))
 
 
 def encode_bytes(events: Iterable[ModelEvent], model: str = "m") -> bytes:
@@ -66,7 +66,7 @@ def encode_bytes(events: Iterable[ModelEvent], model: str = "m") -> bytes:
 
 def whole(message: Json, finish: str | None = "stop", **members: Any) -> list[ModelEvent]:
     body = {"choices": [{"index": 0, "message": message, "finish_reason": finish}], **members}
-    return list(DIALECT.decode_whole(json.dumps(body).encode(), reading()))
+    return list(DIALECT.decode_whole(json.dumps(body).encode(), options()))
 
 
 def collected(events: Iterable[ModelEvent]) -> Message:
