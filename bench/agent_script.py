@@ -4,8 +4,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from toolwire import dialects
-from toolwire.agent.compressing import QUESTION
-from toolwire.client.transport import Incoming, Outgoing
+from toolwire.client.http.transport import Incoming, Outgoing
+from toolwire.compaction.summary import QUESTION
 from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.simulator.answering import Shape, written

@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from bench.agent_script import MODEL, ScriptedTransport
-from toolwire.agent.prefix import compared_bodies
 from toolwire.app import AgentSession, Wanted, open_session
 from toolwire.config import Settings
+from toolwire.context.cache import compared_bodies
 from toolwire.messages import Message, Text
 from toolwire.providers import ModelInfo
 from toolwire.providers.upstream import NAME, read_upstream

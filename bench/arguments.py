@@ -11,7 +11,7 @@ from bench.measure import Run, Samples, interleaved
 from bench.report import Goal, Section, Table
 from toolwire.ids import new_id
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.partial_json import PartialJson
+from toolwire.wire.partial import PartialJson
 
 _SIZES = (10, 100)
 _DELTA_CHARS = 50

@@ -48,7 +48,7 @@ def _aiohttp(base: str, stream: str) -> Callable[[str], Any]:
 
 def _our_http(base: str, stream: str) -> Callable[[str], Any]:
     """One request on our own transport."""
-    from toolwire.client.transport import HttpTransport, Outgoing
+    from toolwire.client.http.transport import HttpTransport, Outgoing
 
     transport = HttpTransport()
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from bench.measure import Samples
 from toolwire.request import JsonObject
+from toolwire.tools.shell.watchdogs import WATCHDOGS
 from toolwire.tools.spec import Tool, ToolContext, Workspace
-from toolwire.tools.watchdogs import WATCHDOGS
 
 MB = 1 << 20
 _Got = TypeVar("_Got")

@@ -14,7 +14,7 @@ from bench.report import Cell, Goal, Table
 from bench.tool_calls import MB, call, context_in, growth, program, taken
 from toolwire.request import JsonObject
 from toolwire.tools.builtin import glob, read_file, search_file_content
-from toolwire.tools.line_index import INDEXES
+from toolwire.tools.files.text import INDEXES
 
 _PATTERN = "needle_[0-9]+"
 _GLOB = "**/*.ts"

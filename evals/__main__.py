@@ -14,7 +14,7 @@ from evals.report import Score, judge, line, table
 from evals.running import run
 from evals.task import Task
 from toolwire.cli.embedded import consent
-from toolwire.client.transport import HttpTransport
+from toolwire.client.http.transport import HttpTransport
 
 # Without links in it: paths in calls are compared with it as text.
 _TEMP = Path(tempfile.gettempdir()).resolve()

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from toolwire.agent.confirmations import (
+from toolwire.agent.questions import (
     Answer,
     Approver,
     Choice,

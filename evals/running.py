@@ -13,12 +13,12 @@ from evals.projects import build
 from evals.task import Call, Outcome, Task
 from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, ToolStarted
 from toolwire.agent.limits import Limits
+from toolwire.app.options import Wanted
 from toolwire.app.session import open_session
-from toolwire.app.wanted import Wanted
-from toolwire.client.transport import Transport
+from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
+from toolwire.embedded.weights import Consent
 from toolwire.errors import ToolwireError
-from toolwire.local.weights import Consent
 from toolwire.messages import Message, Text
 from toolwire.tools.registry import Registry
 

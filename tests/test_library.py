@@ -38,8 +38,8 @@ from toolwire import (
     load_settings,
     tool,
 )
-from toolwire.agent.confirmations import Answer, InfoDetails
 from toolwire.agent.events import ToolStarted
+from toolwire.agent.questions import Answer, InfoDetails
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, StopReason, TextDelta, Usage
 from toolwire.messages import Outcome

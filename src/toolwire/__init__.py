@@ -4,7 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolwire.agent.confirmations import Choice, Confirmation
     from toolwire.agent.events import (
         AgentEvent,
         Streaming,
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
         TurnEnded,
     )
     from toolwire.agent.limits import Limits
-    from toolwire.agent.rules import Mode
+    from toolwire.agent.questions import Choice, Confirmation
     from toolwire.codec import Answer, Translated, read_answer, translate
     from toolwire.collect import Collector
     from toolwire.errors import (
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from toolwire.model import Model
+    from toolwire.policy.rules import Mode
     from toolwire.request import FreeformTool, Loss, ModelRequest, ServerTool, ToolChoice, ToolSpec
     from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
     from toolwire.tools.typed import tool
@@ -51,7 +51,7 @@ __version__ = "0.1.0"
 
 # Names are loaded when first used: `toolwire --version` pays for none of them.
 _HOMES = {
-    "agent.confirmations": ("Choice", "Confirmation"),
+    "agent.questions": ("Choice", "Confirmation"),
     "agent.events": (
         "AgentEvent",
         "Streaming",
@@ -61,7 +61,7 @@ _HOMES = {
         "TurnEnded",
     ),
     "agent.limits": ("Limits",),
-    "agent.rules": ("Mode",),
+    "policy.rules": ("Mode",),
     "codec": ("Answer", "Translated", "read_answer", "translate"),
     "collect": ("Collector",),
     "errors": (

@@ -10,15 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolwire.agent.approval import Policy
-from toolwire.agent.confirmations import (
-    Answer,
-    Choice,
-    Confirmation,
-    EditDetails,
-    ExecDetails,
-    InfoDetails,
-    McpDetails,
-)
 from toolwire.agent.events import (
     AgentEvent,
     Decision,
@@ -28,6 +19,15 @@ from toolwire.agent.events import (
     ToolOutputText,
     ToolRequested,
     ToolStarted,
+)
+from toolwire.agent.questions import (
+    Answer,
+    Choice,
+    Confirmation,
+    EditDetails,
+    ExecDetails,
+    InfoDetails,
+    McpDetails,
 )
 from toolwire.agent.scheduler import Scheduler
 from toolwire.messages import CallKind, Message, Outcome, Text, ToolCall

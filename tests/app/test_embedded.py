@@ -9,17 +9,17 @@ import pytest
 
 from tests.client.stand_in import stand_in
 from toolwire.agent.events import AgentEvent, Noticed, Streaming
-from toolwire.agent.rules import Mode
-from toolwire.app.choosing import Chosen, choose_model
 from toolwire.app.embedded import cautious, choose_here, shown_small
+from toolwire.app.model_choice import Chosen, choose_model
+from toolwire.app.options import Wanted
 from toolwire.app.session import open_session
-from toolwire.app.wanted import Wanted
-from toolwire.client.transport import HttpTransport, Incoming, Outgoing
+from toolwire.client.http.transport import HttpTransport, Incoming, Outgoing
 from toolwire.config import Settings
+from toolwire.embedded.catalogue import MODELS
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, ModelEvent, Notice, StopReason, TextDelta
-from toolwire.local.catalogue import MODELS
 from toolwire.messages import Message, Text
+from toolwire.policy.rules import Mode
 from toolwire.request import ModelRequest
 from toolwire.tools.registry import builtins
 

@@ -16,10 +16,10 @@ from tests.bypass.case import Case, Seen
 from tests.bypass.container import contained
 from tests.bypass.world import ENVIRON_SECRETS, HOME, PROJECT, Kind, build_world, reset_world
 from toolwire.agent.events import AgentEvent, Emit, ToolStarted
-from toolwire.agent.rules import Mode
 from toolwire.app import Workshop, open_workshop
 from toolwire.config import Settings
 from toolwire.messages import Outcome, ToolCall, ToolResult
+from toolwire.policy.rules import Mode
 
 _NOT_RUN = {Outcome.DENIED, Outcome.NOT_RUN}
 _SECONDS = 5.0

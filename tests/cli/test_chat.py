@@ -8,8 +8,7 @@ import pytest
 from tests.fakes.simulated import Place, Simulated
 from tests.fakes.terminal import PATIENCE, Terminal
 from toolwire.simulator import Reply
-from toolwire.simulator.misbehaviour import Fault
-from toolwire.simulator.script import Call, Say
+from toolwire.simulator.script import Call, Fault, Say
 
 
 class Chat(Terminal):

@@ -3,7 +3,7 @@ import io
 import pytest
 
 from toolwire.cli.embedded import Bar, bar, consent, words
-from toolwire.local.progress import Progress
+from toolwire.embedded.partial import Progress
 
 
 def progress(done: int, speed: float = 0.0) -> Progress:

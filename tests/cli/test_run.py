@@ -10,8 +10,7 @@ import pytest
 from tests.fakes.simulated import LONGEST, Place, Simulated
 from toolwire.events import StopReason
 from toolwire.simulator import Reply
-from toolwire.simulator.misbehaviour import Fault
-from toolwire.simulator.script import Call, Decline, Say, Think
+from toolwire.simulator.script import Call, Decline, Fault, Say, Think
 
 DIALECTS = ("openai-chat", "openai-responses", "anthropic-messages", "gemini", "code-assist")
 

@@ -12,8 +12,7 @@ import pytest
 from tests.fakes.simulated import Place, Simulated
 from tests.fakes.terminal import Terminal
 from toolwire.simulator import Reply
-from toolwire.simulator.misbehaviour import Fault, refused
-from toolwire.simulator.script import Call, Say
+from toolwire.simulator.script import Call, Fault, Say, refused
 
 EVIL = (
     "\x1b[2J\x1b]0;t\x07\x1b]52;c;eA==\x07\x1b]8;;http://e\x1b\\x\x9b2J\x08\x7f"

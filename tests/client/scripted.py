@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import msgspec
 from aiohttp import web
 
+from toolwire.client.http.transport import HttpTransport
 from toolwire.client.model import Credential, connect
-from toolwire.client.transport import HttpTransport
 from toolwire.dialects.quirks import Quirks
 from toolwire.events import ModelEvent
 from toolwire.messages import Message, Text

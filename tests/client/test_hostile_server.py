@@ -19,9 +19,9 @@ from tests.client.hostile import (
     once,
     raw,
 )
+from toolwire.client.http.transport import HttpTransport
 from toolwire.client.model import Headers, connect
 from toolwire.client.retry import RetryPolicy
-from toolwire.client.transport import HttpTransport
 from toolwire.errors import ToolwireError
 from toolwire.events import ModelEvent
 from toolwire.messages import Message, Text

@@ -22,9 +22,9 @@ from tests.client.scripted import (
     serving,
     sse,
 )
+from toolwire.client.http.transport import HttpTransport
 from toolwire.client.model import connect
 from toolwire.client.retry import RetryPolicy
-from toolwire.client.transport import HttpTransport
 from toolwire.errors import (
     BadInput,
     ConnectionFailed,

@@ -17,9 +17,9 @@ from tests.client.scripted import (
     run,
     serving,
 )
+from toolwire.client.http.transport import HttpTransport, Outgoing, Transport
 from toolwire.client.model import connect
 from toolwire.client.record import RecordingTransport, ReplayTransport
-from toolwire.client.transport import HttpTransport, Outgoing, Transport
 from toolwire.errors import BadInput, ConnectionFailed
 from toolwire.messages import Message, Text
 

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from tests.client.scripted import REQUEST, Reply, failing, listen, provider, run, serving, sse
+from toolwire.client.http.transport import HttpTransport, Outgoing
 from toolwire.client.model import connect
 from toolwire.client.record import RecordingTransport
 from toolwire.client.redact import Redactor, hide_in_url, is_secret_name
 from toolwire.client.retry import RetryPolicy
-from toolwire.client.transport import HttpTransport, Outgoing
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.messages import Message, Text
 

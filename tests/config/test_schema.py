@@ -1,11 +1,11 @@
 import msgspec
 
-from toolwire.agent.rules import Mode
 from toolwire.config.schema import keys
+from toolwire.policy.rules import Mode
 from toolwire.prompted import style
 from toolwire.tools.builtin import replace, run_shell_command, search_file_content
-from toolwire.tools.limits import DEFAULT_LIMIT
-from toolwire.tools.processes import Limits
+from toolwire.tools.output_limits import DEFAULT_LIMIT
+from toolwire.tools.shell.processes import Limits
 
 
 def test_every_setting_has_a_meaning_and_a_variable_of_its_own() -> None:

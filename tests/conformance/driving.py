@@ -13,8 +13,8 @@ import pytest
 from tests import acceptance
 from tests.fakes.simulated import LONGEST
 from toolwire import providers
+from toolwire.client.http.transport import HttpTransport
 from toolwire.client.model import connect
-from toolwire.client.transport import HttpTransport
 from toolwire.collect import Collector
 from toolwire.events import Finished, ModelEvent
 from toolwire.messages import Media, MediaKind, Message, Text, ToolCall, ToolResult

@@ -23,15 +23,15 @@ import msgspec
 
 from toolwire import config
 from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, TurnEnd
-from toolwire.agent.rules import Mode
-from toolwire.app.opening import stored_sessions
+from toolwire.app.builder import stored_sessions
+from toolwire.app.options import Wanted
 from toolwire.app.session import open_session
-from toolwire.app.wanted import Wanted
 from toolwire.messages import Message, Text
+from toolwire.policy.rules import Mode
 from toolwire.providers.upstream import read_upstream
 from toolwire.sessions.sqlite import SqliteJournal
-from toolwire.tools import watchdog
-from toolwire.tools.watchdogs import WATCHDOGS
+from toolwire.tools.shell import watchdog
+from toolwire.tools.shell.watchdogs import WATCHDOGS
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,15 +10,14 @@ import msgspec
 
 from tests.fakes.simulated import Place
 from toolwire import config
-from toolwire.agent.compress import ACKNOWLEDGED
-from toolwire.agent.compressing import QUESTION
 from toolwire.agent.events import AgentEvent, HistoryReplaced, TurnEnd
+from toolwire.app.options import Wanted
 from toolwire.app.session import open_session
-from toolwire.app.wanted import Wanted
+from toolwire.compaction.plan import ACKNOWLEDGED
+from toolwire.compaction.summary import QUESTION
 from toolwire.messages import Message, Text
 from toolwire.simulator import Reply, Simulator
-from toolwire.simulator.misbehaviour import refused
-from toolwire.simulator.script import Call, Question, Say
+from toolwire.simulator.script import Call, Question, Say, refused
 
 MODEL = "google/gemini-2.5-pro"
 WINDOW = 16_000

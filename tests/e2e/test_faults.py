@@ -12,8 +12,7 @@ import pytest
 
 from tests.fakes.simulated import LONGEST, Done, Place, Simulated, command
 from toolwire.simulator import Question, Reply
-from toolwire.simulator.misbehaviour import Fault
-from toolwire.simulator.script import Call, Say, Think
+from toolwire.simulator.script import Call, Fault, Say, Think
 
 pytestmark = [
     pytest.mark.slow,

@@ -13,8 +13,7 @@ import pytest
 
 from tests.fakes.simulated import Place, Simulated
 from toolwire.simulator import Reply
-from toolwire.simulator.misbehaviour import Fault
-from toolwire.simulator.script import Call, Say
+from toolwire.simulator.script import Call, Fault, Say
 
 pytestmark = pytest.mark.slow
 LIMIT = 6.0

@@ -12,8 +12,8 @@ from evals.approving import harmless
 from evals.report import judge, line, table
 from evals.running import run
 from evals.task import Outcome, Task
-from toolwire.agent.confirmations import Confirmation, EditDetails, ExecDetails, InfoDetails
-from toolwire.client.transport import Incoming, Outgoing
+from toolwire.agent.questions import Confirmation, EditDetails, ExecDetails, InfoDetails
+from toolwire.client.http.transport import Incoming, Outgoing
 from toolwire.messages import ToolCall
 from toolwire.tools.spec import DiffStat
 

@@ -19,16 +19,15 @@ from tests import captures
 from tests.captures import Capture, Json, Stage
 from tests.fakes.simulated import LONGEST, Simulated, command
 from toolwire import config
-from toolwire.agent.mentions import user_message
+from toolwire.app.options import Wanted
 from toolwire.app.session import open_session
-from toolwire.app.wanted import Wanted
-from toolwire.app.workshop import workspace_of
-from toolwire.cli.headless import exits
+from toolwire.app.toolbox import workspace_of
+from toolwire.cli.headless import output as exits
 from toolwire.cli.headless.text_output import TextOutput
+from toolwire.context.mentions import user_message
 from toolwire.request import ToolSpec
 from toolwire.simulator import Reply, Simulator
-from toolwire.simulator.misbehaviour import refused
-from toolwire.simulator.script import Question
+from toolwire.simulator.script import Question, refused
 from toolwire.simulator.seals import Seals, call_content
 
 MODEL = "google/gemini-2.5-pro"

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from toolwire.agent.confirmations import Answer, Choice, Confirmation
-from toolwire.agent.rules import Mode
+from toolwire.agent.questions import Answer, Choice, Confirmation
 from toolwire.app import open_workshop
 from toolwire.config import Settings
 from toolwire.ids import new_id
 from toolwire.messages import Message, ToolCall
+from toolwire.policy.rules import Mode
 
 SECRET = "canary-5b1f"
 """Text that no result, prompt or message may contain."""

@@ -6,13 +6,13 @@ import pytest
 
 from tests.hostile.checkouts import SECRET, Checkout
 from tests.tools.workspaces import git
-from toolwire.agent.confirmations import Choice
-from toolwire.agent.mentions import user_message
-from toolwire.agent.rules import Mode
+from toolwire.agent.questions import Choice
 from toolwire.app import open_workshop
 from toolwire.config import Settings
+from toolwire.context.mentions import user_message
 from toolwire.messages import Text
-from toolwire.tools.searching import ripgrep
+from toolwire.policy.rules import Mode
+from toolwire.tools.search.search import ripgrep
 
 NAME = "vault/inner/one.txt"
 WAYS = ["git", "own", *(["rg"] if ripgrep({}) else [])]

@@ -8,9 +8,9 @@ import pytest
 
 from tests.hostile.checkouts import Checkout
 from tests.tools.workspaces import git
-from toolwire.agent.rules import Mode
-from toolwire.tools import edits
-from toolwire.tools.searching import ripgrep
+from toolwire.policy.rules import Mode
+from toolwire.tools.files import edit
+from toolwire.tools.search.search import ripgrep
 
 SIZE = 300 << 20
 WAYS = ["git", "own", *(["rg"] if ripgrep({}) else [])]
@@ -52,9 +52,9 @@ def test_an_edit_of_a_huge_file_fails_at_once_and_clearly(place: Checkout) -> No
 def test_two_large_texts_with_nothing_in_common_are_not_compared() -> None:
     before = "".join(f"{number}\n" for number in range(20_000))
     after = "".join(f"-{number}\n" for number in range(20_000))
-    diff = edits.diff_of(before, after, "a")
+    diff = edit.diff_of(before, after, "a")
     assert diff.endswith("@@ about 20,000 lines become 20,000: too many to compare @@\n")
-    stat = edits.stat_of(before, after)
+    stat = edit.stat_of(before, after)
     assert (stat.model_added, stat.model_removed) == (20_000, 20_000)
 
 

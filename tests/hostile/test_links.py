@@ -7,12 +7,12 @@ import pytest
 
 from tests.hostile.checkouts import SECRET, Checkout
 from tests.tools.workspaces import git, write
-from toolwire.agent.mentions import user_message
-from toolwire.agent.rules import Mode
 from toolwire.app import open_workshop
 from toolwire.config import Settings
+from toolwire.context.mentions import user_message
 from toolwire.messages import Text
-from toolwire.tools.searching import ripgrep
+from toolwire.policy.rules import Mode
+from toolwire.tools.search.search import ripgrep
 
 WAYS = ["git", "own", *(["rg"] if ripgrep({}) else [])]
 NAMES = ("file.txt", "folder/secret.txt", "chain.txt", "folder/new.txt", "dangling.txt", "up/x.txt")

@@ -6,12 +6,12 @@ import pytest
 from tests.hostile.checkouts import SECRET, Checkout
 from tests.tools.workspaces import git, write
 from toolwire import config
-from toolwire.agent.rules import Mode
 from toolwire.app import open_workshop
-from toolwire.app.opening import system_text
-from toolwire.app.wanted import Wanted
+from toolwire.app.builder import system_text
+from toolwire.app.options import Wanted
 from toolwire.config import trust
 from toolwire.errors import BadInput
+from toolwire.policy.rules import Mode
 
 
 @pytest.fixture(params=["repository", "folder"])

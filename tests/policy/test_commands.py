@@ -3,10 +3,10 @@ import shlex
 import pytest
 
 from toolwire.policy.shell import Script, prove
+from toolwire.policy.shell.command_ruling import leaving_out
 from toolwire.policy.shell.commands import effects_of, inner_commands
 from toolwire.policy.shell.effects import NOTHING, Effects
-from toolwire.policy.shell.exclusions import leaving_out
-from toolwire.policy.shell.listing import with_nulls
+from toolwire.policy.shell.ruling import with_nulls
 
 
 def of(text: str) -> Effects:

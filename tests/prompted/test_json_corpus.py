@@ -9,7 +9,7 @@ import pytest
 
 from tests.corpus_harness import CORPUS
 from toolwire.messages import Message, Text
-from toolwire.prompted import json as style
+from toolwire.prompted.json import style as style
 from toolwire.request import ModelRequest, ToolSpec
 from toolwire.schema import Profile, convert
 

@@ -22,7 +22,7 @@ from toolwire.events import (
     Usage,
 )
 from toolwire.messages import CallKind, Message, Text, ToolCall
-from toolwire.prompted import json as style
+from toolwire.prompted.json import style as style
 from toolwire.request import FreeformTool, ModelRequest
 
 TOOLS = (spec("read", path="string"), spec("list"), FreeformTool(name="patch"))

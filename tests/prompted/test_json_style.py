@@ -16,7 +16,7 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
-from toolwire.prompted import json as style
+from toolwire.prompted.json import style as style
 from toolwire.request import (
     AnyTool,
     FreeformTool,

@@ -6,8 +6,8 @@ import pytest
 from tests.prompted.test_xml_parser import CALL, written, wrote
 from tests.prompted.xml_reading import TOOLS, arguments, read
 from toolwire.messages import Text
-from toolwire.prompted.xml_parser import XmlLimits
-from toolwire.prompted.xml_values import wrapped
+from toolwire.prompted.xml.parser import XmlLimits
+from toolwire.prompted.xml.values import wrapped
 
 # One test for each row of the known hazards of parsers for this format.
 

@@ -17,7 +17,7 @@ from toolwire.events import (
     ToolCallStarted,
 )
 from toolwire.messages import CallKind, Text
-from toolwire.prompted.xml_parser import XmlLimits, XmlParser
+from toolwire.prompted.xml.parser import XmlLimits, XmlParser
 from toolwire.request import FreeformTool, ToolSpec
 
 CALL = "<read_file>\n<path>a.py</path>\n</read_file>"
@@ -275,7 +275,7 @@ def test_a_freeform_tool_gets_its_text_as_it_is():
 
 def test_a_name_that_is_no_tag_is_called_by_its_alias():
     odd = ToolSpec(name="do it", namespace="mcp", parameters=RUN.parameters)
-    from toolwire.prompted.xml_tools import XmlTools
+    from toolwire.prompted.xml.shape import XmlTools
 
     (tag,) = XmlTools([odd]).by_tag
     call = read(f"<{tag}>\n<command>ls</command>\n</{tag}>", [odd]).message.calls[0]

@@ -8,7 +8,7 @@ import msgspec
 from toolwire.collect import Collector
 from toolwire.events import ModelEvent, Notice, TextDelta, ThinkingDelta, ToolCallDelta
 from toolwire.messages import Message
-from toolwire.prompted.xml_parser import XmlLimits, XmlParser
+from toolwire.prompted.xml.parser import XmlLimits, XmlParser
 from toolwire.request import AnyTool, ToolSpec
 
 

@@ -29,7 +29,7 @@ from toolwire.messages import Media, MediaKind, Message, Text, Thinking
 from toolwire.sessions import records
 from toolwire.sessions.export import FORMATS, to_html, to_json, to_markdown
 from toolwire.sessions.journal import Record
-from toolwire.sessions.rescue import Rescued
+from toolwire.sessions.salvage import Rescued
 from toolwire.sessions.store import Contents
 from toolwire.sessions.transcript import (
     Called,

@@ -32,7 +32,7 @@ from toolwire.events import Usage
 from toolwire.history import repair
 from toolwire.messages import Message, Origin, Outcome, Text, calls_without_result
 from toolwire.sessions.journal import ModelTotals, Session, open_calls, replay
-from toolwire.sessions.settling import (
+from toolwire.sessions.open_calls import (
     BROKE_OFF,
     LOST_READ,
     NOT_STARTED,

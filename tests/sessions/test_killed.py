@@ -14,7 +14,7 @@ from toolwire.agent.events import AgentEvent, AnswersGiven, MessageAdded, ToolFi
 from toolwire.history import repair
 from toolwire.messages import Origin, Outcome, calls_without_result
 from toolwire.sessions.journal import replay
-from toolwire.sessions.settling import answered, settled
+from toolwire.sessions.open_calls import answered, settled
 from toolwire.sessions.store import Sessions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")

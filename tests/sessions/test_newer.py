@@ -15,7 +15,7 @@ from toolwire.errors import SessionError
 from toolwire.sessions import records
 from toolwire.sessions.export import FORMATS
 from toolwire.sessions.store import Sessions
-from toolwire.sessions.turns import record_after
+from toolwire.sessions.transcript import record_after
 from toolwire.simulator import Reply
 from toolwire.simulator.script import Say
 

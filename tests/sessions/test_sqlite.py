@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tests.sessions.happenings import a_session, a_turn, call, kept, opened, said, started
-from toolwire.agent.confirmations import Confirmation, EditDetails
 from toolwire.agent.events import (
     AgentEvent,
     Streaming,
@@ -19,6 +18,7 @@ from toolwire.agent.events import (
     TurnEnd,
     TurnEnded,
 )
+from toolwire.agent.questions import Confirmation, EditDetails
 from toolwire.errors import SessionError
 from toolwire.events import TextDelta
 from toolwire.sessions.files import beside

@@ -9,8 +9,7 @@ from toolwire.agent.events import AgentEvent, MessageAdded
 from toolwire.errors import SessionError
 from toolwire.messages import Message, Text
 from toolwire.sessions.journal import replay
-from toolwire.sessions.listing import Summary
-from toolwire.sessions.store import Sessions, project_key
+from toolwire.sessions.store import Sessions, Summary, project_key
 
 
 class Clock:

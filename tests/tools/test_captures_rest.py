@@ -14,16 +14,16 @@ from tests import captures
 from tests.captures import ABSENT, PRESENT, Capture, Stage
 from toolwire import dialects
 from toolwire.agent.approval import Policy
-from toolwire.agent.command_lists import limited
-from toolwire.agent.policy import rule
-from toolwire.agent.rules import Mode
-from toolwire.agent.ruling import Terms
 from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.workspace_facts import ground_of
+from toolwire.app.workspace_facts import ground_of
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, ModelEvent, StopReason, TextDelta
 from toolwire.messages import Kept
 from toolwire.model import Model
+from toolwire.policy.command_lists import limited
+from toolwire.policy.engine import rule
+from toolwire.policy.rules import Mode
+from toolwire.policy.ruling import Terms
 from toolwire.request import ModelRequest
 from toolwire.tools.builtin.run_shell_command import SHELLS
 from toolwire.tools.registry import Registry, builtins, headless

@@ -1,7 +1,7 @@
 import zipfile
 from pathlib import Path
 
-from toolwire.tools.entry_points import declared
+from toolwire.tools.registry import declared
 
 GROUP = "toolwire.tools"
 

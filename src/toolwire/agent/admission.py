@@ -1,17 +1,198 @@
 """Which calls may be considered at all: whole, strict JSON, known, fitting, one of a kind."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
-from toolwire.agent.validation import complaints, told
 from toolwire.errors import BadInput
 from toolwire.messages import CallKind, ToolCall
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect, Tool
-from toolwire.wire.json_access import dump
-from toolwire.wire.repair_json import Parsed, parse_arguments
+from toolwire.wire.json_access import dump, parse
+from toolwire.wire.repair import Parsed, parse_arguments
+
+_Errors = Callable[[JsonObject], list[Any]]
+
+_LIMITS = {
+    "minItems": "must NOT have fewer than {} items",
+    "maxItems": "must NOT have more than {} items",
+    "minLength": "must NOT have fewer than {} characters",
+    "maxLength": "must NOT have more than {} characters",
+    "minProperties": "must NOT have fewer than {} properties",
+    "maxProperties": "must NOT have more than {} properties",
+    "minimum": "must be >= {}",
+    "maximum": "must be <= {}",
+    "exclusiveMinimum": "must be > {}",
+    "exclusiveMaximum": "must be < {}",
+    "multipleOf": "must be multiple of {}",
+    "pattern": 'must match pattern "{}"',
+    "format": 'must match format "{}"',
+}
+_PLAIN = {
+    "anyOf": "must match a schema in anyOf",
+    "oneOf": "must match exactly one schema in oneOf",
+    "not": "must NOT be valid",
+    "contains": "must contain at least 1 valid item(s)",
+    "uniqueItems": "must NOT have duplicate items",
+    "propertyNames": "property name must be valid",
+    "falseSchema": "boolean schema is false",
+}
+_MOST_TOLD = 20
+_ROOT = frozenset(("type", "properties", "required", "additionalProperties"))
+_TRUTH = (True, False)
+_PLAIN_MEMBER = frozenset(("type", "description", "default"))
+_MEMBER = _PLAIN_MEMBER | {"items", "properties"}
+_TYPES: dict[str, type] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
+
+
+def complaints(schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
+    """All that is wrong, in the order the schema names things; empty if the arguments fit."""
+    if not schema or plainly_fits(schema, arguments):
+        return ()
+    found = _checker(dump(schema))(arguments)
+    found.sort(key=lambda error: _place(error, schema))
+    return tuple(dict.fromkeys(text for error in found for text in _told(error, schema)))
+
+
+def plainly_fits(schema: JsonObject, arguments: JsonObject) -> bool:
+    """Whether plain arguments fit a plain schema, as most do; the validator need not be loaded.
+
+    False says nothing: it only means that this look is not enough.
+    """
+    members, required = schema.get("properties"), schema.get("required", [])
+    if schema.get("type") != "object" or not schema.keys() <= _ROOT or not _is_object(members):
+        return False
+    if not isinstance(required, list) or schema.get("additionalProperties", True) not in _TRUTH:
+        return False
+    names = cast(list[object], required)
+    if not all(isinstance(name, str) and name in arguments for name in names):
+        return False
+    if not all(_is_sound(member) for member in members.values()):
+        return False
+    return all(
+        name in members
+        and members[name].keys() <= _PLAIN_MEMBER
+        and _has_type(value, members[name])
+        for name, value in arguments.items()
+    )
+
+
+def _is_object(value: object) -> TypeGuard[JsonObject]:
+    return isinstance(value, dict)
+
+
+def _is_sound(member: object) -> bool:
+    """Whether it is surely a schema, of the few words that most tools use."""
+    if not (_is_object(member) and member.keys() <= _MEMBER):
+        return False
+    kind = member.get("type")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        return False
+    inner = member.get("properties", {})
+    if not isinstance(member.get("description", ""), str) or not _is_object(inner):
+        return False
+    items = (member["items"],) if "items" in member else ()
+    return all(_is_sound(one) for one in (*inner.values(), *items))
+
+
+def _has_type(value: object, member: JsonObject) -> bool:
+    # A whole number may also be written 1.0, and true is no number: the validator knows.
+    return type(value) is _TYPES[member["type"]]
+
+
+def told(problems: tuple[str, ...]) -> str:
+    """The complaints as one text, a line each; the first is the one the original would give."""
+    more = len(problems) - _MOST_TOLD
+    rest = (f"… and {more} more",) if more > 0 else ()
+    return "\n".join((*problems[:_MOST_TOLD], *rest))
+
+
+@lru_cache(256)
+def _checker(schema: str) -> _Errors:
+    import jsonschema_rs  # noqa: PLC0415 - not needed until a call is made
+
+    def refuse(address: str) -> Any:
+        raise ValueError(f"a schema may not point to {address}")
+
+    try:
+        validator = jsonschema_rs.validator_for(parse(schema, "schema"), retriever=refuse)
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise BadInput(f"the tool's own schema cannot be used: {_first_line(error)}") from error
+    return lambda arguments: list(validator.iter_errors(arguments))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _place(error: Any, schema: JsonObject) -> tuple[int, ...]:
+    """Where the schema speaks of it: what is required first, then members in their order."""
+    at = schema
+    key: list[int] = []
+    for step in cast(list[str | int], error.instance_path):
+        if isinstance(step, int):
+            key.append(step)
+            at = _inner(at, "items")
+        else:
+            names = list(_inner(at, "properties"))
+            key.append(names.index(step) if step in names else len(names))
+            at = _inner(_inner(at, "properties"), step)
+    return (*key, -1)
+
+
+def _inner(schema: JsonObject, name: str) -> JsonObject:
+    found: object = schema.get(name)
+    return cast(JsonObject, found) if isinstance(found, dict) else {}
+
+
+def _told(error: Any, schema: JsonObject) -> list[str]:
+    where = "params" + "".join(f"/{step}" for step in error.instance_path)
+    kind = error.kind
+    match kind.name:
+        case "type":
+            return [f"{where} must be {_limit(error, schema).replace(', ', ',')}"]
+        case "required":
+            return [f"{where} must have required property '{kind.property}'"]
+        case "additionalProperties" | "unevaluatedProperties":
+            names = ", ".join(f"'{name}'" for name in kind.unexpected)
+            return [f"{where} must NOT have additional properties", f"{where} has no {names}"]
+        case "enum":
+            first = f"{where} must be equal to one of the allowed values"
+            return [first, f"{where} may be {_limit(error, schema)}"]
+        case "const":
+            return [f"{where} must be equal to constant", f"{where} is {_limit(error, schema)}"]
+        case name if name in _LIMITS:
+            return [f"{where} {_LIMITS[name].format(_limit(error, schema))}"]
+        case name:
+            return [f"{where} {_PLAIN.get(name, error.message)}"]
+
+
+def _limit(error: Any, schema: JsonObject) -> str:
+    """The schema's own value of the keyword, where the path to it is plain."""
+    at: Any = schema
+    for step in error.schema_path:
+        try:
+            at = at[step]
+        except (KeyError, IndexError, TypeError):
+            return "as the schema says"
+    match at:
+        case str():
+            return at
+        case list():
+            return ", ".join(one if isinstance(one, str) else dump(one) for one in cast(Any, at))
+        case _:
+            return dump(at)
+
 
 _CUT = (
     "The call was cut off before its end, so it was not run. "

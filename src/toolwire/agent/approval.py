@@ -8,22 +8,25 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from toolwire.agent.confirmations import (
+from toolwire.agent.calls import Work, guarded
+from toolwire.agent.events import Decision, Emit, ToolAsked, ToolDecided
+from toolwire.agent.questions import (
     Answer,
     Approver,
     Choice,
     Confirmation,
+    Details,
+    EditDetails,
     Editor,
-    Roots,
-    details_of,
-    first_word,
-    stat_of,
+    ExecDetails,
+    InfoDetails,
+    McpDetails,
 )
-from toolwire.agent.events import Decision, Emit, ToolAsked, ToolDecided
-from toolwire.agent.work import Work, guarded
 from toolwire.messages import ToolCall
 from toolwire.request import JsonObject
-from toolwire.tools.spec import Effect, Permit, Proposal, Tool, ToolContext
+from toolwire.tools.files import edit
+from toolwire.tools.files.edit import diff_of
+from toolwire.tools.spec import DiffStat, Effect, Permit, Proposal, Tool, ToolContext
 
 NOT_ALLOWED = "[Operation Cancelled] Reason: User did not allow tool call"
 DENIED = "Tool execution denied by policy."
@@ -49,8 +52,17 @@ class Ruled(Protocol):
 
 Policy: TypeAlias = Callable[[ToolCall, Effect, tuple[Path, ...]], Ruled]
 """Rules on a call whose arguments are strict JSON, given its effect and the paths it touches."""
-Remember: TypeAlias = Callable[[Confirmation, Choice], None]
+Remember: TypeAlias = Callable[[ToolCall, Choice], None]
 """Keeps a yes that holds for more than one call."""
+
+
+Roots: TypeAlias = Callable[[str], tuple[str, ...]]
+"""The programs a command would start."""
+
+
+def first_word(command: str) -> tuple[str, ...]:
+    """The program of a simple command; a parser of the shell's grammar knows better."""
+    return tuple(command.split()[:1])
 
 
 class _Ask(msgspec.Struct, frozen=True):
@@ -58,9 +70,9 @@ class _Ask(msgspec.Struct, frozen=True):
     decision: str = "ask"
 
 
-def forget(confirmation: Confirmation, choice: Choice) -> None:
+def no_memory(call: ToolCall, choice: Choice) -> None:
     """Where a yes holds once only."""
-    del confirmation, choice
+    del call, choice
 
 
 def _permit(ruling: Ruled, name: str) -> Permit | None:
@@ -86,7 +98,7 @@ class Approval:
         emit: Emit,
         approver: Approver | None,
         editor: Editor | None,
-        remember: Remember = forget,
+        remember: Remember = no_memory,
         roots: Roots = first_word,
     ) -> None:
         self._policy = policy
@@ -155,7 +167,7 @@ class Approval:
             proposals = fresh
         work.stat = stat_of(proposals, work.edited) if proposals else None
         if answer.choice in _SCOPES:
-            self._remember(question, answer.choice)
+            self._remember(question.call, answer.choice)
         decision = Decision.ACCEPT if work.edited is None else Decision.MODIFY
         await self._decide(work, decision, reason, answer.choice)
         return None
@@ -197,3 +209,59 @@ class Approval:
         await self._emit(
             ToolDecided(call_id=work.call.id, decision=decision, reason=reason, scope=scope)
         )
+
+
+def details_of(
+    tool: Tool,
+    arguments: JsonObject,
+    proposals: tuple[Proposal, ...],
+    edited: str | None = None,
+    roots: Roots = first_word,
+) -> Details:
+    """What a person needs to see of this call."""
+    if proposals:
+        return _edit(tool, proposals, edited)
+    if tool.server:
+        shown = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
+        return McpDetails(server=tool.server, tool=tool.name, arguments=shown)
+    command = arguments.get("command")
+    if tool.effect is Effect.EXECUTE and isinstance(command, str):
+        directory = arguments.get("directory")
+        return ExecDetails(
+            command=command,
+            roots=roots(command),
+            directory=directory if isinstance(directory, str) else "",
+        )
+    prompt = next((str(value) for value in arguments.values() if isinstance(value, str)), "")
+    urls = tuple(word for word in prompt.split() if word.startswith(("http://", "https://")))
+    return InfoDetails(prompt=prompt, urls=urls)
+
+
+def _edit(tool: Tool, proposals: tuple[Proposal, ...], edited: str | None) -> EditDetails:
+    shown = [
+        diff_of(one.before, one.after if edited is None else edited, one.path.name)
+        for one in proposals
+    ]
+    return EditDetails(
+        paths=tuple(one.path for one in proposals),
+        diff="".join(shown),
+        stat=stat_of(proposals, edited),
+        new_file=all(one.new_file for one in proposals),
+        editable=tool.adopt is not None and len(proposals) == 1,
+    )
+
+
+def stat_of(proposals: tuple[Proposal, ...], edited: str | None = None) -> DiffStat:
+    """Lines the model adds and removes, and those the person changed in its text."""
+    stats = [
+        edit.stat_of(one.before, one.after)
+        if edited is None
+        else edit.stat_of(one.before, edited, one.after)
+        for one in proposals
+    ]
+    return DiffStat(
+        model_added=sum(one.model_added for one in stats),
+        model_removed=sum(one.model_removed for one in stats),
+        user_added=sum(one.user_added for one in stats),
+        user_removed=sum(one.user_removed for one in stats),
+    )

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.confirmations import Confirmation
+from toolwire.agent.questions import Confirmation
 from toolwire.events import Finished, ModelEvent, Usage
 from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.tools.spec import DiffStat

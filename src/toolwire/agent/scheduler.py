@@ -8,9 +8,8 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.agent.admission import Rejected, admit_all
-from toolwire.agent.approval import Approval, Policy, Remember, forget
-from toolwire.agent.capping import capped
-from toolwire.agent.confirmations import Approver, Editor, Roots, first_word
+from toolwire.agent.approval import Approval, Policy, Remember, Roots, first_word, no_memory
+from toolwire.agent.calls import Work, guarded
 from toolwire.agent.events import (
     Emit,
     ToolFinished,
@@ -19,10 +18,10 @@ from toolwire.agent.events import (
     ToolStarted,
     unheard,
 )
-from toolwire.agent.work import Work, guarded
+from toolwire.agent.questions import Approver, Editor
 from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
-from toolwire.tools.limits import limit_of
+from toolwire.tools.output_limits import capped, limit_of
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.wire.json_access import dump
@@ -45,7 +44,7 @@ class Scheduler:
         approver: Approver | None = None,
         editor: Editor | None = None,
         emit: Emit = unheard,
-        remember: Remember = forget,
+        remember: Remember = no_memory,
         roots: Roots = first_word,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

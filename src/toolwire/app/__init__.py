@@ -4,17 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolwire.app.models import Opened, open_model, with_fallback
+    from toolwire.app.model_stack import Opened, open_model, with_fallback
+    from toolwire.app.options import Wanted
     from toolwire.app.session import AgentSession, open_session
-    from toolwire.app.wanted import Wanted
-    from toolwire.app.workshop import Workshop, open_workshop
+    from toolwire.app.toolbox import Workshop, open_workshop
 
 # Names are loaded when first used: who opens a model does not pay for the tools.
 _HOMES = {
-    "models": ("Opened", "open_model", "with_fallback"),
+    "model_stack": ("Opened", "open_model", "with_fallback"),
     "session": ("AgentSession", "open_session"),
-    "wanted": ("Wanted",),
-    "workshop": ("Workshop", "open_workshop"),
+    "options": ("Wanted",),
+    "toolbox": ("Workshop", "open_workshop"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

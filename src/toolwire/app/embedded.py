@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from toolwire.agent.rules import Mode
-from toolwire.agent.tokens import of_message
-from toolwire.app.choosing import Chosen
-from toolwire.app.workshop import workspace_of
-from toolwire.client.transport import Transport
+from toolwire.app.model_choice import Chosen
+from toolwire.app.toolbox import workspace_of
+from toolwire.client.http.transport import Transport
+from toolwire.compaction.tokens import of_message
 from toolwire.config import Settings
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.ids import new_id
 from toolwire.messages import Message, Part, Text, ToolResult
 from toolwire.model import Model
+from toolwire.policy.rules import Mode
 from toolwire.storage.paths import places
 
 if TYPE_CHECKING:
-    from toolwire.local.weights import Consent
+    from toolwire.embedded.weights import Consent
 
 
 async def choose_here(
@@ -41,8 +41,8 @@ async def choose_here(
     except ProviderError as error:
         if error.kind != ErrorKind.AUTH:
             raise
-    from toolwire.local.found import find  # noqa: PLC0415 - start-up time
-    from toolwire.local.machine import fitting, machine  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.found import find  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.machine import fitting, machine  # noqa: PLC0415 - start-up time
 
     found = await find(transport, environ) if look else None
     if found is not None:
@@ -62,9 +62,9 @@ async def embedded_transport(
     notice: Callable[[str], None],
 ) -> Transport:
     """The way to the embedded model, its file in place; loaded when it is first asked."""
-    from toolwire.local import catalogue  # noqa: PLC0415 - start-up time
-    from toolwire.local.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
-    from toolwire.local.weights import Consent, Shelf  # noqa: PLC0415 - start-up time
+    from toolwire.embedded import catalogue  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.weights import Consent, Shelf  # noqa: PLC0415 - start-up time
 
     shelf = Shelf.of(places(environ), environ, transport, consent or Consent(), notice)
     way = EmbeddedTransport(catalogue.find(model), shelf, transport)
@@ -74,16 +74,16 @@ async def embedded_transport(
 
 def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
     """The model with the tools in their short form, and the folder's files as choices."""
-    from toolwire.local.ground import ground  # noqa: PLC0415 - start-up time
-    from toolwire.prompted import small  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.small import style  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.small.workspace import ground  # noqa: PLC0415 - start-up time
 
     workspace = workspace_of(cwd, environ)
-    return small.wrap(ask, new_id, lambda: ground(workspace, environ))
+    return style.wrap(ask, new_id, lambda: ground(workspace, environ))
 
 
 def tokens_shown_small(message: Message) -> int:
     """The tokens of a message for a small model, which is shown only the ends of long results."""
-    from toolwire.prompted.small_past import RESULT_LIMIT  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.small.past import RESULT_LIMIT  # noqa: PLC0415 - start-up time
 
     def cut(part: Part) -> Part:
         if not isinstance(part, ToolResult) or len(part.text) <= RESULT_LIMIT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -14,18 +15,21 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toolwire import __version__
-from toolwire.agent.compressing import Compressor
-from toolwire.agent.confirmations import Approver, Editor
-from toolwire.agent.events import Emit, MessageAdded, Noticed, SessionOpened
+from toolwire.agent.events import (
+    AgentEvent,
+    Emit,
+    HistoryReplaced,
+    MessageAdded,
+    Noticed,
+    SessionOpened,
+    TurnEnd,
+    TurnEnded,
+)
 from toolwire.agent.limits import Limits
-from toolwire.agent.rules import Mode
-from toolwire.agent.surroundings import surroundings
-from toolwire.agent.tokens import of_message
-from toolwire.app.choosing import choose_model
-from toolwire.app.conversation import AgentSession
-from toolwire.app.embedded import cautious, choose_here, tokens_shown_small
-from toolwire.app.models import Opened, with_fallback
-from toolwire.app.opening import (
+from toolwire.agent.questions import Approver, Editor
+from toolwire.agent.reply import Asking
+from toolwire.agent.turn import Turn
+from toolwire.app.builder import (
     compression_rules,
     explaining,
     open_journal,
@@ -33,23 +37,117 @@ from toolwire.app.opening import (
     settle,
     system_text,
 )
-from toolwire.app.own import Own
-from toolwire.app.telling import Telling
-from toolwire.app.wanted import Wanted
-from toolwire.app.workshop import AskPerson, Workshop, make_workshop
-from toolwire.client.secret import known_secrets
-from toolwire.client.transport import HttpTransport, Transport
+from toolwire.app.embedded import cautious, choose_here, tokens_shown_small
+from toolwire.app.event_sink import Telling
+from toolwire.app.model_choice import choose_model
+from toolwire.app.model_stack import Opened, with_fallback
+from toolwire.app.options import Own, Wanted
+from toolwire.app.toolbox import AskPerson, Workshop, make_workshop
+from toolwire.client.http.transport import HttpTransport, Transport
+from toolwire.client.redact import known_secrets
+from toolwire.compaction.summary import Compressor
+from toolwire.compaction.tokens import of_message
 from toolwire.config import Settings
+from toolwire.context.surroundings import surroundings
+from toolwire.errors import SessionError
 from toolwire.ids import new_id
 from toolwire.messages import Message, Text
+from toolwire.model import Model
+from toolwire.policy.rules import Mode
 from toolwire.request import ModelRequest, Reasoning
 from toolwire.sessions.journal import Session, replay
 from toolwire.sessions.sqlite import SqliteJournal
+from toolwire.tools.files.visibility import Visibility
 from toolwire.tools.spec import Tool
-from toolwire.tools.visibility import Visibility
+
+
+class AgentSession:
+    """A conversation in progress, one turn at a time. `request` holds all that was said."""
+
+    def __init__(
+        self,
+        id: str,
+        request: ModelRequest,
+        *,
+        opened: Opened,
+        model: Model,
+        workshop: Workshop,
+        telling: Telling,
+        limits: Limits,
+        shorten: Compressor,
+        approver: Approver | None = None,
+        editor: Editor | None = None,
+    ) -> None:
+        self.id = id
+        self.request = request
+        self.opened = opened
+        self.workshop = workshop
+        self._model = model
+        self._telling = telling
+        self._limits = limits
+        self._shorten = shorten
+        self._scheduler = workshop.scheduler(approver, editor, telling)
+        self._inbox: list[Message] = []
+        self._ended: TurnEnded | None = None
+
+    async def send(self, message: Message) -> TurnEnded:
+        """Work on what the user says; returns how the turn ended, raises if it is cancelled."""
+        self._inbox.append(message)
+        self._ended = None
+        asking = Asking(
+            self._model,
+            emit=self._hear,
+            price=self.opened.price,
+            clock=time.monotonic,
+            sleep=asyncio.sleep,
+        )
+        turn = Turn(
+            self.request,
+            asking=asking,
+            scheduler=self._scheduler,
+            emit=self._hear,
+            shorten=self._shorten,
+        )
+        try:
+            await turn.run(self._limits, self._take, time.monotonic)
+        except SessionError as error:
+            # It can no longer be kept: stop, and say so to whoever listens.
+            self._ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
+            await self._telling.show(self._ended)
+        finally:
+            self.request = turn.request
+        if self._ended is None:
+            raise AssertionError("a turn ends with TurnEnded")
+        return self._ended
+
+    def say(self, message: Message) -> None:
+        """Words for a turn that is under way: it hears them at its next step."""
+        self._inbox.append(message)
+
+    async def compress(self) -> HistoryReplaced | None:
+        """Make the conversation shorter now; None if it can not be."""
+        replaced = await self._shorten(self.request, force=True)
+        if replaced is not None:
+            self.request = msgspec.structs.replace(self.request, messages=replaced.messages)
+            await self._telling(replaced)
+        return replaced
+
+    async def note(self, kind: str, message: str) -> None:
+        """Tell whoever listens something about the session."""
+        await self._telling(Noticed(kind=kind, message=message))
+
+    def _take(self) -> list[Message]:
+        taken, self._inbox = self._inbox, []
+        return taken
+
+    async def _hear(self, event: AgentEvent) -> None:
+        if isinstance(event, TurnEnded):
+            self._ended = event
+        await self._telling(event)
+
 
 if TYPE_CHECKING:
-    from toolwire.local.weights import Consent
+    from toolwire.embedded.weights import Consent
 
 __all__ = ["AgentSession", "open_session"]
 

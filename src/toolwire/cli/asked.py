@@ -8,15 +8,14 @@ from typing import Any
 import msgspec
 
 from toolwire import config
-from toolwire.agent.rules import Mode
-from toolwire.app.wanted import Wanted
-from toolwire.cli.home_folder import check_workspace
-from toolwire.cli.trusting import asker
+from toolwire.app.options import Wanted
+from toolwire.cli.consent import asker, check_workspace
+from toolwire.client.http.transport import HttpTransport, Transport
 from toolwire.client.record import RecordingTransport, ReplayTransport
-from toolwire.client.secret import known_secrets
-from toolwire.client.transport import HttpTransport, Transport
+from toolwire.client.redact import known_secrets
 from toolwire.config import Settings, current_folder
 from toolwire.errors import BadInput
+from toolwire.policy.rules import Mode
 from toolwire.providers.upstream import read_upstream
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from toolwire.cli.headless import exits
+from toolwire.cli.headless import output
 from toolwire.cli.session_options import check_together, session_options
 from toolwire.errors import ToolwireError
 
@@ -36,4 +36,4 @@ def command(**options: Any) -> None:
         asyncio.run(talk())
     except ToolwireError as error:
         click.echo(f"toolwire: {error}", err=True)
-        raise SystemExit(exits.code_of_error(error)) from error
+        raise SystemExit(output.code_of_error(error)) from error

@@ -8,13 +8,12 @@ from pathlib import Path
 import click
 
 from toolwire import config
-from toolwire.cli.lines import fail
-from toolwire.cli.tables import echo_table
-from toolwire.cli.trusting import asker
-from toolwire.config import trust, writing
-from toolwire.config.places import ConfigFiles, config_files
+from toolwire.cli.consent import asker
+from toolwire.cli.lines import echo_table, fail
+from toolwire.config import store, trust
+from toolwire.config.display import Row, file_states, rows
+from toolwire.config.paths import ConfigFiles, config_files
 from toolwire.config.schema import keys
-from toolwire.config.showing import Row, file_states, rows
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.wire.json_access import dump
 
@@ -74,7 +73,7 @@ def set_(key: str, value: str, project: bool) -> None:
     with _errors_told():
         files, file = _target(project)
         with _trust_kept():
-            writing.set_value(files, file, key, value, config.current_folder())
+            store.set_value(files, file, key, value, config.current_folder())
         click.echo(f"{key} is set in {file}", err=True)
         _tell_what_wins(key, file)
 
@@ -87,7 +86,7 @@ def unset(key: str, project: bool) -> None:
     with _errors_told():
         files, file = _target(project)
         with _trust_kept():
-            writing.unset_value(files, file, key)
+            store.unset_value(files, file, key)
         click.echo(f"{key} is no longer set in {file}", err=True)
 
 

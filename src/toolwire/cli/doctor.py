@@ -11,14 +11,14 @@ import click
 import msgspec
 
 from toolwire import config, providers
+from toolwire.auth.credentials import credential_for, open_store, without_secrets
 from toolwire.cli.doctor_model import model_in_use
-from toolwire.cli.tables import echo_table
-from toolwire.client.credentials import credential_for, open_store, without_secrets
-from toolwire.client.limits import Limits
+from toolwire.cli.lines import echo_table
+from toolwire.client.http.limits import Limits
+from toolwire.client.http.transport import HttpTransport, Outgoing
 from toolwire.client.redact import hide_in_url
-from toolwire.client.transport import HttpTransport, Outgoing
 from toolwire.config import Settings, trust
-from toolwire.config.showing import file_states
+from toolwire.config.display import file_states
 from toolwire.errors import ToolwireError
 from toolwire.prompted import style
 from toolwire.providers import catalogue
@@ -116,7 +116,7 @@ def _config_files() -> dict[str, str]:
 
 
 def _sandbox(settings: Settings) -> JsonObject:
-    from toolwire.tools.sandbox import detect
+    from toolwire.tools.shell.sandbox import detect
 
     level = str(settings.tools.get("sandbox", "auto"))
     kind = detect.kind()

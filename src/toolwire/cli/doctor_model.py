@@ -4,15 +4,15 @@ import os
 from functools import partial
 from importlib.util import find_spec
 
-from toolwire.app.choosing import choose_model
 from toolwire.app.embedded import choose_here
-from toolwire.client.transport import Transport
+from toolwire.app.model_choice import choose_model
+from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
+from toolwire.embedded.catalogue import MODELS
+from toolwire.embedded.machine import machine, sizes
+from toolwire.embedded.partial import readable
+from toolwire.embedded.weights import Consent, Shelf
 from toolwire.errors import ToolwireError
-from toolwire.local.catalogue import MODELS
-from toolwire.local.machine import machine, sizes
-from toolwire.local.partial import readable
-from toolwire.local.weights import Consent, Shelf
 from toolwire.storage.paths import places
 
 

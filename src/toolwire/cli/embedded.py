@@ -8,9 +8,8 @@ from typing import Any, TextIO
 
 from toolwire.cli.question import agrees, can_ask
 from toolwire.cli.streams import write_control
-from toolwire.local.partial import readable
-from toolwire.local.progress import Progress
-from toolwire.local.weights import Ask, Consent
+from toolwire.embedded.partial import Progress, readable
+from toolwire.embedded.weights import Ask, Consent
 
 _WIDTH = 24
 _CLEAR = "\r\x1b[2K"

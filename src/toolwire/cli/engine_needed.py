@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from toolwire import config
 from toolwire.cli.doctor_model import model_in_use
-from toolwire.client.transport import HttpTransport
+from toolwire.client.http.transport import HttpTransport
 from toolwire.config import current_folder
 
 

@@ -1,11 +1,12 @@
 """Many inputs at once: one JSON object a line in, one a line out, and a bad line stops nothing."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 import click
 
 from toolwire.errors import BadInput, ToolwireError
+from toolwire.terminal_text import one_line
 from toolwire.wire.json_access import JsonObject, dump, parse_object
 from toolwire.wire.surrogates import whole_characters
 
@@ -43,3 +44,12 @@ def need(line: JsonObject, key: str) -> str:
     if not isinstance(value, str):
         raise BadInput(f'the line has no "{key}"')
     return value
+
+
+def echo_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows under a head, each column as wide as its widest cell."""
+    lines = [tuple(head), *(tuple(map(one_line, row)) for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
+    for line in lines:
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo(text.rstrip())

@@ -2,21 +2,61 @@
 
 import asyncio
 import os
+import shlex
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import NoReturn
 
 import click
 
-from toolwire.cli.browser import open_browser
-from toolwire.client.credentials import credential_for, first_use_terms, open_store
-from toolwire.client.oauth.device import DeviceCode
-from toolwire.client.secret import Secret, without_secrets
-from toolwire.client.store import Store, Stored, StoredKey, StoredLogin
+from toolwire.auth.credentials import credential_for, first_use_terms, open_store
+from toolwire.auth.oauth.device import DeviceCode
+from toolwire.auth.store import Store, Stored, StoredKey, StoredLogin
+from toolwire.client.redact import Secret, without_secrets
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError, UnknownName
 from toolwire.providers import ApiKey, NoAuth, OAuth, Provider
 from toolwire.storage.paths import places
+from toolwire.tools.shell.programs import NEUTRAL, find_program, helper_environment
+
+_PROGRAMS = ("xdg-open", "open", "wslview", "x-www-browser")
+_NAMED = ("DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "WSL_INTEROP", "VSCODE_*", "BROWSER")
+
+
+def open_browser(url: str, environ: Mapping[str, str]) -> bool:
+    """Start `BROWSER` or the desktop's own opener; whether there is one."""
+    command = _command(environ)
+    if not command:
+        return False
+    given = [word.replace("%s", url) for word in command]
+    try:
+        subprocess.Popen(  # noqa: S603 - a program of the user's, by absolute path
+            given if given != command else [*command, url],
+            cwd=NEUTRAL,
+            env=helper_environment(environ, _NAMED),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return False
+    return True
+
+
+def _command(environ: Mapping[str, str]) -> list[str]:
+    try:
+        own = shlex.split(environ.get("BROWSER", ""))
+    except ValueError:
+        own = []
+    candidates = ([own] if own else []) + [[name] for name in _PROGRAMS]
+    for name, *rest in candidates:
+        if found := find_program(name, environ, (Path.cwd(),)):
+            return [found, *rest]
+    return []
+
 
 BAD_CREDENTIALS = 41
 CANCELLED = 130
@@ -132,12 +172,12 @@ def _in_browser(provider: Provider, flow: str, store: Store, no_browser: bool) -
         show(code.verification_uri)
 
     if flow == "openrouter":
-        from toolwire.client.oauth import openrouter
+        from toolwire.auth.oauth import openrouter
 
         site = os.environ.get("TOOLWIRE_OPENROUTER_SITE") or openrouter.SITE
         return StoredLogin(token=asyncio.run(openrouter.login(show, site=site)))
     if flow == "copilot":
-        from toolwire.client.oauth import copilot
+        from toolwire.auth.oauth import copilot
 
         settings = copilot.CopilotSettings.from_environ(os.environ)
         login = copilot.login(settings, show_code, sleep=asyncio.sleep, now=time.time)

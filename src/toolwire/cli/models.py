@@ -6,8 +6,7 @@ import click
 import msgspec
 
 from toolwire import config
-from toolwire.cli.lines import fail
-from toolwire.cli.tables import echo_table
+from toolwire.cli.lines import echo_table, fail
 from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.providers import catalogue

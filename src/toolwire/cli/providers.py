@@ -5,8 +5,7 @@ import os
 import click
 
 from toolwire import config, providers
-from toolwire.cli.lines import fail
-from toolwire.cli.tables import echo_table
+from toolwire.cli.lines import echo_table, fail
 from toolwire.client.redact import hide_in_url
 from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from toolwire.cli.headless import exits
-from toolwire.cli.headless.outlet import Outlet
+from toolwire.cli.headless import output as exits
 from toolwire.cli.headless.output import Output, failed
+from toolwire.cli.headless.stream_writer import Outlet
 from toolwire.cli.leaving import ending_at_once
 from toolwire.cli.session_options import check_together, session_options
 from toolwire.errors import BadInput, ToolwireError, UnknownName
@@ -29,7 +29,7 @@ def command(**options: Any) -> None:
     The prompt is PROMPT, --prompt or standard input; of both, standard input comes first.
     Tools that need approval run only with --approval-mode or --allowed-tools.
     """
-    from toolwire.cli.headless.running import Run
+    from toolwire.cli.headless.headless_run import Run
 
     check_together(options)
     out = Outlet("standard output", sys.stdout)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from toolwire.cli.lines import fail
+from toolwire.cli.lines import echo_table, fail
 from toolwire.cli.question import agrees, can_ask
-from toolwire.cli.tables import echo_table
 from toolwire.errors import SessionError, ToolwireError
 from toolwire.request import JsonObject
 from toolwire.storage.paths import places
@@ -19,9 +18,8 @@ from toolwire.terminal_text import terminal_text
 from toolwire.wire.json_access import dump
 
 if TYPE_CHECKING:
-    from toolwire.sessions.listing import Summary
-    from toolwire.sessions.store import Contents, Sessions
-    from toolwire.sessions.turns import TurnLine
+    from toolwire.sessions.store import Contents, Sessions, Summary
+    from toolwire.sessions.transcript import TurnLine
 
 _WORDS = 60
 
@@ -60,8 +58,7 @@ def list_sessions(everywhere: bool, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(session: str, as_json: bool) -> None:
     """Summarise a session, one line per turn. `export` prints everything."""
-    from toolwire.sessions.transcript import transcript
-    from toolwire.sessions.turns import turns_of
+    from toolwire.sessions.transcript import transcript, turns_of
 
     try:
         contents = _read(session)
@@ -111,7 +108,7 @@ def export(session: str, form: str, output: Path | None) -> None:
 @click.option("--at", "turn", type=click.IntRange(min=0), help="Keep only the first N turns.")
 def fork(session: str, turn: int | None) -> None:
     """Copy a session under a new id, which is printed; also one that is in use."""
-    from toolwire.sessions.turns import record_after
+    from toolwire.sessions.transcript import record_after
 
     try:
         sessions = _sessions()

@@ -9,27 +9,21 @@ from typing import Any
 import click
 
 from toolwire import config
-from toolwire.agent.confirmations import (
-    Answer,
-    Approver,
-    Choice,
-    Confirmation,
-)
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
-from toolwire.app.workshop import Workshop, open_registry, open_workshop
+from toolwire.agent.questions import Answer, Approver, Choice, Confirmation
+from toolwire.app.toolbox import Workshop, open_registry, open_workshop
 from toolwire.cli.chatting.asking import shown
-from toolwire.cli.lines import fail
+from toolwire.cli.lines import echo_table, fail
 from toolwire.cli.question import ask_line, can_ask
 from toolwire.cli.session_options import SANDBOX
-from toolwire.cli.tables import echo_table
 from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.ids import new_id
 from toolwire.messages import Message, Text, ToolCall
 from toolwire.request import JsonObject, ModelRequest
 from toolwire.terminal_text import one_line
-from toolwire.tools.environment import clean_environment
 from toolwire.tools.registry import Registry
+from toolwire.tools.shell.environment import clean_environment
 from toolwire.tools.spec import Effect
 from toolwire.wire.json_access import dump, parse, parse_object
 
@@ -132,7 +126,7 @@ async def _called(
 async def _with_model(shop: Workshop, settings: Settings, opened: AsyncExitStack) -> Workshop:
     """The workshop with the default model for questions beside the conversation."""
     from toolwire.app import open_model
-    from toolwire.client.transport import HttpTransport
+    from toolwire.client.http.transport import HttpTransport
 
     transport = HttpTransport()
     opened.push_async_callback(transport.aclose)

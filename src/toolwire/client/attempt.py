@@ -5,15 +5,15 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from urllib.parse import urlsplit
 
-from toolwire.client.limits import (
+from toolwire.client.http.limits import (
     MAX_ANSWER,
     MAX_BLANK,
     MAX_ERROR_BODY,
     MAX_ERROR_SECONDS,
     MAX_QUIET,
 )
+from toolwire.client.http.transport import Incoming, Outgoing, Transport
 from toolwire.client.redact import hide_in_url
-from toolwire.client.transport import Incoming, Outgoing, Transport
 from toolwire.dialects import DecodeOptions, Decoder, Dialect
 from toolwire.errors import (
     ConnectionFailed,

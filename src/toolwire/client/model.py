@@ -11,11 +11,10 @@ import msgspec
 
 from toolwire import dialects
 from toolwire.client.attempt import Attempt
+from toolwire.client.http.transport import Outgoing, Transport
 from toolwire.client.learned import Learned, without
-from toolwire.client.redact import Redactor, hide_in_url, secrets_of
+from toolwire.client.redact import Redactor, hide_in_url, learn_url, secrets_of
 from toolwire.client.retry import USUAL, GiveUp, RetryPolicy, decide, droppable
-from toolwire.client.secret import learn_url
-from toolwire.client.transport import Outgoing, Transport
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput, ErrorKind, ProviderError, ToolwireError
 from toolwire.events import ModelEvent, Notice

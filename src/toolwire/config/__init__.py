@@ -1,7 +1,7 @@
 """Settings: defaults, TOML files, the environment and flags, read into one value."""
 
 from toolwire.config.layers import Resolved, load, resolve
-from toolwire.config.places import FILE, PROJECT_FILE, current_folder
+from toolwire.config.paths import FILE, PROJECT_FILE, current_folder
 from toolwire.config.settings import (
     Compression,
     Context,

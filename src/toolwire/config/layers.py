@@ -8,12 +8,56 @@ from typing import Any, cast
 
 import msgspec
 
-from toolwire.config import named, trust
-from toolwire.config.places import ConfigFiles, config_files, read_text
+from toolwire import providers
+from toolwire.config import trust
+from toolwire.config.paths import ConfigFiles, config_files, read_text
 from toolwire.config.schema import Key, dotted, keys, names_in, shown
 from toolwire.config.settings import Settings
 from toolwire.errors import BadInput, ToolwireError, UnknownName
+from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
+
+
+def tables_of(key: str, found: object) -> dict[str, dict[str, Any]]:
+    """The tables below a key, by name."""
+    if not isinstance(found, dict):
+        raise BadInput(f"{key} must be tables; write [{key}.<name>]")
+    for name, entry in cast(dict[str, object], found).items():
+        if not isinstance(entry, dict):
+            raise BadInput(f"{key}.{name} must be a table; write [{key}.{name}]")
+    return cast(dict[str, dict[str, Any]], found)
+
+
+def read_providers(
+    tables: Mapping[str, Mapping[str, object]], below: Mapping[str, Provider]
+) -> dict[str, Provider]:
+    """The providers of weaker layers, and on top what these tables describe."""
+    done = dict(below)
+
+    def find(name: str) -> Provider:
+        # Only what was written above it, so that no entry can extend itself through another.
+        return done[name] if name in done else providers.get(name)
+
+    for name, table in tables.items():
+        if name in providers.names() and "extends" not in table:
+            raise BadInput(
+                f"providers.{name} is built in; "
+                f'say extends = "{name}" to change it, or choose another name'
+            )
+        if not name or "/" in name:
+            raise BadInput(f'providers."{name}": a name may not be empty or hold a slash')
+        done[name] = providers.custom(name, table, find)
+    return done
+
+
+def read_models(
+    tables: Mapping[str, Mapping[str, object]], below: Mapping[str, ModelInfo]
+) -> dict[str, ModelInfo]:
+    """What weaker layers say of models, and on top what these tables say."""
+    said = {name: catalogue.described(name, entry) for name, entry in tables.items()}
+    kept = {name: info for name, info in below.items() if name not in said}
+    return kept | said
+
 
 DEFAULT = "default"
 FLAG = "flag"
@@ -206,7 +250,7 @@ class _Merged:
                 if layer.project:
                     self._by_project.add(key.path)
                 if key.tables:
-                    self._name(key, named.tables_of(key.path, value), layer)
+                    self._name(key, tables_of(key.path, value), layer)
                 else:
                     self._set(key, key.read(value), layer)
         except ToolwireError as error:
@@ -233,9 +277,9 @@ class _Merged:
     def _name(self, key: Key, tables: dict[str, dict[str, Any]], layer: Layer) -> None:
         match key.path:
             case "providers":
-                self._providers = named.read_providers(tables, self._providers)
+                self._providers = read_providers(tables, self._providers)
             case "models":
-                self._models = named.read_models(tables, self._models)
+                self._models = read_models(tables, self._models)
             case _:
                 self._servers |= tables
         for name, table in tables.items():

@@ -2,7 +2,7 @@
 takes.
 """
 
-from toolwire.history.repairing import repair
+from toolwire.history.repairs import repair
 from toolwire.history.rules import Change, HistoryRules, Repaired
 
 __all__ = ["Change", "HistoryRules", "Repaired", "repair"]

@@ -10,17 +10,15 @@ from typing import TypeAlias
 
 from toolwire.agent.events import AgentEvent
 from toolwire.agent.limits import Limits
-from toolwire.agent.rules import Mode
-from toolwire.app.own import Own, opened
-from toolwire.app.wanted import Wanted
+from toolwire.app.options import Own, Wanted, opened
 from toolwire.config import Settings, load
 from toolwire.errors import BadInput
-from toolwire.library.conversation import Approve, Conversation, Hear, Plan
+from toolwire.library.conversation import Approve, Conversation, Hear, Plan, streamed
 from toolwire.library.result import Result
-from toolwire.library.streaming import streamed
 from toolwire.library.thread import LoopThread
 from toolwire.messages import Message, Text
 from toolwire.model import Model
+from toolwire.policy.rules import Mode
 from toolwire.providers.upstream import read_upstream
 from toolwire.tools.registry import Registry, builtin, builtins
 from toolwire.tools.spec import Tool

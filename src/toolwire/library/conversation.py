@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import weakref
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from shutil import rmtree
@@ -12,11 +12,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.confirmations import Answer, Choice, Confirmation
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
-from toolwire.app.own import Own
+from toolwire.agent.questions import Answer, Choice, Confirmation
+from toolwire.app.options import Own, Wanted
 from toolwire.app.session import AgentSession, open_session
-from toolwire.app.wanted import Wanted
 from toolwire.config import Settings
 from toolwire.errors import BadInput
 from toolwire.library.result import Gathering, Result, TurnFailed
@@ -214,3 +213,34 @@ class _Watched:
 def _is_cancelled() -> bool:
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+async def streamed(
+    conversation: Conversation, message: Message
+) -> AsyncGenerator[AgentEvent, None]:
+    """Every event; whoever leaves before the last one has the turn cancelled."""
+    pipe: asyncio.Queue[AgentEvent | None] = asyncio.Queue(1)
+    left = False
+
+    async def pass_on(event: AgentEvent | None) -> None:
+        if not left:
+            await pipe.put(event)
+
+    async def work() -> None:
+        try:
+            await conversation.run(message, pass_on)
+        finally:
+            await pass_on(None)
+
+    turn = asyncio.ensure_future(work())
+    try:
+        while (event := await pipe.get()) is not None:
+            yield event
+        await turn
+    finally:
+        left = True
+        turn.cancel()
+        await asyncio.wait((turn,))
+        if not turn.cancelled():
+            # Seen: a turn that was left early has nobody to tell its failure to.
+            turn.exception()

@@ -3,11 +3,10 @@
 from typing import Any, cast
 
 from toolwire.request import JsonObject, Loss
-from toolwire.schema.absent import drop_absent
 from toolwire.schema.normal import normalise
 from toolwire.schema.openapi import to_openapi
 from toolwire.schema.profile import Converted, Normal, Profile, Report, profile_for
-from toolwire.schema.root import shape_root
+from toolwire.schema.root import drop_absent, shape_root
 from toolwire.schema.strict import to_strict
 
 __all__ = ["Converted", "Loss", "Profile", "convert", "drop_absent", "is_strict", "profile_for"]

@@ -18,7 +18,7 @@ from toolwire.agent.events import (
     UsageCounted,
 )
 from toolwire.messages import Message
-from toolwire.sessions.settling import OpenCall, OpenReply, answered
+from toolwire.sessions.open_calls import OpenCall, OpenReply, answered
 
 _TITLE = 70
 

@@ -1,7 +1,10 @@
 """A record's bytes: events as JSON, what is kept, and a checksum over the whole of it."""
 
+from collections.abc import Callable
+from enum import StrEnum
+from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast, get_args
 from zlib import crc32
 
 import msgspec
@@ -9,6 +12,7 @@ import msgspec
 from toolwire.agent.events import (
     AgentEvent,
     AnswersGiven,
+    Decision,
     HistoryReplaced,
     MessageAdded,
     ModelAsked,
@@ -23,10 +27,13 @@ from toolwire.agent.events import (
     ToolOutputText,
     ToolRequested,
     ToolStarted,
+    TurnEnd,
     TurnEnded,
     TurnStarted,
     UsageCounted,
 )
+from toolwire.events import StopReason
+from toolwire.messages import CallKind, MediaKind, Outcome, Part, Role
 from toolwire.tools.spec import Effect
 from toolwire.wire.surrogates import without_halves
 
@@ -107,3 +114,42 @@ def readable(body: bytes) -> bool:
 def checksum(seq: int, at: float, kind: str, body: bytes) -> int:
     """Of everything a record says."""
     return crc32(body, crc32(f"{seq} {at!r} {kind} ".encode()))
+
+
+Redact: TypeAlias = Callable[[bytes], bytes]
+"""Puts a mark in the place of every secret it knows."""
+
+
+def unredacted(body: bytes) -> bytes:
+    """Where no secret is known."""
+    return body
+
+
+def redacted(body: bytes, redact: Redact) -> bytes:
+    """The record without secrets, and still a record."""
+    clean = redact(body)
+    if clean == body or readable(clean):
+        return clean
+    # A mark stands where the form needs a word or a number: texts are cleaned one by one instead.
+    return msgspec.json.encode(_each_text(msgspec.json.decode(body), redact))
+
+
+def _each_text(value: Any, redact: Redact) -> Any:
+    if isinstance(value, str):
+        return value if value in _words() else redact(value.encode()).decode("utf-8", "replace")
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        return {key: _each_text(inner, redact) for key, inner in members.items()}
+    if isinstance(value, list):
+        return [_each_text(inner, redact) for inner in cast(list[Any], value)]
+    return value
+
+
+@cache
+def _words() -> frozenset[str]:
+    """The words a record's form is made of; none of them alone is a secret."""
+    enums: tuple[type[StrEnum], ...]
+    enums = (Decision, TurnEnd, StopReason, CallKind, MediaKind, Outcome, Effect)
+    tagged = (*get_args(KeptEvent), *get_args(Part))
+    tags = (str(kind.__struct_config__.tag) for kind in tagged)
+    return frozenset((*tags, *get_args(Role), *(word.value for enum in enums for word in enum)))

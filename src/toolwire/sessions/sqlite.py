@@ -14,9 +14,9 @@ from toolwire.errors import SessionError
 from toolwire.sessions import records
 from toolwire.sessions.files import INSERT, Row, remove_files
 from toolwire.sessions.journal import Record
-from toolwire.sessions.reading import Skipped, records_in, scan
-from toolwire.sessions.redaction import Redact, redacted, unredacted
-from toolwire.sessions.rescue import Rescued, finish_rescue, rescue
+from toolwire.sessions.read_file import Skipped, records_in, scan
+from toolwire.sessions.records import Redact, redacted, unredacted
+from toolwire.sessions.salvage import Rescued, finish_rescue, rescue
 from toolwire.storage.locks import SessionLock
 
 

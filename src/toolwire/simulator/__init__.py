@@ -1,17 +1,18 @@
 """A scripted model behind real HTTP in every wire format: for tests, demos and offline work."""
 
-from toolwire.simulator.misbehaviour import Fault, refused
 from toolwire.simulator.received import Received
 from toolwire.simulator.script import (
     Answering,
     Call,
     Decline,
+    Fault,
     Question,
     Reply,
     Say,
     Script,
     Show,
     Think,
+    refused,
     replies,
     reply,
 )

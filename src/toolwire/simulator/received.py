@@ -1,11 +1,57 @@
 """What the simulator was asked, kept for whoever wants to look."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 
+import msgspec
+
 from toolwire.request import JsonObject
-from toolwire.simulator.routes import Route
 from toolwire.wire.json_access import parse_object
+
+_GEMINI_PATH = re.compile(r"/models/(?P<model>.+):(?P<verb>[a-zA-Z]+)$")
+_RAW_PREDICT = frozenset({"rawPredict", "streamRawPredict"})
+_ENDINGS = (
+    ("/chat/completions", "openai-chat", "answer"),
+    ("/responses", "openai-responses", "answer"),
+    ("/messages/count_tokens", "anthropic-messages", "count"),
+    ("/messages", "anthropic-messages", "answer"),
+)
+_VERBS = {
+    "generateContent": "answer",
+    "streamGenerateContent": "stream",
+    "countTokens": "count",
+    "loadCodeAssist": "load",
+    "onboardUser": "onboard",
+}
+
+
+class Route(msgspec.Struct, frozen=True):
+    """Which wire format an address speaks, and what it is asked to do there."""
+
+    dialect: str
+    does: str
+    """`answer`, `stream` (an answer that streams by its address), `count`, `load`, `onboard`."""
+    model: str = ""
+
+
+def find(path: str) -> Route | None:
+    """The route of a path, whatever stands before its last words; None for no such address."""
+    path = path.rstrip("/")
+    for ending, dialect, does in _ENDINGS:
+        if path.endswith(ending):
+            return Route(dialect, does)
+    _, internal, verb = path.rpartition("/v1internal:")
+    if internal:
+        does = _VERBS.get(verb)
+        return Route("code-assist", does) if does else None
+    found = _GEMINI_PATH.search(path)
+    if found is None:
+        return None
+    if found["verb"] in _RAW_PREDICT:
+        return Route("anthropic-messages", "answer", found["model"])
+    does = _VERBS.get(found["verb"])
+    return Route("gemini", does, found["model"]) if does else None
 
 
 class Received:

@@ -10,8 +10,7 @@ import msgspec
 from toolwire.errors import BadInput
 from toolwire.events import StopReason, Usage
 from toolwire.messages import Media, MediaKind
-from toolwire.simulator.misbehaviour import Fault
-from toolwire.simulator.script import Call, Decline, Piece, Reply, Say, Script, Show, Think
+from toolwire.simulator.script import Call, Decline, Fault, Piece, Reply, Say, Script, Show, Think
 from toolwire.wire.json_access import dump
 
 

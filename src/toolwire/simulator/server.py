@@ -9,12 +9,11 @@ from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.request import JsonObject
-from toolwire.simulator import routes, vendor_rules
+from toolwire.simulator import received as routes
+from toolwire.simulator import vendor_rules
 from toolwire.simulator.answering import Shape, Written, error_answer, fault_answer, written
-from toolwire.simulator.misbehaviour import NO_FAULT, Fault
-from toolwire.simulator.received import Received
-from toolwire.simulator.routes import Route
-from toolwire.simulator.script import Answering, Question, Reply, Script
+from toolwire.simulator.received import Received, Route
+from toolwire.simulator.script import NO_FAULT, Answering, Fault, Question, Reply, Script
 from toolwire.simulator.seals import Seals
 from toolwire.simulator.speaking import ChatThinking, Voice
 from toolwire.simulator.vendor_rules import NO_DEMANDS, Asked, Demands
@@ -59,10 +58,7 @@ class Simulator:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "Simulator":
-        from toolwire.simulator.sending import (  # noqa: PLC0415 - loads the HTTP library
-            send,
-            serving,
-        )
+        from toolwire.simulator.answering import send, serving  # noqa: PLC0415 - loads the HTTP library
 
         async def handle(request: "web.BaseRequest") -> "web.StreamResponse":
             return await self._handle(request, send)

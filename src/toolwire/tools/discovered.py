@@ -11,10 +11,10 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
-from toolwire.tools.confining import confined_by
-from toolwire.tools.processes import Limits, Shell
+from toolwire.tools.shell.confining import confined_by
+from toolwire.tools.shell.processes import Limits, Shell
+from toolwire.tools.shell.spool import Spool
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput, Workspace
-from toolwire.tools.spool import Spool
 from toolwire.wire.json_access import encode, parse
 
 MOST_BYTES = 10_000_000

@@ -7,7 +7,7 @@ from typing import TextIO
 
 import click
 
-from toolwire.agent.confirmations import (
+from toolwire.agent.questions import (
     Answer,
     Choice,
     Confirmation,

@@ -9,15 +9,15 @@ from typing import Any, TextIO
 import msgspec
 
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
-from toolwire.agent.mentions import user_message
 from toolwire.agent.stats import Stats
+from toolwire.app.options import Wanted
 from toolwire.app.session import AgentSession, open_session
-from toolwire.app.wanted import Wanted
 from toolwire.cli.asked import Asked, open_transport
 from toolwire.cli.chatting.asking import Questions
 from toolwire.cli.chatting.lines import Lines
 from toolwire.cli.embedded import consent
 from toolwire.cli.headless.text_output import TextOutput
+from toolwire.context.mentions import user_message
 from toolwire.errors import ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.wire.json_access import dump

@@ -25,7 +25,7 @@ from toolwire.events import RefusalDelta, TextDelta
 from toolwire.messages import Message, Refusal, Text
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, encode
-from toolwire.wire.repair_json import parse_arguments
+from toolwire.wire.repair import parse_arguments
 
 
 def now() -> str:

@@ -5,28 +5,21 @@ from collections.abc import Iterator
 
 import msgspec
 
-from toolwire.policy.shell import (
-    git,
-    interpreters,
-    runners,
-    search_programs,
-    text_programs,
-)
-from toolwire.policy.shell.effects import NOTHING, Effects, opaque
-from toolwire.policy.shell.options import Line, of_line, read_line, syntax
+from toolwire.policy.shell import git, interpreters, programs, runners, search_programs
+from toolwire.policy.shell.effects import NOTHING, Effects, Line, of_line, opaque, read_line, syntax
 from toolwire.policy.shell.parser import prove
 from toolwire.policy.shell.programs import CHANGES, READS, REMOVES, VERSIONS, WRITES
-from toolwire.policy.shell.starters import STARTERS, inner
+from toolwire.policy.shell.runners import STARTERS, inner
 from toolwire.policy.shell.syntax import Script, names
 
 _COUNTS = re.compile(r"%[^A-Za-z(]*[hlLjztq]*n")
 _SET = re.compile(r"[-+][eux]+\Z|[-+][eux]*o\Z|pipefail\Z|errexit\Z|nounset\Z|xtrace\Z")
 _SPECIAL = {
     "git": git.effects,
-    "sed": text_programs.sed,
-    "gsed": text_programs.sed,
-    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), text_programs.awk),
-    "jq": text_programs.jq,
+    "sed": programs.sed,
+    "gsed": programs.sed,
+    **dict.fromkeys(("awk", "gawk", "mawk", "nawk"), programs.awk),
+    "jq": programs.jq,
     **dict.fromkeys(("grep", "egrep", "fgrep", "zgrep"), search_programs.grep),
     "rg": search_programs.rg,
     **dict.fromkeys(("fd", "fdfind"), search_programs.fd),

@@ -1,5 +1,9 @@
 """What a command does: the files it reads and writes, what it starts, what is not known."""
 
+import re
+from enum import StrEnum
+from functools import lru_cache
+
 import msgspec
 
 NEVER = 1_000_000
@@ -53,3 +57,214 @@ NOTHING = Effects()
 def opaque(reason: str, covered_from: int = NEVER) -> Effects:
     """A command whose words do not say what it does."""
     return Effects(opaque=reason, covered_from=covered_from)
+
+
+class Kind(StrEnum):
+    """What an operand or the value of an option is."""
+
+    TEXT = "T"
+    READ = "R"
+    WRITE = "W"
+    REMOVE = "D"
+    TREE = "A"
+    """A folder of which every file may be read."""
+    CODE = "C"
+    """Code or a program: what it does is not known."""
+
+
+class Syntax(msgspec.Struct, frozen=True, kw_only=True):
+    """The options and operands of one program."""
+
+    flags: frozenset[str] = frozenset()
+    values: dict[str, Kind] = {}
+    """Options that take the next word, or what is attached, as their value."""
+    optional: dict[str, Kind] = {}
+    """Options whose value, if any, is attached."""
+    operands: tuple[Kind, ...] = ()
+    repeated: int = -1
+    """Which of the operands may be repeated; -1 for none."""
+    numbers: bool = False
+    """`-5` is an option."""
+
+
+class Given(msgspec.Struct, frozen=True):
+    """One option as it was given."""
+
+    name: str
+    value: str
+    kind: Kind
+    at: int
+    """The index of its word."""
+
+
+class Line(msgspec.Struct, frozen=True):
+    """The words of a command told apart by its syntax."""
+
+    options: tuple[Given, ...] = ()
+    operands: tuple[tuple[str, int], ...] = ()
+    unknown: str = ""
+    """The first word that the syntax does not know."""
+    unknown_at: int = 0
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these options was given."""
+        return any(each.name in names for each in self.options)
+
+
+@lru_cache(maxsize=512)
+def syntax(text: str) -> Syntax:
+    """The syntax that a line of a table writes.
+
+    `-abc` flags, `--long`, `-x=R` an option with a value, `--x?T` with an attached one at most,
+    `-#` numbers; behind `|` the operands, `R*` for any number of them.
+    """
+    flags: set[str] = set()
+    values: dict[str, Kind] = {}
+    optional: dict[str, Kind] = {}
+    options, _, rest = text.partition("|")
+    numbers = False
+    for token in options.split():
+        if token == "-#":  # noqa: S105 - an option
+            numbers = True
+        elif "=" in token:
+            name, kind = token.split("=")
+            values[name] = Kind(kind)
+        elif "?" in token:
+            name, kind = token.split("?")
+            optional[name] = Kind(kind)
+        elif token.startswith("--"):
+            flags.add(token)
+        else:
+            flags.update(f"-{letter}" for letter in token[1:])
+    kinds = rest.split()
+    repeated = next((at for at, kind in enumerate(kinds) if kind.endswith("*")), -1)
+    return Syntax(
+        flags=frozenset((*flags, "--help", "--version")),
+        values=values,
+        optional=optional,
+        operands=tuple(Kind(kind[0]) for kind in kinds),
+        repeated=repeated,
+        numbers=numbers,
+    )
+
+
+def read_line(words: tuple[str, ...], known: Syntax, start: int = 1) -> Line:
+    """The options and operands of a command, from the word at `start`."""
+    options: list[Given] = []
+    operands: list[tuple[str, int]] = []
+    at = start
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            operands += [(each, at + 1 + index) for index, each in enumerate(words[at + 1 :])]
+            break
+        if not word.startswith("-") or word == "-":
+            operands.append((word, at))
+            at += 1
+            continue
+        found = _long(words, at, known) if word.startswith("--") else _short(words, at, known)
+        if found is None:
+            return Line(tuple(options), tuple(operands), unknown=word, unknown_at=at)
+        given, at = found
+        options += given
+    return Line(tuple(options), tuple(operands))
+
+
+def _long(words: tuple[str, ...], at: int, known: Syntax) -> tuple[list[Given], int] | None:
+    name, equals, value = words[at].partition("=")
+    if name in known.optional:
+        return [Given(name, value, known.optional[name], at)], at + 1
+    if name in known.values:
+        if equals:
+            return [Given(name, value, known.values[name], at)], at + 1
+        if _is_value(words, at + 1):
+            return [Given(name, words[at + 1], known.values[name], at)], at + 2
+        return None
+    if name in known.flags and not equals:
+        return [Given(name, "", Kind.TEXT, at)], at + 1
+    return None
+
+
+def _is_value(words: tuple[str, ...], at: int) -> bool:
+    """Whether a word can be the value of the option before it.
+
+    Programs differ in what they make of one that looks like an option itself, so it is not known.
+    """
+    return at < len(words) and re.fullmatch(r"-?|[^-].*|-[0-9].*", words[at], re.DOTALL) is not None
+
+
+def _short(words: tuple[str, ...], at: int, known: Syntax) -> tuple[list[Given], int] | None:
+    word = words[at]
+    if known.numbers and word[1:].isascii() and word[1:].isdigit():
+        return [Given("-#", word[1:], Kind.TEXT, at)], at + 1
+    given: list[Given] = []
+    for index in range(1, len(word)):
+        name, rest = f"-{word[index]}", word[index + 1 :]
+        if name in known.flags:
+            given.append(Given(name, "", Kind.TEXT, at))
+        elif name in known.optional:
+            return [*given, Given(name, rest, known.optional[name], at)], at + 1
+        elif name in known.values and rest:
+            return [*given, Given(name, rest, known.values[name], at)], at + 1
+        elif name in known.values and _is_value(words, at + 1):
+            return [*given, Given(name, words[at + 1], known.values[name], at)], at + 2
+        elif known.numbers and index > 1 and word[index:].isdigit():
+            return [*given, Given("-#", word[index:], Kind.TEXT, at)], at + 1
+        else:
+            return None
+    return given, at + 1
+
+
+def unknown_word(name: str, line: Line) -> Effects:
+    """A command with an option that is not in the table."""
+    option = line.unknown.partition("=")[0][:40]
+    return opaque(f"the option {option} of {name} is not known", line.unknown_at)
+
+
+def of_line(name: str, line: Line, known: Syntax) -> Effects:
+    """What a command does by the kinds of its values and operands."""
+    if line.unknown:
+        return unknown_word(name, line)
+    kinds = _operand_kinds(len(line.operands), known)
+    if kinds is None:
+        at = line.operands[min(len(known.operands), len(line.operands) - 1)][1]
+        return opaque(f"{name} has an operand that is not known", at)
+    found: list[tuple[str, Kind, int]] = [
+        (each.value, each.kind, each.at)
+        for each in line.options
+        if each.kind is not Kind.TEXT and (each.value or each.name in known.values)
+    ]
+    found += [
+        (text, kind, at)
+        for (text, at), kind in zip(line.operands, kinds, strict=True)
+        if kind is not Kind.TEXT
+    ]
+    for _, kind, at in found:
+        if kind is Kind.CODE:
+            return opaque(f"{name} is given code or a program to run", at)
+
+    def paths(kind: Kind) -> tuple[str, ...]:
+        # "-" is standard input or output.
+        return tuple(text for text, each, _ in found if each is kind and text != "-")
+
+    return Effects(
+        reads=paths(Kind.READ),
+        trees=paths(Kind.TREE),
+        writes=paths(Kind.WRITE),
+        removes=paths(Kind.REMOVE),
+    )
+
+
+def _operand_kinds(count: int, known: Syntax) -> tuple[Kind, ...] | None:
+    """The kind of each operand; None if there are too many."""
+    if known.repeated < 0:
+        return known.operands[:count] if count <= len(known.operands) else None
+    before = known.operands[: known.repeated]
+    after = known.operands[known.repeated + 1 :]
+    if count <= len(before):
+        return before[:count]
+    if count <= len(before) + len(after):
+        # Too few to be sure which is the last: `cp a` does nothing.
+        return (*before, *after)[-count:] if after else before[:count]
+    middle = count - len(before) - len(after)
+    return (*before, *(known.operands[known.repeated],) * middle, *after)

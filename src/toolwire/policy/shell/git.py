@@ -7,8 +7,7 @@ about (`Effects.repository`).
 
 import msgspec
 
-from toolwire.policy.shell.effects import Effects, opaque
-from toolwire.policy.shell.options import Line, of_line, read_line, syntax
+from toolwire.policy.shell.effects import Effects, Line, of_line, opaque, read_line, syntax
 from toolwire.policy.shell.syntax import names
 
 _OVERRIDES = (

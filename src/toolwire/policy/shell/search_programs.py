@@ -2,8 +2,15 @@
 
 import msgspec
 
-from toolwire.policy.shell.effects import Effects, opaque
-from toolwire.policy.shell.options import Line, of_line, read_line, syntax, unknown_word
+from toolwire.policy.shell.effects import (
+    Effects,
+    Line,
+    of_line,
+    opaque,
+    read_line,
+    syntax,
+    unknown_word,
+)
 from toolwire.policy.shell.syntax import names
 
 FOUND = "{}"

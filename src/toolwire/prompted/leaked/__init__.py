@@ -6,7 +6,7 @@ from toolwire.errors import ToolwireError, UnknownName
 from toolwire.events import ModelEvent
 from toolwire.model import Model, reading
 from toolwire.prompted.leaked import gemma, marked_json, pythonic, special_tokens, tagged
-from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.cursor import Format
 from toolwire.prompted.leaked.gate import Gate
 from toolwire.prompted.leaked.reader import Reader
 from toolwire.request import ModelRequest

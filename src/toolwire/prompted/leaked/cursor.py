@@ -1,12 +1,12 @@
 """Reading a call's text while it arrives: small steps that wait for more when they need it."""
 
 import re
-from collections.abc import Generator
-from typing import TypeAlias, TypeVar
+from collections.abc import Callable, Generator
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from toolwire.prompted.json_value import JsonValue
+from toolwire.prompted.json.stream import JsonValue
 
 LONGEST_NAME = 200
 MOST_BLANKS = 200
@@ -243,3 +243,22 @@ class _PythonBrackets:
                     if self._depth <= 0:
                         return at
         return -1
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True):
+    """One way in which models print calls."""
+
+    name: str
+    models: str
+    """Whose models write it."""
+    openers: tuple[str, ...]
+    """Text with which a call begins; the reader starts there."""
+    read: Callable[[Cursor], Steps[None]]
+    closers: tuple[str, ...] = ()
+    """Where a broken call is over; with none, the rest of the text belongs to it."""
+    where: Literal["anywhere", "start", "fence"] = "anywhere"
+    """At the text's very beginning, or at a line that opens a code fence; one-character openers
+    for the former.
+    """
+    quiet: bool = False
+    """Ordinary text begins alike, so that a mismatch is not worth a notice."""

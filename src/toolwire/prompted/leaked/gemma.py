@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from toolwire.prompted.leaked.cursor import Cursor, Spelled, Steps
-from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.cursor import Cursor, Format, Spelled, Steps
 
 _DEEPEST = 50
 _key = re.compile(r"\s*([\w.$-]+)\s*:\s*").match

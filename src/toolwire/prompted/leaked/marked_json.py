@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from toolwire.prompted.leaked.cursor import Cursor, Spelled, Steps
-from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.cursor import Cursor, Format, Spelled, Steps
 
 NAME_KEYS = ("name", "tool", "tool_name", "function")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")

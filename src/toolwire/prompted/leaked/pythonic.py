@@ -5,8 +5,7 @@ import json
 import re
 from typing import Any, cast
 
-from toolwire.prompted.leaked.cursor import Cursor, Spelled, Steps
-from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.cursor import Cursor, Format, Spelled, Steps
 from toolwire.prompted.leaked.marked_json import read_calls, spelled_calls
 
 

@@ -16,7 +16,7 @@ from toolwire.events import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.cursor import Format
 from toolwire.prompted.leaked.gate import Gate
 from toolwire.prompted.leaked.recogniser import Piece, Recogniser, Taken
 

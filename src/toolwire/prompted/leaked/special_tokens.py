@@ -1,7 +1,6 @@
 """Calls printed with the special tokens of a chat template."""
 
-from toolwire.prompted.leaked.cursor import Cursor, Spelled, Steps
-from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.cursor import Cursor, Format, Spelled, Steps
 
 _HEAD = ("<|start|>assistant", "<|channel|>")
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from toolwire.prompted.leaked.cursor import Cursor, Field, Spelled, Steps
-from toolwire.prompted.leaked.format import Format
+from toolwire.prompted.leaked.cursor import Cursor, Field, Format, Spelled, Steps
 from toolwire.prompted.leaked.marked_json import read_calls
 
 

@@ -11,12 +11,12 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
-from toolwire.tools.edits import Edit, diff_of, stat_of, write_edit
-from toolwire.tools.encodings import UTF8, line_end, with_line_end
-from toolwire.tools.patches import Kind, Section, apply, parse_patch
-from toolwire.tools.paths import locate, named, parent
+from toolwire.tools.files.edit import Edit, diff_of, stat_of, write_edit
+from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
+from toolwire.tools.files.patches import Kind, Section, apply, parse_patch
+from toolwire.tools.files.paths import locate, named, parent
+from toolwire.tools.files.text import Document, read_document, refuse_if_changed
 from toolwire.tools.spec import DiffStat, Effect, Proposal, ToolContext, ToolFailed, ToolOutput
-from toolwire.tools.textfiles import Document, read_document, refuse_if_changed
 from toolwire.tools.typed import tool, words
 
 

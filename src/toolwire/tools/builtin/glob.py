@@ -13,15 +13,14 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.collation import in_collation_order
-from toolwire.tools.folders import resolved, starts
-from toolwire.tools.globs import Globs, complaint
-from toolwire.tools.ignore import Ignored, rules_for
-from toolwire.tools.paths import locate, named
+from toolwire.tools.files.paths import locate, named, resolved, starts
+from toolwire.tools.files.visibility import LeftOut, Visibility, with_line
+from toolwire.tools.search.collation import in_collation_order
+from toolwire.tools.search.globs import Globs, complaint
+from toolwire.tools.search.ignore import Ignored, rules_for
+from toolwire.tools.search.walk import Walk, folders
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
-from toolwire.tools.visibility import LeftOut, Visibility, with_line
-from toolwire.tools.walking import Walk, folders
 
 _RECENT = 24 * 3600
 

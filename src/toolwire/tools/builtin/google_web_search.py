@@ -6,9 +6,9 @@ import msgspec
 
 from toolwire.errors import ToolwireError
 from toolwire.request import JsonObject
-from toolwire.tools.builtin.web import ask, cited, complaint, listed, searches, sources
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
+from toolwire.tools.web.grounding import ask, cited, complaint, listed, searches, sources
 
 _EMPTY = "The 'query' parameter cannot be empty."
 

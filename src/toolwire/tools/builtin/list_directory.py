@@ -9,17 +9,15 @@ from pathlib import Path
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.automaton import TooComplex
-from toolwire.tools.collation import collation_key
-from toolwire.tools.filtering import Filtering, filtering_schema
-from toolwire.tools.folders import stat_error
-from toolwire.tools.globs import LONGEST
-from toolwire.tools.ignore import Ignored, rules_for
-from toolwire.tools.linear import NEVER, any_text
-from toolwire.tools.paths import locate, named, open_folder
+from toolwire.tools.files.paths import locate, named, open_folder, stat_error
+from toolwire.tools.files.visibility import LeftOut, Visibility, with_line
+from toolwire.tools.search.automaton import TooComplex
+from toolwire.tools.search.collation import collation_key
+from toolwire.tools.search.globs import LONGEST
+from toolwire.tools.search.ignore import Filtering, Ignored, filtering_schema, rules_for
+from toolwire.tools.search.linear import NEVER, any_text
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import words
-from toolwire.tools.visibility import LeftOut, Visibility, with_line
 
 
 class ListDirectory(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.contents import Content, read_content
-from toolwire.tools.ignore import rules_for
-from toolwire.tools.paths import locate, named, shown
+from toolwire.tools.files.contents import Content, read_content
+from toolwire.tools.files.paths import locate, named, shown
+from toolwire.tools.search.ignore import rules_for
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 

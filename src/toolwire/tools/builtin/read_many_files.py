@@ -11,17 +11,16 @@ import msgspec
 
 from toolwire.messages import Media, MediaKind, Text
 from toolwire.request import JsonObject
-from toolwire.tools.contents import Content, read_content
-from toolwire.tools.filetypes import media_kind, mime_of
-from toolwire.tools.filtering import Filtering, filtering_schema
-from toolwire.tools.globs import Globs, complaint
-from toolwire.tools.ignore import NEVER_SEARCHED, rules_for
-from toolwire.tools.limits import MOST_MEDIA, limit_of
-from toolwire.tools.paths import locate, shown
+from toolwire.tools.files.contents import Content, read_content
+from toolwire.tools.files.filetypes import media_kind, mime_of
+from toolwire.tools.files.paths import locate, shown
+from toolwire.tools.files.visibility import Hidden, LeftOut, Visibility
+from toolwire.tools.output_limits import MOST_MEDIA, limit_of
+from toolwire.tools.search.globs import Globs, complaint
+from toolwire.tools.search.ignore import NEVER_SEARCHED, Filtering, filtering_schema, rules_for
+from toolwire.tools.search.walk import Walk, walk
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import words
-from toolwire.tools.visibility import Hidden, LeftOut, Visibility
-from toolwire.tools.walking import Walk, walk
 
 NOTHING = "No files matching the criteria were found or all were skipped."
 CUT_NOTE = (

@@ -10,13 +10,13 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.correction import FailedEdit, ask_correction
-from toolwire.tools.edits import Edit, edit_output, edited_arguments, write_edit
-from toolwire.tools.encodings import UTF8, line_end, with_line_end
-from toolwire.tools.matching import Match, find, lines_of, nearest
-from toolwire.tools.paths import locate, named
+from toolwire.tools.files.ask_correction import FailedEdit, ask_correction
+from toolwire.tools.files.edit import Edit, edit_output, edited_arguments, write_edit
+from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
+from toolwire.tools.files.find_text import Match, find, lines_of, nearest
+from toolwire.tools.files.paths import locate, named
+from toolwire.tools.files.text import Document, read_document, refuse_if_changed
 from toolwire.tools.spec import Effect, Proposal, Tool, ToolContext, ToolFailed, ToolOutput
-from toolwire.tools.textfiles import Document, read_document, refuse_if_changed
 from toolwire.tools.typed import tool, words
 
 PLAIN_SETTING = "plain_edit"

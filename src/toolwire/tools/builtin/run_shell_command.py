@@ -11,12 +11,12 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.confining import confined_by
-from toolwire.tools.processes import Confined, Ended, Limits, Shell
-from toolwire.tools.programs import find_program
-from toolwire.tools.shells import Shells
+from toolwire.tools.shell.confining import confined_by
+from toolwire.tools.shell.processes import Confined, Ended, Limits, Shell
+from toolwire.tools.shell.programs import find_program
+from toolwire.tools.shell.shells import Shells
+from toolwire.tools.shell.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
 from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
-from toolwire.tools.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
 from toolwire.tools.typed import tool, words
 
 OUTPUT_CHARACTERS = 400_000
@@ -55,8 +55,8 @@ async def end_shells(owner: str) -> None:
     shells = _OWNED.pop(owner, None)
     if shells is not None:
         await shells.aclose()
-    if "toolwire.tools.sandbox.session" in sys.modules:
-        from toolwire.tools.sandbox.session import close_sandbox  # noqa: PLC0415 - loaded before
+    if "toolwire.tools.shell.sandbox.session" in sys.modules:
+        from toolwire.tools.shell.sandbox.session import close_sandbox  # noqa: PLC0415 - loaded before
 
         await asyncio.to_thread(close_sandbox, owner)
 
@@ -329,8 +329,8 @@ def _blocked(
     """A line that explains a denial, if the sandbox plausibly caused one."""
     if confined is None:
         return ""
-    from toolwire.tools.sandbox.denials import explained  # noqa: PLC0415 - only when it is on
-    from toolwire.tools.sandbox.session import walls_of  # noqa: PLC0415 - same
+    from toolwire.tools.shell.sandbox.denials import explained  # noqa: PLC0415 - only when it is on
+    from toolwire.tools.shell.sandbox.session import walls_of  # noqa: PLC0415 - same
 
     failed = bool(ended.exit_code or ended.signal)
     # Many programs print their errors on standard output.

@@ -8,16 +8,15 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.folders import resolved, starts, stat_error
-from toolwire.tools.globs import complaint as too_complex
-from toolwire.tools.ignore import rules_for
-from toolwire.tools.paths import locate, named
-from toolwire.tools.regexes import BadPattern, check
-from toolwire.tools.scanning import MOST_MATCHES, Line, Search
-from toolwire.tools.searching import search
+from toolwire.tools.files.paths import locate, named, resolved, starts, stat_error
+from toolwire.tools.files.visibility import LeftOut, Visibility, with_line
+from toolwire.tools.search.globs import complaint as too_complex
+from toolwire.tools.search.grep import MOST_MATCHES, Line, Search
+from toolwire.tools.search.ignore import rules_for
+from toolwire.tools.search.regexes import BadPattern, check
+from toolwire.tools.search.search import search
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
-from toolwire.tools.visibility import LeftOut, Visibility, with_line
 
 _MOST_NAMED = 20
 WAY_SETTING = "search_with"

@@ -9,7 +9,9 @@ import msgspec
 from toolwire.errors import ToolwireError
 from toolwire.model import Model
 from toolwire.request import JsonObject
-from toolwire.tools.builtin.web import (
+from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.typed import tool, words
+from toolwire.tools.web.grounding import (
     Grounded,
     ask,
     cited,
@@ -19,11 +21,9 @@ from toolwire.tools.builtin.web import (
     searches,
     sources,
 )
-from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
-from toolwire.tools.typed import tool, words
 
 if TYPE_CHECKING:
-    from toolwire.tools.fetching import Fetched
+    from toolwire.tools.web.fetch import Fetched
 
 MOST_URLS = 20
 MOST_CHARACTERS = 100_000
@@ -89,7 +89,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 @tool("web_fetch", Effect.NETWORK, words("web_fetch"), title="WebFetch", check=_check)
 async def web_fetch(args: WebFetch, context: ToolContext) -> ToolOutput:
     """Let the vendor fetch where it can; else fetch here, and ask the model about the text."""
-    from toolwire.tools.addresses import is_public_name  # noqa: PLC0415 - start-up time
+    from toolwire.tools.web.addresses import is_public_name  # noqa: PLC0415 - start-up time
 
     urls = urls_in(args.prompt)
     model = context.model
@@ -141,7 +141,7 @@ async def _here(
 
 
 async def _fetched(urls: list[str], context: ToolContext) -> "list[Fetched]":
-    from toolwire.tools.fetching import Fetching, fetch  # noqa: PLC0415 - start-up time
+    from toolwire.tools.web.fetch import Fetching, fetch  # noqa: PLC0415 - start-up time
 
     rules = Fetching(private=context.settings.get("allow_private_addresses") is True)
     places = asyncio.Semaphore(_AT_ONCE)

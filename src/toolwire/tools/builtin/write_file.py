@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.edits import Edit, edit_output, edited_arguments, write_edit
-from toolwire.tools.encodings import UTF8, line_end, with_line_end
-from toolwire.tools.paths import locate, named
+from toolwire.tools.files.edit import Edit, edit_output, edited_arguments, write_edit
+from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
+from toolwire.tools.files.paths import locate, named
+from toolwire.tools.files.text import read_document, refuse_if_changed
 from toolwire.tools.spec import Effect, Proposal, ToolContext, ToolFailed, ToolOutput
-from toolwire.tools.textfiles import read_document, refuse_if_changed
 from toolwire.tools.typed import tool, words
 
 

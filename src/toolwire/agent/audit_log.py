@@ -1,0 +1,139 @@
+"""The audit log: a line for every ruling, written by a reader of the agent's events."""
+
+import logging
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from toolwire.agent.events import (
+    AgentEvent,
+    Decision,
+    Emit,
+    ToolAsked,
+    ToolDecided,
+    ToolFinished,
+    ToolRequested,
+)
+from toolwire.messages import ToolCall
+from toolwire.policy.audit import AuditRecord, record
+from toolwire.policy.engine import Policy
+from toolwire.policy.rules import Decision as Ruled
+from toolwire.policy.ruling import Ruling
+from toolwire.tools.registry import Registry
+
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+_log = logging.getLogger(__name__)
+
+
+class AuditFile:
+    """Lines of JSON that only their owner reads; a line that cannot be written stops nothing."""
+
+    def __init__(self, file: Path, notice: Callable[[str], None] = _log.warning) -> None:
+        self._file = file
+        self._notice = notice
+        self._failed = False
+        self._torn = False
+
+    def write(self, entry: AuditRecord) -> None:
+        """Append a record in one write; the first failure is told, once."""
+        # One write at the end of the file: lines of several processes do not mix.
+        line = (b"\n" if self._torn else b"") + msgspec.json.encode(entry) + b"\n"
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            handle = os.open(self._file, _APPEND, 0o600)
+            try:
+                self._torn = os.write(handle, line) < len(line)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            self._fail(error.strerror or str(error))
+        else:
+            if self._torn:
+                self._fail("the disk is full")
+
+    def _fail(self, why: str) -> None:
+        if not self._failed:
+            self._notice(f"rulings are not recorded: cannot write {self._file}: {why}")
+        self._failed = True
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+class _Open:
+    """A call that was asked for and not yet recorded."""
+
+    __slots__ = ("asked", "before", "call")
+
+    def __init__(self, call: ToolCall, before: Ruling | None) -> None:
+        self.call = call
+        self.before = before
+        """The ruling on an earlier call of the same id: servers repeat ids."""
+        self.asked = False
+
+
+class Audit:
+    """Knows from the events what was ruled on each call and what a person answered."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        registry: Registry,
+        write: Callable[[AuditRecord], None],
+        now: Callable[[], str] = _now,
+    ) -> None:
+        self._policy = policy
+        self._registry = registry
+        self._write = write
+        self._now = now
+        self._open: dict[str, _Open] = {}
+
+    def listening(self, emit: Emit) -> Emit:
+        """The same stream; each ruling is written before its event is passed on."""
+
+        async def heard(event: AgentEvent) -> None:
+            self._hear(event)
+            await emit(event)
+
+        return heard
+
+    def _hear(self, event: AgentEvent) -> None:
+        match event:
+            case ToolRequested():
+                call = event.call
+                self._open[call.id] = _Open(call, self._policy.ruling(call.id))
+            case ToolAsked() if event.call_id in self._open:
+                self._open[event.call_id].asked = True
+            case ToolDecided():
+                refused = event.decision is Decision.REJECT
+                self._close(event.call_id, event.scope or ("cancel" if refused else ""))
+            case ToolFinished():
+                # Refused before any ruling, or cancelled while it waited for one or for an answer.
+                self._close(event.call_id, "", decided=False)
+            case _:
+                pass
+
+    def _close(self, call_id: str, answer: str, *, decided: bool = True) -> None:
+        found = self._open.pop(call_id, None)
+        tool = None if found is None else self._registry.get(found.call.name)
+        if found is None or tool is None:
+            return
+        ruling = self._policy.ruling(call_id)
+        if ruling is found.before:
+            if not decided and not found.asked:
+                return
+            ruling = None
+        self._write(
+            record(
+                ruling or Ruling(decision=Ruled.ASK, rule="engine error"),
+                msgspec.structs.replace(found.call, name=tool.name),
+                tool.effect,
+                self._policy.terms.mode,
+                at=self._now(),
+                answer=answer if found.asked else "",
+            )
+        )

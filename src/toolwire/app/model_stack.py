@@ -1,0 +1,127 @@
+"""Settings into models that can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toolwire.auth.credentials import credential_for, open_store, silent
+from toolwire.client.cost import cost
+from toolwire.client.fallback import falling_back
+from toolwire.client.http.transport import Transport
+from toolwire.client.learned import Learned
+from toolwire.client.model import connect
+from toolwire.client.reask import insisting
+from toolwire.config import Settings
+from toolwire.events import Usage
+from toolwire.ids import new_id
+from toolwire.model import Model
+from toolwire.prompted.style import AUTO, Choice, ToolStyle, choose
+from toolwire.providers import catalogue
+from toolwire.providers._spec import ModelInfo, Provider
+from toolwire.providers.addresses import address
+from toolwire.storage.paths import places
+
+if TYPE_CHECKING:
+    from toolwire.embedded.weights import Consent
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that can be asked, and how it was come by."""
+
+    ask: Model
+    provider: Provider
+    model: str
+    style: Choice
+    origin: str
+    """Where its credential comes from, in words."""
+    info: ModelInfo | None = None
+
+    def price(self, usage: Usage) -> float | None:
+        """US dollars of one answer; None where no price is known."""
+        return cost(usage, self.info.prices if self.info is not None else None)
+
+
+async def open_model(
+    name: str,
+    *,
+    settings: Settings,
+    environ: Mapping[str, str],
+    transport: Transport,
+    key: str = "",
+    base_url: str = "",
+    tool_style: str = AUTO,
+    learned: Learned | None = None,
+    cwd: Path | None = None,
+    consent: Consent | None = None,
+    notice: Callable[[str], None] = silent,
+) -> Opened:
+    """`provider/model` ready to be asked: credential, address, retries and tool style in place.
+
+    `cwd` is the folder that a small model is told of; `consent` is about fetching the embedded
+    model, should it be the one.
+    """
+    provider, model = settings.split(name)
+    if settings.allow_insecure_http:
+        provider = msgspec.structs.replace(provider, allow_insecure_http=True)
+    store = open_store(places(environ), environ)
+    credential = credential_for(provider, flag=key, environ=environ, store=store, notice=notice)
+    bound = "" if base_url else await credential.base_url()
+    base = bound or address(provider, environ, override=base_url)
+    info = catalogue.find(provider.name, model, settings.models)
+    style = choose(provider, model, tool_style, info=info)
+    if provider.in_process and base == provider.base_url:
+        from toolwire.app.embedded import embedded_transport  # noqa: PLC0415 - start-up time
+
+        transport = await embedded_transport(model, environ, transport, consent, notice)
+    ask = connect(
+        provider,
+        model,
+        transport=transport,
+        credential=credential,
+        base_url=base,
+        learned=learned,
+        project=credential.project,
+    )
+    if provider.small and style.style is ToolStyle.JSON and cwd is not None:
+        from toolwire.app.embedded import shown_small  # noqa: PLC0415 - start-up time
+
+        styled = shown_small(ask, cwd, environ)
+    else:
+        styled = _styled(ask, provider, model, style)
+    return Opened(
+        ask=insisting(styled),
+        provider=provider,
+        model=model,
+        style=style,
+        origin=credential.origin,
+        info=info,
+    )
+
+
+def with_fallback(opened: Sequence[Opened]) -> Model:
+    """The first of these that answers; one alone needs no chain."""
+    named = [(f"{one.provider.name}/{one.model}", one.ask) for one in opened]
+    return named[0][1] if len(named) == 1 else falling_back(named)
+
+
+def _styled(ask: Model, provider: Provider, model: str, choice: Choice) -> Model:
+    match choice.style:
+        case ToolStyle.XML:
+            from toolwire.prompted.xml import style as xml  # noqa: PLC0415 - start-up time
+
+            return xml.wrap(ask, new_id)
+        case ToolStyle.JSON:
+            from toolwire.prompted.json import style as json  # noqa: PLC0415 - start-up time
+
+            return json.wrap(ask, new_id)
+        case ToolStyle.NATIVE:
+            rule = provider.rule_for(model)
+            if rule is None or not rule.leaked:
+                return ask
+            from toolwire.prompted import leaked  # noqa: PLC0415 - start-up time
+
+            return leaked.wrap(ask, rule.leaked, new_id)

@@ -1,0 +1,272 @@
+"""Settings into the place where calls become work: tools, policy, context and scheduler."""
+
+import hashlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from toolwire.agent.audit_log import Audit, AuditFile
+from toolwire.agent.events import Emit, unheard
+from toolwire.agent.questions import Approver, Editor
+from toolwire.agent.scheduler import Scheduler
+from toolwire.app.workspace_facts import ground_of
+from toolwire.config import Settings
+from toolwire.errors import BadInput, ToolwireError
+from toolwire.ids import new_id
+from toolwire.model import Model
+from toolwire.policy import rule_file
+from toolwire.policy.audit import AuditRecord
+from toolwire.policy.command_lists import limited
+from toolwire.policy.engine import Policy, roots
+from toolwire.policy.path_rules import widened
+from toolwire.policy.rule_file import dump, load
+from toolwire.policy.rules import Mode, Rule
+from toolwire.policy.ruling import Terms
+from toolwire.storage.paths import places
+from toolwire.storage.private_files import locked_briefly, write_private
+from toolwire.tools.builtin.run_shell_command import end_shells
+from toolwire.tools.discovered import discover
+from toolwire.tools.registry import Registry, builtins, installed
+from toolwire.tools.shell.environment import clean_environment
+from toolwire.tools.spec import SandboxSpec, Tool, ToolContext, Workspace
+
+
+def read_rules(file: Path) -> tuple[Rule, ...]:
+    """The rules of a file; none if there is no file, an error if it cannot be read."""
+    return load(_text(file), str(file))
+
+
+def keep_rule(file: Path, rule: Rule) -> None:
+    """Add a rule at the end of its file, if it is not there yet; what people wrote stays."""
+    with locked_briefly(file):
+        text = _text(file)
+        before = load(text, str(file))
+        if any(dump(each) == dump(rule) for each in before):
+            return
+        gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+        added = f"{text}{gap}# answered: always\n{dump(rule)}"
+        try:
+            load(added, str(file))
+        except BadInput as error:
+            raise BadInput(
+                f"cannot add a rule to {file}: write its rules as [[rule]] tables, "
+                "not as a list in one line"
+            ) from error
+        write_private(file, added.encode())
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise BadInput(f"cannot read {file}: {error.strerror}; check its permissions") from error
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file} is not UTF-8; save it again as UTF-8") from error
+
+
+RULES = "policy.toml"
+AUDIT = "audit.jsonl"
+
+AskPerson: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[str]]
+_log = logging.getLogger(__name__)
+
+
+class Workshop(msgspec.Struct, frozen=True, kw_only=True):
+    """All that one session needs to run calls."""
+
+    registry: Registry
+    policy: Policy
+    context: ToolContext
+    audit: Audit
+
+    async def close(self) -> None:
+        """End what its commands left running."""
+        await end_shells(self.context.owner)
+
+    def with_model(self, model: Model, dialect: str) -> "Workshop":
+        """The same, with a model for questions beside the conversation."""
+        context = msgspec.structs.replace(self.context, model=model, model_dialect=dialect)
+        return msgspec.structs.replace(self, context=context)
+
+    def scheduler(
+        self,
+        approver: Approver | None = None,
+        editor: Editor | None = None,
+        emit: Emit = unheard,
+    ) -> Scheduler:
+        """A scheduler that rules by this policy, remembers answers and records the rulings."""
+        return Scheduler(
+            self.registry,
+            context=self.context,
+            policy=self.policy,
+            approver=approver,
+            editor=editor,
+            emit=self.audit.listening(emit),
+            remember=self.policy.remember,
+            roots=roots,
+        )
+
+
+@asynccontextmanager
+async def open_workshop(settings: Settings, **options: Any) -> AsyncGenerator[Workshop]:
+    """A workshop (`make_workshop` says with which options) that closes with the block."""
+    workshop = await make_workshop(settings, **options)
+    try:
+        yield workshop
+    finally:
+        await workshop.close()
+
+
+async def make_workshop(
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    mode: Mode = Mode.DEFAULT,
+    headless: bool = False,
+    allowed: Sequence[str] = (),
+    secrets: Iterable[str] = (),
+    tools: Iterable[Tool] = (),
+    model: Model | None = None,
+    model_dialect: str = "",
+    ask: AskPerson | None = None,
+    temp: Path | None = None,
+    registry: Registry | None = None,
+    rules: bool = True,
+    notice: Callable[[str], None] = _log.warning,
+) -> Workshop:
+    """The workshop of one session in a folder; whoever makes it closes it.
+
+    `allowed` are entries of `--allowed-tools`, `tools` those a program brings itself, `temp` is
+    where long outputs are kept. A `registry` takes the place of all tools; without `rules` the
+    user's rule file is neither read nor written, and no ruling is recorded.
+    """
+    context = ToolContext(
+        workspace=workspace_of(cwd, environ, temp),
+        owner=new_id(),
+        environ=clean_environment(environ, secrets, _names(settings, "environment")),
+        settings=settings.tools,
+        sandbox=sandbox_of(settings, cwd),
+        model=model,
+        model_dialect=model_dialect,
+        ask=ask,
+        seen={},
+    )
+    if registry is None:
+        registry = await open_registry(
+            settings, environ=context.environ, cwd=cwd, tools=tools, context=context
+        )
+    own = places(environ)
+    ground = ground_of(context.workspace, environ)
+    standing = read_rules(own.config / RULES) if rules else ()
+    terms = Terms(
+        ground=ground,
+        mode=mode,
+        rules=widened(rule_file.grounded((*standing, *_listed(settings, allowed)), ground), ground),
+        servers={tool.name: tool.server for tool in registry if tool.server},
+        headless=headless,
+        sandbox=context.sandbox,
+    )
+    policy = Policy(terms, _keeper(own.config / RULES, notice) if rules else _unkept)
+    context = msgspec.structs.replace(context, restricts=policy.restricts)
+    record = AuditFile(own.state / AUDIT, notice).write if rules else _unrecorded
+    audit = Audit(policy, registry, record)
+    return Workshop(registry=registry, policy=policy, context=context, audit=audit)
+
+
+def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:
+    """How commands are confined; BadInput if a level was named that the system cannot keep."""
+    level = settings.tools.get("sandbox", "auto")
+    if level in ("off", "none"):
+        return SandboxSpec()
+    if level != "auto":
+        from toolwire.tools.shell.sandbox import detect  # noqa: PLC0415 - starts a process
+
+        if detect.kind() == "none":
+            raise BadInput(
+                f'this system has no sandbox for "{level}"; use --sandbox auto or --sandbox off'
+            )
+    writable = _names(settings, "sandbox_writable")
+    return SandboxSpec(
+        level="read-only" if level == "read-only" else "workspace-write",
+        network=bool(settings.tools.get("sandbox_network", False)),
+        writable=tuple(str(cwd / Path(path).expanduser()) for path in writable),
+    )
+
+
+def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None) -> Workspace:
+    """The folder as tools see it; long outputs of a project are kept in the user's cache."""
+    root = cwd.resolve()
+    project = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()
+    return Workspace(
+        roots=(root,),
+        temp=temp or places(environ).cache / "projects" / project,
+        home=Path(environ.get("HOME") or Path.home()),
+    )
+
+
+async def open_registry(
+    settings: Settings,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    tools: Iterable[Tool] = (),
+    context: ToolContext | None = None,
+) -> Registry:
+    """Built-in, installed and discovered tools, as the allow and deny lists leave them.
+
+    Tools a program brings itself take the place of others of that name, and only a deny list takes
+    them away. The environment is what a discovery command gets.
+    """
+    found = builtins(settings.tools).with_tools(installed())
+    discovery, call = (settings.tools.get(f"{one}_command") for one in ("discovery", "call"))
+    if isinstance(discovery, str) and isinstance(call, str):
+        context = context or ToolContext(
+            workspace=workspace_of(cwd, environ), environ=environ, sandbox=sandbox_of(settings, cwd)
+        )
+        found = found.with_tools(
+            await discover(discovery, call, cwd=cwd, environ=environ, context=context)
+        )
+    own = Registry(tools)
+    core, exclude = _names(settings, "core"), _names(settings, "exclude")
+    found = found.permitted(core, exclude).without(own.names)
+    return limited(found.with_tools(own.permitted((), exclude)), core, exclude)
+
+
+def _names(settings: Settings, key: str) -> tuple[str, ...]:
+    try:
+        return msgspec.convert(settings.tools.get(key, ()), tuple[str, ...])
+    except msgspec.ValidationError as error:
+        raise BadInput(f"tools.{key} must be a list of names: {error}") from error
+
+
+def _listed(settings: Settings, allowed: Sequence[str]) -> tuple[Rule, ...]:
+    lists = rule_file.of_lists(
+        allowed=_names(settings, "allowed"), exclude=_names(settings, "exclude")
+    )
+    flags = rule_file.of_lists(allowed=allowed, origin="--allowed-tools")
+    return (*lists, *flags)
+
+
+def _unkept(rule: Rule) -> None:
+    del rule
+
+
+def _unrecorded(entry: AuditRecord) -> None:
+    del entry
+
+
+def _keeper(file: Path, notice: Callable[[str], None]) -> Callable[[Rule], None]:
+    def keep(rule: Rule) -> None:
+        try:
+            keep_rule(file, rule)
+        except ToolwireError as error:
+            notice(f"the answer holds for this session only: {error}")
+
+    return keep

@@ -1,0 +1,146 @@
+"""GitHub Copilot: a lasting GitHub token is traded for short-lived ones as they run out."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from toolwire.auth.oauth.device import DeviceCode, start, wait_for_token
+from toolwire.auth.oauth.http import get_json, is_safe, refused
+from toolwire.client.redact import Secret
+from toolwire.errors import ErrorKind, ProviderError
+from toolwire.wire.json_access import is_object
+
+CLIENT_ID = "TOOLWIRE_COPILOT_CLIENT_ID"
+GITHUB_URL = "TOOLWIRE_COPILOT_GITHUB_URL"
+API_URL = "TOOLWIRE_COPILOT_API_URL"
+INTEGRATION = "TOOLWIRE_COPILOT_INTEGRATION_ID"
+_SCOPE = "read:user"
+_EARLY = 300.0
+_JUST_NOW = 30.0
+
+
+class CopilotSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where GitHub is and as whom to speak to it."""
+
+    client_id: str = ""
+    """Of an OAuth application the person chose: none is shipped."""
+    integration: str = ""
+    """The integration GitHub registered for that application; we claim to be no other program."""
+    github: str = "https://github.com"
+    api: str = "https://api.github.com"
+
+    @classmethod
+    def from_environ(cls, environ: Mapping[str, str]) -> "CopilotSettings":
+        """The settings of this environment."""
+        return cls(
+            client_id=environ.get(CLIENT_ID, ""),
+            integration=environ.get(INTEGRATION, ""),
+            github=environ.get(GITHUB_URL) or "https://github.com",
+            api=environ.get(API_URL) or "https://api.github.com",
+        )
+
+
+async def login(
+    settings: CopilotSettings,
+    show: Callable[[DeviceCode], None],
+    *,
+    sleep: Callable[[float], Awaitable[None]],
+    now: Callable[[], float],
+) -> Secret:
+    """The device flow; gives the lasting GitHub token."""
+    if not settings.client_id:
+        raise ProviderError(
+            ErrorKind.AUTH,
+            f"no client id for GitHub is configured; set {CLIENT_ID} to the id of an OAuth "
+            "application you may use",
+        )
+    code = await start(f"{settings.github}/login/device/code", settings.client_id, _SCOPE)
+    show(code)
+    url = f"{settings.github}/login/oauth/access_token"
+    return await wait_for_token(url, settings.client_id, code, sleep=sleep, now=now)
+
+
+class _Token(msgspec.Struct, frozen=True, kw_only=True):
+    secret: Secret
+    expires_at: float
+    made_at: float
+    base_url: str
+
+
+class CopilotCredential:
+    """Headers for Copilot's chat; the short-lived token lives in memory only."""
+
+    def __init__(
+        self,
+        github_token: Secret,
+        settings: CopilotSettings,
+        *,
+        identity: Mapping[str, str],
+        origin: str,
+        now: Callable[[], float],
+    ) -> None:
+        self.origin = origin
+        named = (("Copilot-Integration-Id", settings.integration),) if settings.integration else ()
+        self._named = named
+        self._identity = {**identity, **dict(named)}
+        """The headers in which GitHub wants to know the program."""
+        self._github_token = github_token
+        self._settings = settings
+        self._now = now
+        self._token: _Token | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def __call__(self, refresh: bool = False, /) -> tuple[tuple[str, str], ...]:
+        """The headers to add."""
+        token = await self._current(refresh)
+        return (("authorization", f"Bearer {token.secret.reveal()}"), *self._named)
+
+    async def base_url(self) -> str:
+        """Where this account's chat is, as the exchange says; "" when it does not."""
+        return (await self._current(False)).base_url
+
+    async def project(self) -> str:
+        """None: Copilot knows no projects."""
+        return ""
+
+    async def _current(self, refresh: bool) -> _Token:
+        async with self._one_at_a_time:
+            token = self._token
+            if token is None or self._is_stale(token, refresh):
+                token = self._token = await self._exchange()
+            return token
+
+    def _is_stale(self, token: _Token, refresh: bool) -> bool:
+        if self._now() >= token.expires_at - _EARLY:
+            return True
+        # Several requests refused together ask one after another: one exchange serves them all.
+        return refresh and self._now() - token.made_at >= _JUST_NOW
+
+    async def _exchange(self) -> _Token:
+        reply = await get_json(
+            f"{self._settings.api}/copilot_internal/v2/token",
+            {
+                "authorization": f"token {self._github_token.reveal()}",
+                **self._identity,
+            },
+        )
+        if reply.status == 401:
+            raise refused(reply, "GitHub no longer accepts the login", _AGAIN, ErrorKind.AUTH)
+        token = reply.word("token")
+        if not (reply.ok and token):
+            raise refused(reply, "GitHub gave no Copilot token", "does this account have Copilot?")
+        endpoints: Any = reply.body.get("endpoints")
+        address: object = endpoints.get("api") if is_object(endpoints) else None
+        usable = isinstance(address, str) and is_safe(address)
+        made_at = self._now()
+        return _Token(
+            secret=Secret(token),
+            expires_at=reply.number("expires_at") or made_at + 2 * _EARLY,
+            made_at=made_at,
+            base_url=str(address).rstrip("/") if usable else "",
+        )
+
+
+_AGAIN = 'run "toolwire login copilot"'

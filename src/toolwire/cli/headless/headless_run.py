@@ -1,0 +1,149 @@
+"""One headless run from the options to the exit code."""
+
+import asyncio
+import os
+import select
+import signal
+import stat
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from typing import Any, BinaryIO, TextIO
+
+import msgspec
+
+from toolwire.agent.events import TurnEnd, TurnEnded
+from toolwire.app.session import AgentSession, open_session
+from toolwire.cli.asked import open_transport, read_asked
+from toolwire.cli.embedded import consent
+from toolwire.cli.headless import output as exits
+from toolwire.cli.headless.output import Output
+from toolwire.cli.leaving import end_soon
+from toolwire.context.mentions import user_message
+from toolwire.errors import BadInput
+
+_PATIENCE = 0.5
+"""Seconds for the first byte of a pipe when there is a prompt already: some callers leave their
+standard input open and never write to it.
+"""
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """What was typed, and what came in through a pipe; at least one of them says something."""
+
+    typed: str
+    piped: str
+
+
+def read_prompt(argument: str | None, option: str | None) -> Prompt:
+    """Both; an error if there is nothing at all."""
+    if argument and option:
+        raise BadInput("the prompt is given twice, as an argument and with --prompt; give one")
+    typed = argument or option or ""
+    # A parent may have closed it: then there is none.
+    source: TextIO | None = sys.stdin
+    piped = "" if source is None or source.isatty() else _piped(source.buffer, typed)
+    if not typed.strip() and not piped.strip():
+        raise BadInput('no prompt; say one: toolwire run "what is in this folder?"')
+    return Prompt(typed if typed.strip() else "", piped if piped.strip() else "")
+
+
+def _piped(source: BinaryIO, typed: str) -> str:
+    if typed and not _ready(source):
+        return ""
+    data = source.read()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"standard input is not UTF-8 (byte {error.start}); convert it, or name the file with @"
+        ) from error
+
+
+def _ready(source: BinaryIO) -> bool:
+    mode = os.fstat(source.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return True
+    return bool(select.select([source], [], [], _PATIENCE)[0])
+
+
+class Run:
+    """What the options ask for; `run` does it."""
+
+    def __init__(self, options: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        self._options = options
+        self._environ = environ
+        self._prompt = read_prompt(options["prompt"], options["more"])
+        self._asked = read_asked(options, environ, interactive=False)
+
+    async def run(self, output: Output) -> int:
+        """The exit code."""
+        asked = self._asked
+        async with AsyncExitStack() as stack:
+            transport = open_transport(self._options, stack)
+            session = await stack.enter_async_context(
+                open_session(
+                    asked.wanted,
+                    settings=asked.settings,
+                    environ=self._environ,
+                    cwd=asked.cwd,
+                    readers=(output.hear,),
+                    transport=transport,
+                    consent=consent(self._options),
+                )
+            )
+            try:
+                with interruptible():
+                    ended = await self._sent(session)
+            except asyncio.CancelledError:
+                _uncancel()
+                ended = TurnEnded(reason=TurnEnd.CANCELLED)
+            output.end(session.id, ended)
+            code = exits.code_of(ended)
+            if code == exits.CANCELLED:
+                end_soon(code)
+            return code
+
+    async def _sent(self, session: AgentSession) -> TurnEnded:
+        said = await asyncio.to_thread(
+            user_message,
+            self._prompt.typed,
+            session.workshop.context,
+            piped=self._prompt.piped,
+            respect_git_ignore=self._asked.settings.context.respect_git_ignore,
+        )
+        for words in said.notices:
+            await session.note("mention", words)
+        return await session.send(said.message)
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """The first Ctrl-C (or SIGTERM) ends the turn, the second leaves at once."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None  # noqa: S101 - we are in one
+    pressed = 0
+
+    def stop() -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 1:
+            task.cancel()
+        else:
+            # Commands that still run are ended by the watchdogs beside them.
+            os._exit(exits.CANCELLED)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for one in signals:
+        loop.add_signal_handler(one, stop)
+    try:
+        yield
+    finally:
+        for one in signals:
+            loop.remove_signal_handler(one)
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()

@@ -1,0 +1,214 @@
+"""HTTP/1.1 bodies: where they end, and what is left when the framing is taken off."""
+
+import re
+from collections.abc import Generator
+
+from toolwire.client.http.head import Head, Unreadable
+
+_EXTENSIONS = rb"[ \t]*(?:;[^\r\n\0]*)?"
+_next_chunk = re.compile(rb"\r?\n([0-9a-fA-F]{1,16})" + _EXTENSIONS + rb"\r?\n").match
+_may_become_chunk = re.compile(
+    rb"\r?(?:\n(?:[0-9a-fA-F]{1,16}" + _EXTENSIONS + rb"\r?)?)?"
+).fullmatch
+_TRAILERS = rb"(?:[^\r\n\0:]+:[^\r\n\0]*\r?\n)*"
+_trailers = re.compile(_TRAILERS + rb"\r?\n").match
+_may_become_trailers = re.compile(_TRAILERS + rb"[^\r\n\0]*\r?").fullmatch
+_BETWEEN = b"\r\n"
+"""What stands between the content of a chunk and the size of the next."""
+_MAX_LINES = 16384
+"""How long the line before a chunk or all lines after the last may be."""
+_MAX_PIECE = 262144
+_WITHOUT_BODY = frozenset({204, 304})
+
+
+class Sized:
+    """A body whose length was said."""
+
+    def __init__(self, length: int) -> None:
+        self._left = length
+        self.ended = not length
+        self.surplus = False
+        """More came than belongs to this body."""
+        self.ends_with_connection = False
+
+    def feed(self, data: bytes) -> bytes:
+        """What of it belongs to the body."""
+        left = self._left - len(data)
+        if left > 0:
+            self._left = left
+            return data
+        self._left = 0
+        self.ended = True
+        if left:
+            self.surplus = True
+            return data[:left]
+        return data
+
+
+class UntilClose:
+    """A body that ends with its connection."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.surplus = False
+        self.ends_with_connection = True
+
+    def feed(self, data: bytes) -> bytes:
+        """All of it."""
+        return data
+
+
+class Chunked:
+    """A body in chunks that each say their length."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        """How much of the chunk at hand is still to come."""
+        # As if a chunk had just ended: then every size stands between two line ends.
+        self._rest = _BETWEEN
+        self._last = False
+        self.ended = False
+        self.surplus = False
+        self.ends_with_connection = False
+
+    def feed(self, data: bytes) -> bytes:
+        """The content of the chunks in it, whole or in part."""
+        left = self._left
+        if left > len(data):
+            self._left = left - len(data)
+            return data
+        if self._rest == _BETWEEN:
+            alone = _alone(data)
+            if alone is not None:
+                return alone
+        if self._rest:
+            data = self._rest + data
+            self._rest = b""
+        if self._last:
+            self._finish(data)
+            return b""
+        pieces: list[bytes] = []
+        at, size = 0, len(data)
+        while True:
+            if left:
+                stop = at + left
+                if stop > size:
+                    pieces.append(data[at:])
+                    self._left = stop - size
+                    break
+                pieces.append(data[at:stop])
+                at, left = stop, 0
+            found = _next_chunk(data, at)
+            if found is None:
+                self._left = 0
+                self._rest = _unfinished(data[at:])
+                break
+            left = int(found[1], 16)
+            at = found.end()
+            if not left:
+                self._left = 0
+                self._last = True
+                self._finish(data[at:])
+                break
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _finish(self, data: bytes) -> None:
+        """What follows the last chunk: trailers, which nobody needs, and a blank line."""
+        found = _trailers(data)
+        if found is not None:
+            self.ended = True
+            self.surplus = found.end() < len(data)
+        elif len(data) > _MAX_LINES or not _may_become_trailers(data):
+            raise Unreadable("what follows the last chunk cannot be read")
+        else:
+            self._rest = data
+
+
+Body = Sized | UntilClose | Chunked
+
+
+def body_of(head: Head, method: str) -> Body:
+    """How the body after this head ends."""
+    if method == "HEAD" or head.status in _WITHOUT_BODY:
+        return Sized(0)
+    if head.codings:
+        if head.codings != ("chunked",):
+            raise Unreadable(f"the transfer encoding {', '.join(head.codings)!r} is unknown")
+        return Chunked()
+    if not head.lengths:
+        return UntilClose()
+    length = head.lengths[0]
+    if len(set(head.lengths)) > 1 or not (length.isascii() and length.isdigit()):
+        raise Unreadable(f"the content length {', '.join(head.lengths)[:40]!r} makes no sense")
+    # More digits than any body has bytes; int refuses thousands of them in words of its own.
+    if len(length) > 18:
+        raise Unreadable("the content length makes no sense")
+    return Sized(int(length))
+
+
+def _alone(data: bytes) -> bytes | None:
+    """The content, where data is one whole chunk as servers write them: the way a stream comes."""
+    at = data.find(b"\r\n")
+    size = len(data) - at - 4
+    # Content of the right length behind a size that is written as we would write it.
+    if size > 0 and data[-2:] == b"\r\n" and data[:at] == b"%x" % size:
+        return data[at + 2 : -2]
+    return None
+
+
+def _unfinished(rest: bytes) -> bytes:
+    if rest == _BETWEEN or (len(rest) <= _MAX_LINES and _may_become_chunk(rest)):
+        return rest
+    raise Unreadable(f"the size of a chunk cannot be read: {rest[:20]!r}")
+
+
+class Inflater:
+    """Takes off a compression that nobody asked for."""
+
+    def __init__(self, coding: str) -> None:
+        import zlib  # noqa: PLC0415 - hardly any server compresses streams
+
+        if coding not in ("gzip", "x-gzip", "deflate"):
+            raise Unreadable(f"it compressed the answer as {coding[:40]!r} without being asked to")
+        self._coding = coding
+        self._error = zlib.error
+        self._new = zlib.decompressobj
+        # 15 is the largest window; 32 more: with the head of gzip or zlib, whichever is there.
+        self._inner = zlib.decompressobj(15 + 32)
+        self._first: bytes | None = b""
+        """The first two bytes, until both are there: they tell whether there is a head."""
+
+    def feed(self, data: bytes) -> Generator[bytes]:
+        """The content, in pieces of bounded size whatever a few bytes claim to hold."""
+        if self._first is not None:
+            data = self._first + data
+            if len(data) < 2:
+                self._first = data
+                return
+            self._first = None
+            if self._coding == "deflate" and not _has_zlib_head(data):
+                # Some servers leave out the head that deflate should have.
+                self._inner = self._new(-15)
+        piece = b""
+        while data or len(piece) == _MAX_PIECE:
+            if self._inner.eof:
+                # Padding after the end means nothing; else gzip may follow on gzip.
+                data = data.lstrip(b"\0")
+                if not data:
+                    return
+                self._inner = self._new(15 + 32)
+            try:
+                piece = self._inner.decompress(data, _MAX_PIECE)
+            except self._error as error:
+                raise Unreadable("its compressed answer cannot be read") from error
+            data = self._inner.unused_data if self._inner.eof else self._inner.unconsumed_tail
+            if piece:
+                yield piece
+
+    def is_whole(self) -> bool:
+        """Whether the compressed content came to its end; nothing at all is whole."""
+        return self._inner.eof or self._first == b""
+
+
+def _has_zlib_head(data: bytes) -> bool:
+    return data[0] & 0x0F == 8 and int.from_bytes(data[:2]) % 31 == 0

@@ -1,0 +1,139 @@
+"""HTTP/1.1 heads: requests written so that nothing can be smuggled in, answers read strictly."""
+
+import re
+
+import msgspec
+
+from toolwire import __version__
+from toolwire.client.http.address import Address
+from toolwire.client.http.exchange import Outgoing
+from toolwire.client.redact import hide_in_url
+from toolwire.errors import BadInput
+
+MAX_HEAD = 65536
+MAX_BEFORE_BODY = 4 * MAX_HEAD
+"""Bytes of all heads of one answer, those of 100 and 103 included."""
+
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105 - a grammar's word, no password
+_is_token = re.compile(_TOKEN).fullmatch
+_breaks_line = re.compile(r"[\r\n\0]").search
+_is_half = re.compile(r"[\ud800-\udfff]").search
+_status = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n\0]*)?\r?\n").match
+_field = re.compile(rf"({_TOKEN}):([^\r\n\0]*)\r?\n").match
+_end = re.compile(rb"\n\r?\n").search
+_DEFAULTS = {
+    "accept": "*/*",
+    # Compressed streams come late: the compressor waits for more to compress.
+    "accept-encoding": "identity",
+    "user-agent": f"toolwire/{__version__}",
+}
+_FRAMING = frozenset({"content-length", "transfer-encoding"})
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class Unreadable(Exception):
+    """The server said something that is not HTTP; the words say what."""
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """The status and the headers of an answer."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case; of several with one name the last."""
+    lengths: tuple[str, ...] = ()
+    """Every `content-length`."""
+    codings: tuple[str, ...] = ()
+    """Every `transfer-encoding`, in order."""
+    keeps: bool = False
+    """Whether the connection may be used again after the body."""
+
+
+def write_request(request: Outgoing, address: Address) -> bytes:
+    """The head of the request; raises BadInput where it cannot be sent as it is."""
+    if not _is_token(request.method):
+        raise BadInput(f"{request.method!r} is no HTTP method")
+    given = [(name.lower(), name, value) for name, value in request.headers]
+    known = {lower for lower, _, _ in given}
+    lines = [f"{request.method} {address.target} HTTP/1.1"]
+    if "host" not in known:
+        lines.append(f"host: {address.authority}")
+    lines += [f"{name}: {value}" for name, value in _DEFAULTS.items() if name not in known]
+    if address.login:
+        if "authorization" in known:
+            raise BadInput(
+                f"the address {hide_in_url(request.url)} holds a login, and there is a key as "
+                "well; drop one of them"
+            )
+        lines.append(f"authorization: {address.login}")
+    for lower, name, value in given:
+        _check(name, value)
+        # How long the body is, is said below and only there.
+        if lower not in _FRAMING:
+            lines.append(f"{name}: {value}")
+    if request.body and "content-type" not in known:
+        lines.append("content-type: application/octet-stream")
+    if request.body or request.method in _WITH_BODY:
+        lines.append(f"content-length: {len(request.body)}")
+    lines.append("\r\n")
+    return "\r\n".join(lines).encode()
+
+
+def _check(name: str, value: str) -> None:
+    if _breaks_line(name) or _breaks_line(value):
+        raise BadInput(f"the header {name!r} holds a line break; a key was copied with one")
+    if not _is_token(name):
+        raise BadInput(f"{name!r} is no name of a header")
+    if _is_half(value):
+        raise BadInput(f"the header {name!r} holds half a character")
+
+
+def end_of_head(received: bytes | bytearray, looked_at: int) -> int:
+    """Where the body begins; 0 as long as the head is not whole."""
+    # The blank line may have begun with what came before.
+    found = _end(received, max(0, looked_at - 2))
+    return found.end() if found is not None else 0
+
+
+def begins_like_http(received: bytes | bytearray) -> bool:
+    """Whether the first bytes may be those of an answer."""
+    return received[:7] == b"HTTP/1."[: len(received)]
+
+
+def read_head(received: bytes) -> Head:
+    """The head of an answer, up to and with its blank line."""
+    text = received.decode("utf-8", "surrogateescape")
+    line = _status(text)
+    if line is None:
+        raise Unreadable(f"it began with {received[:40]!r}")
+    headers: dict[str, str] = {}
+    lengths: list[str] = []
+    codings: list[str] = []
+    connection: list[str] = []
+    at = line.end()
+    while (found := _field(text, at)) is not None:
+        name, value = found[1].lower(), found[2].strip(" \t")
+        headers[name] = value
+        if name == "content-length":
+            lengths += _members(value)
+        elif name == "transfer-encoding":
+            codings += _members(value)
+        elif name == "connection":
+            connection += _members(value)
+        at = found.end()
+    if text[at:] not in ("\r\n", "\n"):
+        # A line that goes on on the next one is refused here too: readers differ on what it means.
+        raise Unreadable(f"a header line cannot be read: {text[at : at + 40]!r}")
+    version, status = line[1], int(line[2])
+    keeps = "close" not in connection if version == "1" else "keep-alive" in connection
+    return Head(
+        status=status,
+        headers=headers,
+        lengths=tuple(lengths),
+        codings=tuple(codings),
+        keeps=keeps,
+    )
+
+
+def _members(value: str) -> list[str]:
+    return [member.strip(" \t").lower() for member in value.split(",")]

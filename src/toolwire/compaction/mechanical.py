@@ -1,0 +1,253 @@
+"""The conversation made to fit without a model: old exchanges go, a list of facts stays."""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple, cast
+
+import msgspec
+
+from toolwire.compaction.clip import as_text, clip, shorter
+from toolwire.compaction.plan import (
+    CONTEXT,
+    cuts,
+    front_of,
+    is_prompt,
+    prompts_before,
+    snapshot,
+    told,
+)
+from toolwire.compaction.tokens import of_message, of_text
+from toolwire.messages import Message, ToolCall
+
+OPENING = "<earlier_conversation>"
+_CLOSING = "</earlier_conversation>"
+_HEADING = "Earlier parts of this conversation were left out to make room. Known of them:"
+_PATHS = ("absolute_path", "file_path", "path", "dir_path", "paths")
+_MARKS = {"done": "[x]", "in_progress": "[~]", "cancelled": "[-]"}
+_LINE = 200
+
+
+class _Section(NamedTuple):
+    share: int
+    """Of the room, beside the shares of the others."""
+    heading: str
+    lines: list[str]
+
+
+def facts(messages: Sequence[Message], tokens: int, *, latest: bool = False) -> str:
+    """The facts in at most so many tokens; `latest` adds what the last results said."""
+    frame = f"{OPENING}\n{_HEADING}\n\n\n{_CLOSING}"
+    room = max(0, tokens - of_text(frame))
+    # Half for the newest: the model has not answered it yet.
+    recent = clip(_recent(messages), room // 2) if latest else ""
+    room -= of_text(recent)
+    earlier = clip(_earlier(messages), room * 2 // 5)
+    room -= of_text(earlier)
+    sections = [
+        _Section(3, "The user asked:", _prompts(messages)),
+        _Section(3, "The list of steps was last:", _steps(messages)),
+        _Section(2, "Files named in calls:", _files(messages)),
+        _Section(1, "Commands run:", _commands(messages)),
+    ]
+    shares = sum(section.share for section in sections if section.lines)
+    listed = (_listed(section, room * section.share // max(shares, 1)) for section in sections)
+    words = "\n".join(filter(None, (earlier, *listed, recent)))
+    return clip(f"{OPENING}\n{_HEADING}\n{words}\n{_CLOSING}", tokens)
+
+
+def _listed(section: _Section, tokens: int) -> str:
+    """The heading, the first line and as many of the newest as there is room for."""
+    if not section.lines:
+        return ""
+    first, *later = (f"- {line}" for line in section.lines)
+    room = tokens - of_text(f"{section.heading}\n{first}\n- … and {len(later)} more\n") - 1
+    if room < 0:
+        return ""
+    kept: list[str] = []
+    for line in reversed(later):
+        room -= of_text(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    missing = len(later) - len(kept)
+    more = [f"- … and {missing} more"] if missing else []
+    return "\n".join((section.heading, first, *more, *reversed(kept)))
+
+
+def _earlier(messages: Sequence[Message]) -> str:
+    """The last summary, or list of facts, that stands in place of still earlier parts."""
+    for message in reversed(messages):
+        if message.role != "user":
+            continue
+        for part in message.parts:
+            text = getattr(part, "text", "")
+            if text.startswith(OPENING):
+                return text.removeprefix(OPENING).removesuffix(_CLOSING).strip()
+            if text.startswith("<state_snapshot>"):
+                return snapshot(text) or ""
+    return ""
+
+
+def _prompts(messages: Sequence[Message]) -> list[str]:
+    texts = (message.text.strip() for message in messages if is_prompt(message))
+    return [
+        _line(text) for text in texts if text and not text.startswith((OPENING, "<state_snapshot>"))
+    ]
+
+
+def _files(messages: Sequence[Message]) -> list[str]:
+    used: dict[str, list[str]] = {}
+    for call, arguments in _arguments(messages):
+        for member in _PATHS:
+            named = arguments.get(member)
+            paths = cast(list[object], named) if isinstance(named, list) else [named]
+            for path in paths:
+                if isinstance(path, str) and path:
+                    tools = used.pop(path, [])
+                    used[path] = tools if call.name in tools else [*tools, call.name]
+    return [f"{_line(path)} ({', '.join(tools)})" for path, tools in used.items()]
+
+
+def _commands(messages: Sequence[Message]) -> list[str]:
+    found = (arguments.get("command") for _, arguments in _arguments(messages))
+    return list(dict.fromkeys(_line(command) for command in found if isinstance(command, str)))
+
+
+def _steps(messages: Sequence[Message]) -> list[str]:
+    for message in reversed(messages):
+        for call in reversed(message.calls):
+            items = _object(call).get("items") if call.name == "todo" else None
+            if isinstance(items, list):
+                return [_step(item) for item in cast(list[object], items)]
+    return []
+
+
+def _step(item: object) -> str:
+    if not isinstance(item, dict):
+        return _line(str(item))
+    members = cast(dict[str, object], item)
+    mark = _MARKS.get(str(members.get("status", "")), "[ ]")
+    return f"{mark} {_line(str(members.get('text', '')))}"
+
+
+def _recent(messages: Sequence[Message]) -> str:
+    for message in reversed(messages):
+        if message.results:
+            said = "\n".join(
+                f"{result.name or 'a call'}: {result.text}" for result in message.results
+            )
+            return f"The last calls answered:\n{said}"
+        if is_prompt(message):
+            break
+    return ""
+
+
+def _arguments(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, dict[str, object]]]:
+    for message in messages:
+        for call in message.calls:
+            yield call, _object(call)
+
+
+def _object(call: ToolCall) -> dict[str, object]:
+    try:
+        value: object = msgspec.json.decode(call.arguments or "{}")
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return {}
+    return cast(dict[str, object], value) if isinstance(value, dict) else {}
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LINE else f"{line[:_LINE]}…"
+
+
+SMALLEST = 400
+"""Tokens that a conversation can always be brought down to."""
+_SMALLEST_PART = 24
+_THANKS = 24
+"""What the model's thanks for the facts take, and some room."""
+
+
+def floor(
+    messages: Sequence[Message], *, target: int, context: int = CONTEXT
+) -> tuple[Message, ...]:
+    """The conversation in at most `target` tokens (`SMALLEST` if that is more).
+
+    Whole exchanges are dropped, oldest first, and told of in a list of facts. The user's last words
+    stay as they are unless they fill half of the target by themselves.
+    """
+    messages = tuple(messages)
+    target = max(target, SMALLEST)
+    if weight(messages) <= target:
+        return messages
+    front = front_of(messages, context)
+    cap = target // 4
+    while cap >= _SMALLEST_PART:
+        fitting = _dropped(messages, front, cap, target)
+        if fitting is not None:
+            return fitting
+        cap //= 2
+    return _told_only(messages, front, target)
+
+
+def weight(messages: Sequence[Message]) -> int:
+    """Tokens of messages, estimated."""
+    return sum(map(of_message, messages))
+
+
+def _dropped(
+    messages: tuple[Message, ...], front: int, cap: int, target: int
+) -> tuple[Message, ...] | None:
+    """The most that fits when no part is above `cap` tokens; None where even the last step does
+    not.
+    """
+    spared = {id(message) for message in _last_words(messages, front, target)}
+    cut_down = tuple(
+        message if id(message) in spared or place < front else shorter(message, cap)
+        for place, message in enumerate(messages)
+    )
+    sums = [0, *accumulate(map(of_message, cut_down))]
+    if sums[-1] <= target:
+        return cut_down
+    room = target - sums[front] - _facts_size(target) - _THANKS
+    for place in cuts(messages, front):
+        if place == front or sums[-1] - sums[place] > room:
+            continue
+        prompts = ()
+        if not is_prompt(messages[place]):
+            prompts = _affordable(prompts_before(cut_down, front, place), target)
+        if sums[-1] - sums[place] + weight(prompts) <= room:
+            words = facts(messages[front:place], _facts_size(target))
+            return (*cut_down[:front], *told(words, prompts, cut_down[place:]))
+    return None
+
+
+def _told_only(messages: tuple[Message, ...], front: int, target: int) -> tuple[Message, ...]:
+    """Nothing but the front, the facts and the user's last words."""
+    share = target // 4 // max(front, 1)
+    kept = tuple(as_text(message, share) for message in messages[:front])
+    if front > 8:
+        kept = (as_text(_merged(kept), target // 4),)
+    prompts = _last_words(messages, front, target)
+    words = facts(messages[front:], _facts_size(target), latest=True)
+    return (*kept, *told(words, prompts, ()))
+
+
+def _last_words(messages: tuple[Message, ...], front: int, target: int) -> tuple[Message, ...]:
+    return _affordable(prompts_before(messages, front, len(messages)), target)
+
+
+def _affordable(prompts: tuple[Message, ...], target: int) -> tuple[Message, ...]:
+    """All of the user's words if they fill no more than half, else the last of them."""
+    if not prompts or weight(prompts) <= target // 2:
+        return prompts
+    return (as_text(prompts[-1], target // 2),)
+
+
+def _merged(messages: tuple[Message, ...]) -> Message:
+    parts = tuple(part for message in messages for part in message.parts)
+    return msgspec.structs.replace(messages[0], parts=parts)
+
+
+def _facts_size(target: int) -> int:
+    return target // 8

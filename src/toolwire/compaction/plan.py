@@ -1,0 +1,163 @@
+"""When and what to summarise: where a conversation may be cut, and how it is put together again."""
+
+import re
+from collections.abc import Sequence
+from itertools import accumulate
+
+import msgspec
+
+from toolwire.compaction.tokens import of_message
+from toolwire.messages import Message, Text, ToolResult
+
+CONTEXT = 2
+"""Messages in front that are never summarised: the surroundings, and the model's word for them."""
+THRESHOLD = 0.7
+KEEP = 0.3
+ACKNOWLEDGED = "Got it. Thanks for the additional context!"
+_SNAPSHOT = re.compile(r"<state_snapshot>(.*)</state_snapshot>", re.DOTALL)
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation in three: what stays in front, what is summarised, what is kept as it is."""
+
+    front: tuple[Message, ...]
+    old: tuple[Message, ...]
+    prompts: tuple[Message, ...] = ()
+    """What the user asked for before the tail, where the tail begins in the middle of a turn."""
+    tail: tuple[Message, ...]
+
+    def joined(self, words: str) -> tuple[Message, ...]:
+        """The conversation with `words` in place of its old part."""
+        return (*self.front, *told(words, self.prompts, self.tail))
+
+
+def told(words: str, prompts: Sequence[Message], tail: Sequence[Message]) -> tuple[Message, ...]:
+    """Words on what is left out, the model's thanks for them, and what goes on behind them."""
+    opening = Message(role="user", parts=(Text(words),))
+    behind = (*prompts, *tail)
+    if not behind or behind[0].role != "user":
+        # Two messages of the model would stand side by side.
+        return (opening, *behind)
+    return (opening, Message(role="assistant", parts=(Text(ACKNOWLEDGED),)), *behind)
+
+
+def plan(
+    messages: Sequence[Message],
+    *,
+    size: int,
+    window: int,
+    threshold: float = THRESHOLD,
+    keep: float = KEEP,
+    context: int = CONTEXT,
+) -> Plan | None:
+    """What to summarise; None below the threshold, and where nothing may be cut.
+
+    `size` is the tokens of the whole request. A threshold of 0 asks for a plan in any case.
+    """
+    if size < threshold * window:
+        return None
+    front = front_of(messages, context)
+    cut = _cut(messages, front, keep)
+    if cut is None:
+        return None
+    return Plan(
+        front=tuple(messages[:front]),
+        old=tuple(messages[front:cut]),
+        prompts=() if is_prompt(messages[cut]) else prompts_before(messages, front, cut),
+        tail=tuple(messages[cut:]),
+    )
+
+
+def snapshot(text: str) -> str | None:
+    """The snapshot in a model's answer, in its tags; None where there is none, or an empty one."""
+    found = _SNAPSHOT.search(text)
+    return found.group() if found and found.group(1).strip() else None
+
+
+def front_of(messages: Sequence[Message], context: int) -> int:
+    """How many messages stand in front: the context ones, and instructions in the list."""
+    front = 0
+    while front < len(messages) and messages[front].role == "system":
+        front += 1
+    for message in messages[front : front + context]:
+        if message.calls or message.results:
+            break
+        front += 1
+    return front
+
+
+def is_prompt(message: Message) -> bool:
+    """Whether a message is the user's words: nothing in it answers a call."""
+    return message.role == "user" and not any(
+        isinstance(part, ToolResult) for part in message.parts
+    )
+
+
+def cuts(messages: Sequence[Message], front: int) -> list[int]:
+    """Where the conversation may be cut: before a message of the user, and in a turn before a step
+    of the model.
+
+    Never between a call and its result, and never before a step that leans on the seals of an
+    earlier one: a vendor refuses sealed thinking that was begun and is no longer there.
+    """
+    bound = _bound(messages)
+    found: list[int] = []
+    sealed = False
+    for place, message in enumerate(messages):
+        if place < front:
+            continue
+        if is_prompt(message):
+            sealed = False
+            if not bound[place]:
+                found.append(place)
+        elif message.role == "assistant":
+            leans = sealed and not _is_sealed(message)
+            goes_on = place > 0 and messages[place - 1].role == "assistant"
+            if not bound[place] and not leans and not goes_on:
+                found.append(place)
+            sealed = sealed or _is_sealed(message)
+    return found
+
+
+def prompts_before(messages: Sequence[Message], front: int, cut: int) -> tuple[Message, ...]:
+    """The user's words that the step at `cut` works on: all since the model's last answer."""
+    prompts: list[Message] = []
+    for message in reversed(messages[front:cut]):
+        if is_prompt(message):
+            prompts.append(message)
+        elif prompts and message.role == "assistant" and not message.calls:
+            break
+    return tuple(reversed(prompts))
+
+
+def _cut(messages: Sequence[Message], front: int, keep: float) -> int | None:
+    places = [place for place in cuts(messages, front) if place > front]
+    if not places:
+        return None
+    sums = [0, *accumulate(map(of_message, messages[front:]))]
+    wanted = (1 - keep) * sums[-1]
+    late = [place for place in places if sums[place - front] >= wanted]
+    at_prompt = next((place for place in late if is_prompt(messages[place])), None)
+    if at_prompt is not None:
+        return at_prompt
+    return late[0] if late else places[-1]
+
+
+def _bound(messages: Sequence[Message]) -> list[bool]:
+    """For each place, whether a call before it is answered at it or later."""
+    open_calls: dict[str, list[int]] = {}
+    steps = [0] * (len(messages) + 2)
+    for place, message in enumerate(messages):
+        for result in message.results:
+            # Ids repeat from reply to reply: the nearest call that still waits is meant.
+            waiting = open_calls.get(result.call_id)
+            if waiting:
+                steps[waiting.pop() + 1] += 1
+                steps[place + 1] -= 1
+        for call in message.calls:
+            open_calls.setdefault(call.id, []).append(place)
+    return [depth > 0 for depth in accumulate(steps)][: len(messages)]
+
+
+def _is_sealed(message: Message) -> bool:
+    return any(getattr(part, "seal", None) is not None for part in message.parts)

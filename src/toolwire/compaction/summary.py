@@ -1,0 +1,287 @@
+"""Making a long conversation shorter: old outputs to files, one question to the model, and a way
+that needs none.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from pkgutil import get_data
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.agent.events import Emit, HistoryReplaced, Noticed, UsageCounted, unheard
+from toolwire.collect import Collector
+from toolwire.compaction.mechanical import floor, weight
+from toolwire.compaction.outputs import with_old_outputs_cut
+from toolwire.compaction.plan import CONTEXT, KEEP, THRESHOLD, Plan, front_of, plan, snapshot
+from toolwire.compaction.tokens import Tally, of_message, told_by
+from toolwire.errors import ErrorKind, ProviderError, ToolwireError
+from toolwire.events import Finished, ModelEvent, StopReason, Usage
+from toolwire.messages import Message, Text
+from toolwire.model import Model, reading
+from toolwire.request import ModelRequest, ToolChoice
+
+QUESTION = "First, reason in your scratchpad. Then, generate the <state_snapshot>."
+FOLDER = "compressed"
+"""Below the project's temp directory."""
+_FULL = 0.92
+"""Share of the window from which there is no waiting for a better moment."""
+_AFTER = 0.8
+"""Share of the limit that a conversation is brought down to, so that some room is won."""
+_GROWTH = 0.05
+"""Share of the window by which a conversation grows before a failed summary is asked for again."""
+
+Price: TypeAlias = Callable[[Usage], float | None]
+
+
+class CompressionRules(msgspec.Struct, frozen=True, kw_only=True):
+    """When a conversation is made shorter, and how much of it stays."""
+
+    enabled: bool = True
+    """By itself; on demand, and when a request was too long, it is always done."""
+    threshold: float = THRESHOLD
+    keep: float = KEEP
+    outputs: int = 50_000
+    """Tokens of tool outputs, the newest, that are never cut to files."""
+    context: int = CONTEXT
+    """Messages in front that are not part of the conversation: surroundings and their answer."""
+
+
+def _unpriced(usage: Usage) -> float | None:
+    return usage.cost
+
+
+class Compressor:
+    """Shortens one session's conversation when it has to be."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        window: int,
+        temp: Path,
+        emit: Emit = unheard,
+        rules: CompressionRules | None = None,
+        price: Price = _unpriced,
+        clock: Callable[[], float] = time.monotonic,
+        weigh: Callable[[Message], int] = of_message,
+    ) -> None:
+        self._model = model
+        self.window = window
+        """Tokens the model takes; 0 until something is known of it."""
+        self._folder = temp / FOLDER
+        self._emit = emit
+        self._rules = rules or CompressionRules()
+        self._price = price
+        self._clock = clock
+        self._tally = Tally(weigh)
+        self._gave_up = False
+        """A summary came out larger than what it stood for: none is asked for until forced."""
+        self._not_before = 0
+
+    def watching(self, model: Model) -> Model:
+        """The model; what its vendor counts, and what it refuses for length, is learnt here."""
+
+        async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            try:
+                async with reading(model(request)) as events:
+                    async for event in events:
+                        if isinstance(event, Finished):
+                            self._tally.counted(request, event.usage)
+                        yield event
+            except ProviderError as error:
+                if error.kind == ErrorKind.CONTEXT_TOO_LONG:
+                    self.too_long(request, error)
+                raise
+
+        return ask
+
+    def size(self, request: ModelRequest) -> int:
+        """Tokens of a request, as far as they are known."""
+        return self._tally.size(request)
+
+    def too_long(self, request: ModelRequest, error: ProviderError) -> None:
+        """Learn from a refusal how much the model takes, and how much this request really is."""
+        told = told_by(f"{error}\n{error.body}")
+        size = told.asked or max(self._tally.size(request), self.window)
+        self.window = told.window or self.window or size
+        self._tally.anchor(request, size)
+
+    async def __call__(
+        self, request: ModelRequest, *, force: bool = False
+    ) -> HistoryReplaced | None:
+        """The shorter conversation; None if it need not be shorter, or cannot be.
+
+        Forced, the model is asked whatever the size. Where the model cannot help, a conversation
+        that leaves no room is shortened without it.
+        """
+        size = self._tally.size(request)
+        window = self.window or (size if force else 0)
+        limits = _Limits.of(request, window, self._rules.threshold)
+        if not force and (not self._rules.enabled or not window or not self._is_due(size, limits)):
+            return None
+        self._gave_up = self._gave_up and not force
+        job = _Job(request, size, limits, self._tally)
+        budget = min(self._rules.outputs, int(self._rules.keep * window))
+        job.messages = await asyncio.to_thread(
+            with_old_outputs_cut, request.messages, budget=budget, folder=self._folder
+        )
+        if not force and job.size < limits.start:
+            return job.replaced(job.messages, "outputs")
+        if not self._gave_up:
+            replaced = await self._summarised(job)
+            if replaced is not None:
+                return replaced
+        if size >= (limits.start if force else limits.full):
+            target = job.target(int(limits.start * _AFTER))
+            messages = floor(job.messages, target=target, context=self._rules.context)
+            return job.replaced(messages, "mechanical")
+        return job.replaced(job.messages, "outputs")
+
+    def _is_due(self, size: int, limits: "_Limits") -> bool:
+        if size >= limits.full:
+            return True
+        return size >= max(limits.start, self._not_before) and not self._gave_up
+
+    async def _summarised(self, job: "_Job") -> HistoryReplaced | None:
+        """The conversation with a summary in place of its old part; None if none is to be had."""
+        rules = self._rules
+        planned = plan(
+            job.messages, size=1, window=1, threshold=0, keep=rules.keep, context=rules.context
+        )
+        if planned is None:
+            return None
+        try:
+            words = await self._asked(job, planned)
+        except ToolwireError as error:
+            self._not_before = job.before + int(_GROWTH * self.window)
+            await self._notice(f"the conversation could not be summarised: {error}")
+            return None
+        messages = planned.joined(words)
+        if weight(messages) >= weight(job.request.messages):
+            self._gave_up = True
+            await self._notice(
+                "the summary was longer than the conversation and is not used; ask for one "
+                "yourself when there is more to summarise"
+            )
+            return None
+        self._not_before = 0
+        if job.size_of(messages) >= job.limits.start:
+            # What was kept word for word is too long by itself.
+            context = len(planned.front) - front_of(planned.front, 0) + 2
+            messages = floor(messages, target=job.target(job.limits.start), context=context)
+        return job.replaced(messages, "summary")
+
+    async def _asked(self, job: "_Job", planned: Plan) -> str:
+        """The model's snapshot of the old part; one too long to be read is cut, then cut again."""
+        room = int(job.limits.full * _AFTER)
+        # Twice at most: a second refusal for length means that the figures are of no use.
+        for share in (1.0, 0.5):
+            request = _question(job.request, planned, job.target(int(room * share)), self._rules)
+            try:
+                return await self._answer(request)
+            except ProviderError as error:
+                if error.kind != ErrorKind.CONTEXT_TOO_LONG or share < 1:
+                    raise
+        raise AssertionError  # pragma: no cover - the last round returns or raises
+
+    async def _answer(self, request: ModelRequest) -> str:
+        collector = Collector()
+        began = self._clock()
+        try:
+            async with reading(self._model(request)) as events:
+                async for event in events:
+                    collector.add(event)
+        finally:
+            finished = collector.finished
+            usage = finished.usage if finished is not None else Usage()
+            await self._emit(
+                UsageCounted(
+                    model=request.model,
+                    usage=usage,
+                    cost=self._price(usage),
+                    seconds=self._clock() - began,
+                    failed=finished is None,
+                    purpose="compression",
+                )
+            )
+        if finished is None or finished.reason is not StopReason.END:
+            how = "broke off" if finished is None else f"ended with {finished.reason.value}"
+            raise ToolwireError(f"the model's answer {how}")
+        found = snapshot(collector.message().text)
+        if found is None:
+            raise ToolwireError("the model's answer holds no whole <state_snapshot>")
+        return found
+
+    async def _notice(self, message: str) -> None:
+        await self._emit(Noticed(kind="compression", message=message))
+
+
+class _Limits(msgspec.Struct, frozen=True):
+    """Tokens at which something is done."""
+
+    start: int
+    full: int
+
+    @classmethod
+    def of(cls, request: ModelRequest, window: int, threshold: float) -> "_Limits":
+        # Most vendors count the room for the answer in.
+        room = window - min(request.max_output_tokens or 0, window // 2)
+        return cls(min(int(threshold * window), room), min(int(_FULL * window), room))
+
+
+class _Job:
+    """One shortening: what it began with and how far it is."""
+
+    def __init__(self, request: ModelRequest, size: int, limits: _Limits, tally: Tally) -> None:
+        self.request = request
+        self.before = size
+        self.limits = limits
+        self.messages = request.messages
+        self._head = tally.head(request)
+        self._was = weight(request.messages)
+        self._scale = max(size, 1) / max(self._head + self._was, 1)
+
+    @property
+    def size(self) -> int:
+        """Tokens now."""
+        return self.size_of(self.messages)
+
+    def size_of(self, messages: tuple[Message, ...]) -> int:
+        """Tokens the request would have with these messages."""
+        return int((self._head + weight(messages)) * self._scale)
+
+    def target(self, limit: int) -> int:
+        """What messages may weigh in a request within the limit."""
+        return int(limit / self._scale) - self._head
+
+    def replaced(self, messages: tuple[Message, ...], method: str) -> HistoryReplaced | None:
+        """The event to tell, if anything was gained."""
+        if weight(messages) >= self._was:
+            return None
+        return HistoryReplaced(
+            messages=messages, method=method, before=self.before, after=self.size_of(messages)
+        )
+
+
+def _question(
+    request: ModelRequest, planned: Plan, target: int, rules: CompressionRules
+) -> ModelRequest:
+    """The request for a summary: the old part, as far as it fits, and what is wanted."""
+    said = floor((*planned.front, *planned.old), target=target, context=rules.context)
+    has_calls = any(message.calls for message in said)
+    return msgspec.structs.replace(
+        request,
+        system=(Text((get_data("toolwire.compaction", "compression.md") or b"").decode()),),
+        messages=(*said, Message(role="user", parts=(Text(QUESTION),))),
+        # Vendors refuse calls of tools that are not declared.
+        tools=request.tools if has_calls else (),
+        tool_choice=ToolChoice(mode="none") if has_calls and request.tools else None,
+        parallel_calls=None,
+        output=None,
+        stop=(),
+        previous_response_id="",
+        kept=None,
+    )

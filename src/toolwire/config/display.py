@@ -1,0 +1,116 @@
+"""Settings for people to read: each value with its origin, secrets hidden."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.client.redact import HIDDEN, hide_in_url, is_secret_name
+from toolwire.config import trust
+from toolwire.config.edit import rendered, split_path
+from toolwire.config.layers import Resolved, has_project_file
+from toolwire.config.paths import config_files
+from toolwire.config.schema import dotted
+
+_NOT_SECRET = frozenset({"key_env", "key_header", "key_prefix"})
+"""They say where a key is, not what it is."""
+_VALUES_HIDDEN = frozenset({"headers", "env"})
+"""Tables whose values are often keys, whatever their names are."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting as it stands."""
+
+    key: str
+    value: Any
+    """None if it is left to the program."""
+    origin: str
+
+    @property
+    def text(self) -> str:
+        """The value as TOML writes it."""
+        return "-" if self.value is None else rendered(self.value)
+
+
+def rows(resolved: Resolved) -> list[Row]:
+    """All settings, those in tables with names one by one."""
+    found: list[Row] = []
+    for path, value in resolved.values.items():
+        origin = resolved.origins[path]
+        value = msgspec.to_builtins(value)
+        if isinstance(value, dict):
+            inside = _leaves(split_path(path), cast(dict[str, Any], value))
+            found += [Row(key=key, value=one, origin=origin) for key, one in inside]
+        else:
+            found.append(Row(key=path, value=value, origin=origin))
+    return found
+
+
+def file_states(environ: Mapping[str, str], cwd: Path) -> list[tuple[str, str, str]]:
+    """Each file by its layer: where it is, and whether it counts."""
+    files = config_files(environ, cwd)
+    found: list[tuple[str, str, str]] = []
+    for layer in ("system", "user", "project"):
+        file: Path = getattr(files, layer)
+        state = "read" if file.exists() else "does not exist"
+        if file == files.project and has_project_file(files):
+            state = _state_of_project(trust.decide(cwd, environ))
+        found.append((layer, str(file), state))
+    return found
+
+
+def _state_of_project(trusted: bool | None) -> str:
+    if trusted:
+        return "read"
+    why = "left out: the folder is not trusted"
+    return why if trusted is False else f"{why}; run toolwire config trust"
+
+
+def _leaves(path: tuple[str, ...], table: dict[str, Any]) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for name, value in table.items():
+        here = (*path, name)
+        if isinstance(value, dict):
+            found += _leaves(here, cast(dict[str, Any], value))
+        else:
+            found.append((dotted(*here), _hidden(here, value)))
+    return found or [(dotted(*path), {})]
+
+
+def _hidden(path: tuple[str, ...], value: Any) -> Any:
+    # The first two parts are the kind of table and its name.
+    inside = path[2:]
+    by_name = any(is_secret_name(name) for name in inside if name not in _NOT_SECRET)
+    if by_name or not _VALUES_HIDDEN.isdisjoint(inside[:-1]):
+        return HIDDEN
+    if isinstance(value, list):
+        return _arguments(cast(list[Any], value))
+    return _word(value)
+
+
+def _arguments(words: list[Any]) -> list[Any]:
+    """A list of arguments without what follows `--token` or `--token=`."""
+    shown: list[Any] = []
+    after = False
+    for word in words:
+        name, equals, _ = str(word).partition("=")
+        secret = is_secret_name(name.lstrip("-"))
+        if after and not str(word).startswith("-"):
+            shown.append(HIDDEN)
+        elif secret and equals:
+            shown.append(f"{name}={HIDDEN}")
+        else:
+            shown.append(_word(word))
+        after = secret and not equals
+    return shown
+
+
+def _word(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _hidden(("", "", name), one) for name, one in cast(dict[str, Any], value).items()
+        }
+    if isinstance(value, str) and "://" in value:
+        return hide_in_url(value)
+    return value

@@ -1,0 +1,313 @@
+"""`@path` in a prompt: the files meant, put behind the words; piped input, put before them."""
+
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.messages import Media, Message, Part, Text
+from toolwire.tools.builtin.read_many_files import CUT_NOTE, DEFAULT_EXCLUDES
+from toolwire.tools.files.contents import Content, read_content
+from toolwire.tools.files.encodings import printable
+from toolwire.tools.files.filetypes import mime_of
+from toolwire.tools.files.paths import locate, real
+from toolwire.tools.files.visibility import Hidden, LeftOut, Visibility
+from toolwire.tools.search.globs import Globs, complaint
+from toolwire.tools.search.ignore import Ignored, rules_for
+from toolwire.tools.search.walk import Walk, walk
+from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
+
+BEGINS = "\n--- Content from referenced files ---"
+ENDS = "\n--- End of content ---"
+EMPTY = "(empty file)"
+MOST_TEXT = 4 << 20
+"""Characters that folders and patterns may add; a file named by itself always fits."""
+MOST_FILES = 2000
+"""Files that folders and patterns may add."""
+MOST_NOTICES = 20
+
+_MENTION = re.compile(
+    # No mail address, no escaped sign; only plain white space ends a path, since names of pictures
+    # hold other kinds.
+    r'(?<![A-Za-z0-9_.+\-\\/@%])@(?:"([^"\n]+)"'
+    r"|((?:\\.|[^ \t\n\r,;!?()\[\]{}.\\]|\\|\.(?!$|[ \t\n\r]))+))"
+)
+_ESCAPED = re.compile(r"\\([ \t()\[\]{};|*?$`'\"#&<>!~,.\\@])")
+_AFTER = "'\"`:>*."
+_MAGIC = re.compile(r"[*?\[{]")
+_REASONS = {
+    Hidden.PROTECTED: "it is protected; mention it in a prompt that you type",
+    Hidden.DENIED: "a rule denies it",
+    Hidden.ASKED: "a rule asks about it; mention it in a prompt that you type",
+}
+
+Allows: TypeAlias = Callable[[Path], bool]
+"""Whether a real path outside of the workspace may be read."""
+
+
+class Mentioned(msgspec.Struct, frozen=True, kw_only=True):
+    """The user's message, and what was made of its mentions."""
+
+    message: Message
+    files: tuple[str, ...] = ()
+    """Absolute paths of the files that were put in."""
+    notices: tuple[str, ...] = ()
+    """Mentions that were left as text, and why."""
+
+
+def _never(path: Path) -> bool:
+    del path
+    return False
+
+
+def user_message(
+    prompt: str,
+    context: ToolContext,
+    *,
+    piped: str = "",
+    allows: Allows = _never,
+    respect_git_ignore: bool = True,
+) -> Mentioned:
+    """What the user says: piped input, a blank line, the prompt, then the files it mentions.
+
+    Without a prompt the piped text is the prompt. Beside one it is data, and mentions nothing.
+    """
+    prompt, piped = printable(prompt), printable(piped)
+    said = f"{piped}\n\n{prompt}" if prompt and piped else prompt or piped
+    # Piped text may come from anywhere: it names no file that a question would be asked about.
+    gathering = _Gathering(context, allows, git=respect_git_ignore, typed=bool(prompt))
+    for name in mentions(prompt or piped):
+        gathering.add(name)
+    parts = gathering.parts()
+    body: tuple[Part, ...] = (Text(BEGINS), *parts, Text(ENDS)) if parts else ()
+    return Mentioned(
+        message=Message(role="user", parts=(Text(said), *body)),
+        files=tuple(gathering.read),
+        notices=_told(gathering.notices),
+    )
+
+
+def _told(notices: list[str]) -> tuple[str, ...]:
+    """Every notice once; a text full of signs does not flood the screen."""
+    told = tuple(dict.fromkeys(notices))
+    if len(told) <= MOST_NOTICES:
+        return told
+    return (*told[:MOST_NOTICES], f"{len(told) - MOST_NOTICES} more notices about mentions")
+
+
+def mentions(prompt: str) -> list[str]:
+    """The paths that a prompt mentions, without their escapes, each once."""
+    found = (
+        match[1] or _ESCAPED.sub(r"\1", match[2])
+        for match in _MENTION.finditer(prompt)
+        if match[1] or match[2].strip("\\")
+    )
+    return list(dict.fromkeys(found))
+
+
+class _File(msgspec.Struct, frozen=True):
+    """One file to put in: its real path, a workspace that holds it, and who asked for it."""
+
+    path: Path
+    workspace: Workspace
+    named: bool
+    """By itself, not by its folder or a pattern."""
+
+
+class _Gathering:
+    def __init__(self, context: ToolContext, allows: Allows, *, git: bool, typed: bool) -> None:
+        self._context = context
+        self._workspace = context.workspace
+        self._allows = allows
+        self._git = git
+        self._typed = typed
+        self._visibility = Visibility(context, "read_file")
+        self._left_out = LeftOut()
+        self._files: dict[str, _File] = {}
+        self._room = MOST_TEXT
+        self.read: list[str] = []
+        self.notices: list[str] = []
+
+    def add(self, name: str) -> None:
+        """Find what one mention means: a path, a pattern, or a path with signs after it."""
+        pattern = _MAGIC.search(name)
+        path = self._existing(name)
+        if path:
+            self._add_path(name, path)
+        elif pattern and self._add_pattern(name):
+            return
+        elif path := self._existing(name.rstrip(_AFTER)):
+            self._add_path(name, path)
+        else:
+            self._tell(name, "no file fits the pattern" if pattern else "no such file")
+
+    def parts(self) -> list[Text | Media]:
+        """The contents of all files, in the order of their paths."""
+        parts: list[Text | Media] = []
+        left_out = 0
+        for shown, file in sorted(self._files.items()):
+            if not file.named and self._room <= 0:
+                left_out += 1
+                continue
+            parts += self._contents(shown, file)
+        if self._left_out:
+            self.notices.append(f"mentions: {self._left_out.line('left out')}")
+        if left_out:
+            self.notices.append(
+                f"{left_out} more files were left out: what is mentioned exceeds "
+                f"{MOST_TEXT >> 20} MB; name the files that matter"
+            )
+        return parts
+
+    def _tell(self, name: str, reason: str) -> None:
+        self.notices.append(f"@{name} was left as text: {reason}")
+
+    def _existing(self, name: str) -> str:
+        """The absolute path of that name, if something is there."""
+        if not name:
+            return ""
+        given = Path(name)
+        if name == "~" or name.startswith("~/"):
+            given = self._workspace.home / name[2:]
+        paths = (os.path.normpath(root / given) for root in self._workspace.roots)
+        return next((path for path in paths if os.path.lexists(path)), "")
+
+    def _add_path(self, name: str, path: str) -> None:
+        found = real(path)
+        mode = _mode(found) if found is not None else 0
+        if found is None or not mode:
+            self._tell(name, "nothing can be read there")
+            return
+        hidden = self._visibility.hides(path, named=self._typed)
+        hidden = hidden or self._visibility.hides(found, named=self._typed)
+        if hidden:
+            self._tell(name, _REASONS[hidden])
+            return
+        folder = stat.S_ISDIR(mode)
+        workspace = self._workspace
+        if locate(path, workspace) is None:
+            if not self._allows(found):
+                self._tell(name, f"{found} is outside of the workspace")
+                return
+            outer = found if folder else found.parent
+            workspace = msgspec.structs.replace(workspace, roots=(*workspace.roots, outer))
+        else:
+            hidden = self._hidden(found, folder)
+            if hidden:
+                self._tell(name, f"it is ignored by {hidden}")
+                return
+        if folder:
+            self._add_folder(name, path, found, workspace)
+        else:
+            self._files[path] = _File(found, workspace, True)
+
+    def _hidden(self, path: Path, folder: bool) -> str:
+        rules = rules_for(path, self._workspace)
+        match rules.ignored(path, folder=folder, git=self._git):
+            case Ignored.NO:
+                return ""
+            case Ignored.GIT:
+                return "git"
+            case Ignored.OWN:
+                return rules.own_file_for(path)
+
+    def _add_folder(self, name: str, path: str, found: Path, workspace: Workspace) -> None:
+        media = 0
+        for below in self._walked(found, workspace, None):
+            if mime_of(below):
+                media += 1
+            elif not self._add_found(name, os.path.join(path, below), workspace):  # noqa: PTH118 - text
+                break
+        if media:
+            self.notices.append(
+                f"@{name}: pictures, documents and recordings were left out ({media}); "
+                "name each one that should be sent"
+            )
+
+    def _add_pattern(self, pattern: str) -> bool:
+        added = False
+        end = pattern.rpartition("/")[2].lower()
+        if wrong := complaint([pattern]):
+            self._tell(pattern, wrong)
+            return True
+        for root in self._workspace.roots:
+            start = locate(root, self._workspace)
+            if start is None:
+                continue
+            below = pattern.removeprefix(f"{root}/").removeprefix(f"{start}/")
+            if below.startswith("/"):
+                continue
+            for path in self._walked(start, self._workspace, Globs([below])):
+                # A pattern for everything means text; one that names the ending means the picture.
+                if mime_of(path) and Path(path).suffix.lower() not in end:
+                    continue
+                added = True
+                if not self._add_found(pattern, os.path.join(root, path), self._workspace):  # noqa: PTH118 - text
+                    break
+        return added
+
+    def _walked(self, start: Path, workspace: Workspace, wanted: Globs | None) -> Iterator[str]:
+        unwanted = Globs(DEFAULT_EXCLUDES)
+        plan = Walk(
+            start=start,
+            workspace=workspace,
+            rules=rules_for(start, workspace),
+            git=self._git,
+            enters=None if wanted is None else wanted.enters,
+        )
+        for file in walk(plan):
+            if file.ignored or unwanted.matches(file.path):
+                continue
+            if wanted is None or wanted.matches(file.path):
+                yield file.path
+
+    def _add_found(self, name: str, path: str, workspace: Workspace) -> bool:
+        """False if there are too many."""
+        if len(self._files) >= MOST_FILES:
+            self.notices.append(
+                f"@{name}: only {MOST_FILES} files are taken; name the folders that matter"
+            )
+            return False
+        found = locate(path, workspace)
+        if found is None:
+            return True
+        hidden = self._visibility.hides(path) or self._visibility.hides(found)
+        if self._left_out.add(hidden, path):
+            return True
+        if stat.S_ISREG(_mode(found)):
+            self._files.setdefault(path, _File(found, workspace, False))
+        return True
+
+    def _contents(self, shown: str, file: _File) -> list[Text | Media]:
+        context = msgspec.structs.replace(self._context, workspace=file.workspace)
+        try:
+            content = read_content(file.path, shown, context)
+        except ToolFailed as error:
+            self.notices.append(f"{shown} was left out: {str(error).partition(chr(10))[0]}")
+            return []
+        self.read.append(printable(shown))
+        if content.media is not None:
+            return [content.media]
+        text = _written(content)
+        if not file.named:
+            self._room -= len(text)
+        return [Text(f"\nContent from @{printable(shown)}:\n"), Text(text or EMPTY)]
+
+
+def _written(content: Content) -> str:
+    lines = content.lines
+    if lines is None:
+        return content.note.strip()
+    return ((CUT_NOTE if lines.partial else "") + lines.text).strip()
+
+
+def _mode(path: Path) -> int:
+    """What kind of thing is there; 0 if nothing is, or nothing that may be looked at."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0

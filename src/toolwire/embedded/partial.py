@@ -1,0 +1,186 @@
+"""The file a download grows in: appended to, cut back, checked, put in place."""
+
+import asyncio
+import errno
+import hashlib
+import shutil
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from toolwire.errors import BadInput
+
+_CHUNK = 1024 * 1024
+_SPARE = 64 * 1024 * 1024
+"""Room left on the disk beside the file: archives of pieces, logs, other programs."""
+
+
+class NoSpace(BadInput):
+    """The disk is too small or full; other sources would meet the same."""
+
+
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file looked like when its hash was last found to be right."""
+
+    path: str
+    size: int
+    changed: int
+    sha256: str
+
+
+class Partial:
+    """A download under way; it stays on the disk until it is complete or found to be wrong."""
+
+    def __init__(self, target: Path, size: int) -> None:
+        self._target = target
+        self.path = target.with_name(f"{target.name}.part")
+        self.size = size
+
+    @property
+    def done(self) -> int:
+        """Bytes that are there."""
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def append(self, data: bytes) -> int:
+        """Write at the end; how many bytes are there then."""
+        try:
+            with self.path.open("ab") as file:
+                file.write(data)
+                return file.tell()
+        except OSError as error:
+            raise self.failure(error) from error
+
+    def cut(self, size: int) -> None:
+        """Keep only the first bytes."""
+        if self.done > size:
+            with self.path.open("rb+") as file:
+                file.truncate(size)
+
+    def remove(self) -> None:
+        """Begin from nothing."""
+        self.path.unlink(missing_ok=True)
+
+    def place(self) -> None:
+        """The file is complete and right: give it its name."""
+        self.path.replace(self._target)
+
+    def failure(self, error: OSError) -> BadInput:
+        """What went wrong while writing, in words."""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            missing = readable(max(self.size - self.done, 0))
+            return NoSpace(
+                f"the disk of {self.path.parent} is full, {missing} are still to come; free some "
+                "space or set TOOLWIRE_HOME to a larger disk, then start again: it goes on there"
+            )
+        return BadInput(f"cannot write {self.path}: {error.strerror}")
+
+
+def check_space(
+    partial: Partial, free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
+) -> None:
+    """Raise before the first byte if the file cannot fit."""
+    needed = partial.size - partial.done + _SPARE
+    there = free(partial.path.parent)
+    if needed > there:
+        raise NoSpace(
+            f"{readable(needed)} are needed in {partial.path.parent} and {readable(there)} are "
+            "free; free some space, set TOOLWIRE_HOME to a larger disk, or take the small model"
+        )
+
+
+async def sha256_of(path: Path) -> str:
+    """The file's hash, in lower-case hexadecimal digits."""
+
+    def digest() -> str:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    return await asyncio.to_thread(digest)
+
+
+def remembered(record: Path, path: Path) -> str:
+    """The hash the file was found to have, empty if it was changed since or never looked at."""
+    try:
+        known = msgspec.json.decode(record.read_bytes(), type=Verified)
+        now = seen(path, known.sha256)
+    except (OSError, msgspec.MsgspecError):
+        return ""
+    return known.sha256 if known == now else ""
+
+
+def remember(record: Path, path: Path, sha256: str) -> None:
+    """Keep what was found: hashing a gigabyte at every start would cost seconds."""
+    record.write_bytes(msgspec.json.encode(seen(path, sha256)))
+
+
+def seen(path: Path, sha256: str) -> Verified:
+    """The file as it is now."""
+    now = path.stat()
+    return Verified(
+        path=str(path.resolve()), size=now.st_size, changed=now.st_mtime_ns, sha256=sha256
+    )
+
+
+def readable(size: float) -> str:
+    """Bytes as people say them."""
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"
+
+
+_WINDOW = 5.0
+"""Seconds the speed is taken over: long enough to be calm, short enough to be true."""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """One moment of a download."""
+
+    done: int
+    total: int
+    speed: float
+    """Bytes a second."""
+    source: str
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds to go, None while that cannot be said."""
+        return (self.total - self.done) / self.speed if self.speed > 0 else None
+
+
+Report = Callable[[Progress], None]
+
+
+class Meter:
+    """Turns counts of bytes into progress; what an earlier run fetched does not count as speed."""
+
+    def __init__(self, total: int, report: Report, clock: Callable[[], float]) -> None:
+        self._total = total
+        self._report = report
+        self._clock = clock
+        self._seen: deque[tuple[float, int]] = deque()
+        self._source = ""
+
+    def start(self, source: str, done: int) -> None:
+        """A source begins, or begins again, at this byte."""
+        self._source = source
+        self._seen.clear()
+        self.at(done)
+
+    def at(self, done: int) -> None:
+        """So many bytes are there now."""
+        now = self._clock()
+        self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[0][0] > _WINDOW:
+            self._seen.popleft()
+        first, before = self._seen[0]
+        speed = (done - before) / (now - first) if now > first else 0.0
+        self._report(
+            Progress(done=done, total=self._total, speed=max(speed, 0.0), source=self._source)
+        )

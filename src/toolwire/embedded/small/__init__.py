@@ -1,0 +1,1 @@
+"""Prompting of a small model: few tools, short texts, constrained JSON."""

@@ -1,0 +1,283 @@
+"""For models of little strength: the request in few words, their short calls made real again."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cache
+from pkgutil import get_data
+from types import MappingProxyType
+from typing import cast
+
+import msgspec
+
+from toolwire.embedded.small.kinds import Asking, Kind, likely
+from toolwire.embedded.small.past import Past, as_object
+from toolwire.embedded.small.tools import (
+    TOOLS,
+    Ground,
+    Refused,
+    refusal,
+    shown_tools,
+    to_real,
+    with_file,
+    with_lines,
+)
+from toolwire.events import (
+    Finished,
+    ModelEvent,
+    Notice,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    Usage,
+)
+from toolwire.messages import Message, Text
+from toolwire.model import Model, reading
+from toolwire.prompted.json import style
+from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
+from toolwire.wire.json_access import dump
+
+_MOST_WRITTEN = 600
+"""Tokens of one answer: a minute on two slow cores; a model that writes on has lost itself."""
+_MOST_SAID = 400
+"""Characters of a reply, which then ends with the sentence: it should be three of them."""
+_MOST_TRIES = 2
+"""Changes that are held back, one after the other, before one is let through to the person."""
+_WRITING = frozenset({"write_file", "replace", "append"})
+
+_sentence_end = re.compile(r"[.!?](?=\s)").search
+_calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
+
+
+def wrap(model: Model, new_id: Callable[[], str], ground: Callable[[], Ground]) -> Model:
+    """The model with tools, shown to it in the short form; `ground` is asked at every request."""
+    talk = _Talk(model, new_id)
+
+    async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        told = talk.ask(request, ground()) if request.tools else style.wrap(model, new_id)(request)
+        async with reading(told) as events:
+            async for event in events:
+                yield event
+
+    return ask
+
+
+class _Talk:
+    """One conversation: what its project was at first, and what its requests are after."""
+
+    def __init__(self, model: Model, new_id: Callable[[], str]) -> None:
+        self._model = model
+        self._new_id = new_id
+        self._listed: Ground | None = None
+        self._kinds: dict[str, Kind | None] = {}
+
+    async def ask(self, request: ModelRequest, ground: Ground) -> AsyncIterator[ModelEvent]:
+        if self._listed is None:
+            self._listed = ground
+        written = 0
+        words, upto = _newest(request.messages)
+        if words and words not in self._kinds:
+            asking = self._asking(request, upto, ground, self._listed)
+            async with reading(asking.events()) as events:
+                async for event in events:
+                    yield event
+            self._kinds[words] = likely(words, asking.kind)
+            written += asking.usage.output or 0
+        fitted = fit(request, ground, listed=self._listed, kinds=self._kinds)
+        for notice in fitted.notices:
+            yield notice
+        without: list[Refused] = []
+        while True:
+            back = _Back(ground, refusing=len(without) < _MOST_TRIES)
+            inner = style.wrap(self._model, self._new_id, told=fitted.told)
+            async with reading(inner(fitted.request)) as events:
+                async for event in events:
+                    for told in back.read(event):
+                        yield _with_usage(told, written) if isinstance(told, Finished) else told
+                    if back.said_enough:
+                        break
+            if back.refused is None:
+                break
+            without.append(back.refused)
+            written += back.usage.output or 0
+            fitted = fit(request, ground, listed=self._listed, kinds=self._kinds, without=without)
+
+    def _asking(self, request: ModelRequest, upto: int, ground: Ground, listed: Ground) -> Asking:
+        before = msgspec.structs.replace(request, messages=request.messages[:upto])
+        fitted = fit(before, ground, listed=listed, kinds=self._kinds)
+        prepared = style.prepare(fitted.request, told=fitted.told)
+        return Asking(self._model, prepared.request if prepared is not None else fitted.request)
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """A request cut down for a small model, and what was left out of it."""
+
+    request: ModelRequest
+    told: str
+    """The system prompt. It teaches all tools even where a reply is due: the same tools make the
+    same bytes, which need not be read again.
+    """
+    notices: tuple[Notice, ...] = ()
+
+
+def fit(
+    request: ModelRequest,
+    ground: Ground,
+    *,
+    listed: Ground,
+    kinds: Mapping[str, Kind | None] = MappingProxyType({}),
+    without: Sequence[Refused] = (),
+) -> Fitted:
+    """The request with short instructions, short tools and short results.
+
+    `listed` is what the first message tells of the project: it stays the same while the files
+    change, so that what was read once need not be read again. `without` are calls that
+    are not offered.
+    """
+    past = Past(ground, listed, kinds)
+    messages = tuple(past.message(message) for message in request.messages)
+    tools = shown_tools(request.tools, ground)
+    choice = request.tool_choice
+    if past.must_reply:
+        choice = ToolChoice(mode="none")
+    elif past.must_act:
+        choice = ToolChoice(mode="required")
+    fitted = msgspec.structs.replace(
+        request,
+        system=(),
+        messages=messages,
+        tools=_useful(tools, past, ground, without),
+        tool_choice=choice,
+        parallel_calls=None,
+        max_output_tokens=min(request.max_output_tokens or _MOST_WRITTEN, _MOST_WRITTEN),
+    )
+    return Fitted(fitted, _told(tools), tuple(past.notices))
+
+
+def _useful(
+    tools: Sequence[ToolSpec], past: Past, ground: Ground, without: Sequence[Refused]
+) -> tuple[ToolSpec, ...]:
+    """What can bring the request forward now."""
+    if past.named and (looks := [tool for tool in tools if tool.name == "read_file"]):
+        return tuple(with_file(tool, past.named) for tool in looks)
+    found: list[ToolSpec] = []
+    for tool in tools:
+        # What gave the same answer twice is not offered a third time.
+        if tool.name in past.repeated:
+            continue
+        if past.kind is Kind.QUESTION and tool.name in _WRITING:
+            continue
+        if any(it.name == tool.name and not it.line for it in without):
+            continue
+        offered: ToolSpec | None = tool
+        if tool.name == "replace":
+            offered = with_lines(tool, ground, past.seen, without)
+        if offered is not None:
+            found.append(offered)
+    return tuple(found)
+
+
+def _newest(messages: Sequence[Message]) -> tuple[str, int]:
+    """The words of the newest request, and how many messages there are up to it."""
+    for at in range(len(messages), 0, -1):
+        message = messages[at - 1]
+        words = [part.text for part in message.parts if isinstance(part, Text)]
+        if message.role == "user" and words:
+            return words[-1], at
+    return "", 0
+
+
+def _with_usage(event: Finished, written: int) -> Finished:
+    """What was written before the answer counts; what was read for it is the answer's own size."""
+    usage = event.usage
+    if written:
+        usage = msgspec.structs.replace(usage, output=(usage.output or 0) + written)
+    return msgspec.structs.replace(event, usage=usage)
+
+
+def _told(tools: Sequence[ToolSpec]) -> str:
+    offered = {tool.name for tool in tools}
+    examples = [block for block in _examples() if set(_calls(block)) <= offered]
+    return (
+        _text("prompt.md")
+        .replace("{tools}", "\n".join(map(_line, tools)))
+        .replace("{examples}", "\n\n".join(examples))
+        .rstrip()
+    )
+
+
+@cache
+def _text(name: str) -> str:
+    return (get_data("toolwire.embedded.small", name) or b"").decode()
+
+
+@cache
+def _examples() -> tuple[str, ...]:
+    return tuple(re.split(r"\n\n(?=Request: )", _text("examples.md").strip()))
+
+
+def _line(tool: ToolSpec) -> str:
+    members = cast(JsonObject, tool.parameters.get("properties") or {})
+    about = tool.description.strip().partition("\n")[0][:160]
+    return f"{tool.name}({', '.join(members)}): {about}"
+
+
+class _Back:
+    """Turns the short calls of one answer into real ones.
+
+    A call that would do harm is held back.
+    """
+
+    def __init__(self, ground: Ground, *, refusing: bool) -> None:
+        self._ground = ground
+        self._refusing = refusing
+        self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}
+        self.refused: Refused | None = None
+        self.usage = Usage()
+        self._said = ""
+        self.said_enough = False
+
+    def read(self, event: ModelEvent) -> Sequence[ModelEvent]:
+        match event:
+            case ToolCallStarted() if event.name in TOOLS:
+                self._open[event.id] = (event, [])
+                return ()
+            case ToolCallDelta() if event.id in self._open:
+                self._open[event.id][1].append(event.arguments)
+                return ()
+            case ToolCallEnded() if event.id in self._open:
+                return self._call(event)
+            case TextDelta():
+                return self._words(event.text)
+            case Finished() if self.refused is not None:
+                self.usage = event.usage
+                return ()
+            case _:
+                return (event,)
+
+    def _words(self, text: str) -> Sequence[ModelEvent]:
+        """The reply, up to the end of the sentence in which it becomes long."""
+        before = self._said
+        self._said += text
+        end = _sentence_end(self._said, _MOST_SAID)
+        if end is None:
+            return (TextDelta(text),)
+        self.said_enough = True
+        notice = Notice("reply_cut", "the small model's reply was ended: it went on and on")
+        words = TextDelta(self._said[len(before) : end.end()])
+        return (words, notice, Finished(reason=StopReason.END))
+
+    def _call(self, event: ToolCallEnded) -> Sequence[ModelEvent]:
+        started, pieces = self._open.pop(event.id)
+        text = "".join(pieces)
+        arguments = as_object(text) if event.complete else None
+        if arguments is not None:
+            if self._refusing:
+                self.refused = refusal(started.name, arguments, self._ground)
+            if self.refused is not None:
+                return ()
+            text = dump(to_real(started.name, arguments, self._ground))
+        name = TOOLS[started.name].real or started.name
+        started = msgspec.structs.replace(started, name=name)
+        return (started, ToolCallDelta(event.id, text), event)

@@ -1,0 +1,400 @@
+"""The repair itself: what the reader reads, calls paired, results placed, turns in order."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from toolwire.history.drafts import (
+    CallIds,
+    Draft,
+    Place,
+    Placed,
+    Report,
+    Slot,
+    has_members,
+    without_seal,
+)
+from toolwire.history.rules import HistoryRules, Repaired
+from toolwire.messages import (
+    Kept,
+    Media,
+    Message,
+    Origin,
+    Outcome,
+    Part,
+    Refusal,
+    ResultPart,
+    ServerBlock,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+
+def readable(messages: Iterable[Message], target: Origin, report: Report) -> list[Draft]:
+    """One draft per message, and one more for results that stood in an assistant's message."""
+    reader = _Reader(target, report)
+    drafts: list[Draft] = []
+    for number, message in enumerate(messages):
+        place = Place(number)
+        draft = Draft(message.role, place, reader.parts(message, number))
+        draft.kept = message.kept
+        if not draft.parts and (not message.parts or has_members(message.kept)):
+            report.add(place, f"removed the message{_with(message.kept)}", "it is empty")
+        drafts.append(draft)
+        results = [placed for placed in draft.parts if isinstance(placed.part, ToolResult)]
+        if results and message.role != "user":
+            draft.parts = [
+                placed for placed in draft.parts if not isinstance(placed.part, ToolResult)
+            ]
+            report.add(place, "moved its results out", "results stand in a user message")
+            drafts.append(Draft("user", place, results))
+    return drafts
+
+
+class _Reader:
+    def __init__(self, target: Origin, report: Report) -> None:
+        self._target = target
+        self._report = report
+
+    def parts(self, message: Message, number: int) -> list[Placed]:
+        parts: list[Placed] = []
+        for position, part in enumerate(message.parts):
+            place = Place(number, position)
+            if isinstance(part, ServerBlock):
+                if not self._takes(place, part):
+                    unseal_end(parts, self._target, self._report)
+                    continue
+            elif isinstance(part, ToolResult):
+                part = self._result(place, part)
+            elif isinstance(part, ToolCall) and message.role != "assistant":
+                part = self._told(place, part)
+            else:
+                part = self._unsealed(place, part)
+                if _is_nothing(part, self._target):
+                    if part is message.parts[position] or has_members(part.kept):
+                        what = f"dropped an empty part{_with(part.kept)}"
+                        self._report.add(place, what, "it says nothing")
+                    continue
+            parts.append(Placed(place, part))
+        return parts
+
+    def _takes(self, place: Place, block: ServerBlock) -> bool:
+        if self._target.reads(block.origin):
+            return True
+        self._report.add(place, f"dropped {block.kind}", f"only {_name(block.origin)} reads it")
+        return False
+
+    def _unsealed(
+        self, place: Place, part: Text | Thinking | Refusal | Media | ToolCall
+    ) -> Text | Thinking | Refusal | Media | ToolCall:
+        if part.seal is None or self._target.reads(part.seal.origin):
+            return part
+        maker = _name(part.seal.origin)
+        self._report.add(place, "dropped the seal", f"only {maker} reads it")
+        return without_seal(part)
+
+    def _result(self, place: Place, result: ToolResult) -> ToolResult:
+        parts: list[ResultPart] = []
+        for part in result.parts:
+            if isinstance(part, ServerBlock):
+                if self._takes(place, part):
+                    parts.append(part)
+            elif part.seal is None or self._target.reads(part.seal.origin):
+                parts.append(part)
+            else:
+                maker = _name(part.seal.origin)
+                self._report.add(place, "dropped a seal", f"only {maker} reads it")
+                parts.append(without_seal(part))
+        return msgspec.structs.replace(result, parts=tuple(parts))
+
+    def _told(self, place: Place, call: ToolCall) -> Text:
+        self._report.add(place, f'made the call of "{call.name}" text', "only a model makes calls")
+        return Text(f"[call of {call.name}: {call.arguments}]")
+
+
+def unseal_end(parts: list[Placed], target: Origin, report: Report) -> None:
+    """Takes the seals off thinking at the end: readers refuse one without what it led to."""
+    stays: list[Placed] = []
+    while parts and isinstance(thinking := parts[-1].part, Thinking):
+        place = parts.pop().place
+        if thinking.seal is not None:
+            report.add(place, "dropped the seal", "what the thinking led to is not there")
+            thinking = without_seal(thinking)
+        if not _is_nothing(thinking, target):
+            stays.append(Placed(place, thinking))
+    parts.extend(reversed(stays))
+
+
+def _is_nothing(part: Part, target: Origin) -> bool:
+    if not isinstance(part, Text | Thinking | Refusal) or part.text or part.seal is not None:
+        return False
+    return part.kept is None or part.kept.dialect != target.dialect
+
+
+def _name(origin: Origin) -> str:
+    return "/".join(filter(None, (origin.dialect, origin.provider, origin.model)))
+
+
+def _with(kept: Kept | None) -> str:
+    return f" with members of {kept.dialect}" if kept is not None and has_members(kept) else ""
+
+
+INTERRUPTED = "interrupted: it is not known whether this call took effect"
+NOT_RUN = "not run: the call was cut off before its arguments were complete"
+
+
+def pair(drafts: list[Draft], ids: CallIds, report: Report) -> list[Draft]:
+    """Lifts every result out of its draft and hangs it on the call it answers; drafts left with
+    nothing go.
+    """
+    pairing = _Pairing(ids, report)
+    for draft in drafts:
+        pairing.walk(draft)
+    return [draft for draft in drafts if draft.parts or draft.takes]
+
+
+class _Pairing:
+    def __init__(self, ids: CallIds, report: Report) -> None:
+        self._ids = ids
+        self._report = report
+        self._open: dict[str, list[list[Slot]]] = {}
+        """Unanswered calls by their first id: a list per message, the next to answer last."""
+        self._answers: dict[str, ToolResult] = {}
+
+    def walk(self, draft: Draft) -> None:
+        parts: list[Placed] = []
+        for place, part in draft.parts:
+            if isinstance(part, ToolCall):
+                slot = self._call(place, part)
+                draft.slots.append(slot)
+                parts.append(Placed(place, slot.call))
+            elif isinstance(part, ToolResult):
+                slot = self._slot_for(part)
+                if slot is None:
+                    parts += self._unasked(place, part)
+                else:
+                    slot.found_in = draft
+                    slot.found_behind = bool(parts)
+                    slot.result_place = place
+                    slot.result = self._fitted(slot, part)
+                    draft.takes.append(slot)
+            else:
+                parts.append(Placed(place, part))
+        if draft.parts and not parts and not draft.takes and has_members(draft.kept):
+            self._report.add(
+                draft.place, "removed the message with its members", "nothing else was left of it"
+            )
+        draft.parts = parts
+        self._open_calls(draft)
+
+    def _call(self, place: Place, call: ToolCall) -> Slot:
+        raw_id = call.id
+        new_id = self._ids.take(raw_id)
+        if new_id != call.id:
+            fits = self._ids.fits(call.id)
+            self._report.add(
+                place,
+                f'gave call "{call.id}" the id "{new_id}"',
+                "an earlier call has its id" if fits else "the reader does not take its id",
+            )
+            call = msgspec.structs.replace(call, id=new_id, made_id=True)
+        return Slot(call, raw_id, place)
+
+    def _open_calls(self, draft: Draft) -> None:
+        batches: dict[str, list[Slot]] = {}
+        for slot in reversed(draft.slots):
+            batches.setdefault(slot.raw_id, []).append(slot)
+        for raw_id, slots in batches.items():
+            self._open.setdefault(raw_id, []).append(slots)
+
+    def _slot_for(self, result: ToolResult) -> Slot | None:
+        # Servers repeat ids: the nearest message that still waits is meant, and in it the first
+        # call.
+        batches = self._open.get(result.call_id)
+        if not batches:
+            return None
+        slot = batches[-1].pop()
+        if not batches[-1]:
+            batches.pop()
+        self._answers[result.call_id] = result
+        return slot
+
+    def _fitted(self, slot: Slot, result: ToolResult) -> ToolResult:
+        call = slot.call
+        name = result.name and call.name
+        if name != result.name or result.kind != call.kind:
+            self._report.add(
+                slot.result_place,
+                f'made the result one of a {call.kind} call of "{call.name}"',
+                "that is the call it answers",
+            )
+        return msgspec.structs.replace(result, call_id=call.id, name=name, kind=call.kind)
+
+    def _unasked(self, place: Place, result: ToolResult) -> list[Placed]:
+        twin = self._answers.get(result.call_id)
+        if twin is not None and twin.parts == result.parts:
+            self._report.add(place, "dropped a result", "the same stands there already")
+            return []
+        why = "its call is no longer in the history" if twin is None else "its call has another"
+        parts = _told(result, "no longer in the history" if twin is None else "answered already")
+        if not parts:
+            self._report.add(place, "dropped an empty result", why)
+        else:
+            self._report.add(place, "made the result text", why)
+        return [Placed(place, part) for part in parts]
+
+
+def answer(slot: Slot) -> ToolResult:
+    """The result of a call, made up if it has none."""
+    if slot.result is not None:
+        return slot.result
+    call = slot.call
+    return ToolResult(
+        call_id=call.id,
+        name=call.name,
+        parts=(Text(INTERRUPTED if call.complete else NOT_RUN),),
+        is_error=True,
+        outcome=Outcome.INTERRUPTED if call.complete else Outcome.NOT_RUN,
+        kind=call.kind,
+    )
+
+
+def _told(result: ToolResult, state: str) -> list[Part]:
+    of = f" of {result.name}" if result.name else ""
+    told: list[Part] = [part for part in result.parts if isinstance(part, Media)]
+    if not told and not result.text:
+        return []
+    heading = f"[result of a call{of} that is {state}]"
+    return [Text(f"{heading}\n{result.text}" if result.text else heading), *told]
+
+
+_ANY = HistoryRules()
+EARLIER = "[the conversation before this point is not shown]"
+
+
+def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _ANY) -> Repaired:
+    """The conversation as `target` takes it, however it was cut, merged or switched before."""
+    report = Report()
+    drafts = readable(messages, target, report)
+    drafts = pair(drafts, CallIds(rules), report)
+    drafts = _placed(drafts, rules, report)
+    if rules.thinking_leads:
+        drafts = _led(drafts, target, report)
+    if rules.user_first:
+        drafts = _user_first(drafts, report)
+    if rules.alternate:
+        drafts = _alternating(drafts, report)
+    return Repaired(tuple(draft.message() for draft in drafts), report.done())
+
+
+def _placed(drafts: list[Draft], rules: HistoryRules, report: Report) -> list[Draft]:
+    """Each message with calls followed by the message with their results."""
+    placed: list[Draft] = []
+    host: Draft | None = None
+    for draft, following in zip(drafts, [*drafts[1:], None], strict=False):
+        if draft.slots:
+            host = Draft("user", draft.place)
+            if following is not None and any(slot.found_in is following for slot in draft.slots):
+                host = following
+            _answer(draft, host, rules, report)
+            placed += (draft, host)
+        elif draft is not host:
+            if draft.parts:
+                placed.append(draft)
+            elif has_members(draft.kept):
+                report.add(draft.place, "removed the message with its members", "its results moved")
+    return placed
+
+
+def _answer(draft: Draft, host: Draft, rules: HistoryRules, report: Report) -> None:
+    """Puts the results of a draft's calls into the message after it, in the order of the calls."""
+    for slot in draft.slots:
+        _tell(slot, host, report)
+    here = [slot for slot in draft.slots if slot.found_in is host]
+    mine = set(here)
+    was = [slot for slot in host.takes if slot in mine]
+    first = rules.results_first or any(slot.found_behind for slot in was[:1])
+    if here != was or (first and any(slot.found_behind for slot in here)):
+        what = "put the results first" if first else "put the results in order"
+        why = "they stand before all else, in the order of calls" if first else "that of the calls"
+        report.add(host.place, what, why)
+    followers = {} if first or not was else _followers(host, was)
+    rest = host.parts if first else []
+    host.parts = []
+    for slot in draft.slots:
+        host.parts += (Placed(slot.result_place, answer(slot)), *followers.get(slot, ()))
+    host.parts += rest
+
+
+def _tell(slot: Slot, host: Draft, report: Report) -> None:
+    if slot.result is None:
+        word = "interrupted" if slot.call.complete else "not run"
+        report.add(slot.place, f'answered the call "{slot.call.id}": {word}', "it had no result")
+    elif slot.found_in is not host:
+        report.add(
+            slot.result_place,
+            f'moved the result of "{slot.call.id}"',
+            "a result follows its call directly",
+        )
+
+
+def _followers(host: Draft, slots: list[Slot]) -> dict[Slot, list[Placed]]:
+    """What stood between each result and the next; nothing stood before the first."""
+    found: dict[Slot, list[Placed]] = {slot: [] for slot in slots}
+    behind = iter(slots[1:])
+    current, following = slots[0], next(behind, None)
+    for placed in host.parts:
+        while following is not None and following.result_place < placed.place:
+            current, following = following, next(behind, None)
+        found[current].append(placed)
+    return found
+
+
+def _led(drafts: list[Draft], target: Origin, report: Report) -> list[Draft]:
+    """Takes the seals off thinking that leads to nothing before the other side speaks."""
+    led: list[Draft] = []
+    leads_on = False
+    for draft in reversed(drafts):
+        if draft.role != "assistant":
+            leads_on = False
+        elif not leads_on:
+            unseal_end(draft.parts, target, report)
+            leads_on = any(not isinstance(placed.part, Thinking) for placed in draft.parts)
+        if draft.parts:
+            led.append(draft)
+        elif has_members(draft.kept):
+            report.add(draft.place, "removed the message with its members", "nothing else was left")
+    led.reverse()
+    return led
+
+
+def _user_first(drafts: list[Draft], report: Report) -> list[Draft]:
+    for number, draft in enumerate(drafts):
+        if draft.role == "system":
+            continue
+        if draft.role == "assistant":
+            report.add(draft.place, "put a user message before it", "the reader wants one first")
+            opening = Draft("user", draft.place, [Placed(draft.place, Text(EARLIER))])
+            return [*drafts[:number], opening, *drafts[number:]]
+        break
+    return drafts
+
+
+def _alternating(drafts: list[Draft], report: Report) -> list[Draft]:
+    turns: list[Draft] = []
+    for draft in drafts:
+        last = turns[-1] if turns else None
+        if last is None or last.role != draft.role or draft.role == "system":
+            turns.append(draft)
+            continue
+        lost = has_members(last.kept) or has_members(draft.kept)
+        report.add(
+            draft.place,
+            "joined it to the message before" + (", without their members" if lost else ""),
+            "the reader wants user and assistant to take turns",
+        )
+        last.parts += draft.parts
+        last.kept = None
+    return turns

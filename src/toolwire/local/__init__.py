@@ -1,1 +1,0 @@
-"""The embedded model: weights fetched once, and llama.cpp inside this process."""

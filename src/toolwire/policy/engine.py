@@ -1,0 +1,245 @@
+"""Policy: may a call run? Effects × mode × place × rules; whatever is not understood is asked."""
+
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import msgspec
+
+from toolwire.messages import ToolCall
+from toolwire.policy.locations import Place
+from toolwire.policy.path_rules import against_paths, restriction
+from toolwire.policy.rules import Act, Decision, Mode, Rule
+from toolwire.policy.ruling import Finding, Ruling, Terms, rule_on, shown, strictest
+from toolwire.policy.shell import Unproven, prove
+from toolwire.policy.shell.command_ruling import CommandRuling
+from toolwire.policy.shell.commands import effects_of, inner_commands, program_name
+from toolwire.policy.shell.ruling import ShellRuling
+from toolwire.request import JsonObject
+from toolwire.tools.spec import Effect, Permit, Restricts, SandboxSpec
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_GAINS_RIGHTS = frozenset({"sudo", "su", "doas", "pkexec"})
+
+
+def permits(shell: CommandRuling, text: str, terms: Terms) -> tuple[Permit, Permit]:
+    """The permit of a command that runs unasked, and the one after a person said yes.
+
+    What a person approved runs as they saw it; what runs unasked is the text that was proven.
+    """
+    path = terms.ground.search_path
+    return (
+        Permit(
+            command=text,
+            sandbox=_unasked(shell, terms),
+            # What a rule allows may be a program of the workspace.
+            environ=(("PATH", path),) if path and not shell.rules else (),
+            note=_note(shell),
+        ),
+        Permit(sandbox=_approved(shell, terms)),
+    )
+
+
+def _note(shell: CommandRuling) -> str:
+    if not shell.left_out:
+        return ""
+    named = ", ".join(dict.fromkeys(shell.left_out))
+    return f"Left out of the search: {named}."
+
+
+def _unasked(shell: CommandRuling, terms: Terms) -> SandboxSpec:
+    spec = terms.sandbox
+    if spec.level == "off":
+        return spec
+    rules = shell.rules
+    if rules and all(rule is not None and rule.sandbox == "off" for rule in rules):
+        return SandboxSpec()
+    return SandboxSpec(
+        level="read-only" if terms.mode is Mode.PLAN else spec.level,
+        network=spec.network or any(rule is not None and rule.network for rule in rules),
+        writable=(*spec.writable, *_far(shell, writes=True)),
+        readable=(*spec.readable, *_far(shell, writes=False)),
+    )
+
+
+def _approved(shell: CommandRuling, terms: Terms) -> SandboxSpec:
+    spec = terms.sandbox
+    if spec.level == "off":
+        return spec
+    if not _GAINS_RIGHTS.isdisjoint(shell.roots):
+        # Other rights cannot be gained inside; a yes to `sudo` is a yes to them.
+        return SandboxSpec()
+    return SandboxSpec(
+        level="approved",
+        network=True,
+        writable=(*spec.writable, *_far(shell, writes=True)),
+        readable=(*spec.readable, *_far(shell, writes=False)),
+    )
+
+
+def _far(shell: CommandRuling, *, writes: bool) -> tuple[str, ...]:
+    """Places outside the workspace, or protected, that the ruling names."""
+    far = (Place.OUTSIDE, Place.PROTECTED)
+    found = (spot.path for spot, written in shell.places if spot.place in far and written == writes)
+    return tuple(dict.fromkeys(found))
+
+
+NOBODY = (
+    "There is no one to approve it here. Reach the goal with what is allowed, or tell the user "
+    "what to allow: --allowed-tools, a rule in the rule file, or another --approval-mode."
+)
+
+
+def rule(call: ToolCall, effect: Effect, places: Iterable[str], terms: Terms) -> Ruling:
+    """The ruling on a call: pure, and never more generous when something goes wrong."""
+    try:
+        ruling = _rule(call, effect, tuple(places), terms)
+    except Exception as error:  # the outermost edge of the engine: any failure asks
+        ruling = Ruling(
+            decision=Decision.ASK,
+            reason=f"The policy could not rule on this call ({type(error).__name__}).",
+            rule="engine error",
+        )
+    if terms.headless and ruling.decision is Decision.ASK:
+        return msgspec.structs.replace(
+            ruling, decision=Decision.DENY, reason=f"{ruling.reason} {NOBODY}"
+        )
+    return ruling
+
+
+def _rule(call: ToolCall, effect: Effect, places: tuple[str, ...], terms: Terms) -> Ruling:
+    arguments = _arguments(call)
+    act = Act(
+        tool=call.name,
+        effect=effect,
+        mode=terms.mode,
+        server=terms.servers.get(call.name, ""),
+        arguments=tuple((name, _as_text(value)) for name, value in arguments.items()),
+    )
+    command = arguments.get("command")
+    if call.name == terms.shell and isinstance(command, str):
+        return _rule_on_shell(command, _as_text(arguments.get("directory") or ""), act, terms)
+    writes = effect is not Effect.READ
+    spots = tuple(terms.ground.spot(place, writes=writes) for place in places)
+    return _ruling(rule_on(act, spots, terms), ())
+
+
+def _rule_on_shell(command: str, directory: str, act: Act, terms: Terms) -> Ruling:
+    shell = ShellRuling(act, terms)
+    text = shell.rule(command, directory)
+    roots = tuple(dict.fromkeys(shell.roots))
+    ruling = _ruling(tuple(shell.findings), roots or _first_words(command))
+    allowed, approved = permits(shell, text, terms)
+    return msgspec.structs.replace(ruling, permit=allowed, approved=approved)
+
+
+def _ruling(found: tuple[Finding, ...], roots: tuple[str, ...]) -> Ruling:
+    decision, deciding = strictest(found)
+    reasons = tuple(dict.fromkeys(each.reason for each in deciding if each.reason))
+    more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
+    asking = decision is Decision.ASK
+    complete = asking and all(each.remembers for each in deciding)
+    remembers = (rule for each in deciding for rule in each.remembers) if complete else ()
+    return Ruling(
+        decision=decision,
+        reason=" ".join(reasons[:3]) + more,
+        rule=next((each.rule for each in deciding if each.rule), ""),
+        roots=roots,
+        asks=reasons if asking else (),
+        remembers=tuple(dict.fromkeys(remembers)),
+    )
+
+
+def _arguments(call: ToolCall) -> JsonObject:
+    decoded: object = msgspec.json.decode(call.arguments or "{}")
+    if not isinstance(decoded, dict):
+        raise TypeError("arguments are no object")
+    return cast(JsonObject, decoded)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def roots(command: str) -> tuple[str, ...]:
+    """The programs a shell text would start, for the question to the person."""
+    script = prove(command)
+    if isinstance(script, Unproven):
+        return _first_words(command)
+    started = (
+        words
+        for each in script.commands()
+        if each.words
+        for words in inner_commands(tuple(word.text for word in each.words))
+    )
+    names = (program_name(words[0]) for words in started if not effects_of(words).runs_at)
+    return tuple(dict.fromkeys(names))
+
+
+def _first_words(command: str) -> tuple[str, ...]:
+    """The first word of a text that is not proven, to name it by."""
+    return tuple(shown(word) for word in command.split()[:1])
+
+
+Keep: TypeAlias = Callable[[Rule], None]
+"""Writes a rule that holds from now on."""
+
+_MOST_RULINGS = 1024
+
+
+class Scope(StrEnum):
+    """How far an approval reaches beyond its call."""
+
+    SESSION = "session"
+    ALWAYS = "always"
+    SERVER = "server"
+
+
+class Policy:
+    """The scheduler asks it for rulings, and tells it of each yes that holds on."""
+
+    def __init__(self, terms: Terms, keep: Keep) -> None:
+        self.terms = terms
+        self._keep = keep
+        self._rulings: dict[str, Ruling] = {}
+
+    def __call__(self, call: ToolCall, effect: Effect, places: "tuple[Path, ...]" = ()) -> Ruling:
+        ruling = rule(call, effect, (str(place) for place in places), self.terms)
+        self._rulings.pop(call.id, None)
+        self._rulings[call.id] = ruling
+        while len(self._rulings) > _MOST_RULINGS:
+            self._rulings.pop(next(iter(self._rulings)))
+        return ruling
+
+    @property
+    def restricts(self) -> Restricts | None:
+        """What the rules say of a tool that comes across a path; None if there are none."""
+        # Answers of the user only allow: what restricts is known from the start.
+        rules = against_paths(self.terms.rules)
+        if not rules:
+            return None
+        return lambda tool, path: restriction(rules, self.terms.mode, tool, path)
+
+    def ruling(self, call_id: str) -> Ruling | None:
+        """The last ruling on a call, as long as it is remembered."""
+        return self._rulings.get(call_id)
+
+    def remember(self, call: ToolCall, scope: str) -> None:
+        """Keeps a yes: for the session, for always, or for a whole MCP server."""
+        ruling = self._rulings.get(call.id)
+        if ruling is None or ruling.decision is not Decision.ASK:
+            return
+        if scope not in tuple(Scope):
+            return
+        rules = ruling.remembers
+        if scope == Scope.SERVER:
+            server = self.terms.servers.get(call.name, "")
+            rules = (Rule(decision=Decision.ALLOW, server=server),) if server else ()
+        origin = "answer: always" if scope == Scope.ALWAYS else "answer: this session"
+        rules = tuple(msgspec.structs.replace(each, origin=origin) for each in rules)
+        self.terms = msgspec.structs.replace(self.terms, rules=(*self.terms.rules, *rules))
+        if scope == Scope.ALWAYS:
+            for each in rules:
+                self._keep(each)

@@ -1,0 +1,155 @@
+"""Where a path lies: inside the workspace, outside, protected, or nowhere that matters."""
+
+import posixpath
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+from toolwire.tools.files.protection import READ_FREELY
+
+Resolve: TypeAlias = Callable[[str], str]
+"""An absolute path with its links followed."""
+Protected: TypeAlias = Callable[[str], str]
+"""Why an absolute path is protected, in words; empty if it is not."""
+Matches: TypeAlias = Callable[[str, str], tuple[str, ...] | None]
+"""The paths that a pattern stands for in a folder; None if that is not known."""
+
+Test: TypeAlias = Callable[[str], bool]
+"""Whether an absolute path is a folder that can be entered."""
+HiddenBelow: TypeAlias = Callable[[str, Test | None, bool], "tuple[Hidden, ...] | None"]
+"""The files below a folder that may not simply be read, or that a test names, with links if they
+are followed; None for too many files to say.
+"""
+ProgramsOf: TypeAlias = Callable[[str], tuple[str, ...]]
+"""Settings of the git repository around a folder through which git may start programs."""
+Foreign: TypeAlias = Callable[[str], str]
+"""The path of a program if the workspace brings it; empty for one of the system."""
+BringsSettings: TypeAlias = Callable[[str], str]
+"""A file through which a folder changes what programs do that run there; empty for none."""
+
+_STREAMS = frozenset(
+    {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero"}
+    | {"/dev/full", "/dev/random", "/dev/urandom", "/dev/fd/0", "/dev/fd/1", "/dev/fd/2"}
+)
+
+
+class Place(StrEnum):
+    """How far away a path is."""
+
+    NOWHERE = "nowhere"
+    """A device such as /dev/null: nothing is kept."""
+    INSIDE = "inside"
+    OUTSIDE = "outside"
+    PROTECTED = "protected"
+    UNKNOWN = "unknown"
+
+
+class Hidden(msgspec.Struct, frozen=True):
+    """A file below a folder that needs a ruling of its own."""
+
+    path: str
+    """From that folder; a folder ends in a slash."""
+    why: str
+    link: bool = False
+    """A link that leads out of the workspace."""
+    denied: bool = False
+    """A rule is against reading it."""
+
+
+class Spot(msgspec.Struct, frozen=True):
+    """A path and where it lies."""
+
+    place: Place
+    path: str
+    why: str = ""
+
+    @property
+    def is_near(self) -> bool:
+        """Whether a permission for the workspace covers it."""
+        return self.place in (Place.INSIDE, Place.NOWHERE)
+
+
+def _as_written(path: str) -> str:
+    return posixpath.normpath(path)
+
+
+def _unknown(folder: str, pattern: str) -> None:
+    del folder, pattern
+
+
+def _unprotected(path: str) -> str:
+    del path
+    return ""
+
+
+def _yes(path: str) -> bool:
+    del path
+    return True
+
+
+def _nothing_hidden(folder: str, denied: Test | None, links: bool) -> "tuple[Hidden, ...]":
+    del folder, denied, links
+    return ()
+
+
+def _no_programs(folder: str) -> tuple[str, ...]:
+    del folder
+    return ()
+
+
+def _system(name: str) -> str:
+    del name
+    return ""
+
+
+class Ground(msgspec.Struct, frozen=True, kw_only=True):
+    """The workspace as policy sees it; following links and knowing secrets are handed in."""
+
+    roots: tuple[str, ...]
+    """Absolute; the first is the working directory."""
+    home: str = ""
+    temp: str = ""
+    resolve: Resolve = _as_written
+    protected: Protected = _unprotected
+    matches: Matches = _unknown
+    is_folder: Test = _yes
+    hidden_below: HiddenBelow = _nothing_hidden
+    programs_of: ProgramsOf = _no_programs
+    foreign: Foreign = _system
+    brings_settings: BringsSettings = _system
+    search_path: str = ""
+    """`PATH` without folders of the workspace, if it has such; empty if it has none."""
+
+    def spot(self, path: str, *, writes: bool) -> Spot:
+        """Where an absolute path lies; relative ones are taken from the working directory."""
+        # Links are followed before `..` is taken: `link/..` is the parent of the link's target.
+        written = posixpath.join(self.roots[0], path)
+        full = posixpath.normpath(written)
+        if written in _STREAMS:
+            return Spot(Place.NOWHERE, full)
+        real = posixpath.normpath(self.resolve(written))
+        why = self.protected(full) or self.protected(real)
+        if why and (writes or why not in READ_FREELY):
+            return Spot(Place.PROTECTED, real, why)
+        readable = (self.temp,) if self.temp and not writes else ()
+        for root in (*self.roots, *readable):
+            if lies_in(real, self.resolve(root)):
+                return Spot(Place.INSIDE, real)
+        return Spot(Place.OUTSIDE, real)
+
+    def spots(
+        self, path: str, folders: tuple[str, ...] | None, *, writes: bool
+    ) -> tuple[Spot, ...]:
+        """Where a path may lead; `folders` are all that it may start from, None any."""
+        if path.startswith("/"):
+            return (self.spot(path, writes=writes),)
+        if folders is None or not path:
+            return (Spot(Place.UNKNOWN, path),)
+        return tuple(self.spot(posixpath.join(each, path), writes=writes) for each in folders)
+
+
+def lies_in(path: str, folder: str) -> bool:
+    """Whether a path is a folder or below it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -1,0 +1,154 @@
+"""Rules from TOML and from gemini-cli's tool lists, and back to TOML."""
+
+import tomllib
+from collections.abc import Iterable
+from typing import Annotated, Literal
+
+import msgspec
+
+from toolwire.errors import BadInput
+from toolwire.policy.locations import Ground
+from toolwire.policy.rules import Decision, Mode, Rule
+from toolwire.policy.shell import Script, prove
+from toolwire.tools.registry import plain
+from toolwire.tools.spec import Effect
+
+_Text = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One `[[rule]]` table as people write it."""
+
+    decision: Decision
+    tool: _Text = "*"
+    server: str = ""
+    effect: Effect | None = None
+    command: str | tuple[str, ...] | None = None
+    path: str = ""
+    arguments: dict[str, str] = {}
+    modes: tuple[Mode, ...] = ()
+    sandbox: Literal["", "off"] = ""
+    network: bool = False
+    reason: str = ""
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    rule: tuple[_Written, ...] = ()
+
+
+def load(text: str, origin: str) -> tuple[Rule, ...]:
+    """The rules of a file; a file that cannot be read is an error, never no rules."""
+    try:
+        written = msgspec.convert(tomllib.loads(text), _File)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise BadInput(f"unreadable rule file {origin}: {error}") from error
+    rules = [
+        *(_listed(entry, Decision.DENY, origin) for entry in written.deny),
+        *(_listed(entry, Decision.ASK, origin) for entry in written.ask),
+        *(_listed(entry, Decision.ALLOW, origin) for entry in written.allow),
+        *(_rule(each, origin) for each in written.rule),
+    ]
+    return tuple(rules)
+
+
+def _rule(written: _Written, origin: str) -> Rule:
+    words = () if written.command is None else _words(written.command, origin)
+    if words and written.tool == "*":
+        written = msgspec.structs.replace(written, tool="run_shell_command")
+    return Rule(
+        decision=written.decision,
+        tool=plain(written.tool),
+        server=written.server,
+        effect=written.effect,
+        command=words,
+        path=written.path,
+        arguments=tuple(written.arguments.items()),
+        modes=written.modes,
+        sandbox=written.sandbox,
+        network=written.network,
+        reason=written.reason,
+        origin=origin,
+    )
+
+
+def _listed(entry: str, decision: Decision, origin: str) -> Rule:
+    """An entry of a tool list: `read_file`, `run_shell_command(git log)`, `ShellTool(ls)`."""
+    _, bracket, rest = entry.partition("(")
+    if bracket and not rest.endswith(")"):
+        raise BadInput(f'unreadable entry "{entry}" in {origin}: the bracket is not closed')
+    prefix = rest.removesuffix(")").strip()
+    words = _words(prefix, origin) if bracket and prefix != "*" else ()
+    return Rule(decision=decision, tool=plain(entry), command=words, origin=origin)
+
+
+def _words(prefix: str | tuple[str, ...], origin: str) -> tuple[str, ...]:
+    """The words of a command prefix. None at all would be every command, so that is an error."""
+    words = _plain_words(prefix) if isinstance(prefix, str) else prefix
+    if not words or not words[0]:
+        raise BadInput(f'the command prefix "{prefix}" in {origin} is not a plain command')
+    return words
+
+
+def _plain_words(prefix: str) -> tuple[str, ...]:
+    """The words of one simple command; empty for any other text. `*` stays a pattern."""
+    script = prove(prefix)
+    if not isinstance(script, Script) or len(script.steps) != 1:
+        return ()
+    commands = tuple(script.commands())
+    command = commands[0]
+    if len(commands) != 1 or command.redirects or command.assignments:
+        return ()
+    return tuple(word.text for word in command.words)
+
+
+def of_lists(
+    *, allowed: Iterable[str] = (), exclude: Iterable[str] = (), origin: str = "settings"
+) -> tuple[Rule, ...]:
+    """Rules of gemini-cli's `tools.allowed` and `tools.exclude` (`--allowed-tools`)."""
+    return (
+        *(_listed(entry, Decision.DENY, origin) for entry in exclude),
+        *(_listed(entry, Decision.ALLOW, origin) for entry in allowed),
+    )
+
+
+def grounded(rules: Iterable[Rule], ground: Ground) -> tuple[Rule, ...]:
+    """The rules with relative path patterns taken from the workspace, and `~` from home."""
+    return tuple(
+        msgspec.structs.replace(each, path=_absolute(each.path, ground)) if each.path else each
+        for each in rules
+    )
+
+
+def _absolute(pattern: str, ground: Ground) -> str:
+    pattern = pattern.rstrip("/") or "/"
+    if pattern.startswith("~/"):
+        return f"{ground.home}{pattern[1:]}"
+    return pattern if pattern.startswith("/") else f"{ground.roots[0].rstrip('/')}/{pattern}"
+
+
+def dump(rule: Rule) -> str:
+    """One rule as a TOML table, to be added to a rule file."""
+    lines = ["[[rule]]", f"decision = {_quoted(rule.decision)}", f"tool = {_quoted(rule.tool)}"]
+    for name, value in (("server", rule.server), ("path", rule.path), ("reason", rule.reason)):
+        lines += [f"{name} = {_quoted(value)}"] if value else []
+    lines += [f"effect = {_quoted(rule.effect)}"] if rule.effect else []
+    lines += [f"command = {_list(rule.command)}"] if rule.command else []
+    lines += [f"modes = {_list(rule.modes)}"] if rule.modes else []
+    lines += [f"sandbox = {_quoted(rule.sandbox)}"] if rule.sandbox else []
+    lines += ["network = true"] if rule.network else []
+    if rule.arguments:
+        pairs = (f"{_quoted(name)} = {_quoted(value)}" for name, value in rule.arguments)
+        lines.append(f"arguments = {{ {', '.join(pairs)} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    # A JSON string is a TOML basic string, but for DEL.
+    return msgspec.json.encode(str(text)).decode().replace("\x7f", "\\u007f")
+
+
+def _list(texts: Iterable[str]) -> str:
+    return f"[{', '.join(_quoted(each) for each in texts)}]"

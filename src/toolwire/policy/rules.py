@@ -1,0 +1,279 @@
+"""Rules a person keeps: what may run, what may not, what is asked; and what a rule matches."""
+
+import re
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from toolwire.policy.shell.commands import program_name
+from toolwire.tools.search.automaton import Automaton, Step
+from toolwire.tools.spec import Effect
+
+
+class Decision(StrEnum):
+    """What a ruling says."""
+
+    ALLOW = "allow"
+    ASK = "ask"
+    DENY = "deny"
+
+
+class Mode(StrEnum):
+    """How much runs without a question."""
+
+    DEFAULT = "default"
+    AUTO_EDIT = "auto_edit"
+    YOLO = "yolo"
+    PLAN = "plan"
+
+
+class Match(StrEnum):
+    """Whether a rule applies; a word known only when it runs leaves it open."""
+
+    YES = "yes"
+    NO = "no"
+    MAYBE = "maybe"
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the rule file, or one saved answer. Every member given must match."""
+
+    decision: Decision
+    tool: str = "*"
+    """Name or pattern (`*`, `?`)."""
+    server: str = ""
+    """Name or pattern of an MCP server."""
+    effect: Effect | None = None
+    command: tuple[str, ...] = ()
+    """First words of a shell command; `*` stands for anything within a word."""
+    path: str = ""
+    """Pattern of every path that is touched; `**` crosses folders."""
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Names of arguments with the pattern of each value."""
+    modes: tuple[Mode, ...] = ()
+    sandbox: Literal["", "off"] = ""
+    """`off`: commands that it allows run outside the sandbox."""
+    network: bool = False
+    """Commands that it allows may use the network inside the sandbox."""
+    reason: str = ""
+    """For people and the model."""
+    origin: str = ""
+    """Where it was written: a file, a flag, an answer."""
+
+    def __str__(self) -> str:
+        parts = [self.tool]
+        if self.command:
+            parts = [f"{self.tool}({' '.join(self.command)})"]
+        parts += [f"server {self.server}"] if self.server else []
+        parts += [f"path {self.path}"] if self.path else []
+        return f"{self.decision} {', '.join(parts)}"
+
+
+class Invocation(msgspec.Struct, frozen=True, kw_only=True):
+    """One command of a shell text, as rules see it."""
+
+    words: tuple[str, ...]
+    source: str = ""
+    """As written, for people."""
+    opaque: str = ""
+    """Why its words do not say what it does."""
+    covered_from: int = 0
+    """A rule that names more than this many words allows what is opaque."""
+
+    @property
+    def root(self) -> str:
+        """The program's name without its folder."""
+        return self.words[0].rsplit("/", 1)[-1]
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a call would do, as rules see it."""
+
+    tool: str
+    effect: Effect
+    mode: Mode
+    server: str = ""
+    arguments: tuple[tuple[str, str], ...] = ()
+    command: Invocation | None = None
+    path: str = ""
+
+
+def match(rule: Rule, act: Act) -> Match:
+    """Whether a rule speaks about an act."""
+    if not fnmatchcase(act.tool, rule.tool):
+        return Match.NO
+    if rule.server and not (act.server and fnmatchcase(act.server, rule.server)):
+        return Match.NO
+    if rule.effect is not None and rule.effect is not act.effect:
+        return Match.NO
+    if rule.modes and act.mode not in rule.modes:
+        return Match.NO
+    if rule.path and not (act.path and _path_applies(rule, act.path)):
+        return Match.NO
+    if rule.decision is Decision.ALLOW and act.command is not None and rule.arguments:
+        # A pattern over shell text says nothing about the commands in it.
+        return Match.NO
+    given = dict(act.arguments)
+    for name, pattern in rule.arguments:
+        if name not in given or not fnmatchcase(given[name], pattern):
+            return Match.NO
+    if not rule.command:
+        return Match.YES
+    if act.command is None:
+        return Match.NO
+    if rule.decision is Decision.ALLOW:
+        return _permits(rule.command, act.command)
+    return _forbids(rule.command, act.command)
+
+
+def _permits(prefix: tuple[str, ...], command: Invocation) -> Match:
+    """To permit, the words must be exactly those, and enough of them."""
+    if command.opaque and len(prefix) <= command.covered_from:
+        return Match.NO
+    words = _without_harmless_options(command.words)
+    prefix = (program_name(prefix[0]), *prefix[1:])
+    if len(words) < len(prefix):
+        return Match.NO
+    same = all(fnmatchcase(word, wanted) for wanted, word in zip(prefix, words, strict=False))
+    return Match.YES if same else Match.NO
+
+
+def _without_harmless_options(words: tuple[str, ...]) -> tuple[str, ...]:
+    if words[0] == "git" and len(words) > 1 and words[1] in ("--no-pager", "-P"):
+        return (words[0], *words[2:])
+    return words
+
+
+def _forbids(prefix: tuple[str, ...], command: Invocation) -> Match:
+    """To forbid, it is enough that the words may mean it: options in any order, other spellings."""
+    words = command.words
+    if command.root.startswith("git-"):
+        words = ("git", command.root[4:], *words[1:])
+    wanted = program_name(prefix[0])
+    # Some file systems take any case for the same program.
+    root = words[0].rsplit("/", 1)[-1]
+    if not fnmatchcase(root.lower(), wanted.rsplit("/", 1)[-1].lower()):
+        return Match.NO
+    operands = [word for word in prefix[1:] if not word.startswith("-")]
+    options = [word for word in prefix[1:] if word.startswith("-")]
+    found = _operands_match(operands, words[1:])
+    if found is Match.NO:
+        return found
+    return _weaker(found, _options_match(options, words))
+
+
+def _weaker(one: Match, other: Match) -> Match:
+    if Match.NO in (one, other):
+        return Match.NO
+    return Match.MAYBE if Match.MAYBE in (one, other) else Match.YES
+
+
+def _operands_match(wanted: list[str], words: tuple[str, ...]) -> Match:
+    left = list(wanted)
+    certain = True
+    after_option = False
+    for word in words:
+        if not left:
+            break
+        if word.startswith("-"):
+            after_option = True
+            continue
+        if fnmatchcase(word, left[0]):
+            left.pop(0)
+        elif after_option:
+            # It may be the value of the option before it.
+            certain = False
+        else:
+            return Match.NO
+        after_option = False
+    if left:
+        return Match.NO
+    return Match.YES if certain else Match.MAYBE
+
+
+_SAME_OPTIONS = {
+    "--force": "f",
+    "--recursive": "rR",
+    "--delete": "dD",
+    "--all": "aA",
+    "--no-verify": "n",
+    "--interactive": "i",
+    "--global": "g",
+    "--set-upstream": "u",
+    "--in-place": "i",
+    "--output": "o",
+}
+
+
+def _options_match(options: list[str], words: tuple[str, ...]) -> Match:
+    """Whether all options are given, in any spelling."""
+    given = words[1:]
+    letters = {letter for word in given if re.match(r"-[^-]", word) for letter in word[1:]}
+    long = [word.partition("=")[0] for word in given if word.startswith("--") and len(word) > 2]
+    certain = True
+    for option in options:
+        found = _option_match(option, given, letters, long)
+        if found is Match.NO and "--force".startswith(option) and _forced_reference(words):
+            found = Match.YES
+        if found is Match.NO:
+            return Match.NO
+        certain = certain and found is Match.YES
+    return Match.YES if certain else Match.MAYBE
+
+
+def _option_match(option: str, given: tuple[str, ...], letters: set[str], long: list[str]) -> Match:
+    name = option.partition("=")[0]
+    if any(fnmatchcase(word, option) for word in given):
+        return Match.YES
+    if not option.startswith("--"):
+        if {each.lower() for each in option[1:]} <= {each.lower() for each in letters}:
+            return Match.YES
+        # A long option may mean the same.
+        meant = [each for each in long if set(_SAME_OPTIONS.get(each, "")) & set(option[1:])]
+        if meant and len(option) == 2:
+            return Match.YES
+        return Match.MAYBE if long else Match.NO
+    if any(len(each) > 3 and name.startswith(each) for each in long):
+        # Programs take the start of an option's name for the whole.
+        return Match.YES
+    same = _SAME_OPTIONS.get(name, "")
+    if same and set(same) & letters:
+        return Match.YES
+    return Match.MAYBE if not same and name[2:3] in letters else Match.NO
+
+
+def _forced_reference(words: tuple[str, ...]) -> bool:
+    """`git push origin +main` and `--mirror` push by force."""
+    forced = ("+", "--mir")
+    return words[:2] == ("git", "push") and any(word.startswith(forced) for word in words[2:])
+
+
+def _path_applies(rule: Rule, path: str) -> bool:
+    if rule.decision is Decision.ALLOW:
+        return path_matches(rule.path, path)
+    # A rule against a folder is against all that is in it, and some file systems take any case.
+    pattern, path = rule.path.lower().removesuffix("/**"), path.lower()
+    while path and not path_matches(pattern, path):
+        path = path.rpartition("/")[0]
+    return bool(path)
+
+
+def path_matches(pattern: str, path: str) -> bool:
+    """Whether a path fits: `*` within a name, `**` across folders; case as written."""
+    return _path_pattern(pattern).fullmatch(path)
+
+
+_WILDCARDS = {"**/": Step.FOLDERS, "**": Step.TEXT, "*": Step.NAME, "?": Step.LETTER}
+
+
+@lru_cache(maxsize=256)
+def _path_pattern(pattern: str) -> Automaton:
+    automaton, state = Automaton(), 0
+    for piece in re.split(r"(\*\*/|\*\*|\*|\?)", pattern):
+        for takes in (_WILDCARDS[piece],) if piece in _WILDCARDS else piece:
+            state = automaton.then(state, takes)
+    automaton.accepts = state
+    return automaton

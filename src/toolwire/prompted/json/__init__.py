@@ -1,0 +1,1 @@
+"""Tool calls written as one JSON object per answer."""

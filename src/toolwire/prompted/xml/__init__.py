@@ -1,0 +1,1 @@
+"""Tool calls written as XML in the text of an answer."""

@@ -1,0 +1,316 @@
+"""One call, from its first parameter to its end."""
+
+import re
+from collections.abc import Callable
+
+from toolwire.events import Notice, ToolCallEnded, ToolCallStarted
+from toolwire.prompted.xml.long import LongParameter, Step
+from toolwire.prompted.xml.shape import Shape, XmlTool, is_short
+from toolwire.prompted.xml.tokens import Kind, Output, Token
+from toolwire.prompted.xml.values import CDATA, CDATA_END, json_of
+from toolwire.wire.json_access import dump
+
+_FIRST_LINE_END = re.compile(r"[ \t]*\r?\n")
+
+
+class ArgumentWriter:
+    """Writes one JSON object, or the one text of a freeform call, piece by piece."""
+
+    def __init__(self, output: Output, call_id: str, *, freeform: bool) -> None:
+        self._output = output
+        self._id = call_id
+        self._freeform = freeform
+        self._begun = False
+        self._verbatim = False
+
+    def open_text(self, name: str) -> None:
+        """A text argument begins."""
+        if not self._freeform:
+            self._key(name)
+            self._write('"')
+
+    def text(self, piece: str) -> None:
+        """More of the open text argument."""
+        if piece:
+            self._write(piece if self._freeform else dump(piece)[1:-1])
+
+    def close_text(self) -> None:
+        """The open text argument is whole."""
+        if not self._freeform:
+            self._write('"')
+
+    def value(self, name: str, json: str) -> None:
+        """A whole argument."""
+        if not self._freeform:
+            self._key(name)
+            self._write(json)
+
+    def verbatim(self, piece: str) -> None:
+        """More of the object as the model writes it itself."""
+        self._verbatim = True
+        self._write(piece)
+
+    def finish(self) -> None:
+        """No more arguments."""
+        if not self._freeform and not self._verbatim:
+            self._write("}" if self._begun else "{}")
+
+    def _key(self, name: str) -> None:
+        self._write(f"{',' if self._begun else '{'}{dump(name)}:")
+        self._begun = True
+
+    def _write(self, piece: str) -> None:
+        self._output.arguments(self._id, piece)
+
+
+class FreeText:
+    """Free text on its way out, without the line ends next to its tags."""
+
+    def __init__(self, writer: ArgumentWriter) -> None:
+        self._writer = writer
+        self._first: list[str] | None = []
+        self._last: list[str] = []
+
+    def write(self, text: str) -> None:
+        """More of it; what may be its last line end is kept back."""
+        if self._first is not None:
+            self._first.append(text)
+            if not text.strip(" \t\r"):
+                return
+            text = "".join(self._first)
+            self._first = None
+            if found := _FIRST_LINE_END.match(text):
+                text = text[found.end() :]
+        if self._last:
+            if not text.strip(" \t") and self._last != ["\r"]:
+                self._last.append(text)
+                return
+            text = "".join((*self._last, text))
+        end = _before_last_line_end(text)
+        self._last = [text[end:]] if end < len(text) else []
+        self._writer.text(text[:end])
+
+    def end(self) -> None:
+        """The closing tag follows."""
+        if self._first is not None:
+            self._writer.text("".join(self._first))
+        elif self._last == ["\r"]:
+            self._writer.text("\r")
+        self._last = []
+
+
+def _before_last_line_end(text: str) -> int:
+    if text.endswith("\r"):
+        return len(text) - 1
+    end = len(text.rstrip(" \t"))
+    if not end or text[end - 1] != "\n":
+        return len(text)
+    return end - 2 if text[end - 2 : end] == "\r\n" else end - 1
+
+
+class _Collected:
+    """Text kept until its parameter is whole."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.pieces.append(text)
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+class CallReader:
+    """One per call. `take` every token until the call ends, then `watch` until it is certain."""
+
+    def __init__(
+        self, tool: XmlTool, tags: frozenset[str], output: Output, new_id: Callable[[], str]
+    ) -> None:
+        self.tool = tool
+        self._tags = tags
+        self._output = output
+        self._id = new_id()
+        self._seen: set[str] = set()
+        self._name = ""
+        self._shape: Shape = tool.field("")
+        self._repeated = False
+        self._long: LongParameter | None = None
+        self._kept = _Collected()
+        self._free: FreeText | None = None
+        self._state: Callable[[Token], Step] = self._between
+        self._maybe_end: list[str] = []
+        self._words_dropped = False
+        started = ToolCallStarted(self._id, tool.name, tool.kind, tool.namespace, made_id=True)
+        output.add(started)
+        self._writer = ArgumentWriter(output, self._id, freeform=tool.freeform is not None)
+
+    def take(self, token: Token) -> Step:
+        """The next token."""
+        return self._state(token)
+
+    def watch(self, token: Token) -> bool:
+        """A token after the end: whether it shows that the call went on, and ends only here."""
+        return self._long is not None and self._long.watch(token)
+
+    def begin_json(self) -> None:
+        """The arguments are written as one JSON object, without tags."""
+        self._state = self._in_json
+
+    def finish(self, *, cut: bool) -> bool:
+        """Nothing more follows that could belong to the call: whether it is whole."""
+        whole = self._long is not None and not cut and self._long.end()
+        if whole and self._long is not None:
+            self._write_long(self._long)
+            self._writer.finish()
+        self.end(complete=whole)
+        return whole
+
+    def end(self, *, complete: bool) -> None:
+        """The event of the end."""
+        self._output.add(ToolCallEnded(self._id, complete=complete))
+
+    @property
+    def waits(self) -> bool:
+        """Whether the end of a free text may still turn out to lie further on."""
+        return self._long is not None
+
+    @property
+    def between(self) -> bool:
+        """Whether no parameter is open."""
+        return self._state == self._between
+
+    def _between(self, token: Token) -> Step:
+        if token.kind is Kind.CLOSE and token.name == self.tool.tag:
+            self._writer.finish()
+            self.end(complete=True)
+            return Step.CALL_ENDED
+        if token.kind in (Kind.OPEN, Kind.EMPTY):
+            self._begin(token.name)
+            if token.kind is Kind.EMPTY:
+                self._end_value("")
+        elif not token.raw.isspace() and not self._words_dropped:
+            self._words_dropped = True
+            self._notice("stray_text", "text between its parameters was left out")
+        return Step.GOES_ON
+
+    def _begin(self, name: str) -> None:
+        self._name = name
+        self._shape = self.tool.field(name)
+        self._repeated = name in self._seen
+        self._seen.add(name)
+        self._kept = _Collected()
+        self._state = self._at_start
+        if self._repeated:
+            self._notice("repeated_parameter", f'"{name}" came again; the first one counts')
+
+    def _at_start(self, token: Token) -> Step:
+        """Just after the opening tag: a value is CDATA, short or long."""
+        if token.kind is Kind.TEXT and token.raw.isspace():
+            self._kept.write(token.raw)
+            return Step.GOES_ON
+        live = self._shape.plain_text and not self._repeated
+        if token.kind is Kind.CDATA:
+            self._kept = _Collected()
+            if live:
+                self._writer.open_text(self._name)
+            self._state = self._in_cdata
+            return Step.GOES_ON
+        if self._repeated or is_short(self._name, self._shape):
+            self._state = self._in_short
+            return self._in_short(token)
+        if live:
+            self._writer.open_text(self._name)
+            self._free = FreeText(self._writer)
+            self._free.write(self._kept.text)
+        self._long = LongParameter(self._name, self.tool, self._tags, self._seen)
+        self._state = self._in_long
+        return self._in_long(token)
+
+    def _in_short(self, token: Token) -> Step:
+        if self._closes(token):
+            self._end_value(self._kept.text)
+        else:
+            self._kept.write(token.raw)
+        return Step.GOES_ON
+
+    def _in_long(self, token: Token) -> Step:
+        assert self._long is not None  # noqa: S101 - set together with this state
+        return self._long.take(token, self._free or self._kept)
+
+    def _write_long(self, long: LongParameter) -> None:
+        others = long.parameters(self._free or self._kept)
+        if self._free is not None:
+            self._free.end()
+            self._writer.close_text()
+        else:
+            self._writer.value(self._name, json_of(self._shape, self._kept.text))
+        for name, text in others:
+            shape = self.tool.field(name)
+            self._writer.value(name, json_of(shape, text, trim=is_short(name, shape)))
+
+    def _in_cdata(self, token: Token) -> Step:
+        if self._maybe_end:
+            if self._closes(token):
+                self._end_cdata()
+                return Step.GOES_ON
+            if token.kind is Kind.TEXT and token.raw.isspace():
+                self._maybe_end.append(token.raw)
+                return Step.GOES_ON
+            ended, self._maybe_end = self._maybe_end, []
+            if token.kind is Kind.CDATA and len(ended) == 1:
+                return Step.GOES_ON
+            self._write_cdata("".join(ended))
+        if token.kind is Kind.CDATA_END:
+            self._maybe_end = [token.raw]
+        else:
+            self._write_cdata(token.raw)
+        return Step.GOES_ON
+
+    def _write_cdata(self, text: str) -> None:
+        if self._shape.plain_text and not self._repeated:
+            self._writer.text(text)
+        else:
+            self._kept.write(text)
+
+    def _end_cdata(self) -> None:
+        self._maybe_end = []
+        if self._shape.plain_text and not self._repeated:
+            self._writer.close_text()
+            self._state = self._between
+        else:
+            # A joined text may look like two; only the outermost marks were really there.
+            joined = self._kept.text.replace(CDATA_END, f"]]{CDATA_END}{CDATA}>")
+            self._end_value(CDATA + joined + CDATA_END)
+
+    def _end_value(self, text: str) -> None:
+        if not self._repeated:
+            trim = is_short(self._name, self._shape)
+            self._writer.value(self._name, json_of(self._shape, text, trim=trim))
+        self._state = self._between
+
+    def _in_json(self, token: Token) -> Step:
+        """The object goes out as it comes; it ends at its last brace before the closing tag."""
+        if self._maybe_end and token.kind is Kind.CLOSE and token.name == self.tool.tag:
+            self._writer.verbatim(self._maybe_end[0])
+            self.end(complete=True)
+            return Step.CALL_ENDED
+        body = token.raw.rstrip()
+        if not body and self._maybe_end:
+            self._maybe_end.append(token.raw)
+            return Step.GOES_ON
+        self._writer.verbatim("".join(self._maybe_end))
+        self._maybe_end = []
+        if body.endswith("}"):
+            self._writer.verbatim(body[:-1])
+            self._maybe_end = ["}", token.raw[len(body) :]]
+        else:
+            self._writer.verbatim(token.raw)
+        return Step.GOES_ON
+
+    def _closes(self, token: Token) -> bool:
+        return token.kind is Kind.CLOSE and token.name == self._name
+
+    def _notice(self, kind: str, message: str) -> None:
+        self._output.add(Notice(kind, f'call of "{self.tool.name}": {message}'))

@@ -1,0 +1,231 @@
+"""Parameters of free text, which may hold anything that looks like a tag.
+
+Such a parameter ends at its last closing tag before the end of the call. What comes after a closing
+tag that may be that one is kept back until it is certain; all before it is written at once.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+from toolwire.prompted.xml.shape import XmlTool
+from toolwire.prompted.xml.tokens import Kind, Token
+
+
+class Sink(Protocol):
+    """Where text goes that certainly belongs to the parameter."""
+
+    def write(self, text: str) -> None:
+        """More of it."""
+        ...
+
+
+class Step(IntEnum):
+    """What a token did."""
+
+    GOES_ON = 0
+    CALL_ENDED = 1
+    """The call's end, as far as one can tell."""
+    CALL_ENDED_BEFORE = 2
+    """The same, and the token stands after the call."""
+
+
+class _Junction(NamedTuple):
+    """A closing tag with nothing but space before the next opening one."""
+
+    closing_at: int
+    closed: str
+    opened: str
+    after: int
+
+
+class _End(NamedTuple):
+    closing_at: int
+    closed: str
+
+
+class LongParameter:
+    """From the opening tag of a free text to the end of its call. Each token is looked at once."""
+
+    def __init__(self, name: str, tool: XmlTool, tags: frozenset[str], seen: set[str]) -> None:
+        self._name = name
+        self._tool = tool
+        self._tags = tags
+        self._seen = seen
+        self._tail: list[str] = []
+        self._size = 0
+        self._held = False
+        self._closed = ""
+        self._closing_at = 0
+        self._line_ended = False
+        self._tool_opened = False
+        self._depth = 0
+        self._siblings = {name}
+        self._junctions: list[_Junction] = []
+        self._inside = name if _has_tags(tool, name) else ""
+        """The parameter whose own tags these are: CDATA in them is no quotation."""
+        self._in_cdata_of = ""
+        self._cdata_over = False
+        self._just_opened = ""
+        self._ending: _End | None = None
+        self._inner_end: _End | None = None
+        self._end: _End | None = None
+
+    def take(self, token: Token, sink: Sink) -> Step:
+        """The next token of the call."""
+        if self._ending is not None:
+            settled = self._settle(token)
+            if settled is None:
+                self._push(token.raw)
+                return Step.GOES_ON
+            if settled:
+                self._push(token.raw)
+                return Step.CALL_ENDED_BEFORE
+        if not self._track(token):
+            self._release(sink)
+            return Step.GOES_ON
+        if not self._line_ended:
+            return Step.GOES_ON
+        self._end, self._ending = self._ending, None
+        return Step.CALL_ENDED
+
+    def watch(self, token: Token) -> bool:
+        """A token after the end: whether it shows that the call went on, and ends only here."""
+        if self._ending is not None:
+            settled = self._settle(token)
+            if settled is None or settled:
+                self._push(token.raw)
+                return bool(settled)
+        if self._track(token) and self._line_ended:
+            self._end, self._ending = self._ending, None
+            return True
+        return False
+
+    def end(self) -> bool:
+        """Nothing follows: whether the call is whole."""
+        self._end = self._ending or self._inner_end or self._end
+        return self._end is not None
+
+    def parameters(self, sink: Sink) -> list[tuple[str, str]]:
+        """Writes the rest of the text; gives the parameters after it, as they were written."""
+        assert self._end is not None  # noqa: S101 - callers ask only after an end
+        held = "".join(self._tail)
+        place, wanted = self._end
+        used = {wanted}
+        found: list[tuple[str, str]] = []
+        for junction in reversed(self._junctions):
+            if wanted == self._name:
+                break
+            if junction.opened != wanted or junction.after > place or junction.closed in used:
+                continue
+            found.append((wanted, held[junction.after : place]))
+            place, wanted = junction.closing_at, junction.closed
+            used.add(wanted)
+        if wanted != self._name:
+            place, found = self._end.closing_at, []
+        sink.write(held[:place])
+        found.reverse()
+        return found
+
+    def _settle(self, token: Token) -> bool | None:
+        """Whether a closing tag in the middle of a line is its last word; None if not yet known."""
+        if token.kind is Kind.TEXT:
+            rest = token.raw.lstrip(" \t\r")
+            if not rest:
+                return None
+            settled = rest[0] == "\n"
+        else:
+            settled = token.kind is Kind.OPEN and token.name in self._tags
+        if settled:
+            self._end = self._ending
+        self._ending = None
+        return settled
+
+    def _track(self, token: Token) -> bool:
+        """Follows one token; true when the call may end with it."""
+        kind, name = token.kind, token.name
+        if kind is Kind.TEXT and token.raw.isspace():
+            self._line_ended = self._line_ended or "\n" in token.raw
+            self._push(token.raw)
+            return False
+        self._inner_end = None
+        if self._in_cdata_of and not self._leaves_cdata(token):
+            return False
+        closed, tool_opened, opened = self._closed, self._tool_opened, self._just_opened
+        self._closed, self._tool_opened, self._just_opened = "", False, ""
+        at = self._size
+        self._push(token.raw)
+        if kind is Kind.CLOSE:
+            if closed and name == self._tool.tag:
+                return self._closes_call(_End(self._closing_at, closed))
+            if name in self._siblings:
+                self._inside = "" if name == self._inside else self._inside
+                self._closed, self._closing_at, self._line_ended = name, at, False
+        elif kind in (Kind.OPEN, Kind.EMPTY):
+            if closed and name not in self._seen and name not in (self._name, self._tool.tag):
+                self._join(_Junction(self._closing_at, closed, name, self._size), kind)
+            elif tool_opened and name in self._tool.fields:
+                self._depth += 1
+            else:
+                self._tool_opened = kind is Kind.OPEN and name == self._tool.tag
+                if self._inside and kind is Kind.OPEN:
+                    self._just_opened = name
+        elif kind is Kind.CDATA and opened:
+            self._in_cdata_of, self._cdata_over = opened, False
+        return False
+
+    def _leaves_cdata(self, token: Token) -> bool:
+        if token.kind is Kind.CLOSE and self._cdata_over and token.name == self._in_cdata_of:
+            self._in_cdata_of = ""
+            return True
+        self._cdata_over = token.kind is Kind.CDATA_END
+        self._push(token.raw)
+        return False
+
+    def _closes_call(self, end: _End) -> bool:
+        if self._depth:
+            # The end of a call that is quoted inside the text, unless nothing follows.
+            self._depth -= 1
+            self._inner_end = end
+            return False
+        self._ending = end
+        return True
+
+    def _join(self, junction: _Junction, kind: Kind) -> None:
+        self._held = True
+        self._junctions.append(junction)
+        self._siblings.add(junction.opened)
+        if kind is Kind.OPEN:
+            if self._tool.may_wrap(junction.opened):
+                self._just_opened = junction.opened
+            if _has_tags(self._tool, junction.opened):
+                self._inside = junction.opened
+        else:
+            self._closed, self._closing_at = junction.opened, self._size
+            self._line_ended = False
+
+    def _push(self, raw: str) -> None:
+        self._tail.append(raw)
+        self._size += len(raw)
+
+    def _release(self, sink: Sink) -> None:
+        """Writes what can no longer be after the end of the text."""
+        if self._held or self._inner_end is not None:
+            return
+        keep = self._closing_at if self._closed else self._size
+        if keep == self._size:
+            sink.write("".join(self._tail))
+            self._tail.clear()
+            self._size = 0
+        elif keep:
+            # Only the closing tag that came last may still be the one.
+            kept = self._tail.pop() if len(self._tail) > 1 else ""
+            sink.write("".join(self._tail))
+            self._tail = [kept]
+            self._size = len(kept)
+            self._closing_at = 0
+
+
+def _has_tags(tool: XmlTool, name: str) -> bool:
+    """Whether a parameter is a list or an object, whose members are tags again."""
+    kinds = tool.field(name).kinds
+    return "string" not in kinds and bool(kinds & {"array", "object"})

@@ -1,0 +1,150 @@
+"""Text cut into tags and what stands between them, however it was cut before."""
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import NamedTuple
+
+from toolwire.events import ModelEvent, TextDelta, ThinkingDelta, ToolCallDelta
+
+_NAME = r"\w[\w.:\-]{0,127}"
+_TOKEN = re.compile(rf"<(?P<end>/?)(?P<name>{_NAME})(?P<empty> ?/)?>|<!\[CDATA\[|\]\]>")
+_UNFINISHED = re.compile(
+    rf"<(?:/?(?:{_NAME}(?: ?/?)?)?|!(?:\[(?:C(?:D(?:A(?:TA?)?)?)?)?)?)|<!\[CDATA|\]\]?"
+)
+_LONGEST = 133
+
+is_tag_name = re.compile(_NAME).fullmatch
+
+
+class Kind(IntEnum):
+    """What a token is."""
+
+    TEXT = 0
+    OPEN = 1
+    CLOSE = 2
+    EMPTY = 3
+    """`<name/>`"""
+    CDATA = 4
+    CDATA_END = 5
+
+
+class Token(NamedTuple):
+    """A tag, or text without one. `raw` is how it was written."""
+
+    kind: Kind
+    raw: str
+    name: str = ""
+
+
+class Tokens:
+    """One per text. Holds back only a trailing piece that may become a tag."""
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def feed(self, text: str) -> Iterator[Token]:
+        """Tokens that are certain by now."""
+        text = self._held + text
+        end = len(text) - _unfinished(text)
+        self._held = text[end:]
+        return tokens_in(text, end)
+
+    def close(self) -> Iterator[Token]:
+        """What looked like the beginning of a tag and was none."""
+        held, self._held = self._held, ""
+        if held:
+            yield Token(Kind.TEXT, held)
+
+
+def tokens_in(text: str, end: int | None = None) -> Iterator[Token]:
+    """The tokens of a whole text."""
+    end = len(text) if end is None else end
+    done = 0
+    for found in _TOKEN.finditer(text, 0, end):
+        if found.start() > done:
+            yield Token(Kind.TEXT, text[done : found.start()])
+        yield _token(found)
+        done = found.end()
+    if done < end:
+        yield Token(Kind.TEXT, text[done:end])
+
+
+def _token(found: re.Match[str]) -> Token:
+    raw, name = found[0], found["name"]
+    if name is None:
+        return Token(Kind.CDATA if raw[0] == "<" else Kind.CDATA_END, raw)
+    if found["end"]:
+        return Token(Kind.TEXT if found["empty"] else Kind.CLOSE, raw, name)
+    return Token(Kind.EMPTY if found["empty"] else Kind.OPEN, raw, name)
+
+
+def _unfinished(text: str) -> int:
+    """How many characters at the end may be the beginning of a tag."""
+    start = max(text.rfind("<", len(text) - _LONGEST if len(text) > _LONGEST else 0), 0)
+    for place in (start, len(text) - 2, len(text) - 1):
+        if place >= 0 and _UNFINISHED.fullmatch(text, place):
+            return len(text) - place
+    return 0
+
+
+class Output:
+    """Collects events until they are taken."""
+
+    def __init__(self) -> None:
+        self._events: list[ModelEvent] = []
+        self._pieces: list[str] = []
+        self._open: type[TextDelta] | type[ThinkingDelta] | str = ""
+
+    def text(self, piece: str) -> None:
+        """More text."""
+        self._join(TextDelta, piece)
+
+    def thinking(self, piece: str) -> None:
+        """More reasoning."""
+        self._join(ThinkingDelta, piece)
+
+    def arguments(self, call_id: str, piece: str) -> None:
+        """More arguments of a call."""
+        self._join(call_id, piece)
+
+    def add(self, event: ModelEvent) -> None:
+        """An event that stands for itself."""
+        self._end_piece()
+        self._events.append(event)
+
+    def move_to(self, other: "Output") -> None:
+        """Give everything to another output."""
+        for event in self.take():
+            match event:
+                case TextDelta():
+                    other.text(event.text)
+                case ThinkingDelta():
+                    other.thinking(event.text)
+                case _:
+                    other.add(event)
+
+    def take(self) -> list[ModelEvent]:
+        """All events since the last time."""
+        self._end_piece()
+        events, self._events = self._events, []
+        return events
+
+    def _join(self, kind: type[TextDelta] | type[ThinkingDelta] | str, piece: str) -> None:
+        if not piece:
+            return
+        if kind != self._open:
+            self._end_piece()
+            self._open = kind
+        self._pieces.append(piece)
+
+    def _end_piece(self) -> None:
+        if not self._pieces:
+            return
+        joined = "".join(self._pieces)
+        self._pieces.clear()
+        kind, self._open = self._open, ""
+        if isinstance(kind, str):
+            self._events.append(ToolCallDelta(kind, joined))
+        else:
+            self._events.append(kind(joined))

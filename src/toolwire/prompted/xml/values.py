@@ -1,0 +1,229 @@
+"""Values between tags: the JSON they stand for, and the way back."""
+
+import re
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.prompted.xml.shape import ITEM, Shape, is_short
+from toolwire.prompted.xml.tokens import Kind, Token, is_tag_name, tokens_in
+from toolwire.wire.json_access import dump
+
+CDATA = "<![CDATA["
+CDATA_END = "]]>"
+_DEEPEST = 32
+_FIRST_LINE_END = re.compile(r"[ \t]*\r?\n")
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
+_decode = msgspec.json.Decoder().decode
+
+
+def json_of(shape: Shape, text: str, *, trim: bool = False, depth: int = 0) -> str:
+    """The JSON text of what stands between two tags. What the schema does not take stays text."""
+    inner = unwrapped(text)
+    if inner is not None:
+        structured = not shape.kinds & {"string"} and _structured(shape, inner.strip())
+        return structured or dump(inner)
+    stripped = text.strip()
+    if not shape.plain_text:
+        literal = _literal(shape, stripped)
+        if literal is None and shape.tagged and depth < _DEEPEST:
+            literal = _nested(shape, text, depth)
+        if literal is not None:
+            return literal
+    return dump(stripped if trim else without_line_ends(text))
+
+
+def without_line_ends(text: str) -> str:
+    """Free text without the line end after its opening and before its closing tag."""
+    if found := _FIRST_LINE_END.match(text):
+        text = text[found.end() :]
+    end = len(text.rstrip(" \t"))
+    if end and text[end - 1] == "\n":
+        text = text[: end - 2] if text[end - 2 : end] == "\r\n" else text[: end - 1]
+    return text
+
+
+def unwrapped(text: str) -> str | None:
+    """The text of a CDATA value; None for any other value."""
+    text = text.strip()
+    if len(text) < len(CDATA) + 3 or not text.startswith(CDATA) or not text.endswith(CDATA_END):
+        return None
+    return text[len(CDATA) : -len(CDATA_END)].replace(CDATA_END + CDATA, "")
+
+
+def wrapped(text: str) -> str:
+    """The text as a CDATA value."""
+    return CDATA + text.replace(CDATA_END, f"]]{CDATA_END}{CDATA}>") + CDATA_END
+
+
+def tags_of(shape: Shape, value: Any, risky: re.Pattern[str], *, trim: bool = False) -> str:
+    """What to write between two tags for a JSON value; `risky` finds text that must be wrapped."""
+    if isinstance(value, str):
+        looks_wrapped = value.lstrip().startswith(CDATA)
+        if looks_wrapped or risky.search(value) or json_of(shape, value, trim=trim) != dump(value):
+            return wrapped(value)
+        return value
+    if shape.tagged and value:
+        if isinstance(value, dict):
+            members = cast(dict[str, Any], value)
+            if all(is_tag_name(name) for name in members):
+                inner = (_element(name, shape.field(name), one) for name, one in members.items())
+                return "\n" + "\n".join(inner) + "\n"
+        elif isinstance(value, list):
+            inner = (_element(ITEM, shape.items, one) for one in cast(list[Any], value))
+            return "\n" + "\n".join(inner) + "\n"
+    return safe_json(value)
+
+
+def safe_json(value: Any) -> str:
+    """JSON text in which nothing looks like a tag."""
+    return dump(value).replace("<", "\\u003c")
+
+
+_ANY_TAG = re.compile("<")
+
+
+def _element(name: str, shape: Shape, value: Any) -> str:
+    trim = name != ITEM and is_short(name, shape)
+    return f"<{name}>{tags_of(shape, value, _ANY_TAG, trim=trim)}</{name}>"
+
+
+def _literal(shape: Shape, text: str) -> str | None:
+    kinds = shape.kinds
+    if not text:
+        if "string" in kinds:
+            return None
+        empty = {"array": "[]", "object": "{}", "null": "null"}
+        return next((said for kind, said in empty.items() if kind in kinds), None)
+    if text == "null" and "null" in kinds:
+        return "null"
+    if "boolean" in kinds:
+        word = text if "string" in kinds else text.lower()
+        if word in ("true", "false"):
+            return word
+    if kinds & {"number", "integer"} and _NUMBER(text):
+        return text
+    return _structured(shape, text)
+
+
+def _structured(shape: Shape, text: str) -> str | None:
+    kind = {"[": "array", "{": "object"}.get(text[:1], "")
+    if kind not in shape.kinds:
+        return None
+    try:
+        _decode(text)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None
+    return text
+
+
+def _nested(shape: Shape, text: str, depth: int) -> str | None:
+    is_object = "object" in shape.kinds
+    found = _Elements(text, shape if is_object else None, shape.items).split()
+    if found is None:
+        return None
+    if not is_object:
+        items = (json_of(shape.items, inner, depth=depth + 1) for _, inner in found)
+        return f"[{','.join(items)}]"
+    members: list[str] = []
+    for name, inner in found:
+        below = shape.field(name)
+        said = json_of(below, inner, trim=is_short(name, below), depth=depth + 1)
+        members.append(f"{dump(name)}:{said}")
+    return f"{{{','.join(members)}}}"
+
+
+class _Elements:
+    """The elements directly inside a text; each token is looked at once."""
+
+    def __init__(self, text: str, of_object: Shape | None, items: Shape) -> None:
+        self._text = text
+        self._object = of_object
+        self._items = items
+        self._tokens = list(tokens_in(text))
+        self._starts: list[int] = []
+        self._seen: set[str] = set()
+        place = 0
+        for token in self._tokens:
+            self._starts.append(place)
+            place += len(token.raw)
+
+    def split(self) -> list[tuple[str, str]] | None:
+        """Names and inner texts; None when there is anything else."""
+        found: list[tuple[str, str]] = []
+        at = self._skip_space(0)
+        while at < len(self._tokens):
+            token = self._tokens[at]
+            if token.kind not in (Kind.OPEN, Kind.EMPTY) or token.name in self._seen:
+                return None
+            if self._object is not None:
+                self._seen.add(token.name)
+            end = at
+            if token.kind is Kind.OPEN:
+                end = self._end(at + 1, token.name)
+                if end < 0:
+                    return None
+                found.append((token.name, self._text[self._starts[at + 1] : self._starts[end]]))
+            else:
+                found.append((token.name, ""))
+            at = self._skip_space(end + 1)
+        return found
+
+    def _end(self, at: int, name: str) -> int:
+        shape = self._items if self._object is None else self._object.field(name)
+        first = self._skip_space(at)
+        if first < len(self._tokens) and self._tokens[first].kind is Kind.CDATA:
+            return self._after_cdata(first, name)
+        if shape.tagged and first < len(self._tokens) and self._tokens[first].kind is not Kind.TEXT:
+            return self._balanced(at, name)
+        for place in range(at, len(self._tokens)):
+            if _closes(self._tokens[place], name) and self._is_junction(place):
+                return place
+        return -1
+
+    def _balanced(self, at: int, name: str) -> int:
+        depth, place = 1, at
+        while place < len(self._tokens):
+            token = self._tokens[place]
+            if token.kind is Kind.OPEN:
+                depth += token.name == name
+                inside = self._skip_space(place + 1)
+                if inside < len(self._tokens) and self._tokens[inside].kind is Kind.CDATA:
+                    place = self._after_cdata(inside, token.name)
+                    if place < 0:
+                        return -1
+                    continue
+            elif _closes(token, name):
+                depth -= 1
+                if depth == 0:
+                    return place
+            place += 1
+        return -1
+
+    def _after_cdata(self, at: int, name: str) -> int:
+        for place in range(at, len(self._tokens)):
+            if self._tokens[place].kind is Kind.CDATA_END:
+                end = self._skip_space(place + 1)
+                if end < len(self._tokens) and _closes(self._tokens[end], name):
+                    return end
+        return -1
+
+    def _is_junction(self, at: int) -> bool:
+        after = self._skip_space(at + 1)
+        if after == len(self._tokens):
+            return True
+        token = self._tokens[after]
+        return token.kind in (Kind.OPEN, Kind.EMPTY) and token.name not in self._seen
+
+    def _skip_space(self, at: int) -> int:
+        while (
+            at < len(self._tokens)
+            and self._tokens[at].kind is Kind.TEXT
+            and not self._tokens[at].raw.strip()
+        ):
+            at += 1
+        return at
+
+
+def _closes(token: Token, name: str) -> bool:
+    return token.kind is Kind.CLOSE and token.name == name

@@ -1,0 +1,1 @@
+"""Text files: reading, edits, encodings, and which paths a tool may touch."""

@@ -1,0 +1,295 @@
+"""One file's change, from plan to disk."""
+
+import difflib
+import errno
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from toolwire.request import JsonObject
+from toolwire.tools.files.encodings import Encoding, printable
+from toolwire.tools.files.paths import parent
+from toolwire.tools.files.text import digest_of, encoded, remember, stamp_of
+from toolwire.tools.spec import DiffStat, Proposal, ToolContext, ToolFailed, ToolOutput, Workspace
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+
+
+def write_new(
+    path: Path, data: bytes, workspace: Workspace, like: os.stat_result | None = None
+) -> str:
+    """Make a file and the directories above it; gives its stamp. FileExistsError if it exists.
+
+    `like` is the file it comes from: its mode and owner are kept.
+    """
+    with parent(path, workspace, create=True) as (folder, name):
+        written = _Written(folder, name, data, like)
+        try:
+            _name_new(written.temporary, name, folder)
+        finally:
+            written.discard()
+        _settle(folder)
+        return written.stamp
+
+
+def _name_new(temporary: str, name: str, folder: int | None) -> None:
+    try:
+        # Unlike a rename, a link never takes the place of a file that came in between.
+        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            raise
+        # This file system has no hard links: keep the name with an empty file first.
+        os.close(os.open(name, _NEW, 0o666, dir_fd=folder))
+        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def write_over(path: Path, data: bytes, workspace: Workspace, stamp: str) -> str:
+    """Replace a file that still has this stamp; mode, owner and attributes are kept.
+
+    The path has no links, so a link that led here goes on leading here. Other hard links keep the
+    old contents: they may lie outside the workspace, and nothing there is written.
+    """
+    with parent(path, workspace) as (folder, name):
+        before = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if not os.access(name, os.W_OK, dir_fd=folder):
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        written = _Written(folder, name, data, before)
+        try:
+            now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if stamp_of(now) != stamp:
+                raise ToolFailed(
+                    f"File changed while it was being edited: {path}. No edits made. "
+                    "Use read_file to see what it holds now, then try again.",
+                    type="file_changed",
+                )
+            os.replace(written.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            written.discard()
+            raise
+        _settle(folder)
+        return written.stamp
+
+
+class _Written:
+    """The new contents on disk, under a name nobody looks at yet."""
+
+    def __init__(
+        self, folder: int | None, name: str, data: bytes, like: os.stat_result | None
+    ) -> None:
+        self._folder = folder
+        path = Path(name)
+        # A name at its full length leaves no room for ours.
+        self.temporary = str(path.with_name(f".{path.name[:40]}.{os.urandom(6).hex()}.tmp"))
+        # Nobody else reads a private file before it has its own mode.
+        mode = 0o666 if like is None else 0o600
+        handle = os.open(self.temporary, _NEW, mode, dir_fd=folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                if like is not None:
+                    _keep_attributes(file.fileno(), name, folder, like)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                self.stamp = stamp_of(os.fstat(file.fileno()))
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Take the name away; the file itself stays if it has another by now."""
+        with suppress(FileNotFoundError):
+            os.unlink(self.temporary, dir_fd=self._folder)
+
+
+def _keep_attributes(file: int, name: str, folder: int | None, like: os.stat_result) -> None:
+    made = os.fstat(file)
+    if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
+        with suppress(PermissionError):
+            os.fchown(file, like.st_uid, like.st_gid)
+    _keep_extended(file, name, folder)
+    os.fchmod(file, like.st_mode & 0o7777)
+
+
+def _keep_extended(file: int, name: str, folder: int | None) -> None:
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        old = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:
+        return
+    try:
+        for attribute in os.listxattr(old):
+            try:
+                os.setxattr(file, attribute, os.getxattr(old, attribute))
+            except OSError:
+                continue
+    except OSError:
+        return
+    finally:
+        os.close(old)
+
+
+def _settle(folder: int | None) -> None:
+    """The new name outlives a power cut."""
+    if folder is not None:
+        os.fsync(folder)
+
+
+_AROUND = 3
+_MOST_COMPARED = 100_000_000
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file holds, and what it shall hold."""
+
+    path: Path
+    given: str
+    """The path as the model wrote it."""
+    before: str
+    after: str
+    encoding: Encoding
+    stamp: str
+    """Of the file that was read; empty for a new one."""
+    like: os.stat_result | None = None
+    """The file whose mode a new one gets: it was moved, or comes back."""
+
+    @property
+    def proposal(self) -> Proposal:
+        """As a person is shown it."""
+        return Proposal(
+            path=self.path,
+            before=printable(self.before),
+            after=printable(self.after),
+            new_file=not self.stamp,
+        )
+
+
+def write_edit(edit: Edit, context: ToolContext) -> None:
+    """Put the new text in place in one step; the model knows the file from then on."""
+    data = encoded(edit.after, edit.encoding, edit.path)
+    try:
+        if edit.stamp:
+            stamp = write_over(edit.path, data, context.workspace, edit.stamp)
+        else:
+            stamp = write_new(edit.path, data, context.workspace, edit.like)
+    except OSError as error:
+        raise _failure(edit.given, error) from error
+    remember(context, edit.path, stamp, digest_of(data))
+
+
+def _failure(given: str, error: OSError) -> ToolFailed:
+    match error:
+        case FileExistsError():
+            return ToolFailed(
+                f"File was made by another program in the meantime: {given}. No edits made. "
+                "Use read_file to see what it holds, then try again.",
+                type="file_changed",
+            )
+        case PermissionError():
+            return ToolFailed(
+                f"Permission denied writing to file: {given} (EACCES)", type="permission_denied"
+            )
+        case OSError(errno=28):
+            return ToolFailed(f"No space left on device: {given} (ENOSPC)", type="no_space_left")
+        case IsADirectoryError():
+            return ToolFailed(
+                f"Target is a directory, not a file: {given} (EISDIR)", type="target_is_directory"
+            )
+        case _:
+            reason = error.strerror or str(error)
+            return ToolFailed(
+                f"Error writing to file: {given}: {reason}", type="file_write_failure"
+            )
+
+
+def edit_output(edit: Edit, text: str, arguments: JsonObject) -> ToolOutput:
+    """The result of a written edit, with its diff for people."""
+    proposal = edit.proposal
+    return ToolOutput(
+        text=text,
+        display=text.split(" User modified the ")[0],
+        diff=diff_of(proposal.before, proposal.after, edit.path.name),
+        stat=stat_of(proposal.before, proposal.after, arguments.get("ai_proposed_content")),
+    )
+
+
+def edited_arguments(arguments: JsonObject, proposal: Proposal, **changed: str) -> JsonObject:
+    """The call as the person changed it; what the model proposed is kept for the count."""
+    proposed = arguments.get("ai_proposed_content", proposal.after)
+    return {
+        **arguments,
+        **changed,
+        "ai_proposed_content": proposed,
+        "modified_by_user": True,
+    }
+
+
+def diff_of(before: str, after: str, name: str) -> str:
+    """A unified diff for the screen."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    same = _same_start(old, new)
+    # The matcher is slow on long files, and most of a file stays as it is.
+    skipped = max(same - _AROUND, 0)
+    changed = _unequal(old, new, skipped)
+    if _is_too_much(*changed):
+        removed, added = (len(each) for each in changed)
+        return (
+            f"--- {name} (before)\n+++ {name} (now)\n@@ about {removed:,} lines become "
+            f"{added:,}: too many to compare @@\n"
+        )
+    lines = difflib.unified_diff(*changed, f"{name} (before)", f"{name} (now)", n=_AROUND)
+    moved = (_moved(line, skipped) if line.startswith("@@ ") else line for line in lines)
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in moved)
+
+
+def _same_start(old: list[str], new: list[str]) -> int:
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(old), len(new)))
+
+
+def _unequal(old: list[str], new: list[str], skipped: int) -> tuple[list[str], list[str]]:
+    """Both without the lines skipped at the start and those that are equal at the end."""
+    old, new = old[skipped:], new[skipped:]
+    tail = max(_same_start(old[::-1], new[::-1]) - _AROUND, 0)
+    return (old[:-tail], new[:-tail]) if tail else (old, new)
+
+
+def _is_too_much(old: list[str], new: list[str]) -> bool:
+    """Whether a comparison would take longer than anybody waits: its cost grows with both."""
+    return len(old) * len(new) > _MOST_COMPARED
+
+
+def _moved(header: str, by: int) -> str:
+    return re.sub(r"([-+])(\d+)", lambda found: f"{found[1]}{int(found[2]) + by}", header, count=2)
+
+
+def stat_of(before: str, after: str, proposed: object = None) -> DiffStat:
+    """Lines changed; where the person changed the model's text, theirs are told apart."""
+    if not isinstance(proposed, str):
+        added, removed = _counted(before, after)
+        return DiffStat(model_added=added, model_removed=removed)
+    added, removed = _counted(before, proposed)
+    user_added, user_removed = _counted(proposed, after)
+    return DiffStat(
+        model_added=added,
+        model_removed=removed,
+        user_added=user_added,
+        user_removed=user_removed,
+    )
+
+
+def _counted(before: str, after: str) -> tuple[int, int]:
+    added = removed = 0
+    old, new = before.splitlines(), after.splitlines()
+    same = _same_start(old, new)
+    changed = _unequal(old, new, same)
+    if _is_too_much(*changed):
+        return len(changed[1]), len(changed[0])
+    for line in difflib.unified_diff(*changed, n=0, lineterm=""):
+        added += line.startswith("+") and not line.startswith("+++ ")
+        removed += line.startswith("-") and not line.startswith("--- ")
+    return added, removed

@@ -1,0 +1,182 @@
+"""Where tools may work: the workspace, opened so that no link leads out of it."""
+
+import errno
+import os
+import stat
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from toolwire.tools.spec import ToolFailed, Workspace
+
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_FILE = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    # A named pipe would keep us waiting for somebody who writes.
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+_LONGEST = 4096
+_STEPS = os.open in os.supports_dir_fd
+
+
+def named(workspace: Workspace) -> str:
+    """The workspace's directories as messages name them."""
+    return ", ".join(str(root) for root in workspace.roots)
+
+
+def real(path: str | Path) -> Path | None:
+    """The path with every link followed, as far as it exists; None if it cannot be one."""
+    try:
+        # A path too long for the system is one whose links nobody can follow.
+        if len(os.fsencode(path)) >= _LONGEST:
+            return None
+        found = os.path.realpath(path)
+        os.stat(path)  # noqa: PTH116 - only its error is wanted
+    except (ValueError, UnicodeError):
+        return None
+    except OSError as error:
+        return None if error.errno == errno.ELOOP else _as_far_as_it_exists(path)
+    return Path(found)
+
+
+def _as_far_as_it_exists(path: str | Path) -> Path | None:
+    try:
+        return Path(os.path.realpath(path))
+    except OSError:
+        # It changed under our eyes.
+        return None
+
+
+def locate(path: str | Path, workspace: Workspace, *, temp: bool = False) -> Path | None:
+    """The real path if it lies in the workspace (or in the project's temp directory), else None."""
+    found = real(path)
+    return found if found is not None and _root_of(found, workspace, temp=temp) else None
+
+
+def _root_of(path: Path, workspace: Workspace, *, temp: bool) -> Path | None:
+    roots = (*workspace.roots, workspace.temp) if temp else workspace.roots
+    for root in roots:
+        base = real(root)
+        if base is not None and path.is_relative_to(base):
+            return base
+    return None
+
+
+def shown(path: str | Path, workspace: Workspace) -> str:
+    """The path as people see it: from the working directory."""
+    return os.path.relpath(path, workspace.roots[0])
+
+
+def open_file(path: Path, workspace: Workspace, *, temp: bool = False) -> int:
+    """A descriptor for reading a regular file at a path from `locate`.
+
+    The path has no links; one that appears since is a race, and is refused.
+    """
+    with parent(path, workspace, temp=temp) as (folder, name):
+        found = _step(path, name, os.O_RDONLY | _FILE, folder)
+    try:
+        kind = os.fstat(found).st_mode
+        if stat.S_ISDIR(kind):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(kind):
+            raise ToolFailed(f"Path is not a regular file: {path}", type="not_a_file")
+    except BaseException:
+        os.close(found)
+        raise
+    return found
+
+
+def open_folder(path: Path, workspace: Workspace) -> int:
+    """A descriptor of a directory at a path from `locate`."""
+    if _root_of(path, workspace, temp=False) == path:
+        return os.open(path, _FOLDER)
+    with parent(path, workspace) as (folder, name):
+        return _step(path, name, _FOLDER | _FILE, folder)
+
+
+@contextmanager
+def parent(
+    path: Path, workspace: Workspace, *, temp: bool = False, create: bool = False
+) -> Generator[tuple[int | None, str]]:
+    """The directory that holds the path, opened step by step from its root, and the last name.
+
+    Where the system knows no such steps, None and the whole path.
+    """
+    root = _root_of(path, workspace, temp=temp)
+    if path == root:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if root is None:
+        raise ToolFailed(f"not a file of the workspace: {path}", type="path_not_in_workspace")
+    if not _STEPS:
+        if create:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        yield None, str(path)
+        return
+    *folders, name = path.relative_to(root).parts
+    held = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            if create:
+                _make(folder, held)
+            below = _step(path, folder, _FOLDER | getattr(os, "O_NOFOLLOW", 0), held)
+            os.close(held)
+            held = below
+        yield held, name
+    finally:
+        os.close(held)
+
+
+def _make(name: str, folder: int) -> None:
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        return
+
+
+def _step(path: Path, name: str, flags: int, folder: int | None) -> int:
+    try:
+        return os.open(name, flags, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK) and _is_link(name, folder):
+            raise ToolFailed(
+                f"a link appeared on the way to {path} while it was opened; nothing was done",
+                type="path_not_in_workspace",
+            ) from error
+        if error.errno == errno.ENXIO:
+            raise ToolFailed(f"Path is not a regular file: {path}", type="not_a_file") from error
+        raise
+
+
+def _is_link(name: str, folder: int | None) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def resolved(given: str, workspace: Workspace) -> str:
+    """A path of a search, from the working directory, without dots."""
+    joined = os.path.join(workspace.roots[0], given)  # noqa: PTH118 - keeps the text
+    return os.path.normpath(joined)
+
+
+def starts(given: str, workspace: Workspace) -> list[tuple[str, Path]]:
+    """Where to search: each directory as it is shown, and its real path."""
+    shown = [resolved(given, workspace)] if given else [str(root) for root in workspace.roots]
+    found = [(name, locate(name, workspace)) for name in shown]
+    return [(name, path) for name, path in found if path is not None]
+
+
+def stat_error(path: str, error: OSError) -> str:
+    """A failed look at a path, in the words of the original's runtime."""
+    reasons = {
+        2: "ENOENT: no such file or directory",
+        13: "EACCES: permission denied",
+        20: "ENOTDIR: not a directory",
+        36: "ENAMETOOLONG: name too long",
+        40: "ELOOP: too many symbolic links encountered",
+    }
+    reason = reasons.get(error.errno or 0, error.strerror or "unknown error")
+    return f"{reason}, stat '{path}'"

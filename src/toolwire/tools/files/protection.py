@@ -1,0 +1,222 @@
+"""Which files need a ruling of their own: credentials, the agent's files, what runs by itself."""
+
+import os
+import unicodedata
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from pathlib import Path
+
+from toolwire.storage.paths import places
+from toolwire.tools.files.paths import real
+from toolwire.tools.spec import Workspace
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.lower().split())
+
+
+SECRET_NAMES = _names(
+    """
+    .env .envrc .netrc _netrc .npmrc .pypirc .pgpass .git-credentials .htpasswd .my.cnf .vault-token
+    .dockercfg .boto .s3cfg .rediscli_auth credentials.json oauth_creds.json mcp-oauth-tokens.json
+    application_default_credentials.json id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk
+    """
+)
+SECRET_ENDS = (".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx", ".ppk")
+SAMPLE_ENDS = (".example", ".sample", ".template", ".dist")
+HOME_SECRETS = (
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".kube",
+    ".docker",
+    ".password-store",
+    ".config/gh",
+    ".config/gcloud",
+    ".local/share/keyrings",
+    "library/keychains",
+)
+"""Folders of credentials, from the home folder."""
+
+AGENT_FOLDERS = frozenset({".toolwire", ".gemini"})
+STARTUP_FOLDERS = _names(
+    """
+    .vscode .vscode-server .idea .fleet .zed .husky .githooks .mvn .bundle .claude .cursor .codex
+    .windsurf .roo .kilocode .continue .direnv
+    """
+)
+"""Folders that an editor, another agent, a hook runner or a build tool loads from a project."""
+STARTUP_BELOW = (
+    (".cargo", "config"),
+    (".cargo", "config.toml"),
+    (".yarn", "plugins"),
+    (".yarn", "releases"),
+    (".config", "autostart"),
+    (".config", "environment.d"),
+    (".config", "fish"),
+    (".config", "git"),
+    (".config", "systemd"),
+)
+"""The same as two names in a row."""
+STARTUP_NAMES = _names(
+    """
+    .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .bash_completion .profile .inputrc
+    .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc .login .logout .shrc
+    .xprofile .xinitrc .xsession .xsessionrc .xserverrc .pam_environment .screenrc .tmux.conf
+    .gitconfig .hgrc .vimrc .gvimrc .exrc .nvimrc .nvim.lua .emacs .dir-locals.el .dir-locals-2.el
+    .gdbinit .lldbinit .rprofile .renviron .ghci .irbrc .pryrc .pythonrc .sqliterc .psqlrc .curlrc
+    .wgetrc .gemrc .condarc .yarnrc .yarnrc.yml .pnpmfile.cjs .pnpmfile.mjs .npmrc .pythonstartup
+    .mcp.json .autoenv .autoenv.zsh sitecustomize.py
+    usercustomize.py pip.conf pip.ini .pdbrc .perldb .valgrindrc .mailcap .lesskey
+    authorized_keys
+    """
+)
+STARTUP_ENDS = (".pth", ".code-workspace")
+
+HOME_PROGRAMS = ("bin", "sbin", "library", "appdata", "applications")
+"""Folders of the home folder that are not hidden, but run from."""
+HOME_HARMLESS = (
+    *(".trash/", ".thumbnails/", ".cache/thumbnails/", ".local/share/trash/", ".github/"),
+    *(".gitignore/", ".gitattributes/", ".editorconfig/", ".dockerignore/"),
+    *(".geminiignore/", ".toolwireignore/"),
+)
+"""Hidden files that nothing runs: those of a project that happens to be a home folder, too."""
+SYSTEM_FOLDERS = (
+    *("/etc", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/opt"),
+    *("/var/spool", "/var/lib", "/library", "/system", "/applications"),
+)
+ANY_HOMES = ("/", "/home", "/users", "/root")
+"""Folders that hold homes."""
+
+
+GIT_FILES = "git's own files"
+CREDENTIALS = "credentials"
+STARTUP = "files that programs run or load by themselves"
+HOME_FILES = "files that a shell or a desktop runs"
+HIDDEN_IN_HOME = "hidden files of a home folder"
+PROGRAMS = "programs and files of the system"
+_PAIRED = frozenset(first for first, _ in STARTUP_BELOW)
+READ_FREELY = frozenset({GIT_FILES, STARTUP, PROGRAMS})
+"""Reasons that protect a file from being written, not from being read."""
+
+
+def protected(path: str | Path, workspace: Workspace, environ: Mapping[str, str] = {}) -> str:
+    """Why a file needs a ruling of its own, in a few words; empty if it does not."""
+    given = Path(os.path.abspath(os.path.join(workspace.roots[0], path)))  # noqa: PTH100, PTH118
+    found = real(given)
+    protection = Protection(workspace, environ)
+    return protection.why(given) or (protection.why(found) if found and found != given else "")
+
+
+class Protection:
+    """Recognises protected files by their path alone; the caller follows links."""
+
+    def __init__(self, workspace: Workspace, environ: Mapping[str, str] = {}) -> None:
+        own = places(environ)
+        homes = _both_names(workspace.home)
+        self._temp = _beginnings((workspace.temp,))
+        self._config = _beginnings(_both_names(own.config, own.credentials))
+        self._records = _beginnings(_both_names(own.sessions, own.state))
+        self._homes = _beginnings(homes)
+        self._secrets = tuple(f"{home}{one}/" for home in self._homes for one in HOME_SECRETS)
+        roots = _beginnings(real(root) or root for root in workspace.roots)
+        broad = [root for root in roots if _holds_a_home(root, self._homes)]
+        self._narrow = tuple(root for root in roots if root not in broad)
+        self._programs = _programs(environ, self._homes) if broad else ()
+
+    def why(self, path: str | Path) -> str:
+        """Why a file needs a ruling of its own; empty if it does not."""
+        # Some file systems take any case for the same name.
+        whole = _plain(f"{path}{os.sep}")
+        parts = whole.split(os.sep)  # noqa: PTH206 - called for thousands of files
+        if ".git" in parts:
+            return GIT_FILES
+        if not whole.startswith(self._temp):
+            own = self._own(whole, parts)
+            if own:
+                return own
+        if self._is_secret(whole, parts[-2]):
+            return CREDENTIALS
+        if whole.startswith(self._temp):
+            return ""
+        return self._startup(whole, parts[-2]) or self._broad(whole)
+
+    def hides(self, path: str | Path) -> str:
+        """Why a file may not be read without a ruling; what only runs by itself may."""
+        why = self.why(path)
+        return "" if why in READ_FREELY else why
+
+    def _own(self, whole: str, parts: list[str]) -> str:
+        if not AGENT_FOLDERS.isdisjoint(parts) or whole.startswith(self._config):
+            return "configuration of the agent"
+        return "records of the agent" if whole.startswith(self._records) else ""
+
+    def _is_secret(self, whole: str, name: str) -> bool:
+        if name in SECRET_NAMES or name.endswith(SECRET_ENDS):
+            return True
+        if name.startswith(".env.") and not name.endswith(SAMPLE_ENDS):
+            return True
+        return whole.startswith(self._secrets)
+
+    def _startup(self, whole: str, name: str) -> str:
+        if name in STARTUP_NAMES or name.endswith(STARTUP_ENDS):
+            in_home = whole.removesuffix(f"{name}/") in self._homes
+            return HOME_FILES if in_home else STARTUP
+        # The user chose to work there, whatever the folders above are called.
+        root = next((one for one in self._narrow if whole.startswith(one)), "")
+        parts = whole.removeprefix(root).split(os.sep)  # noqa: PTH206 - called for thousands of files
+        if not STARTUP_FOLDERS.isdisjoint(parts):
+            return STARTUP
+        if _PAIRED.isdisjoint(parts):
+            return ""
+        if any(pair in STARTUP_BELOW for pair in pairwise(parts)):
+            return HOME_FILES if whole.startswith(self._homes) else STARTUP
+        return ""
+
+    def _broad(self, whole: str) -> str:
+        """What a folder that holds a home, or lies outside of every root, protects beside it."""
+        if whole.startswith(self._narrow):
+            return ""
+        home = next((one for one in self._homes if whole.startswith(one)), _some_home(whole))
+        below = whole.removeprefix(home) if home else ""
+        if below.startswith(".") and not below.startswith(HOME_HARMLESS):
+            return HIDDEN_IN_HOME
+        if below.split("/", 1)[0] in HOME_PROGRAMS or below.endswith(".desktop/"):
+            return PROGRAMS
+        return PROGRAMS if whole.startswith(self._programs) else ""
+
+
+def _holds_a_home(root: str, homes: tuple[str, ...]) -> bool:
+    return root.rstrip("/") in ("", *ANY_HOMES) or any(one.startswith(root) for one in homes)
+
+
+def _some_home(whole: str) -> str:
+    """The home folder of any user that a path lies in; empty if it lies in none."""
+    if whole.startswith("/root/"):
+        return "/root/"
+    first, second, third, *_ = (*whole.split("/"), "", "", "")[1:4]
+    return f"/{first}/{second}/" if first in ("home", "users") and second and third else ""
+
+
+def _programs(environ: Mapping[str, str], homes: tuple[str, ...]) -> tuple[str, ...]:
+    """Folders that programs are run from: those of the system, and those on the search path."""
+    path = (one for one in environ.get("PATH", "").split(os.pathsep) if os.path.isabs(one))  # noqa: PTH117
+    own = tuple(one for one in _beginnings(map(Path, path)) if one.startswith(homes))
+    return (*(f"{folder}/" for folder in SYSTEM_FOLDERS), *own)
+
+
+def _both_names(*folders: Path) -> tuple[Path, ...]:
+    return tuple(each for one in folders for each in dict.fromkeys((one, real(one) or one)))
+
+
+def _beginnings(folders: Iterable[Path]) -> tuple[str, ...]:
+    return tuple(_plain(f"{str(folder).rstrip(os.sep)}{os.sep}") for folder in folders)
+
+
+def _plain(path: str) -> str:
+    """A path as every file system takes it: without case, composed, without invisible letters."""
+    if path.isascii():
+        return path.lower()
+    letters = unicodedata.normalize("NFKC", path).casefold()
+    return "".join(each for each in letters if unicodedata.category(each) != "Cf")

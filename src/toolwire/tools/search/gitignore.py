@@ -1,0 +1,227 @@
+"""Lines of an ignore file as git reads them, told apart into a place and a name."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+
+from toolwire.tools.search.linear import Pieces, folders
+
+LONGEST_LINE = 4096
+"""Longer lines fit nothing: no path is as long."""
+_SPECIAL = re.compile(r"[*?\[\\]")
+_CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "graph": "\\x21-\\x7e",
+    "lower": "a-z",
+    "print": "\\x20-\\x7e",
+    "punct": "\\x21-\\x2f\\x3a-\\x40\\x5b-\\x60\\x7b-\\x7e",
+    "space": " \\t\\n\\r\\f\\v",
+    "upper": "A-Z",
+    "xdigit": "0-9a-fA-F",
+}
+
+
+class Rule(msgspec.Struct, frozen=True, eq=False):
+    """One line: it speaks of entries themselves, never of what lies below them."""
+
+    ignores: bool
+    """False brings back."""
+    folders_only: bool
+    where: re.Pattern[str] | None
+    """The directory, from the file's own, with a slash at the end; None means any."""
+    name: re.Pattern[str]
+    glob: str
+    """The name as it is written."""
+    only: str | None = None
+    """The one directory that `where` fits, if it is one."""
+
+    def reaches(self, folder: str) -> bool:
+        """Whether it may speak of entries in a directory or further below it."""
+        return self.only is None or self.only.startswith(folder)
+
+
+def parsed(text: str) -> tuple[Rule, ...]:
+    """The rules of an ignore file, the last line first."""
+    lines = text.split("\n")
+    found = (_rule(line.removesuffix("\r")) for line in reversed(lines))
+    return tuple(rule for rule in found if rule is not None)
+
+
+def _rule(line: str) -> Rule | None:
+    line = _without_trailing_spaces(line)
+    if not line or line.startswith("#") or len(line) > LONGEST_LINE:
+        return None
+    ignores = not line.startswith("!")
+    line = line if ignores else line[1:]
+    folders_only = line.endswith("/")
+    line = line.removesuffix("/")
+    if not line:
+        return None
+    try:
+        *above, name = _segments(line.removeprefix("/"))
+        if not name:
+            return None
+        if name == "**" and "/" in line:
+            # Everything below, at any depth.
+            above, name = [*above, "**"], "*"
+        where = _where(above) if "/" in line else None
+        plain = where is not None and not any(map(_SPECIAL.search, above))
+        only = "".join(f"{folder}/" for folder in above) if plain else None
+        return Rule(ignores, folders_only, where, _compiled(_expression(name)), name, only)
+    except ValueError:
+        # A class without an end, or a backslash before nothing: git fits such lines to no name.
+        return None
+
+
+def _without_trailing_spaces(line: str) -> str:
+    bare = line.rstrip(" ")
+    slashes = len(bare) - len(bare.rstrip("\\"))
+    return bare + " " if slashes % 2 and len(bare) < len(line) else bare
+
+
+def _where(above: Sequence[str]) -> re.Pattern[str] | None:
+    if list(above) == ["**"]:
+        return None
+    return _compiled(folders([None if one == "**" else _expression(one) for one in above]))
+
+
+def _compiled(expression: str) -> re.Pattern[str]:
+    return re.compile(expression, re.DOTALL)
+
+
+def _segments(line: str) -> list[str]:
+    """Cut at slashes; ValueError for a line that can fit nothing."""
+    parts, place, start = list[str](), 0, 0
+    while place < len(line):
+        letter = line[place]
+        if letter == "[":
+            place = _class_end(line, place)
+        elif letter == "\\":
+            if place + 1 >= len(line):
+                raise ValueError
+            place += 1
+            if line[place] == "/":
+                parts.append(line[start : place - 1])
+                start = place + 1
+        elif letter == "/":
+            parts.append(line[start:place])
+            start = place + 1
+        place += 1
+    return [*parts, line[start:]]
+
+
+def _class_end(line: str, start: int) -> int:
+    """Where the `]` is; ValueError if there is none."""
+    place = start + 1
+    if line[place : place + 1] in ("!", "^"):
+        place += 1
+    first = place
+    while place < len(line):
+        if line[place] == "\\":
+            place += 1
+        elif named := _named(line, place):
+            place += len(named) - 1
+        elif line[place] == "]" and place > first:
+            return place
+        place += 1
+    raise ValueError
+
+
+def _named(line: str, place: int) -> str:
+    """`[:alpha:]` and its like at this place; empty if there is none."""
+    if not line.startswith("[:", place):
+        return ""
+    end = line.find("]", place + 2)
+    return line[place : end + 1] if end > place + 2 and line[end - 1] == ":" else ""
+
+
+def _expression(glob: str) -> str:
+    """A glob for one name as a regular expression."""
+    pieces, place = Pieces(), 0
+    while place < len(glob):
+        letter = glob[place]
+        if letter == "*":
+            pieces.star()
+        elif letter == "?":
+            pieces.single("[^/]")
+        elif letter == "[":
+            end = _class_end(glob, place)
+            pieces.single(_class(glob[place + 1 : end]))
+            place = end
+        else:
+            place += letter == "\\"
+            pieces.single(re.escape(glob[place]))
+        place += 1
+    return pieces.expression()
+
+
+def _class(inner: str) -> str:
+    negated = inner[0] in "!^"
+    written, place = "", int(negated)
+    while place < len(inner):
+        if named := _named(inner, place):
+            if named[2:-2] not in _CLASSES:
+                raise ValueError
+            written += _CLASSES[named[2:-2]]
+            place += len(named)
+            continue
+        first, place = _letter(inner, place)
+        written += _escaped(first)
+        if inner[place : place + 1] == "-" and place + 1 < len(inner):
+            last, place = _letter(inner, place + 1)
+            # A range written backwards holds its first letter only.
+            written += f"-{_escaped(last)}" if first <= last else ""
+    return f"(?!/)[{'^' if negated else ''}{written}]"
+
+
+def _letter(inner: str, place: int) -> tuple[str, int]:
+    place += inner[place] == "\\" and place + 1 < len(inner)
+    return inner[place], place + 1
+
+
+def _escaped(letter: str) -> str:
+    return f"\\U{ord(letter):08x}"
+
+
+class NameRules:
+    """The rules in force in one directory, the strongest first, asked by name."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
+        globs = {rule.glob for rule in rules}
+        self._exact = {glob for glob in globs if not _SPECIAL.search(glob)}
+        tails = {glob for glob in globs if glob[0] == "*" and not _SPECIAL.search(glob, 1)}
+        self._ends = tuple(glob[1:] for glob in tails)
+        rest = {rule.name.pattern for rule in rules if rule.glob not in self._exact | tails}
+        self._others = _compiled("|".join(f"(?:{one})" for one in rest)) if rest else None
+
+    def spoken_of(self, names: list[str]) -> set[str]:
+        """Those that some rule may mean; far quicker than asking for each."""
+        found = self._exact.intersection(names)
+        if self._ends:
+            ends = self._ends
+            found.update([name for name in names if name.endswith(ends)])
+        if self._others is not None:
+            found.update(filter(self._others.fullmatch, names))
+        return found
+
+    def ignores(self, name: str, *, folder: bool) -> bool:
+        """What the strongest rule that fits says."""
+        if not self.spoken_of([name]):
+            return False
+        for rule in self._rules:
+            if (folder or not rule.folders_only) and rule.name.fullmatch(name):
+                return rule.ignores
+        return False
+
+
+@lru_cache(maxsize=256)
+def name_rules(rules: tuple[Rule, ...]) -> NameRules:
+    """One for all directories in which the same rules are in force."""
+    return NameRules(rules)

@@ -1,0 +1,85 @@
+"""A directory tree listed level by level: no link is followed, ignored folders are not entered."""
+
+import os
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from toolwire.tools.files.paths import open_folder
+from toolwire.tools.search.collation import collation_key
+from toolwire.tools.search.ignore import NEVER_SEARCHED, Ignored, IgnoreRules
+from toolwire.tools.spec import ToolFailed, Workspace
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One name in a directory, and the rules that hide it."""
+
+    name: str
+    ignored: Ignored
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """What one directory holds, names in the order people expect."""
+
+    path: str
+    """From the start, with slashes; empty for the start itself."""
+    files: tuple[Entry, ...]
+    """Regular files."""
+    folders: tuple[Entry, ...]
+
+
+def breadth_first(
+    start: Path,
+    workspace: Workspace,
+    rules: IgnoreRules,
+    *,
+    git: bool = True,
+    own: bool = True,
+    skipped: frozenset[str] = NEVER_SEARCHED,
+) -> Iterator[Listing]:
+    """Every directory at and below a real path, the nearest first; OSError if it has no start."""
+    queue = deque([""])
+    while queue:
+        path = queue.popleft()
+        here = start / path
+        try:
+            found = _entries(here, workspace)
+        except (OSError, ToolFailed):
+            if not path:
+                raise
+            # Gone, forbidden, or a link by now.
+            continue
+        level = rules.level(here)
+        listing = Listing(
+            path=path,
+            files=tuple(
+                Entry(name, level.ignored(name, folder=False, git=git, own=own))
+                for name, folder in found
+                if not folder
+            ),
+            folders=tuple(
+                Entry(name, level.ignored(name, folder=True, git=git, own=own))
+                for name, folder in found
+                if folder
+            ),
+        )
+        yield listing
+        for folder in listing.folders:
+            if not folder.ignored and folder.name not in skipped:
+                queue.append(f"{path}/{folder.name}" if path else folder.name)
+
+
+def _entries(path: Path, workspace: Workspace) -> list[tuple[str, bool]]:
+    folder = open_folder(path, workspace)
+    try:
+        with os.scandir(folder) as entries:
+            found = [
+                (entry.name, entry.is_dir(follow_symlinks=False))
+                for entry in entries
+                if entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
+            ]
+    finally:
+        os.close(folder)
+    return sorted(found, key=lambda entry: (collation_key(entry[0]), entry[0]))

@@ -1,0 +1,172 @@
+"""The files below a directory: no link is followed, and ignore rules are told, not applied."""
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import msgspec
+
+from toolwire.tools.files.paths import open_folder
+from toolwire.tools.search.ignore import GIT_FILE, NEVER_SEARCHED, Ignored, IgnoreRules, Level
+from toolwire.tools.spec import Workspace
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Folder(msgspec.Struct, frozen=True, gc=False):
+    """The files of one directory; links are among them, and are never followed."""
+
+    path: str
+    """From where the walk began, with a slash at its end; empty for the start itself."""
+    descriptor: int
+    """Open until the next directory is asked for."""
+    names: list[str]
+    """In order."""
+    links: set[str]
+    hidden: Ignored
+    """The rules that hide the directory, and with it all of its files."""
+    ignored: dict[str, Ignored]
+    """Of the names, those that rules of their own hide."""
+
+    def seen(self, names: list[str]) -> list[str]:
+        """Those of some names that nothing hides."""
+        if self.hidden:
+            return []
+        return [name for name in names if name not in self.ignored] if self.ignored else names
+
+
+class Found(msgspec.Struct, frozen=True):
+    """One file, or a link, which is never followed."""
+
+    path: str
+    """From where the walk began, with slashes."""
+    name: str
+    folder: int
+    """Descriptor of the directory that holds it; open until the next one is asked for."""
+    link: bool
+    ignored: Ignored
+
+
+class Walk(msgspec.Struct, frozen=True, kw_only=True):
+    """What to walk, and what to leave out."""
+
+    start: Path
+    """A real path inside the workspace."""
+    workspace: Workspace
+    rules: IgnoreRules
+    git: bool = True
+    own: bool = True
+    into_ignored: bool = False
+    """Go on below ignored directories, to count what they hide."""
+    enters: Callable[[tuple[str, ...]], bool] | None = None
+    """Whether to look below a directory, by its parts from the start."""
+    stopped: Callable[[], bool] = bool
+    """Asked at each directory; True ends the walk."""
+    skipped: frozenset[str] = NEVER_SEARCHED
+
+
+def walk(plan: Walk) -> Iterator[Found]:
+    """Every file below the start, directory by directory, names in order."""
+    for folder in folders(plan):
+        for name in folder.names:
+            hidden = folder.hidden or folder.ignored.get(name, Ignored.NO)
+            link = name in folder.links
+            yield Found(folder.path + name, name, folder.descriptor, link, hidden)
+
+
+def folders(plan: Walk) -> Generator[Folder]:
+    """The start and every directory below it, each before those that it holds, names in order."""
+    try:
+        start = open_folder(plan.start, plan.workspace)
+    except OSError:
+        return
+    hidden = plan.rules.ignored(plan.start, folder=True, git=plan.git, own=plan.own)
+    place = _Place(start, "", plan.rules.level(plan.start), hidden, _entries(start))
+    # The directory at hand and those above it that still have others to enter.
+    way = [place]
+    try:
+        yield _told(plan, place)
+        ahead = [iter(_to_enter(plan, place))]
+        while way and not plan.stopped():
+            name, hidden = next(ahead[-1], ("", Ignored.NO))
+            if not name:
+                os.close(way.pop().descriptor)
+                ahead.pop()
+                continue
+            found = _enter(plan, way[-1], name, hidden)
+            if found is None:
+                continue
+            way.append(found)
+            ahead.append(iter(_to_enter(plan, found) if found.entries.folders else ()))
+            yield _told(plan, found)
+    finally:
+        for place in way:
+            os.close(place.descriptor)
+
+
+class _Entries(msgspec.Struct, frozen=True, gc=False):
+    files: list[str]
+    folders: list[str]
+    links: set[str]
+
+
+class _Place(msgspec.Struct, frozen=True, gc=False):
+    """A directory that is open."""
+
+    descriptor: int
+    path: str
+    level: Level
+    hidden: Ignored
+    entries: _Entries
+
+
+def _told(plan: Walk, place: _Place) -> Folder:
+    names, hidden = place.entries.files, place.hidden
+    ignored = {} if hidden else place.level.hidden(names, folder=False, git=plan.git, own=plan.own)
+    return Folder(place.path, place.descriptor, names, place.entries.links, hidden, ignored)
+
+
+def _to_enter(plan: Walk, place: _Place) -> list[tuple[str, Ignored]]:
+    """The directories below to look into, each with the rules that hide it."""
+    names = [name for name in place.entries.folders if name not in plan.skipped]
+    if place.hidden:
+        covered = dict.fromkeys(names, place.hidden)
+    else:
+        covered = place.level.hidden(names, folder=True, git=plan.git, own=plan.own)
+    if covered and not plan.into_ignored:
+        names = [name for name in names if name not in covered]
+    if plan.enters is not None:
+        above = tuple(place.path.split("/")[:-1])
+        names = [name for name in names if plan.enters((*above, name))]
+    return [(name, covered.get(name, Ignored.NO)) for name in names]
+
+
+def _enter(plan: Walk, above: _Place, name: str, hidden: Ignored) -> _Place | None:
+    try:
+        descriptor = os.open(name, _FOLDER, dir_fd=above.descriptor)
+    except OSError:
+        # Gone, forbidden, or a link by now.
+        return None
+    entries = _entries(descriptor)
+    path = f"{above.path}{name}/"
+    rules = None
+    if not hidden and GIT_FILE in entries.files:
+        rules = plan.rules.patterns_in(plan.start / path)
+    return _Place(descriptor, path, above.level.below(name, rules), hidden, entries)
+
+
+def _entries(folder: int) -> _Entries:
+    try:
+        with os.scandir(folder) as listed:
+            entries = list(listed)
+            names = [entry.name for entry in entries]
+            links = {entry.name for entry in entries if entry.is_symlink()}
+            below = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return _Entries([], [], set())
+    if below:
+        apart = set(below)
+        names = [name for name in names if name not in apart]
+        below.sort()
+    names.sort()
+    return _Entries(names, below, links)

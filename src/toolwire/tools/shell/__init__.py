@@ -1,0 +1,1 @@
+"""Commands: processes, their watchdog, their output and their sandbox."""

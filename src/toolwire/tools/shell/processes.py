@@ -1,0 +1,467 @@
+"""Commands in a shell: started apart, read in bounded memory, and never left behind."""
+
+import asyncio
+import errno
+import fcntl
+import os
+import signal
+import socket
+import stat
+import struct
+import sys
+import termios
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from toolwire.request import JsonObject
+from toolwire.tools.shell import watchdog
+from toolwire.tools.shell.live_tail import FLOOD, News
+from toolwire.tools.shell.spool import Spool
+from toolwire.tools.shell.watchdogs import WATCHDOGS, Order, Watchdogs
+
+_HEARD = 1 << 16
+_PIPE = 1 << 20
+_BREATH = 0.001
+_ANSWER_WITHIN = watchdog.MANNERS + 1.5
+_FORCE_ROUNDS = 500
+_STOPPED_TOO_OFTEN = 5
+_CREDENTIALS = struct.Struct("3i")
+_MARK = "TOOLWIRE_COMMAND"
+_STOPPED = "the command kept stopping the process that watches over it, so it was ended"
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a command may take, in seconds; zero is no limit."""
+
+    wall: float = 3600.0
+    idle: float = 300.0
+    """Without any output."""
+    live: float = 1.0
+    """Between two pieces of live output."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a shell ended, and what it left running."""
+
+    exit_code: int | None = None
+    signal: int | None = None
+    background: tuple[int, ...] = ()
+    problem: str = ""
+    """Why it was stopped; empty if it ended by itself."""
+
+
+class Confined(msgspec.Struct, frozen=True, kw_only=True):
+    """How and where a command is confined."""
+
+    watchdogs: Watchdogs
+    plan: JsonObject
+    hidden: tuple[str, ...] = ()
+    """Paths that cannot be opened."""
+    frozen: tuple[str, ...] = ()
+    """Paths that cannot be written."""
+    prefix: tuple[str, ...] = ()
+    """Words before the shell's own, where another program confines it."""
+    environ: tuple[tuple[str, str], ...] = ()
+
+
+class Shell:
+    """One command and everything it started; use it in the event loop that started it."""
+
+    def __init__(
+        self,
+        command: str,
+        *,
+        directory: Path,
+        environ: Mapping[str, str],
+        out: Spool,
+        err: Spool,
+        confined: Confined | None = None,
+        words: Sequence[str] = (),
+        program: str = "",
+        given: int | None = None,
+    ) -> None:
+        """Start it. Raises OSError if that cannot be done, with the system's reason.
+
+        `words` run in place of bash, whose path is `program`; `given` is its standard input.
+        """
+        self._watchdogs = confined.watchdogs if confined else WATCHDOGS
+        self.command = command
+        self.pid = 0
+        """Of the shell, which leads the process group of that number; zero if none came up."""
+        self._loop = asyncio.get_running_loop()
+        self._mark = f"{os.getpid()}-{os.urandom(8).hex()}"
+        self._ended: asyncio.Future[Ended] = self._loop.create_future()
+        self._gone: asyncio.Future[None] = self._loop.create_future()
+        self._done = False
+        self._heard = bytearray()
+        self._live = News()
+        self._stopped = 0
+        self._said = self._loop.time()
+        _check_directory(directory)
+        readers: list[int] = []
+        writers: list[int] = []
+        try:
+            for _ in range(2):
+                reading, writing = os.pipe()
+                readers.append(reading)
+                writers.append(writing)
+                _widen(reading)
+            self._watched = self._watchdogs.start(
+                _order(
+                    # Two newlines: bash would otherwise turn itself into a last simple command, and
+                    # a signal to that would look like one to the shell.
+                    words or ("bash", "-c", f"{command}\n\n"),
+                    directory,
+                    {**environ, _MARK: self._mark},
+                    confined,
+                    program,
+                ),
+                writers if given is None else [*writers, given],
+            )
+        except BaseException:
+            _close(readers)
+            raise
+        finally:
+            _close(writers)
+        self._watchdog = self._watched.watchdog
+        self._program = words[0] if words else "bash"
+        self._pipes = dict(zip(readers, (out, err), strict=True))
+        self._listen()
+
+    @property
+    def running(self) -> bool:
+        """Something of the command is still alive, and can still be reached."""
+        return not self._gone.done() and not self._loop.is_closed()
+
+    @property
+    def stranded(self) -> bool:
+        """Its event loop was closed: nobody reads for it any more."""
+        return not self._gone.done() and self._loop.is_closed()
+
+    async def finish(self, limits: Limits, live: Callable[[str], None]) -> Ended:
+        """Wait for the shell itself; what it left in the background runs on.
+
+        A command over its limits is ended with everything it started.
+        """
+        begun = shown = self._loop.time()
+        while not self._ended.done():
+            now = self._loop.time()
+            problem = _over(limits, now - begun, now - self._said)
+            if problem:
+                await self.end()
+                return msgspec.structs.replace(self._result(), problem=problem)
+            if now - shown >= limits.live and (news := self._live.told()):
+                live(news.decode("utf-8", "replace"))
+                shown = now
+            if self._wake_watchdog() and self._stopped >= _STOPPED_TOO_OFTEN:
+                await self.end()
+                return msgspec.structs.replace(self._result(), problem=_STOPPED)
+            await asyncio.wait({self._ended}, timeout=_nap(limits, now - begun, now - self._said))
+        return self._result()
+
+    async def end(self) -> None:
+        """End everything the command started: asked first, then forced."""
+        if not self.running:
+            return
+        self._wake_watchdog()
+        try:
+            self._watched.channel.send(watchdog.END)
+        except OSError:
+            self._lost()
+        await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
+        if not self._gone.done():
+            await self._force()
+
+    async def _force(self) -> None:
+        """End everything without the watchdog, which does not answer."""
+        for _ in range(_FORCE_ROUNDS):
+            left = await asyncio.to_thread(self._all_left)
+            watchdog.signal_each(left, signal.SIGSTOP, signal.SIGKILL)
+            if not left or self._gone.done():
+                break
+            await asyncio.sleep(0.01)
+        if self._watchdog:
+            watchdog.signal_each((self._watchdog,), signal.SIGCONT, signal.SIGKILL)
+        else:
+            self._lost()
+        await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
+        if not self._gone.done():
+            self._lost()
+
+    def _all_left(self) -> list[int]:
+        """What lives of the command: by descent, session, group, number and mark."""
+        led = 0 if self._watchdogs.contained else self.pid
+        below = watchdog.below(self._watchdog) if self._watchdog else []
+        marked = [
+            process.pid
+            for process in watchdog.table()
+            if process.state != "Z"
+            and process.pid != self._watchdog
+            and (
+                (led and led in (process.session, process.group))
+                or watchdog.number_of(process.pid) == self._watched.number
+                or _carries(process.pid, self._mark)
+            )
+        ]
+        return list(dict.fromkeys((*below, *marked)))
+
+    def keep_reading(self, later: Spool) -> None:
+        """Take what the background says from now on into another spool."""
+        for reading in self._pipes:
+            self._pipes[reading] = later
+
+    def members(self) -> tuple[int, ...]:
+        """Everything of the command that is alive now."""
+        return tuple(watchdog.below(self._watchdog)) if self._watchdog and self.running else ()
+
+    def abandon(self) -> None:
+        """Let go without waiting: the watchdog sees it and ends what is left."""
+        self._watched.channel.close()
+        _close(list(self._pipes))
+        self._pipes.clear()
+
+    def _result(self) -> Ended:
+        return self._ended.result() if self._ended.done() else Ended()
+
+    def _listen(self) -> None:
+        self._watched.channel.setblocking(False)
+        self._loop.add_reader(self._watched.channel, self._hear)
+        for reading in self._pipes:
+            os.set_blocking(reading, False)
+            self._loop.add_reader(reading, self._follow, reading)
+
+    def _follow(self, reading: int) -> None:
+        """Read what comes; a flood only from time to time, when much of it has come together."""
+        if self._floods(reading):
+            self._loop.remove_reader(reading)
+            self._loop.call_later(_BREATH, self._follow_flood, reading)
+
+    def _follow_flood(self, reading: int) -> None:
+        if reading not in self._pipes:
+            return
+        if self._floods(reading):
+            self._loop.call_later(_BREATH, self._follow_flood, reading)
+        elif reading in self._pipes:
+            self._loop.add_reader(reading, self._follow, reading)
+
+    def _floods(self, reading: int) -> bool:
+        return self._read(reading) >= FLOOD and not self._pipes[reading].whole
+
+    def _read(self, reading: int, most: int = _PIPE) -> int:
+        spool = self._pipes[reading]
+        try:
+            got = spool.take(reading, most)
+        except BlockingIOError:
+            return 0
+        if not got:
+            self._shut(reading)
+            return 0
+        self._said = self._loop.time()
+        if not self._ended.done():
+            self._live.note(spool, got)
+        return got
+
+    def _shut(self, reading: int) -> None:
+        self._loop.remove_reader(reading)
+        os.close(reading)
+        del self._pipes[reading]
+
+    def _read_what_is_there(self) -> None:
+        """What was written before now; a child that goes on writing cannot hold us."""
+        for reading in tuple(self._pipes):
+            waiting = int.from_bytes(
+                fcntl.ioctl(reading, termios.FIONREAD, bytes(4)), sys.byteorder
+            )
+            while waiting > 0:
+                got = self._read(reading, waiting)
+                if not got:
+                    break
+                waiting -= got
+
+    def _hear(self) -> None:
+        try:
+            data, notes, _, _ = self._watched.channel.recvmsg(
+                _HEARD, socket.CMSG_SPACE(_CREDENTIALS.size)
+            )
+        except BlockingIOError:
+            return
+        except OSError:
+            data, notes = b"", []
+        if not data:
+            self._lost()
+            return
+        sender = _sender(notes)
+        self._heard += data
+        *lines, rest = bytes(self._heard).split(b"\n")
+        self._heard[:] = rest
+        for line in lines:
+            self._told(line.decode(), sender)
+
+    def _told(self, line: str, sender: int) -> None:
+        word, _, rest = line.partition(" ")
+        if word == "started":
+            self.pid, self._watchdog = map(int, rest.split())
+            # In a namespace it knows itself by another number than ours.
+            self._watchdog = sender or self._watchdog
+        elif word == "done":
+            # Nothing of the command is left: the watchdog is free for another.
+            self._loop.remove_reader(self._watched.channel)
+            free = msgspec.structs.replace(self._watched, watchdog=self._watchdog)
+            self._watchdogs.take_back(free)
+            self._settle()
+        elif word == "gone":
+            self._done = True
+        elif word == "failed":
+            self._finish(Ended(problem=f"spawn {self._program} {_error_name(int(rest))}"))
+        elif word == "exited":
+            status, _, left = rest.partition(" ")
+            pids = tuple(int(pid) for pid in left.split(",") if pid)
+            self._finish(_from_status(status, pids))
+
+    def _finish(self, ended: Ended) -> None:
+        if not self._ended.done():
+            self._read_what_is_there()
+            self._ended.set_result(ended)
+
+    def _lost(self) -> None:
+        """The watchdog is gone: after its work, or because somebody killed it."""
+        if self._gone.done():
+            return
+        if self._watched.channel.fileno() >= 0:
+            self._loop.remove_reader(self._watched.channel)
+            self._watched.channel.close()
+        if self._done:
+            self._settle()
+        else:
+            self._sweep(100)
+
+    def _sweep(self, rounds: int) -> None:
+        """End what a killed watchdog can no longer end."""
+        self._watchdog = 0
+        left = self._all_left()
+        watchdog.signal_each(left, signal.SIGSTOP, signal.SIGKILL)
+        if left and rounds:
+            self._loop.call_later(0.01, self._sweep, rounds - 1)
+        else:
+            self._settle()
+
+    def _settle(self) -> None:
+        if self._gone.done():
+            return
+        self._finish(
+            Ended(
+                signal=signal.SIGKILL,
+                problem="the process that watched over the command was killed, "
+                "so everything the command had started was ended",
+            )
+        )
+        self._read_what_is_there()
+        for reading in tuple(self._pipes):
+            self._shut(reading)
+        self._gone.set_result(None)
+
+    def _wake_watchdog(self) -> bool:
+        """Continue a watchdog that its command stopped; True if it was."""
+        if not self.running or not self._watchdog:
+            return False
+        stopped = _is_stopped(self._watchdog)
+        self._stopped = self._stopped + 1 if stopped else 0
+        watchdog.signal_each((*self._watchdogs.pids[:1], self._watchdog), signal.SIGCONT)
+        return stopped
+
+
+def _order(
+    words: Sequence[str],
+    directory: Path,
+    environ: Mapping[str, str],
+    confined: Confined | None,
+    program: str,
+) -> Order:
+    if confined is None:
+        return Order(command=words, directory=directory, environ=environ, program=program)
+    return Order(
+        command=(*confined.prefix, *words),
+        directory=directory,
+        environ={**environ, **dict(confined.environ)},
+        program="" if confined.prefix else program,
+        plan=confined.plan or None,
+        hidden=confined.hidden,
+        frozen=confined.frozen,
+    )
+
+
+def _sender(notes: list[tuple[int, int, bytes]]) -> int:
+    """The number of the process that sent a message, as this process knows it."""
+    kind = getattr(socket, "SCM_CREDENTIALS", 0)
+    for level, type_, data in notes:
+        if kind and (level, type_) == (socket.SOL_SOCKET, kind):
+            return _CREDENTIALS.unpack(data)[0]
+    return 0
+
+
+def _is_stopped(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+    except OSError:
+        return False
+    return state in (b"T", b"t")
+
+
+def _check_directory(directory: Path) -> None:
+    """OSError if a command cannot start there."""
+    if not stat.S_ISDIR(directory.stat().st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
+
+
+def _widen(pipe: int) -> None:
+    """A wider pipe means fewer turns for much output; a system may refuse."""
+    if sys.platform == "linux":
+        try:
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
+        except OSError:
+            return
+
+
+def _close(descriptors: list[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+def _over(limits: Limits, wall: float, idle: float) -> str:
+    if limits.wall and wall >= limits.wall:
+        return f"stopped after {limits.wall:g} seconds, the time limit of a command"
+    if limits.idle and idle >= limits.idle:
+        return f"stopped after {limits.idle:g} seconds without output"
+    return ""
+
+
+def _nap(limits: Limits, wall: float, idle: float) -> float:
+    """Seconds until something may have to be done."""
+    rests = [limits.live]
+    if limits.wall:
+        rests.append(limits.wall - wall)
+    if limits.idle:
+        rests.append(limits.idle - idle)
+    return max(0.001, min(rests))
+
+
+def _from_status(status: str, background: tuple[int, ...]) -> Ended:
+    if status == "-":
+        return Ended(background=background)
+    code = os.waitstatus_to_exitcode(int(status))
+    if code < 0:
+        return Ended(signal=-code, background=background)
+    return Ended(exit_code=code, background=background)
+
+
+def _error_name(number: int) -> str:
+    return errno.errorcode.get(number, str(number))
+
+
+def _carries(pid: int, mark: str) -> bool:
+    try:
+        return f"{_MARK}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False

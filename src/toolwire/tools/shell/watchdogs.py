@@ -1,0 +1,250 @@
+"""Fork servers of watchdogs: Python starts only once, in the open or in namespaces of its own."""
+
+import atexit
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from toolwire.request import JsonObject
+from toolwire.tools.shell import watchdog
+from toolwire.tools.shell.environment import hide_environment
+
+_SPARE = 2
+"""Watchdogs of one plan that wait for a next command."""
+_START_WITHIN = 20.0
+_CREDENTIALS = getattr(socket, "SO_PASSCRED", 0)
+
+
+class NotContained(OSError):
+    """The system refuses the namespaces of a sandbox."""
+
+
+class Watched(msgspec.Struct, frozen=True, eq=False):
+    """The line to the watchdog of a command."""
+
+    channel: socket.socket
+    watchdog: int = 0
+    """The number of its process; zero until it has reported."""
+    number: int = 0
+    """What every process of its commands carries; zero where the system has no way for it."""
+    plan: str = ""
+    """How its commands are confined."""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A command for a watchdog to start."""
+
+    command: Sequence[str]
+    directory: Path
+    environ: Mapping[str, str]
+    program: str = ""
+    """The path of the program; empty to look it up by its name."""
+    plan: JsonObject | None = None
+    """How it is confined; the same for every command of one watchdog."""
+    hidden: Sequence[str] = ()
+    frozen: Sequence[str] = ()
+
+    def message(self, number: int) -> bytes:
+        """As the watchdog reads it."""
+        body = json.dumps(
+            {
+                "command": list(self.command),
+                "program": self.program,
+                "directory": str(self.directory),
+                "environ": dict(self.environ),
+                "number": number,
+                "plan": self.plan,
+                "hidden": list(self.hidden),
+                "frozen": list(self.frozen),
+            }
+        ).encode()
+        return watchdog.ORDER + struct.pack("!I", len(body)) + body
+
+
+class Watchdogs:
+    """Starts commands with a watchdog beside each; safe to use from any thread."""
+
+    def __init__(self, prefix: Sequence[str] = (), options: JsonObject | None = None) -> None:
+        """With options, the fork server makes namespaces of its own; `prefix` runs it in others."""
+        self._prefix = prefix
+        self._options = options
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._line: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._spare: list[Watched] = []
+
+    @property
+    def contained(self) -> bool:
+        """Its commands have process numbers of their own."""
+        return self._options is not None
+
+    def start(self, order: Order, writers: Sequence[int]) -> Watched:
+        """Have a watchdog start a command; what becomes of it is reported on the channel.
+
+        OSError if no watchdog can be started.
+        """
+        plan = json.dumps(order.plan) if order.plan else ""
+        with self._lock:
+            self._own()
+            if self._process is not None and self._process.poll() is not None:
+                # What its watchdogs leave would be adopted by another process than ours.
+                self._close()
+            # A command that stopped one of them must not block us.
+            watchdog.signal_each(self._pids(), signal.SIGCONT)
+            for watched in [one for one in self._spare if one.plan == plan]:
+                self._spare.remove(watched)
+                if not watchdog.is_alive(watched.watchdog):
+                    watched.channel.close()
+                elif _sent(watched.channel, order.message(watched.number), writers):
+                    return watched
+            watched = self._fresh(plan)
+            if not _sent(watched.channel, order.message(watched.number), writers):
+                # The fork server was killed just now.
+                self._close()
+                watched = self._fresh(plan)
+                if not _sent(watched.channel, order.message(watched.number), writers):
+                    raise ConnectionResetError
+            return watched
+
+    def open(self) -> None:
+        """Start the fork server; NotContained if the system refuses its namespaces."""
+        with self._lock:
+            self._own()
+            self._ready()
+
+    def take_back(self, watched: Watched) -> None:
+        """Let a watchdog whose command is gone wait for the next."""
+        watched.channel.setblocking(True)
+        with self._lock:
+            waiting = sum(one.plan == watched.plan for one in self._spare)
+            if watched.watchdog and self._owner == os.getpid() and waiting < _SPARE:
+                self._spare.append(watched)
+            else:
+                watched.channel.close()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Of the fork server, if there is one yet, and of watchdogs that wait."""
+        return self._pids()
+
+    def _pids(self) -> tuple[int, ...]:
+        ready = (self._process.pid,) if self._process is not None else ()
+        return (*ready, *(watched.watchdog for watched in self._spare))
+
+    def close(self) -> None:
+        """Let all of them go. Commands in the open have watchdogs that end them on their own;
+        those in namespaces end with them.
+        """
+        with self._lock:
+            self._own()
+            self._close()
+
+    def _own(self) -> None:
+        """A fork of ours must not speak on the same lines."""
+        if self._owner != os.getpid():
+            self._line, self._process, self._spare = None, None, []
+            self._owner = os.getpid()
+
+    def _fresh(self, plan: str) -> Watched:
+        """A new watchdog, which may turn out to be dead."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                if _CREDENTIALS:
+                    ours.setsockopt(socket.SOL_SOCKET, _CREDENTIALS, 1)
+                line = self._ready()
+                if not _sent(line, b"f", (theirs.fileno(),)):
+                    self._close()
+                    _sent(self._ready(), b"f", (theirs.fileno(),))
+            except BaseException:
+                ours.close()
+                raise
+        return Watched(ours, number=(1 << 60) + int.from_bytes(os.urandom(7)), plan=plan)
+
+    def _ready(self) -> socket.socket:
+        if self._line is None:
+            hide_environment()
+            ours, theirs = socket.socketpair()
+            try:
+                self._process = self._serve(theirs.fileno())
+                theirs.close()
+                if self._options is not None:
+                    _await_ready(ours)
+            except BaseException:
+                ours.close()
+                if self._process is not None:
+                    self._process.wait()
+                    self._process = None
+                raise
+            finally:
+                theirs.close()
+            self._line = ours
+            atexit.register(self.close)
+        return self._line
+
+    def _close(self) -> None:
+        atexit.unregister(self.close)
+        for watched in self._spare:
+            watched.channel.close()
+        if self._line is not None:
+            self._line.close()
+        if self._process is not None:
+            watchdog.signal_each((self._process.pid,), signal.SIGCONT)
+            self._process.wait()
+        self._line, self._process, self._spare = None, None, []
+
+    def _serve(self, line: int) -> subprocess.Popen[bytes]:
+        words = [*self._prefix, sys.executable, "-I", "-S", watchdog.__file__, str(line)]
+        if self._options is not None:
+            words.append(json.dumps(self._options))
+        return subprocess.Popen(  # noqa: S603 - our own file, by our own Python
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(line,),
+            cwd="/",
+            env={},
+            start_new_session=True,
+        )
+
+
+def _await_ready(line: socket.socket) -> None:
+    line.settimeout(_START_WITHIN)
+    said = b""
+    while not said.endswith(b"\n"):
+        try:
+            piece = line.recv(1000)
+        except TimeoutError as error:
+            raise NotContained(f"no answer in {_START_WITHIN:g} seconds") from error
+        if not piece:
+            raise NotContained("the process ended at its start")
+        said += piece
+    line.settimeout(None)
+    if said != b"ready\n":
+        raise NotContained(said.decode("utf-8", "replace").removeprefix("no ").strip())
+
+
+def _sent(line: socket.socket, message: bytes, descriptors: Sequence[int]) -> bool:
+    """False, and the line is closed, if its other end is gone."""
+    try:
+        sent = socket.send_fds(line, [message], descriptors)
+        line.sendall(message[sent:])
+    except (BrokenPipeError, ConnectionResetError):
+        line.close()
+        return False
+    return True
+
+
+WATCHDOGS = Watchdogs()
+"""Of this process, in the open."""

@@ -1,0 +1,1 @@
+"""Pages from the web: checked addresses, bounded bodies, readable text."""

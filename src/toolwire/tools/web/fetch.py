@@ -1,0 +1,203 @@
+"""Pages from the web, as text: redirects, addresses, size and time are checked."""
+
+import asyncio
+import re
+import socket
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from toolwire.tools.web import page_text
+from toolwire.tools.web.addresses import is_private, literal_address, plain_host
+from toolwire.tools.web.page_bytes import OFFERED, Body
+from toolwire.tools.workers import Worker, WorkerFailed
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+    from aiohttp.abc import AbstractResolver, ResolveResult
+
+MOST_BYTES = 5_000_000
+MOST_REDIRECTS = 10
+SECONDS = 10.0
+LONGEST_URL = 8192
+_TEXTUAL = re.compile(
+    r"text/|application/(?:[\w.+-]*\+)?(?:json|xml|javascript|x-yaml|yaml|toml)\b"
+)
+_HTML = re.compile(r"text/html|application/xhtml\+xml")
+_AGENT = "Mozilla/5.0 (compatible; toolwire)"
+
+
+_Resolved = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
+
+
+class Fetching(msgspec.Struct, frozen=True, kw_only=True):
+    """What may be fetched."""
+
+    private: bool = False
+    """Whether addresses of this machine and of private networks may be reached."""
+    except_for: frozenset[str] = frozenset()
+    """Private IP addresses that may be reached all the same."""
+    seconds: float = SECONDS
+    bytes: int = MOST_BYTES
+
+    def forbid(self, address: str) -> bool:
+        """Whether an IP address may not be reached."""
+        return not self.private and address not in self.except_for and is_private(address)
+
+
+class Fetched(msgspec.Struct, frozen=True, kw_only=True):
+    """One page as text, or why there is none."""
+
+    url: str
+    text: str = ""
+    error: str = ""
+
+
+class _Refused(Exception):
+    """An address that may not be reached."""
+
+
+def raw_address(url: str) -> str:
+    """A file's page on GitHub as the file itself."""
+    parts = urlsplit(url)
+    if parts.hostname in ("github.com", "www.github.com") and "/blob/" in parts.path:
+        path = parts.path.replace("/blob/", "/", 1)
+        return f"https://raw.githubusercontent.com{path}"
+    return url
+
+
+async def fetch(url: str, rules: Fetching) -> Fetched:
+    """The page's text; whatever goes wrong is told, not raised."""
+    import aiohttp  # noqa: PLC0415 - only those who fetch pay for it
+
+    try:
+        async with asyncio.timeout(rules.seconds):
+            return Fetched(url=url, text=await _text(raw_address(url), rules))
+    except TimeoutError:
+        return Fetched(url=url, error=f"Request timed out after {rules.seconds:g} s")
+    except (_Refused, aiohttp.ClientError, OSError, ValueError) as error:
+        return Fetched(url=url, error=_why(error))
+
+
+def _why(error: BaseException) -> str:
+    """What is wrong in words: our own refusal, where one lies below a library's error."""
+    below: BaseException | None = error
+    while below is not None:
+        if isinstance(below, _Refused):
+            return str(below)
+        below = below.__cause__
+    return str(error) or type(error).__name__
+
+
+async def _text(url: str, rules: Fetching) -> str:
+    import aiohttp  # noqa: PLC0415
+
+    connector = aiohttp.TCPConnector(
+        resolver=_checked_resolver(rules), socket_factory=partial(_checked_socket, rules)
+    )
+    # Proxies of the environment are not used: what they reach cannot be checked here.
+    async with aiohttp.ClientSession(
+        connector=connector,
+        headers={"User-Agent": _AGENT, "Accept-Encoding": OFFERED},
+        auto_decompress=False,
+        trust_env=False,
+    ) as session:
+        for _ in range(MOST_REDIRECTS + 1):
+            _check_address(url, rules)
+            async with session.get(url, allow_redirects=False) as response:
+                if response.status in (301, 302, 303, 307, 308):
+                    url = urljoin(url, response.headers.get("Location", ""))
+                    continue
+                text, html = await _read(response, rules)
+            return await _converted(text, rules) if html else text
+    raise _Refused(f"more than {MOST_REDIRECTS} redirects")
+
+
+def _checked_resolver(rules: Fetching) -> "AbstractResolver":
+    from aiohttp.abc import AbstractResolver  # noqa: PLC0415
+    from aiohttp.resolver import ThreadedResolver  # noqa: PLC0415
+
+    class Checked(AbstractResolver):
+        """Resolves names, and refuses those with any address that may not be reached."""
+
+        def __init__(self) -> None:
+            self._inner = ThreadedResolver()
+
+        async def resolve(
+            self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+        ) -> list["ResolveResult"]:
+            found = await self._inner.resolve(host, port, family)
+            if any(rules.forbid(one["host"]) for one in found):
+                raise OSError(f"{host} leads to a private address") from _refused(host)
+            return found
+
+        async def close(self) -> None:
+            await self._inner.close()
+
+    return Checked()
+
+
+def _checked_socket(rules: Fetching, info: _Resolved) -> socket.socket:
+    """The last check: this address is connected to, however the host was spelled or resolved."""
+    family, kind, protocol, _, address = info
+    if rules.forbid(str(address[0])):
+        raise OSError(f"{address[0]} is a private address") from _refused(str(address[0]))
+    return socket.socket(family, kind, protocol)
+
+
+def _refused(host: str) -> _Refused:
+    return _Refused(
+        f"{host} is a private or local address, which may not be fetched; "
+        "the user can allow it with allow_private_addresses under [tools]"
+    )
+
+
+def _check_address(url: str, rules: Fetching) -> None:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or len(url) > LONGEST_URL:
+        raise _Refused(f"not an http address: {url[:200]}")
+    literal = literal_address(plain_host(url))
+    if literal and rules.forbid(literal):
+        raise _refused(parts.hostname)
+
+
+async def _read(response: "ClientResponse", rules: Fetching) -> tuple[str, bool]:
+    """The body as text, and whether it is HTML."""
+    if response.status >= 400:
+        raise ValueError(f"Request failed with status code {response.status} {response.reason}")
+    kind = response.headers.get("Content-Type", "").lower()
+    if kind and not _TEXTUAL.match(kind) and not _HTML.match(kind):
+        size = response.headers.get("Content-Length", "?")
+        return f"(not text: {kind.partition(';')[0]}, {size} bytes)", False
+    body = Body(response.headers.get("Content-Encoding", ""), rules.bytes)
+    async for chunk in response.content.iter_any():
+        if not body.add(chunk):
+            break
+    text = body.text(kind)
+    return text, bool(_HTML.match(kind)) or _looks_html(text, kind)
+
+
+def _looks_html(text: str, kind: str) -> bool:
+    return not kind and text[:1000].lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
+
+
+async def _converted(html: str, rules: Fetching) -> str:
+    """By a process of its own: a page can be made so that it takes forever."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(_by_worker, html, rules.seconds, stop.is_set)
+    finally:
+        stop.set()
+
+
+def _by_worker(html: str, seconds: float, stopped: Callable[[], bool]) -> str:
+    data = html.encode("utf-8", "replace")
+    with Worker("page", page_text.__file__, seconds=seconds, stopped=stopped) as worker:
+        try:
+            return worker.ask(data).decode("utf-8", "replace")
+        except WorkerFailed as error:
+            raise ValueError(f"the page cannot be converted to text: {error}") from error

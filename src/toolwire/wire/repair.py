@@ -1,0 +1,397 @@
+"""A call's arguments: strict JSON first, then a repair that says what it changed."""
+
+import json
+import re
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.request import JsonObject
+
+_token = re.compile(
+    r"""
+      (?P<space>\s++)
+    | (?P<string>"(?:[^"\\]|\\.)*+")
+    | (?P<single>'(?:[^'\\]|\\.)*+')
+    | (?P<smart>“[^”]*+”)
+    | (?P<comment>//[^\n]*+|/\*(?s:.*?)\*/|\#[^\n]*+)
+    | (?P<mark>[{}\[\],:])
+    | (?P<open>["'“](?s:.*+))
+    | (?P<word>[^\s{}\[\],:"'“]++)
+    """,
+    re.VERBOSE | re.DOTALL,
+).match
+_escape = re.compile(
+    r"""
+    \\(?:
+        (?P<good>["\\/bfnrt]
+            | u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
+            | u(?![dD][89a-fA-F])[0-9a-fA-F]{4})
+        | (?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})
+        | (?P<bad>.?)
+    )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_surrogate = re.compile("[\ud800-\udfff]")
+_control = re.compile(r"[\x00-\x1f]")
+_number = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][-+]?[0-9]++)?").fullmatch
+_loose_number = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?").fullmatch
+_hex_number = re.compile(r"0[xX][0-9a-fA-F]{1,16}").fullmatch
+_half_escape = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").search
+_WORDS = {"true": "true", "false": "false", "null": "null"}
+_PYTHON = {"True": "true", "False": "false", "None": "null"}
+_NOT_JSON = frozenset({"NaN", "Infinity", "-Infinity", "undefined", "nan", "inf", "-inf"})
+
+_KEY, _COLON, _VALUE, _AFTER, _DONE = range(5)
+
+
+class CannotMend(Exception):
+    """The faults are not of the known kinds."""
+
+
+class Mender:
+    """Reads text that begins with `{` and writes JSON; `changes` tells what it did and where.
+
+    `offset` is where this text stands in the whole.
+    """
+
+    def __init__(self, text: str, offset: int) -> None:
+        self._text = text
+        self._offset = offset
+        self._out: list[str] = []
+        self._stack: list[str] = []
+        self._state = _VALUE
+        self._tally: dict[str, tuple[int, int]] = {}
+        self.truncated = False
+        self.end = 0
+        """Where the object ended in the text."""
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """Each kind of change with its count and the place of the first."""
+        return tuple(
+            f"{kind} ({count} times, first at character {at})"
+            if count > 1
+            else f"{kind} (at character {at})"
+            for kind, (count, at) in self._tally.items()
+        )
+
+    def run(self) -> str:
+        """The mended text."""
+        at = 0
+        while at < len(self._text) and self._state != _DONE:
+            token = _token(self._text, at)
+            if token is None or token.lastgroup is None:
+                raise CannotMend
+            self._read(token.lastgroup, token[0], at)
+            at = token.end()
+        self.end = at
+        if self._state != _DONE:
+            self._close_all()
+        return "".join(self._out)
+
+    def _note(self, kind: str, at: int) -> None:
+        count, first = self._tally.get(kind, (0, at + self._offset))
+        self._tally[kind] = (count + 1, first)
+
+    def _read(self, kind: str, text: str, at: int) -> None:
+        if kind == "space":
+            return
+        if kind == "comment":
+            self._note("removed a comment", at)
+        elif kind == "mark":
+            self._mark(text, at)
+        elif kind == "word":
+            self._word(text, at)
+        elif kind == "open":
+            self._open_string(text, at)
+        else:
+            if kind != "string":
+                self._note("changed other quotes to double quotes", at)
+            self._put_string(self._string(text[1:-1], kind, at), at)
+
+    def _open_string(self, text: str, at: int) -> None:
+        # A string that never closes: either the text was cut, or the quotes are in disorder.
+        if text[0] != '"' or self._state == _COLON:
+            raise CannotMend
+        self.truncated = True
+        if self._state == _KEY:
+            self._note("dropped an unfinished key", at)
+            return
+        body = text[1:]
+        half = _half_escape(body)
+        if half is not None and (half.start() == 0 or body[half.start() - 1] != "\\"):
+            body = body[: half.start()]
+        self._put_string(self._string(body, "string", at), at)
+        self._note("closed an open string", at)
+
+    def _string(self, body: str, kind: str, at: int) -> str:
+        if kind != "string":
+            body = body.replace("\\'", "'")
+            body = re.sub(r'(?<!\\)((?:\\\\)*+)"', r"\1\\" + '"', body)
+
+        def escape(found: "re.Match[str]") -> str:
+            if found["good"] is not None:
+                return found[0]
+            if found["half"] is not None:
+                self._note("replaced half of a surrogate pair", at)
+                return "\ufffd"
+            self._note("kept a backslash that escapes nothing", at)
+            return "\\\\" + found["bad"]
+
+        body = _escape.sub(escape, body)
+        if _surrogate.search(body):
+            self._note("replaced half of a surrogate pair", at)
+            body = _surrogate.sub("\ufffd", body)
+        if _control.search(body):
+            self._note("escaped line breaks or control characters in a string", at)
+            body = _control.sub(lambda found: json.dumps(found[0])[1:-1], body)
+        return f'"{body}"'
+
+    def _put_string(self, text: str, at: int) -> None:
+        if self._state == _AFTER:
+            self._comma(at)
+        if self._state == _KEY:
+            self._out.append(text)
+            self._state = _COLON
+        elif self._state == _VALUE:
+            self._out.append(text)
+            self._state = _AFTER
+        else:
+            raise CannotMend
+
+    def _comma(self, at: int) -> None:
+        self._note("added a missing comma", at)
+        self._mark(",", at)
+
+    def _mark(self, char: str, at: int) -> None:
+        if char in "{[":
+            if self._state == _AFTER:
+                self._comma(at)
+            if self._state != _VALUE:
+                raise CannotMend
+            self._stack.append(char)
+            self._out.append(char)
+            self._state = _KEY if char == "{" else _VALUE
+        elif char == ":":
+            if self._state != _COLON:
+                raise CannotMend
+            self._out.append(":")
+            self._state = _VALUE
+        elif char == ",":
+            if self._state != _AFTER:
+                raise CannotMend
+            self._out.append(",")
+            self._state = _KEY if self._stack[-1] == "{" else _VALUE
+        else:
+            self._close(char, at)
+
+    def _close(self, char: str, at: int) -> None:
+        if not self._stack or self._stack[-1] != ("{" if char == "}" else "["):
+            raise CannotMend
+        if self._out[-1] == ",":
+            self._out.pop()
+            self._note("removed a trailing comma", at)
+        elif self._out[-1] == ":" or self._state == _COLON:
+            raise CannotMend
+        self._stack.pop()
+        self._out.append(char)
+        self._state = _AFTER if self._stack else _DONE
+
+    def _word(self, text: str, at: int) -> None:
+        if self._state == _AFTER:
+            raise CannotMend
+        if self._state == _KEY:
+            self._note("quoted a key", at)
+            self._put_string(json.dumps(text), at)
+            return
+        if at + len(text) == len(self._text):
+            # The last word of cut text may be half a number: it is not guessed.
+            self.truncated = True
+            self._note("dropped an unfinished value", at)
+            return
+        self._out.append(self._literal(text, at))
+        self._state = _AFTER
+
+    def _literal(self, text: str, at: int) -> str:
+        if text in _WORDS or _number(text):
+            return text
+        if text in _PYTHON:
+            self._note("replaced Python's True, False or None", at)
+            return _PYTHON[text]
+        if text in _NOT_JSON:
+            self._note(f"replaced {text}, which JSON has not, by null", at)
+            return "null"
+        if text.lower() in _WORDS:
+            self._note("wrote true, false or null in small letters", at)
+            return text.lower()
+        if _hex_number(text):
+            self._note("rewrote a hexadecimal number", at)
+            return str(int(text, 16))
+        if _loose_number(text) and len(text) < 40:
+            self._note("rewrote a number", at)
+            return str(float(text)) if "." in text or "e" in text.lower() else str(int(text))
+        self._note("quoted a bare word", at)
+        return json.dumps(text)
+
+    def _close_all(self) -> None:
+        at = len(self._text)
+        self.truncated = True
+        while self._out and self._out[-1] in (",", ":"):
+            if self._out.pop() == ":":
+                self._out.pop()
+                self._note("dropped a member without a value", at)
+        if self._state == _COLON:
+            self._out.pop()
+            self._note("dropped a member without a value", at)
+            if self._out[-1] == ",":
+                self._out.pop()
+        for opener in reversed(self._stack):
+            self._note("closed an open bracket", at)
+            self._out.append("}" if opener == "{" else "]")
+
+
+LARGEST_REPAIR = 1_000_000
+"""Characters; longer text is read strictly or not at all."""
+LARGEST_GUESS = 50_000
+"""Characters that are handed to the guessing repair, whose cost can grow faster than the text."""
+
+_decode = msgspec.json.Decoder().decode
+_fence = re.compile(r"\s*```[\w-]*[ \t]*\n?(.*?)\n?\s*(?:```\s*)?", re.DOTALL).fullmatch
+_LONGEST_SHOWN = 60
+_MOST_TOLD = 8
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """Arguments as read. Only `exact` ones are what the model wrote."""
+
+    value: JsonObject | None
+    """None if no object could be read."""
+    changes: tuple[str, ...] = ()
+    """What was repaired, in words, with places in the text."""
+    error: str = ""
+    """Why there is no value, or why the text was no JSON."""
+    truncated: bool = False
+    """Whether the text stops in the middle; a value is then only its beginning."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether the text was a JSON object as it stood, or empty."""
+        return self.value is not None and not self.changes and not self.error
+
+
+def parse_arguments(text: str) -> Parsed:
+    """Reads a call's arguments; a repair is never passed off as what the model wrote."""
+    if not text or text.isspace():
+        return Parsed({})
+    try:
+        value = _decode(text)
+    except (msgspec.DecodeError, UnicodeError) as error:
+        return _repaired(text, str(error))
+    except RecursionError:
+        return Parsed(None, error="nested too deeply")
+    if isinstance(value, dict):
+        return Parsed(cast(JsonObject, value))
+    return _not_an_object(value)
+
+
+def _not_an_object(value: Any) -> Parsed:
+    if value is None:
+        return Parsed({}, ("read null as no arguments",))
+    if isinstance(value, str):
+        inner = parse_arguments(value)
+        if inner.value is None or not value.strip():
+            return Parsed(None, error="arguments are a JSON string, not an object")
+        unwrapped = "unwrapped a JSON string that held the object"
+        return Parsed(inner.value, (unwrapped, *inner.changes), inner.error, inner.truncated)
+    name = "array" if isinstance(value, list) else "number"
+    if isinstance(value, bool):
+        name = "boolean"
+    return Parsed(None, error=f"arguments are a JSON {name}, not an object")
+
+
+def _repaired(text: str, error: str) -> Parsed:
+    if len(text) > LARGEST_REPAIR:
+        why = f"{len(text)} characters, and only {LARGEST_REPAIR} are repaired"
+        return Parsed(None, error=f"{error}; not repaired: {why}")
+    changes: list[str] = []
+    offset = 0
+    fence = _fence(text)
+    if fence is not None:
+        changes.append("removed a code fence")
+        text, offset = fence[1], fence.start(1)
+    start = text.find("{")
+    if start < 0 or text.lstrip()[:1] == "[":
+        return Parsed(None, error=f"{error}; there is no object in the text")
+    if text[:start].strip():
+        changes.append(f"removed text before the object: {_shown(text[:start])}")
+    return _mended(text[start:], offset + start, changes, error)
+
+
+def _mended(text: str, offset: int, changes: list[str], error: str) -> Parsed:
+    pass
+
+    mender = Mender(text, offset)
+    try:
+        value = _decode(mender.run())
+    except (CannotMend, msgspec.DecodeError, UnicodeError, RecursionError):
+        return _guessed(text, changes, error)
+    rest = text[mender.end :].strip()
+    if rest.startswith("{"):
+        return Parsed(None, error="several objects are glued together")
+    if rest:
+        changes.append(f"removed text after the object: {_shown(rest)}")
+    if mender.truncated:
+        changes.append(f"the text stops in the middle, after {offset + len(text)} characters")
+    changes.extend(mender.changes)
+    return Parsed(value, tuple(changes), error, mender.truncated)
+
+
+def _guessed(text: str, changes: list[str], error: str) -> Parsed:
+    if len(text) > LARGEST_GUESS:
+        why = f"too disordered for {len(text)} characters"
+        return Parsed(None, error=f"{error}; not repaired: {why}")
+    import json_repair  # noqa: PLC0415 - most runs never repair anything
+
+    try:
+        answer = json_repair.loads(text, skip_json_loads=True, logging=True)
+        value, log = cast(tuple[Any, list[dict[str, str]]], answer)
+        value = _decode(msgspec.json.encode(value))
+    except (ValueError, RecursionError, IndexError, TypeError) as failure:
+        return Parsed(None, error=f"{error}; not repaired: {failure}")
+    if not isinstance(value, dict) or not value:
+        return Parsed(None, error=f"{error}; no single object could be made of it")
+    found = cast(JsonObject, value)
+    told = list(
+        dict.fromkeys(f"guessed: {entry['text']} (near {entry['context']!r})" for entry in log)
+    )
+    changes.append("rewrote text that is out of order; members may be wrong")
+    changes.extend(told[:_MOST_TOLD])
+    changes.extend(_unlike(found, text)[:_MOST_TOLD])
+    cut = text.rstrip()[-1:] not in ("}", "`")
+    if cut:
+        changes.append(f"the text stops in the middle, after {len(text)} characters")
+    return Parsed(found, tuple(changes), error, cut)
+
+
+def _unlike(value: JsonObject, text: str) -> list[str]:
+    """The places whose value does not stand in the text in just these characters."""
+    places: list[str] = []
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting and len(places) < _MOST_TOLD:
+        path, node = waiting.pop()
+        if isinstance(node, dict):
+            members = cast(JsonObject, node)
+            waiting.extend((f"{path}.{name}".lstrip("."), one) for name, one in members.items())
+        elif isinstance(node, list):
+            items = cast(list[Any], node)
+            waiting.extend((f"{path}[{index}]", one) for index, one in enumerate(items))
+        elif not isinstance(node, bool | None) and str(node) not in text:
+            places.append(f"value at {path} is not as written: {_shown(str(node))}")
+    return places
+
+
+def _shown(text: str) -> str:
+    text = text.strip()
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…")

@@ -1,0 +1,53 @@
+from typing import Any
+
+import pytest
+
+from toolwire.app.model_choice import choose_model
+from toolwire.config import Settings
+from toolwire.errors import BadInput, ProviderError, UnknownName
+from toolwire.providers.upstream import read_upstream
+
+
+def chosen(environ: dict[str, str] | None = None, settings: Settings | None = None, **more: Any):
+    found = choose_model(settings or Settings(), environ or {}, **more)
+    return found.name, found.reason
+
+
+def test_a_named_model_wins_over_everything():
+    settings = Settings(default_model="openai/gpt-5")
+    assert chosen({}, settings, model="xai/grok", before="google/g") == ("xai/grok", "--model")
+
+
+def test_a_session_goes_on_with_its_own_model():
+    settings = Settings(default_model="openai/gpt-5")
+    assert chosen({}, settings, before="google/g")[0] == "google/g"
+    assert chosen({}, settings, before="upstream/g")[0] == "openai/gpt-5"
+
+
+def test_a_key_in_the_environment_is_enough():
+    name, reason = chosen({"OPENROUTER_API_KEY": "k", "GROQ_API_KEY": "k"})
+    assert name.startswith("openrouter/")
+    assert reason == "OPENROUTER_API_KEY is set"
+
+
+def test_a_provider_without_a_model_takes_its_first_choice():
+    assert chosen(provider="anthropic")[0].startswith("anthropic/claude")
+    assert chosen(provider="anthropic", model="claude-x")[0] == "anthropic/claude-x"
+    with pytest.raises(BadInput, match="--model"):
+        chosen(provider="vllm")
+    with pytest.raises(UnknownName, match="anthropic"):
+        chosen(provider="antropic")
+
+
+def test_nothing_configured_says_the_ways_out():
+    with pytest.raises(ProviderError, match="ANTHROPIC_API_KEY") as caught:
+        chosen()
+    assert caught.value.kind == "auth"
+
+
+def test_an_upstream_is_a_provider_of_its_own():
+    upstream = read_upstream("gemini=http://h,key=k,model=m,style=xml")
+    found = choose_model(Settings(), {}, upstream=upstream)
+    assert (found.name, found.key, found.style) == ("upstream/m", "k", "xml")
+    assert found.settings.provider("upstream").base_url == "http://h"
+    assert choose_model(Settings(), {}, upstream=upstream, model="n").name == "upstream/n"
