@@ -413,7 +413,7 @@ def test_neighbours_of_one_role_are_joined_where_turns_must_alternate():
 
 
 def test_members_lost_by_joining_are_told():
-    kept = Kept(dialect="openai-chat", fields='{"name":"n"}', form="string")
+    kept = Kept(dialect="openai-chat", fields='{"name":"n"}')
     history = [user("a"), Message(role="user", parts=(Text("b"),), kept=kept)]
     assert repair(history, CLAUDE, HistoryRules(alternate=True)) == Repaired(
         (user("a", "b"),),

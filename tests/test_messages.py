@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 from toolwire.messages import (
+    Kept,
     Media,
     MediaKind,
     Message,
@@ -82,3 +83,9 @@ def test_calls_that_no_message_answers_are_found():
 def test_every_part_comes_back_from_json(part: Part):
     message = Message(role="assistant", parts=(part,))
     assert msgspec.json.decode(msgspec.json.encode(message), type=Message) == message
+
+
+def test_a_message_stored_with_the_former_spelling_note_is_decoded_without_it() -> None:
+    stored = b'{"role":"user","parts":[],"kept":{"dialect":"gemini","fields":"{}","form":"-x"}}'
+    expected = Message(role="user", parts=(), kept=Kept(dialect="gemini"))
+    assert msgspec.json.decode(stored, type=Message) == expected

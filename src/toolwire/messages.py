@@ -37,15 +37,11 @@ class Seal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """What a wire format said beyond our values: returned to that format, a loss to any other."""
+    """Wire members beyond our values: returned to their format, reported as a loss to any other."""
 
     dialect: str
     fields: str = "{}"
     """JSON object text: the wire members that no value of ours carries."""
-    form: str = ""
-    """How the format wrote it where it has two ways to say one thing; a private word of the
-    dialect, and no loss.
-    """
 
 
 class CacheMark(msgspec.Struct, frozen=True):

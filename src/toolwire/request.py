@@ -160,9 +160,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool | None = None
     previous_response_id: str = ""
     kept: Kept | None = None
-    """Set on every decoded request: its own format then writes just what was there, and adds no
-    defaults.
-    """
+    """Members of the body that no field carries; set on every decoded request."""
     source: Source = NO_SOURCE
 
 

@@ -30,14 +30,10 @@ _SHARED = {
 """Members that the two formats of one vendor spell alike, by where they come from and go to."""
 
 
-def keep(dialect: str, source: JsonObject, known: frozenset[str], form: str = "") -> Kept | None:
-    """The members of `source` that are not `known`, or None if there are none and the form is
-    plain.
-    """
+def keep(dialect: str, source: JsonObject, known: frozenset[str]) -> Kept | None:
+    """The members of `source` that are not `known`; None without any."""
     rest = {key: value for key, value in source.items() if key not in known}
-    if not rest and not form:
-        return None
-    return Kept(dialect=dialect, fields=dump(rest), form=form)
+    return Kept(dialect=dialect, fields=dump(rest)) if rest else None
 
 
 def restore(target: JsonObject, kept: Kept | None, dialect: str) -> JsonObject:
@@ -72,11 +68,6 @@ def is_shared(kept: Kept, dialect: str, key: str, value: object) -> bool:
     if isinstance(taken, frozenset):
         return isinstance(value, str) and value in taken
     return taken is not None and isinstance(value, taken)
-
-
-def form(kept: Kept | None, dialect: str) -> str:
-    """How this dialect wrote it; empty for a value made elsewhere."""
-    return kept.form if kept is not None and kept.dialect == dialect else ""
 
 
 def own_seal(seal: Seal | None, dialect: str) -> JsonObject:
