@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwire.wire.json_access import dump
-from toolwire.wire.surrogates import PairMender, whole_characters, without_halves
+from toolwire.wire.surrogates import PairJoiner, whole_characters, without_halves
 
 
 def mended(*frames: bytes) -> list[str]:
-    mender = PairMender()
-    return [json.loads(mender.mend(frame)) for frame in frames]
+    joiner = PairJoiner()
+    return [json.loads(joiner.join(frame)) for frame in frames]
 
 
 def test_two_halves_in_two_frames_are_one_character() -> None:
@@ -38,8 +38,8 @@ def test_a_complete_text_keeps_its_pairs_and_marks_its_halves() -> None:
 @given(st.text(st.sampled_from('a\\"u😀é\ud83d\ude00'), max_size=12))
 def test_mended_text_is_always_whole(text: str) -> None:
     frame = json.dumps(text).encode()
-    mender = PairMender()
-    found = json.loads(mender.mend(frame))
+    joiner = PairJoiner()
+    found = json.loads(joiner.join(frame))
     found.encode()
 
 

@@ -27,7 +27,7 @@ NAMES = tuple(_PACKAGES)
 
 
 class Encoded(msgspec.Struct, frozen=True, kw_only=True):
-    """A request on its way out, with everything needed to read the answer."""
+    """An encoded request, with everything needed to decode its answer."""
 
     http: HttpRequest
     losses: tuple[Loss, ...] = ()
@@ -35,7 +35,7 @@ class Encoded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecodeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to read one answer."""
+    """How to decode one answer."""
 
     new_id: Callable[[], str]
     origin: Origin
@@ -48,7 +48,7 @@ class FrameDecoder(Protocol):
 
     @property
     def pending(self) -> int:
-        """Bytes of a frame that is not whole yet."""
+        """Bytes of the incomplete last frame."""
         ...
 
     def feed(self, chunk: bytes) -> Iterable[Frame]:
@@ -61,14 +61,14 @@ class FrameDecoder(Protocol):
 
 
 class Decoder(Protocol):
-    """One per response: frames in, events out. Holds only what later frames need."""
+    """One per response: frames in, events out. Stores only what later frames need."""
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
-        """The events of one frame; raises the vendor's error if that is what it says."""
+        """The events of one frame; raises the error that it reports."""
         ...
 
     def close(self) -> Sequence[ModelEvent]:
-        """The last events; raises IncompleteStream if the answer's own end was not seen."""
+        """The last events; raises IncompleteStream without the answer's end mark."""
         ...
 
     def pending(self) -> Sequence[ModelEvent]:
@@ -77,7 +77,7 @@ class Decoder(Protocol):
 
 
 class Encoder(Protocol):
-    """One per response: events in, frames out, as the vendor's server would write them."""
+    """One per response: events in, frames out, as the vendor's server sends them."""
 
     def feed(self, event: ModelEvent) -> Sequence[Frame]:
         """The frames of one event."""
@@ -88,7 +88,7 @@ class Encoder(Protocol):
         ...
 
     def fail(self, error: ProviderError) -> Sequence[Frame]:
-        """The frames that tell of an error in the middle of a stream."""
+        """The frames that report an error in the middle of a stream."""
         ...
 
 
@@ -102,7 +102,7 @@ class Dialect(Protocol):
 
     @property
     def family(self) -> str:
-        """The name its seals and kept members bear; Code Assist shares Gemini's."""
+        """The name on its seals and `Kept` members; Code Assist shares Gemini's."""
         ...
 
     @property
@@ -111,11 +111,11 @@ class Dialect(Protocol):
         ...
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
-        """The request as it goes over the wire, and what it could not carry."""
+        """The HTTP request, and what it could not carry."""
         ...
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
-        """A client's request; `model` where the format keeps it outside the body."""
+        """A client's request; `model` if it is not in the body."""
         ...
 
     def frames(self) -> FrameDecoder:
@@ -123,11 +123,11 @@ class Dialect(Protocol):
         ...
 
     def decoder(self, options: DecodeOptions, /) -> Decoder:
-        """A reader of one streamed answer."""
+        """A decoder of one streamed answer."""
         ...
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
-        """A writer of one streamed answer."""
+        """An encoder of one streamed answer."""
         ...
 
     def decode_whole(self, body: bytes, options: DecodeOptions, /) -> Iterator[ModelEvent]:
@@ -137,7 +137,7 @@ class Dialect(Protocol):
     def encode_whole(
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
     ) -> bytes:
-        """An answer that is not streamed."""
+        """The body of an answer that is not streamed."""
         ...
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
@@ -145,7 +145,7 @@ class Dialect(Protocol):
         ...
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
-        """Status and body with which the vendor would tell of this error."""
+        """Status and body with which the vendor would report this error."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""From a vendor's status, code and words to the one typed error."""
+"""Status, code and message of a vendor's error → the kind of a typed error."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _STATUS = {kind: status for status, kind in reversed(_BY_STATUS.items())} | {
     ErrorKind.SERVER: 500,
 }
 
-# The vendors' words, most telling first: a context overflow is a 400 to all of them.
+# Texts of the vendors, most specific first: all of them report a context overflow as 400.
 _BY_WORDS = (
     (
         ErrorKind.CONTEXT_TOO_LONG,
@@ -62,7 +62,7 @@ _BY_WORDS = (
         r"invalid[_ ]api[_ ]key|incorrect api key|authentication|unauthenticated|unauthorized",
     ),
 )
-# Where no status is known, the code tells as much.
+# Without a status, the code decides.
 _BY_CODE = (
     (ErrorKind.NOT_FOUND, r"not_?found"),
     (ErrorKind.PERMISSION, r"permission"),
@@ -72,7 +72,7 @@ _BY_CODE = (
 
 
 def kind_of(status: int | None, code: str = "", message: str = "") -> ErrorKind:
-    """How an error is to be treated."""
+    """The kind of an error."""
     by_status = _BY_STATUS.get(status or 0)
     if status is None:
         by_status = _first(_BY_CODE, code)
@@ -86,18 +86,18 @@ def kind_of(status: int | None, code: str = "", message: str = "") -> ErrorKind:
 
 
 def _first(patterns: tuple[tuple[ErrorKind, str], ...], words: str) -> ErrorKind | None:
-    # Read when the first error comes: most programs never see one.
+    # Compiled at the first error: most programs never see one.
     found = (kind for kind, pattern in patterns if re.search(pattern, words, re.IGNORECASE))
     return next(found, None)
 
 
 def status_of(kind: str, status: int | None) -> int:
-    """The HTTP status to answer with: the vendor's own, or the usual one for the kind."""
+    """The HTTP status to send: the vendor's, or the usual one of the kind."""
     return status or _STATUS.get(ErrorKind(kind), 500)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds the server asks to wait, in any of the forms it may say so."""
+    """Seconds that the server asks to wait, in any of the usual headers."""
     lower = {key.lower(): value for key, value in headers.items()}
     milliseconds = _seconds(lower.get("retry-after-ms"))
     if milliseconds is not None:
@@ -109,7 +109,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     from email.utils import parsedate_to_datetime  # noqa: PLC0415 - loads a mail package, rarely
 
     try:
-        # Without a clock of our own, the server's tells how far off its date is.
+        # No clock here: the server's `date` header is the reference.
         until = parsedate_to_datetime(value)
         now = parsedate_to_datetime(lower["date"])
     except (KeyError, ValueError):

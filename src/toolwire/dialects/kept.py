@@ -7,7 +7,7 @@ from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, parse_object
 
 NESTED = "/"
-"""Prefix of a kept member that belongs in the one object nested in the value's own, as chat nests
+"""Prefix of a member that belongs in the one object nested in the value's own, as chat nests
 `function` and `image_url`; losses name the member without it.
 """
 
@@ -24,10 +24,10 @@ _SETTINGS: dict[str, _Values] = {
 }
 _SHARED = {
     ("openai-chat", "openai-responses"): _DETAIL | _SETTINGS,
-    # Many servers of the chat format refuse settings that only its inventor knows.
+    # Many servers of the chat format reject settings that only OpenAI knows.
     ("openai-responses", "openai-chat"): _DETAIL,
 }
-"""Members that the two formats of one vendor spell alike, by where they come from and go to."""
+"""Members that two formats of one vendor spell alike, by source and target."""
 
 
 def keep(dialect: str, source: JsonObject, known: frozenset[str]) -> Kept | None:
@@ -37,21 +37,21 @@ def keep(dialect: str, source: JsonObject, known: frozenset[str]) -> Kept | None
 
 
 def restore(target: JsonObject, kept: Kept | None, dialect: str) -> JsonObject:
-    """`target` with the kept members of its own dialect put back; ours win."""
+    """`target` with the stored members of its dialect added; members of `target` win."""
     if kept is None or kept.dialect != dialect or kept.fields == "{}":
         return target
     return {**parse_object(kept.fields, "kept members"), **target}
 
 
 def kept_member(kept: Kept | None, dialect: str, key: str) -> object:
-    """One kept member of its own dialect, or None."""
+    """One stored member of this dialect, or None."""
     if kept is None or kept.dialect != dialect or kept.fields == "{}":
         return None
     return parse_object(kept.fields, "kept members").get(key)
 
 
 def shared(kept: Kept | None, dialect: str) -> JsonObject:
-    """Kept members of the vendor's other format that this one takes as they are."""
+    """Stored members of the vendor's other format that this one takes unchanged."""
     if kept is None or (kept.dialect, dialect) not in _SHARED or kept.fields == "{}":
         return {}
     members = parse_object(kept.fields, "kept members")
@@ -63,7 +63,7 @@ def shared(kept: Kept | None, dialect: str) -> JsonObject:
 
 
 def is_shared(kept: Kept, dialect: str, key: str, value: object) -> bool:
-    """Whether the vendor's other format takes this member as it is."""
+    """Whether the vendor's other format takes this member unchanged."""
     taken = _SHARED.get((kept.dialect, dialect), {}).get(key.removeprefix(NESTED))
     if isinstance(taken, frozenset):
         return isinstance(value, str) and value in taken
@@ -71,7 +71,7 @@ def is_shared(kept: Kept, dialect: str, key: str, value: object) -> bool:
 
 
 def own_seal(seal: Seal | None, dialect: str) -> JsonObject:
-    """The wire members of a seal that this dialect made; empty for none or a foreign one."""
+    """The wire members of a seal that this dialect made; empty for any other."""
     if seal is None or seal.origin.dialect != dialect:
         return {}
     return parse_object(seal.data, "seal")

@@ -15,17 +15,15 @@ class Losses:
         self._losses: list[Loss] = []
 
     def add(self, path: str, what: str, why: str) -> None:
-        """One thing that was left out or weakened."""
+        """Adds one thing that was left out or weakened."""
         self._losses.append(Loss(path, what, why))
 
     def extend(self, losses: "tuple[Loss, ...] | list[Loss]") -> None:
-        """Losses found elsewhere."""
+        """Adds losses found elsewhere."""
         self._losses.extend(losses)
 
     def foreign(self, request: ModelRequest, dialect: str) -> None:
-        """Everything in the request that only another format can carry. Encoders then just leave it
-        out.
-        """
+        """Adds everything in the request that only another format can carry; encoders skip it."""
         for path, value in _walk(request):
             if isinstance(value, Kept):
                 self._foreign_kept(path, value, dialect)

@@ -1,4 +1,4 @@
-"""Tool lists as they were last written: a conversation converts its schemas once."""
+"""Cache of encoded tool lists: a conversation converts its schemas once."""
 
 from collections.abc import Callable
 from threading import Lock
@@ -16,21 +16,21 @@ Write: TypeAlias = Callable[[Losses], JsonObject]
 
 _MOST_LISTS = 16
 _LARGEST = 256 * 1024
-"""Bytes of schemas beyond which a list is written anew every time."""
+"""Bytes of schemas beyond which a list is not cached."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class _Written(msgspec.Struct, frozen=True):
     schemas: bytes
-    """As they were then: what `tools` refers to may have changed since."""
+    """A copy: what `tools` refers to may have changed since."""
     tools: tuple[AnyTool, ...]
     members: dict[str, Raw]
     losses: tuple[Loss, ...]
 
 
 class OfferedTools:
-    """The tool lists that one dialect wrote; the oldest is dropped for the 17th."""
+    """The last 16 tool lists that one dialect encoded."""
 
     def __init__(self) -> None:
         self._lists: dict[tuple[Any, ...], _Written] = {}
@@ -39,7 +39,7 @@ class OfferedTools:
     def members(
         self, tools: tuple[AnyTool, ...], terms: tuple[Any, ...], losses: Losses, write: Write
     ) -> JsonObject:
-        """What `write` returns for these tools, from memory if it was asked before.
+        """What `write` returns for these tools, from the cache if possible.
 
         `terms` is everything else that `write` depends on.
         """
@@ -49,7 +49,7 @@ class OfferedTools:
         # A length is quicker than a hash of the text; the whole text is compared below.
         key = (len(schemas), *terms)
         known = self._lists.get(key)
-        # The text tells 1 from 1.0 and one order from another, the values a list from a tuple.
+        # The text distinguishes 1 from 1.0 and orders of members, the values a list from a tuple.
         if known is None or known.schemas != schemas or known.tools != tools:
             known = self._store(key, schemas, tools, write)
         losses.extend(known.losses)
@@ -70,7 +70,7 @@ class OfferedTools:
 
 
 def _schemas(tools: tuple[AnyTool, ...]) -> bytes | None:
-    """The schemas as text, which a change in place alters; None for a list not to remember."""
+    """The schemas as text, which shows a change in place; None for a list not to cache."""
     try:
         text = _encode([tool.parameters for tool in tools if isinstance(tool, ToolSpec)])
     except (TypeError, ValueError, RecursionError):

@@ -24,9 +24,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Chat: OpenAI's reasoning models reject `max_tokens`; most compatible servers know only that.
     """
     system_role: Literal["system", "developer"] = "system"
-    """Chat: OpenAI's reasoning models want `developer`; other servers answer 400 to it."""
+    """Chat: OpenAI's reasoning models require `developer`; other servers answer 400 to it."""
     required_word: str = "required"
-    """Chat: Mistral says `any` and rejects `required`."""
+    """Chat: Mistral uses `any` and rejects `required`."""
     tool_choices: frozenset[str] = frozenset({"auto", "none", "required", "named", "subset"})
     """Forms of tool choice the server takes. Z.ai takes only `auto`; Kimi no forced choice while
     thinking.
@@ -47,7 +47,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere.
     """
     think_tag: str = ""
-    """Chat: thinking comes inside the text between `<tag>` and `</tag>` (R1 distils, QwQ, local
+    """Chat: thinking is inside the text between `<tag>` and `</tag>` (R1 distils, QwQ, local
     models).
     """
     assistant_between_results_and_user: bool = False
@@ -62,7 +62,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     store: bool = False
-    """Responses: whether the server keeps the answer; false sends encrypted reasoning along
+    """Responses: whether the server stores the answer; false sends encrypted reasoning along
     instead.
     """
 
@@ -84,7 +84,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     media_in_results: bool = False
     """Gemini 3 takes media inside a function response; older models want it beside the response."""
     signature_sentinel: str = ""
-    """Gemini 3 rejects a step whose first call has no thought signature; this word skips the check.
+    """Gemini 3 rejects a step whose first call has no thought signature; this value skips that.
     """
     send_made_ids: bool = False
     """Gemini: Code Assist takes ids that its server did not issue; AI Studio and Vertex do not want

@@ -1,4 +1,4 @@
-"""Thinking effort and thinking budget: two ways to ask for one thing."""
+"""Thinking effort and thinking budget: two settings for one thing."""
 
 from toolwire.request import Effort
 
@@ -14,7 +14,7 @@ BUDGETS = {
 
 
 def budget_of(effort: Effort) -> int:
-    """Thinking tokens that stand for an effort."""
+    """Thinking tokens of an effort."""
     return BUDGETS[effort]
 
 

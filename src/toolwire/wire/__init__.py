@@ -1,1 +1,1 @@
-"""Bytes and text: what every wire format shares, and no vendor's knowledge."""
+"""Bytes and text: what all wire formats share, without knowledge of vendors."""

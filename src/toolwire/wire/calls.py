@@ -27,7 +27,7 @@ MAX_ID = 262_144
 MAX_CALLS = 1000
 """Calls of one answer."""
 _NO_NAMES = ToolNames()
-# Read from its class, a member of an enumeration costs as much as the event it goes into.
+# Attribute access on an enum costs as much as creating the event.
 _JSON = CallKind.JSON
 
 
@@ -43,12 +43,12 @@ class _Call(msgspec.Struct, gc=False, eq=False):
     seal: Seal | None = None
     started: bool = False
     live: bool = False
-    """Whether more argument text is told as it comes."""
+    """Whether argument deltas are emitted as they arrive."""
     ended: bool = False
     wrapped: bool = False
     brackets: JsonSplitter | None = None
-    """What was found out about the first `looked_at` parts, so that each is read once."""
-    looked_at: int = 0
+    """The first `scanned` parts are scanned; each is scanned once."""
+    scanned: int = 0
     closed: int = 0
     """How often the outermost bracket has closed."""
 
@@ -80,19 +80,19 @@ class ToolCallTracker:
 
     @property
     def waiting(self) -> bool:
-        """Whether a call has come whose start is not told yet: its id or name may still grow."""
+        """Whether a call is pending: its id or name may still grow, so its start is not emitted."""
         return bool(self._waiting)
 
     def __contains__(self, handle: Hashable) -> bool:
         return handle in self._by_handle
 
     def silent(self, handle: Hashable) -> bool:
-        """Whether a call has begun whose arguments have not."""
+        """Whether a call has started without arguments."""
         call = self._by_handle.get(handle)
         return call is not None and not call.ended and not call.parts
 
     def is_whole(self, handle: Hashable) -> bool:
-        """Whether the text of this call is a whole object, or needs to be none."""
+        """Whether the arguments of this call are complete, or need not be an object."""
         return _is_whole(self._by_handle[handle])
 
     def fragment(
@@ -105,7 +105,7 @@ class ToolCallTracker:
         *,
         anew: bool = False,
     ) -> list[ModelEvent]:
-        """A piece of a call keyed by index, by id, or by neither. Its start is told once id and
+        """Adds a piece of a call keyed by index, id, or neither. Its start is emitted once id and
         name are whole. `anew`: it is known to begin a call.
         """
         if not vendor_id and not name and type(arguments) is str and arguments:
@@ -147,7 +147,7 @@ class ToolCallTracker:
         namespace: str = "",
         kept: Kept | None = None,
     ) -> list[ModelEvent]:
-        """A call begins and its name is whole."""
+        """Starts a call whose name is complete."""
         events: list[ModelEvent] = []
         if self._waiting:
             self._flush(events)
@@ -158,7 +158,7 @@ class ToolCallTracker:
         return events
 
     def append(self, handle: Hashable, arguments: str) -> list[ModelEvent]:
-        """More argument text."""
+        """Adds argument text."""
         call = self._by_handle[handle]
         if not arguments:
             return []
@@ -179,7 +179,7 @@ class ToolCallTracker:
         seal: Seal | None = None,
         kept: Kept | None = None,
     ) -> list[ModelEvent]:
-        """A call that came in one piece, its arguments one JSON value: start, text and end."""
+        """Adds a call received in one piece, its arguments one JSON value: start, text and end."""
         tool = None if self._names is _NO_NAMES else self._names.original(name)
         wrapped = tool is not None and tool.wrapped
         if self._waiting or wrapped or not arguments or vendor_id in self._ids:
@@ -191,7 +191,7 @@ class ToolCallTracker:
         self._count(name, vendor_id or "")
         call_id = vendor_id or self._new_id()
         self._ids.add(call_id)
-        # It is over already: nothing later can belong to it.
+        # It has ended: nothing later can belong to it.
         self._wholes += 1
         self._last = None
         if tool is None:
@@ -202,13 +202,13 @@ class ToolCallTracker:
         return [started, ToolCallDelta(call_id, arguments), ended]
 
     def flush(self) -> list[ModelEvent]:
-        """The start of every call that waits; nothing more of its id or name is taken."""
+        """Emits the start of every pending call; its id and name are final."""
         events: list[ModelEvent] = []
         self._flush(events)
         return events
 
     def attach(self, handle: Hashable, seal: Seal) -> None:
-        """Vendor state that a call's end shall carry, where it comes before the end."""
+        """Stores vendor state for the end of a call, if it arrives before the end."""
         self._by_handle[handle].seal = seal
 
     def end(
@@ -220,7 +220,7 @@ class ToolCallTracker:
         seal: Seal | None = None,
         kept: Kept | None = None,
     ) -> list[ModelEvent]:
-        """A call's end; `arguments` is the vendor's last word on its text."""
+        """Ends a call; `arguments` is the vendor's final text."""
         events: list[ModelEvent] = []
         self._end(self._by_handle[handle], events, arguments, complete, seal, kept)
         return events
@@ -244,7 +244,7 @@ class ToolCallTracker:
             return self._by_handle.get(vendor_id)
         call = self._last if index is None else self._by_handle.get(index)
         if call is not None and vendor_id and call.vendor_id and vendor_id != call.vendor_id:
-            # Index 0 for all: the id tells the calls apart.
+            # Index 0 for all: only the id distinguishes the calls.
             return self._by_handle.get((index, vendor_id))
         if call is not None and name and not vendor_id and call.parts:
             return call if call.name in ("", name) else None
@@ -259,8 +259,8 @@ class ToolCallTracker:
 
     @staticmethod
     def _starts_anew(call: _Call, arguments: str | None) -> bool:
-        # A server that repeats id or name on each piece continues; one whose text was whole begins
-        # again.
+        # A server that repeats id or name on each piece continues the call; after complete text it
+        # starts another.
         return (
             arguments is not None
             and arguments[:1] == "{"
@@ -279,7 +279,7 @@ class ToolCallTracker:
         return call
 
     def _count(self, name: str, vendor_id: str) -> None:
-        """Refuses what no honest server sends, before anything is made of it."""
+        """Rejects what no honest server sends, before it costs memory."""
         if len(self) >= MAX_CALLS:
             raise MalformedStream(f"the answer makes more than {MAX_CALLS} calls")
         _check_name(name)
@@ -295,8 +295,7 @@ class ToolCallTracker:
                 return
 
     def _begin_waiting(self, count: int, events: list[ModelEvent]) -> None:
-        # A call whose id or name may still grow keeps its place: it begins before the next one
-        # does.
+        # A call whose id or name may still grow keeps its position: it starts before the next one.
         for call in self._waiting[:count]:
             self._begin(call, events)
         del self._waiting[:count]
@@ -409,11 +408,11 @@ def _check_id(vendor_id: str) -> None:
 
 
 def _has_closed(call: _Call) -> bool:
-    """Whether the text may be one whole object: its outermost bracket has closed just once."""
+    """Whether the text may be one complete object: its outermost bracket closed exactly once."""
     if call.brackets is None:
         call.brackets = JsonSplitter()
-    fresh = "".join(call.parts[call.looked_at :]).encode("utf-8", "surrogatepass")
-    call.looked_at = len(call.parts)
+    fresh = "".join(call.parts[call.scanned :]).encode("utf-8", "surrogatepass")
+    call.scanned = len(call.parts)
     call.closed += len(call.brackets.feed(fresh))
     return call.closed == 1 and not call.brackets.open
 

@@ -10,8 +10,8 @@ _GLUE = re.compile(r"\}\s*\{")
 
 
 def may_be_glued(text: str) -> bool:
-    """Whether a closer look is worth it."""
-    # Most texts have no "{" after their first "}", and finding that out is cheap.
+    """Whether the text may contain two objects."""
+    # Most texts have no "{" after their first "}", which is cheap to check.
     end = text.find("}")
     return end >= 0 and text.find("{", end) >= 0 and _GLUE.search(text, end) is not None
 
@@ -25,7 +25,7 @@ def is_object(text: str) -> bool:
 
 
 def split_objects(text: str) -> list[str]:
-    """The objects of `{…}{…}`; empty when the text is one value, or anything else."""
+    """The objects of `{…}{…}`; empty for any other text."""
     raw = text.encode("utf-8", "surrogatepass")
     objects = [piece.decode("utf-8", "surrogatepass") for piece in JsonSplitter().feed(raw)]
     at = 0

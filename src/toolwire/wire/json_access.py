@@ -1,4 +1,4 @@
-"""Reading JSON from outside: typed access that names the place when something else stands there."""
+"""Typed access to received JSON; errors name the path and the expected type."""
 
 from typing import Any, TypeAlias, cast
 
@@ -14,7 +14,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def parse(body: bytes | str, what: str) -> Any:
-    """The JSON value of a body, or an error that says what was expected."""
+    """The JSON value of a body; BadInput names `what`."""
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:
@@ -29,7 +29,7 @@ def parse_object(body: bytes | str, what: str) -> JsonObject:
 
 
 def encode(value: Any) -> bytes:
-    """Compact JSON; half surrogate pairs, which JSON on the wire cannot hold, become U+FFFD."""
+    """Compact JSON; half surrogate pairs, which UTF-8 cannot carry, become U+FFFD."""
     try:
         return _encode(value)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Cutting a growing text of JSON values (an array, or one after the other) into its objects."""
+"""Splits a growing text of JSON values (an array, or a sequence) into objects."""
 
 import re
 
@@ -7,7 +7,7 @@ _INSIDE = re.compile(rb'["\\]')
 
 
 class JsonSplitter:
-    """Finds whole objects in `[{…},{…}]` or `{…}{…}`; each byte is looked at once."""
+    """Finds complete objects in `[{…},{…}]` or `{…}{…}`; each byte is scanned once."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -19,12 +19,12 @@ class JsonSplitter:
 
     @property
     def pending(self) -> int:
-        """Bytes of an object that has not closed yet."""
+        """Bytes of the incomplete object."""
         return self._pending
 
     @property
     def open(self) -> bool:
-        """Whether the text stops inside a value."""
+        """Whether the text ends inside a value."""
         return self._depth > 0 or self._in_array
 
     def feed(self, chunk: bytes) -> list[bytes]:

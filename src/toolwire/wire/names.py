@@ -1,4 +1,4 @@
-"""Tool names a wire format accepts, and the way back to the names they stand for."""
+"""Tool names that a wire format accepts, and their mapping to the original names."""
 
 import hashlib
 import re
@@ -12,7 +12,7 @@ from toolwire.request import AnyTool, FreeformTool, ServerTool
 
 
 class NameRule(msgspec.Struct, frozen=True):
-    """Which names a wire format takes."""
+    """Which names a wire format accepts."""
 
     limit: int = 64
     allowed: str = "a-zA-Z0-9_-"
@@ -21,7 +21,7 @@ class NameRule(msgspec.Struct, frozen=True):
     """Characters a name may begin with."""
 
     def accepts(self, name: str) -> bool:
-        """Whether the name may be sent as it is."""
+        """Whether the name may be sent unchanged."""
         return (
             0 < len(name) <= self.limit
             and re.fullmatch(f"[{self.first}][{self.allowed}]*", name) is not None
@@ -29,7 +29,7 @@ class NameRule(msgspec.Struct, frozen=True):
 
 
 class WireTool(msgspec.Struct, frozen=True):
-    """What a name on the wire stands for."""
+    """The tool behind a name on the wire."""
 
     name: str
     namespace: str = ""
@@ -39,7 +39,7 @@ class WireTool(msgspec.Struct, frozen=True):
 
 
 class ToolNames:
-    """Names both ways for one request. An alias depends on the name alone, so it lasts."""
+    """Names in both directions for one request. An alias is stable: it depends on the name only."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class ToolNames:
 
     @property
     def plain(self) -> bool:
-        """Whether every name stands for itself."""
+        """Whether no name was changed."""
         return all(
             wire == tool.name and not tool.namespace and not tool.wrapped
             for wire, tool in self._tools.items()
@@ -79,18 +79,18 @@ class ToolNames:
         return known or self._add(WireTool(name, namespace))
 
     def chosen_name(self, name: str) -> str:
-        """The name to send for an offered tool whose namespace is not said, as in a tool choice."""
+        """The name to send for an offered tool without its namespace, as in a tool choice."""
         known = self._wire.get(("", name)) or next(
             (wire for (_, own), wire in self._wire.items() if own == name), None
         )
         return known or self.wire_name(name)
 
     def original(self, wire_name: str) -> WireTool:
-        """What a received name stands for; an unknown one stands for itself."""
+        """The tool of a received name; an unknown name is the tool's own."""
         return self._tools.get(wire_name) or WireTool(wire_name)
 
     def kind(self, name: str, namespace: str = "") -> CallKind | None:
-        """Freeform when the tool is offered wrapped; None when nothing is known."""
+        """Freeform if the tool is offered wrapped; None if unknown."""
         tool = self._tools.get(self._wire.get((namespace, name), ""))
         return CallKind.FREEFORM if tool is not None and tool.wrapped else None
 
@@ -106,7 +106,7 @@ class ToolNames:
             name, namespace, _ = tool
             return not rule.accepts(names._full(name, namespace)), namespace != ""
 
-        # Names that fit stay as they are, whatever the order; only then are the others fitted in.
+        # Accepted names stay unchanged in any order; the others get aliases afterwards.
         for tool in sorted(offered, key=late):
             names._add(WireTool(*tool))
         return names
@@ -122,7 +122,7 @@ class ToolNames:
             return known
         full = self._full(tool.name, tool.namespace)
         taken = self._tools.get(full)
-        # The same name may stand in several namespaces where the format keeps those apart.
+        # Formats that send namespaces may use one name in several of them.
         same = taken is not None and self._keep_namespaces and taken.name == tool.name
         wire = full if self._rule.accepts(full) and (taken is None or same) else self._alias(tool)
         self._tools.setdefault(wire, tool)
@@ -131,7 +131,7 @@ class ToolNames:
 
     def _alias(self, tool: WireTool) -> str:
         rule = self._rule
-        # Only name and namespace together tell tools apart that read alike once joined.
+        # Name and namespace together distinguish tools whose joined names are equal.
         whole = f"{tool.namespace}\0{tool.name}" if tool.namespace else tool.name
         digest = hashlib.sha256(whole.encode("utf-8", "surrogatepass")).hexdigest()
         body = re.sub(f"[^{rule.allowed}]", "_", self._full(tool.name, tool.namespace))

@@ -7,9 +7,9 @@ from typing import Any, NoReturn, cast
 EXACT = 1000
 """Up to this many characters an open string is shown whole."""
 LAG = 0.15
-"""Beyond, at most this share of it is not shown yet."""
+"""Beyond, at most this share of it is not shown."""
 DEEPEST = 500
-"""Levels of nesting that are followed."""
+"""Maximum nesting."""
 
 _VALUE, _FIRST_ITEM, _KEY, _FIRST_KEY, _COLON, _AFTER, _STRING, _SCALAR, _DONE = range(9)
 
@@ -31,14 +31,14 @@ def _integer(word: str) -> int:
 
 
 def _constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 _whole = json.JSONDecoder(strict=False, parse_int=_integer, parse_constant=_constant).decode
 
 
 class PartialJson:
-    """Reads each character once, however the text is cut, and none before somebody looks.
+    """Scans each character once, in any chunking, and only when the view is read.
 
     `value` is the tree so far: members appear when their value begins, numbers and words when they
     are whole, strings grow. It is the live tree, to be looked at and not kept. An open string of
@@ -48,7 +48,7 @@ class PartialJson:
 
     def __init__(self) -> None:
         self._fed: list[str] = []
-        """What came since the last look."""
+        """Text received since the last read."""
         self._broken = False
         self._root: Any = None
         self._stack: list[dict[str, Any] | list[Any]] = []
@@ -62,7 +62,7 @@ class PartialJson:
 
     @property
     def value(self) -> Any:
-        """The tree so far; None before it begins."""
+        """The tree so far; None at the start."""
         if self._fed:
             self._read()
         if self._waiting and (
@@ -80,7 +80,7 @@ class PartialJson:
 
     @property
     def broken(self) -> bool:
-        """Whether the text can no longer become JSON; the view stays as it was before that."""
+        """Whether the text can no longer become JSON; the view is then final."""
         if self._fed:
             self._read()
         return self._broken
@@ -98,7 +98,7 @@ class PartialJson:
         return self._root
 
     def feed(self, text: str) -> None:
-        """More of the text; it is read when somebody looks."""
+        """Adds text; it is scanned when the view is read."""
         self._fed.append(text)
 
     def _read(self) -> None:
@@ -123,8 +123,8 @@ class PartialJson:
             at = self._step(text, at)
 
     def _read_whole(self, text: str) -> bool:
-        """Whether all came before the first look and is JSON: then it is parsed at once."""
-        # Texts that may be nested too deeply for us are not for the parser to decide on.
+        """Whether the whole text arrived before the first read and was parsed at once."""
+        # The parser has another limit of nesting than the scanner.
         if text[-1] not in "}]" or text.count("{") + text.count("[") > DEEPEST:
             return False
         try:
@@ -241,7 +241,7 @@ class PartialJson:
             if self._held and _unfinished(self._held) is None:
                 self._broken = True
                 self._held = ""
-            # Half of a surrogate pair waits for the other half.
+            # Wait for the other half of a surrogate pair.
             elif body[-6:-5] == "\\" and (high := _high(body)) is not None:
                 self._held = high[1] + self._held
                 body = body[: high.start(1)]

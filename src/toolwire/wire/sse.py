@@ -1,4 +1,4 @@
-"""Server-sent events: bytes to frames and back, whatever the chunking."""
+"""Server-sent events: bytes to frames and back, in any chunking."""
 
 from typing import NoReturn
 
@@ -23,7 +23,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class SseDecoder:
-    """One per response. Takes chunks cut anywhere; every byte is looked at a fixed number of times.
+    """Decodes one response. Chunks may be cut anywhere; the cost per byte is constant.
 
     A body that is JSON instead (an error object, Gemini's array stream) gives one frame per object.
     """
@@ -38,14 +38,14 @@ class SseDecoder:
         """Whether the next chunk needs more than splitting: the first, JSON, or after a CR."""
         self._started = False
         self._head: bytes | None = b""
-        """What may still become a byte order mark; None once that is settled."""
+        """The possible beginning of a byte order mark; None once decided."""
         self._json: JsonSplitter | None = None
         self._names: dict[bytes, str] = {}
         """The names of events, by the lines that give them."""
 
     @property
     def pending(self) -> int:
-        """Bytes of a frame that is not whole yet."""
+        """Bytes of the incomplete last frame."""
         return self._size if self._json is None else self._json.pending
 
     def feed(self, chunk: bytes) -> list[Frame]:
@@ -57,7 +57,7 @@ class SseDecoder:
         return self._split(chunk)
 
     def _alone(self, chunk: bytes) -> Frame | None:
-        """The frame, where a chunk is just that: the way a live stream comes."""
+        """The frame of a chunk that is exactly one frame, as in a live stream."""
         if chunk[:6] == b"data: ":
             end = -4 if chunk[-4:] == b"\r\n\r\n" else -2
             if chunk[end:] == b"\n\n" or end == -4:
@@ -91,7 +91,7 @@ class SseDecoder:
         if len(chunk) > self._max_frame:
             self._check_sizes(chunk.split(b"\n\n")[:-1])
         lines = chunk.split(b"\n")
-        # What follows the last blank line waits for its own.
+        # The rest after the last blank line is incomplete.
         last = len(lines) - 2
         while last >= 0 and lines[last]:
             last -= 1
@@ -117,7 +117,7 @@ class SseDecoder:
             elif not line:
                 continue
             elif line[:1] == b":":
-                # A comment, most often alone: servers keep connections open with them.
+                # A comment, usually alone: servers send them as keep-alive.
                 after = next(rows)
                 if not after:
                     continue
@@ -137,7 +137,7 @@ class SseDecoder:
                 else:
                     block = [line, data]
             if block[-1]:
-                # Up to the blank line, which is the end of this block.
+                # Up to the blank line that ends this block.
                 block += iter(rows.__next__, b"")
             else:
                 block.pop()
@@ -145,7 +145,7 @@ class SseDecoder:
         return frames
 
     def close(self) -> list[Frame]:
-        """The frame an unterminated end leaves, if any."""
+        """The frame of an unterminated end, if any."""
         if self._json is not None:
             if self._json.open:
                 raise IncompleteStream("the body ended inside a JSON value")
@@ -166,7 +166,7 @@ class SseDecoder:
         return chunk
 
     def _start(self, chunk: bytes) -> bytes:
-        # A byte order mark and blank lines may stand before the first field; both may be cut.
+        # A byte order mark and blank lines may precede the first field; both may be cut.
         if self._head is not None:
             chunk = self._head + chunk
             if len(chunk) < len(_BOM) and _BOM.startswith(chunk):
@@ -192,7 +192,7 @@ class SseDecoder:
         self._rest.append(piece)
         self._after_newline = piece[-1] == 0x0A
         self._size += len(piece)
-        # The first half of the blank line that ends a frame may be here already.
+        # The first half of the blank line that ends a frame may have arrived.
         if self._size > self._max_frame + 1:
             self._refuse()
 
@@ -227,9 +227,9 @@ class SseDecoder:
                 # An error object written into the stream without its field name.
                 return [Frame(b"\n".join(block[at:]), name)]
         if len(data) > 1 and all(map(_is_frame, data)):
-            # No JSON value goes on after `}` and a line end: each line is a frame.
+            # No JSON value continues after `}` and a line end: each line is a frame.
             return [*map(Frame, data, names)]
-        # Data without a byte in it is a keep-alive.
+        # Empty data is a keep-alive.
         text = b"\n".join(data)
         return [Frame(text, name)] if text else []
 
@@ -246,7 +246,7 @@ def _is_frame(line: bytes) -> bool:
     return (line[:1] == b"{" and line.rstrip()[-1:] == b"}") or line[:6] == b"[DONE]"
 
 
-# Some client SDKs cut lines at these too; inside JSON they may always be escaped instead.
+# Some client SDKs split lines at these too; JSON allows to escape them.
 _ODD_LINE_ENDS = (
     ("\u2028".encode(), b"\\u2028"),
     ("\u2029".encode(), b"\\u2029"),
@@ -255,7 +255,7 @@ _ODD_LINE_ENDS = (
 
 
 class SseEncoder:
-    """Frames to bytes that every client reads the same way."""
+    """Encodes frames as bytes that every client reads the same way."""
 
     def encode(self, frame: Frame) -> bytes:
         """The frame with its blank line."""

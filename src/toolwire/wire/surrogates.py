@@ -11,16 +11,16 @@ _LONE = re.compile("[\ud800-\udfff]")
 _UNKNOWN = rb"\ufffd"
 
 
-class PairMender:
-    """One per response: joins a character whose halves came in two frames.
+class PairJoiner:
+    """One per response: joins a character whose halves are in two frames.
 
     JSON decoders refuse such text, so this runs only after one has.
     """
 
     _first = b""
 
-    def mend(self, data: bytes) -> bytes:
-        """The frame's JSON with whole characters only; a half that finds no other is U+FFFD."""
+    def join(self, data: bytes) -> bytes:
+        """The frame's JSON with whole characters only; an unpaired half is U+FFFD."""
         first, self._first = self._first, b""
 
         def whole(found: re.Match[bytes]) -> bytes:
@@ -32,7 +32,7 @@ class PairMender:
                 joined, first = (first + half if first else _UNKNOWN), b""
                 return found["even"] + joined
             if data[found.end() : found.end() + 1] == b'"' and not self._first:
-                # The last character of its string: the other half comes with the next frame.
+                # The last character of its string: the other half is in the next frame.
                 self._first = half
                 return found["even"]
             return found["even"] + _UNKNOWN
@@ -41,7 +41,7 @@ class PairMender:
 
 
 def whole_characters(body: bytes) -> bytes:
-    """A complete JSON text whose half surrogate pairs, which JSON decoders refuse, are U+FFFD."""
+    """A complete JSON text whose half surrogate pairs, which JSON decoders reject, are U+FFFD."""
     if b"\\ud" not in body and b"\\uD" not in body:
         return body
     return _HALVES.sub(
@@ -50,7 +50,7 @@ def whole_characters(body: bytes) -> bytes:
 
 
 def without_halves(value: Any) -> Any:
-    """A JSON value whose texts hold whole characters only."""
+    """A JSON value whose texts contain only whole characters."""
     if isinstance(value, str):
         return _LONE.sub("\ufffd", value)
     if isinstance(value, dict):

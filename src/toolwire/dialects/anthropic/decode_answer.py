@@ -43,7 +43,7 @@ from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
 from toolwire.wire.json_access import dump, parse, parse_object
 from toolwire.wire.sse import Frame
-from toolwire.wire.surrogates import PairMender
+from toolwire.wire.surrogates import PairJoiner
 
 
 class OpenBlock:
@@ -98,7 +98,7 @@ class Decoder:
         self._new_text = False
         self._finished = False
         self._spliced = False
-        self._halves = PairMender()
+        self._halves = PairJoiner()
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
         """The events of one frame; raises the error that it reports."""
@@ -322,7 +322,7 @@ class Decoder:
             event = parse_object(data, "event")
             return self._read_event(frame, event)
         except (BadInput, UnicodeDecodeError) as error:
-            repaired = self._halves.mend(frame.data)
+            repaired = self._halves.join(frame.data)
             if repaired != frame.data:
                 return self.feed(Frame(repaired, frame.event, frame.cut))
             raise unreadable(frame, error, "event") from error

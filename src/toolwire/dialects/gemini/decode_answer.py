@@ -42,7 +42,7 @@ from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
 from toolwire.wire.json_access import dump
 from toolwire.wire.sse import Frame
-from toolwire.wire.surrogates import PairMender
+from toolwire.wire.surrogates import PairJoiner
 
 _chunk = msgspec.json.Decoder(Chunk).decode
 _enveloped = msgspec.json.Decoder(Enveloped).decode
@@ -93,7 +93,7 @@ class GeminiDecoder:
         self._end = AnswerEnd(whole=whole)
         self._has_content = False
         self._others_reported = False
-        self._pairs = PairMender()
+        self._pairs = PairJoiner()
 
     def feed(self, frame: Frame) -> list[ModelEvent] | tuple[ModelEvent, ...]:
         """The events of one chunk; raises the vendor's error if it carries one."""
@@ -229,7 +229,7 @@ class GeminiDecoder:
             for response in responses:
                 self._response(response, frame, events)
         except UNREADABLE as error:
-            paired = self._pairs.mend(frame.data)
+            paired = self._pairs.join(frame.data)
             if paired != frame.data:
                 return list(self.feed(Frame(paired, frame.event, frame.cut)))
             raise unreadable(frame, error, "chunk") from error

@@ -30,7 +30,7 @@ from toolwire.errors import IncompleteStream, MalformedStream, ProviderError
 from toolwire.events import Finished, ModelEvent, Notice
 from toolwire.request import JsonObject
 from toolwire.wire.sse import Frame
-from toolwire.wire.surrogates import PairMender
+from toolwire.wire.surrogates import PairJoiner
 
 _any = msgspec.json.Decoder().decode
 _NO_EVENTS: tuple[ModelEvent, ...] = ()
@@ -45,7 +45,7 @@ class ChatDecoder:
         self._answer = Answer(options)
         self._more = self._answer.more
         self._read: Callable[[bytes], Chunk] = read_chunk
-        self._pairs = PairMender()
+        self._pairs = PairJoiner()
         self._stop = ""
         self._message = Raw(b"")
         self._usage: JsonObject | None = None
@@ -150,7 +150,7 @@ class ChatDecoder:
         data = frame.data
         if rb"\u" in data:
             # A server that counts in UTF-16 may have split a surrogate pair.
-            data = self._pairs.mend(data)
+            data = self._pairs.join(data)
         try:
             return read_lenient(data)
         except UNREADABLE:
@@ -219,7 +219,7 @@ def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
     except UNREADABLE as error:
         _raise_error(body, text)
         try:
-            return iter(_read(PairMender().mend(body), text, options))
+            return iter(_read(PairJoiner().join(body), text, options))
         except UNREADABLE:
             raise MalformedStream(f"unreadable answer: {error}", body=text[:2000]) from error
 

@@ -37,7 +37,7 @@ from toolwire.messages import CallKind, Media, ServerBlock, Thinking, ToolCall
 from toolwire.wire.calls import ToolCallTracker
 from toolwire.wire.json_access import JsonObject, encode, parse, parse_object
 from toolwire.wire.sse import Frame
-from toolwire.wire.surrogates import PairMender
+from toolwire.wire.surrogates import PairJoiner
 
 _read = stream_event.decode
 _NOTHING: tuple[ModelEvent, ...] = ()
@@ -61,7 +61,7 @@ class AnswerDecoder:
         self._index = ItemIndex()
         self._done: set[Hashable] = set()
         self._finished = False
-        self._surrogates = PairMender()
+        self._surrogates = PairJoiner()
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
         """The events of one frame."""
@@ -182,7 +182,7 @@ class AnswerDecoder:
         """The events of a frame that does not decode: an end mark, odd member types, or broken."""
         if frame.data.strip() == b"[DONE]" or self._finished:
             return _NOTHING
-        repaired = self._surrogates.mend(frame.data)
+        repaired = self._surrogates.join(frame.data)
         if repaired != frame.data:
             return self.feed(Frame(repaired, frame.event, frame.cut))
         try:
