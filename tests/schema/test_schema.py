@@ -60,7 +60,7 @@ def test_the_input_is_left_alone_and_paths_begin_where_the_caller_says():
             Loss(
                 "tools[2].parameters.properties.a",
                 'type: "Frobnicator"',
-                "unknown type; anything is taken",
+                "unknown type; any value is accepted",
             ),
         ),
     )
@@ -146,10 +146,10 @@ def test_properties_named_like_keywords_are_properties():
 @pytest.mark.parametrize(
     ("reference", "why"),
     [
-        ("https://example.org/s.json", "never fetched; anything is taken there"),
-        ("other.json#/a", "never fetched; anything is taken there"),
-        ("#/$defs/Missing", "there is no such place; anything is taken there"),
-        ("#nowhere", "there is no such place; anything is taken there"),
+        ("https://example.org/s.json", "never fetched; any value is accepted there"),
+        ("other.json#/a", "never fetched; any value is accepted there"),
+        ("#/$defs/Missing", "the target does not exist; any value is accepted there"),
+        ("#nowhere", "the target does not exist; any value is accepted there"),
     ],
 )
 def test_references_that_lead_nowhere_are_reported_and_nothing_is_fetched(reference: str, why: str):
@@ -372,11 +372,11 @@ def test_names_anthropic_refuses_at_the_root_are_told_in_words():
     assert convert(schema, Profile.ANTHROPIC) == Converted(
         {**tool(ok=OPEN), "description": 'also takes "a b": {"type":"string"}'},
         (
-            Loss("$", 'required: "a b"', "only told in the description"),
+            Loss("$", 'required: "a b"', "moved to the description"),
             Loss(
                 '$.properties["a b"]',
                 "property",
-                "the name is not one Anthropic takes; told in the description",
+                "the name is not one Anthropic takes; moved to the description",
             ),
         ),
     )
@@ -414,8 +414,12 @@ def test_strict_is_used_when_every_call_stays_the_same():
             "required": ["a", "b", "c", "d"],
         },
         (
-            Loss("$.properties.b", "default: 3", "not taken in strict schemas; told in words"),
-            Loss("$.properties.b", "optional", "always sent; null stands for left out"),
+            Loss(
+                "$.properties.b",
+                "default: 3",
+                "not taken in strict schemas; moved to the description",
+            ),
+            Loss("$.properties.b", "optional", "always sent; null means left out"),
         ),
         strict=True,
     )

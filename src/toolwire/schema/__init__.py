@@ -1,4 +1,4 @@
-"""JSON Schema for each vendor: what it takes, with a report of everything said weaker."""
+"""JSON Schema as each vendor accepts it, with a report of everything weakened."""
 
 from typing import Any, cast
 
@@ -13,7 +13,7 @@ __all__ = ["Converted", "Loss", "Profile", "convert", "drop_absent", "is_strict"
 
 
 def convert(schema: Any, profile: Profile | str, path: str = "$") -> Converted:
-    """A tool's schema in the form its reader takes.
+    """A tool's schema as its reader accepts it.
 
     Every call the schema allows is allowed by the result, or a loss names the place; nothing is
     fetched, and the input is left as it is. Paths of losses begin with `path`.
@@ -34,13 +34,13 @@ def convert(schema: Any, profile: Profile | str, path: str = "$") -> Converted:
 
 
 def is_strict(schema: JsonObject) -> bool:
-    """Whether OpenAI takes the schema as strict just as it is."""
+    """Whether OpenAI accepts the schema as strict unchanged."""
     converted = convert(schema, Profile.OPENAI_STRICT)
     return converted.strict and _demanding(converted.schema) == _demanding(schema)
 
 
 def _demanding(node: Any) -> Any:
-    # To require nothing may be said or left unsaid.
+    # An empty `required` may be present or absent.
     if isinstance(node, dict):
         members = cast(JsonObject, node)
         kept = {key: value for key, value in members.items() if (key, value) != ("required", [])}

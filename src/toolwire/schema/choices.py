@@ -1,4 +1,4 @@
-"""The alternatives of a schema, each a plain schema of one type: for readers without unions of
+"""The alternatives of a schema, each a plain schema of one type, for readers without unions of
 types.
 """
 
@@ -9,11 +9,11 @@ import msgspec
 from toolwire.request import JsonObject
 from toolwire.schema.merge import all_types, both, folded, is_never
 from toolwire.schema.normal import ANNOTATIONS
-from toolwire.schema.profile import Normal, Report, said
+from toolwire.schema.profile import Normal, Report, keyword_text
 from toolwire.schema.type_names import TYPES, overlap, type_of, types_in, values_in
 
 _MOST = 24
-"""Alternatives that are written out where unions meet; more are told in words."""
+"""Alternatives that are written out where unions meet; more are moved to the description."""
 _NUMBER = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _STRING = frozenset({"minLength", "maxLength", "pattern"})
 _ARRAY = frozenset(
@@ -37,7 +37,7 @@ _ONLY_CONDITIONS = frozenset({"required", "not", "dependentRequired"} | ANNOTATI
 
 
 class Choice(msgspec.Struct):
-    """One alternative: its schema, where it stood, and the references it is inside of."""
+    """One alternative: its schema, its path, and the references it is inside of."""
 
     node: JsonObject
     path: str
@@ -45,14 +45,14 @@ class Choice(msgspec.Struct):
 
 
 class Choices:
-    """Spreads unions and type lists; what it cannot spread goes to words and the report."""
+    """Splits unions and type lists; the rest is moved to the description and reported."""
 
     def __init__(self, normal: Normal, report: Report) -> None:
         self._normal = normal
         self._report = report
 
     def of(self, choice: Choice, words: list[str]) -> list[Choice]:
-        """The alternatives of a schema, each of one type or of any; none if it takes nothing."""
+        """The alternatives of a schema, each of one type or of any; none if it accepts nothing."""
         choice = self._fold(choice)
         node = choice.node
         if _SPREAD.isdisjoint(node) and isinstance(node.get("type"), str):
@@ -73,7 +73,9 @@ class Choices:
         if node is choice.node:
             return choice
         if cut:
-            self._report.add(choice.path, said("$ref", cut), "recursive; left open at this depth")
+            self._report.add(
+                choice.path, keyword_text("$ref", cut), "recursive; left open at this depth"
+            )
         return Choice(node, choice.path, inside)
 
     def _spread(self, choice: Choice, words: list[str], depth: int) -> list[Choice]:
@@ -89,9 +91,11 @@ class Choices:
             rest = dict(apart)
             unions += [(key, rest.pop(key)) for key in ("anyOf", "oneOf") if key in rest]
             for key, value in rest.items():
-                words.append(said(key, value))
+                words.append(keyword_text(key, value))
                 self._report.add(
-                    choice.path, said(key, value), "a second one cannot be said; told in words"
+                    choice.path,
+                    keyword_text(key, value),
+                    "only one is allowed; moved to the description",
                 )
         found = [Choice(base, choice.path, choice.inside)]
         for key, branches in unions:
@@ -109,8 +113,8 @@ class Choices:
     ) -> list[Choice]:
         conditions = all(_ONLY_CONDITIONS.issuperset(branch) for branch in branches)
         if conditions or len(found) * len(branches) > _MOST or depth > _MOST:
-            words.append(said(key, branches))
-            self._report.add(choice.path, said(key, branches), "told in the description")
+            words.append(keyword_text(key, branches))
+            self._report.add(choice.path, keyword_text(key, branches), "moved to the description")
             return found
         options = [
             option
@@ -142,8 +146,10 @@ class Choices:
         types = types_in(node)
         if not types:
             key = "enum" if "enum" in node else "const"
-            words.append(said(key, node[key]))
-            self._report.add(choice.path, words[-1], "no value of it has the type; told in words")
+            words.append(keyword_text(key, node[key]))
+            self._report.add(
+                choice.path, words[-1], "no value of it has the type; moved to the description"
+            )
             node = {key: node[key] for key in node if key not in ("enum", "const")}
             types = all_types(node)
         if types == TYPES:
@@ -159,7 +165,7 @@ class Choices:
 
 
 def speaks_of(key: str, kind: str) -> bool:
-    """Whether a keyword says something about values of this type."""
+    """Whether a keyword concerns values of this type."""
     family = "number" if kind == "integer" else kind
     return _MEANT_FOR.get(key, family) == family
 
@@ -170,7 +176,7 @@ def is_constraint(key: str) -> bool:
 
 
 def _say_about(about: JsonObject, found: list[Choice], words: list[str]) -> None:
-    """Puts title and description of a union on its first alternative: a union stands alone."""
+    """Moves title and description of a union to its first alternative."""
     at = next((i for i, one in enumerate(found) if one.node.get("type") != "null"), 0)
     if not found:
         return
@@ -178,7 +184,7 @@ def _say_about(about: JsonObject, found: list[Choice], words: list[str]) -> None
     if not alone:
         for key in ("default", "example", "examples"):
             if key in about:
-                words.append(said(key, about.pop(key)))
+                words.append(keyword_text(key, about.pop(key)))
     found[at].node = both(about, found[at].node)
 
 
@@ -190,7 +196,7 @@ def _in_order(node: JsonObject, types: frozenset[str]) -> list[str]:
 
 
 def _narrowed(node: JsonObject, name: str) -> JsonObject:
-    """The part of a schema that speaks of one type."""
+    """The part of a schema that concerns one type."""
     out: JsonObject = {"type": name}
     for key, value in node.items():
         if key not in ("type", "enum", "const") and speaks_of(key, name):

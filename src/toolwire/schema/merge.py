@@ -1,4 +1,4 @@
-"""One schema that says what two say together, and `$ref` and `allOf` folded into it."""
+"""The intersection of two schemas, and `$ref` and `allOf` folded into one."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from toolwire.schema.profile import Normal
 from toolwire.schema.type_names import TYPES, overlap, same
 
 NEVER: JsonObject = {"not": {}}
-"""Takes nothing."""
+"""Accepts nothing."""
 
 _LARGER = frozenset(
     {"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains"}
@@ -31,12 +31,12 @@ _LOOKED_THROUGH = frozenset(
 
 
 def is_never(node: JsonObject) -> bool:
-    """Whether the schema plainly takes nothing."""
+    """Whether the schema obviously accepts nothing."""
     return node.get("not") == {}
 
 
 def both(one: JsonObject, other: JsonObject) -> JsonObject:
-    """What both take. Parts that cannot be joined stay in `allOf`."""
+    """What both accept. Parts that cannot be joined stay in `allOf`."""
     if is_never(one) or is_never(other):
         return NEVER
     left = dict(other)

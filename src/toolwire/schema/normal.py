@@ -1,16 +1,16 @@
-"""Any schema a tool author may write → one clean spelling of draft 2020-12."""
+"""Any schema of a tool author → its normal form in draft 2020-12."""
 
 import re
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
 from toolwire.request import JsonObject
-from toolwire.schema.profile import Normal, Report, below, said
+from toolwire.schema.profile import Normal, Report, below, keyword_text
 from toolwire.schema.references import References
 from toolwire.schema.type_names import TYPES, meaning, same, values_in
 
 DEEPEST = 60
-"""Levels of nesting that are read; vendors take far fewer."""
+"""Maximum nesting; vendors accept far less."""
 
 ANNOTATIONS = frozenset(
     {
@@ -29,16 +29,16 @@ _WRAPPED = frozenset({"$ref", "allOf", "oneOf", "not", "if"})
 _REWRITTEN = frozenset({"nullable", "$ref", "items", "exclusiveMinimum", "exclusiveMaximum"})
 
 PLAIN_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}").fullmatch
-"""Property names that every vendor takes at the root; Anthropic takes no others."""
+"""Property names that every vendor accepts at the root; Anthropic accepts no others."""
 
 Reader: TypeAlias = "Callable[[Normaliser, JsonObject, str, Any, str, int], None]"
 
 
 def normalise(source: Any, path: str, report: Report) -> Normal:
-    """The schema in its one spelling. Parts that could not be read are left out and reported."""
+    """The normal form of a schema. Invalid parts are left out and reported."""
     if not isinstance(source, dict):
         if not isinstance(source, bool):
-            report.add(path, said("schema", source), "it is no schema; anything is taken")
+            report.add(path, keyword_text("schema", source), "not a schema; any value is accepted")
         return Normal({} if source is not False else {"not": {}}, {})
     return Normaliser(cast(JsonObject, source), path, report).run()
 
@@ -90,9 +90,9 @@ class Normaliser:
             return {} if node else {"not": {}}
         name, _ = meaning(node) if isinstance(node, str) else (None, False)
         if name:
-            self._report.add(path, said("schema", node), "it is no schema; read as a type")
+            self._report.add(path, keyword_text("schema", node), "not a schema; read as a type")
             return {"type": name}
-        self._report.add(path, said("schema", node), "it is no schema; anything is taken")
+        self._report.add(path, keyword_text("schema", node), "not a schema; any value is accepted")
         return {}
 
     def _rewrite(self, source: JsonObject, out: JsonObject, path: str, depth: int) -> None:
@@ -122,7 +122,9 @@ class Normaliser:
         )
 
     def _wrong(self, path: str, key: str, value: Any) -> None:
-        self._report.add(path, said(key, value), "not a value this keyword can have; left out")
+        self._report.add(
+            path, keyword_text(key, value), "not a value this keyword can have; left out"
+        )
 
     def _open_or(self, value: Any, path: str, depth: int) -> Any:
         return value if isinstance(value, bool) else self.node(value, path, depth + 1)
@@ -136,12 +138,14 @@ class Normaliser:
         for word in cast(list[Any], value) if isinstance(value, list) else [value]:
             name, whole = meaning(word)
             if name is None:
-                self._report.add(path, said(key, value), "unknown type; anything is taken")
+                self._report.add(
+                    path, keyword_text(key, value), "unknown type; any value is accepted"
+                )
                 return
             if not name:
                 return
             if not whole:
-                self._report.add(path, said(key, word), f'read as "{name}"')
+                self._report.add(path, keyword_text(key, word), f'read as "{name}"')
             if name not in names:
                 names.append(name)
         if names:
@@ -256,7 +260,7 @@ class Normaliser:
             self._wrong(path, key, value)
 
     def read_flag(self, out: JsonObject, key: str, value: Any, path: str, depth: int) -> None:
-        """`uniqueItems`: only true says something."""
+        """`uniqueItems`: only true has an effect."""
         if value is True:
             out[key] = True
         elif value is not False:
@@ -269,12 +273,14 @@ class Normaliser:
     def read_reference(self, out: JsonObject, key: str, value: Any, path: str, depth: int) -> None:
         """`$ref`: rewritten to `$defs` or the root."""
         if key == "$dynamicRef" or not isinstance(value, str):
-            self._report.add(path, said(key, value), "not followed; anything is taken there")
+            self._report.add(
+                path, keyword_text(key, value), "not followed; any value is accepted there"
+            )
             return
         found, node, tokens = self._references.find(value)
         if not found:
-            why = "there is no such place" if value[:1] in ("#", "") else "never fetched"
-            self._report.add(path, said(key, value), f"{why}; anything is taken there")
+            why = "the target does not exist" if value[:1] in ("#", "") else "never fetched"
+            self._report.add(path, keyword_text(key, value), f"{why}; any value is accepted there")
             return
         if node is self._source and not self._root_moves():
             out["$ref"] = "#"
@@ -290,14 +296,16 @@ class Normaliser:
     def read_base(self, out: JsonObject, key: str, value: Any, path: str, depth: int) -> None:
         """`$id`: below the root it would change what references mean."""
         if depth and isinstance(value, str) and not value.startswith("#"):
-            self._report.add(path, said(key, value), "references are read from the root instead")
+            self._report.add(
+                path, keyword_text(key, value), "references are read from the root instead"
+            )
 
     def skip(self, out: JsonObject, key: str, value: Any, path: str, depth: int) -> None:
-        """A keyword that says nothing about values here, or is read with another."""
+        """A keyword without effect on values, or handled with another."""
 
 
 def allow_null(node: JsonObject) -> None:
-    """Makes a schema take null too."""
+    """Makes a schema accept null too."""
     if not _WRAPPED.isdisjoint(node):
         inner = {key: node.pop(key) for key in list(node) if key not in ANNOTATIONS}
         node["anyOf"] = [inner, {"type": "null"}]

@@ -8,7 +8,7 @@ from toolwire.request import JsonObject
 from toolwire.schema.choices import Choice, Choices, is_constraint, speaks_of
 from toolwire.schema.merge import is_never, never_or
 from toolwire.schema.normal import DEEPEST
-from toolwire.schema.profile import Normal, Report, below, said, tell
+from toolwire.schema.profile import Normal, Report, below, describe, keyword_text
 from toolwire.schema.type_names import same
 
 MOST_NODES = 4000
@@ -41,7 +41,7 @@ class _Writer:
         self._left = MOST_NODES
 
     def schema(self, choice: Choice, depth: int) -> JsonObject | None:
-        """One schema; None if it takes nothing."""
+        """One schema; None if it accepts nothing."""
         self._left -= 1
         if depth > DEEPEST or self._left < 0:
             self._report.add(choice.path, "schema", "too deep or too large; left open")
@@ -58,7 +58,7 @@ class _Writer:
                 plain.append(one)
         if not plain:
             out: JsonObject = {"type": "null", **_about(choice.node)}
-            tell(out, words)
+            describe(out, words)
             return out if null else None
         anything = [one for one in plain if "type" not in one.node]
         written: list[JsonObject] = []
@@ -68,11 +68,11 @@ class _Writer:
                 written.append(out)
         first, *others = written
         inner = first["anyOf"][0] if "anyOf" in first else first
-        tell(inner, words)
+        describe(inner, words)
         others = [one for one in others if one != first]
         if null:
             inner["nullable"] = True
-        # `anyOf` must stand alone, so what is said beside it moved into the first alternative.
+        # `anyOf` must have no siblings: they were moved into the first alternative.
         return {"anyOf": [first, *others]} if others else first
 
     def _plain(self, choice: Choice, depth: int) -> JsonObject:
@@ -91,14 +91,14 @@ class _Writer:
                 out.setdefault(key, node[key])
         if node.keys() - _KEPT - done:
             words += self._leave_out(node, kind, choice.path, _KEPT | done)
-        tell(out, words)
+        describe(out, words)
         return out
 
     def _any(self, node: JsonObject, path: str) -> JsonObject:
         self._report.add(path, "any value", "written as types; no arrays in arrays")
         words = self._leave_out(node, "", path, _ANNOTATED - {"default"})
         about = {key: node[key] for key in ("title", "description") if key in node}
-        tell(about, words)
+        describe(about, words)
         array: JsonObject = {"type": "array", "items": {"anyOf": _any_item()}}
         out: JsonObject = {"anyOf": [*_any_item(), array]}
         out["anyOf"][0] |= about
@@ -111,10 +111,10 @@ class _Writer:
                 continue
             if key in ("then", "else") and "if" not in node:
                 continue
-            text = said(key, value)
+            text = keyword_text(key, value)
             if is_constraint(key) or key in ("default", "example", "examples", "format"):
                 words.append(text)
-                self._report.add(path, text, "cannot be said here; told in the description")
+                self._report.add(path, text, "not supported here; moved to the description")
             else:
                 self._report.add(path, text, "not a keyword Gemini takes; left out")
         return words
@@ -126,11 +126,11 @@ class _Writer:
         if name in _FORMATS.get(out["type"], ()):
             out["format"] = name
         else:
-            words.append(said("format", name))
-            self._report.add(path, words[-1], "not a format Gemini takes; told in words")
+            words.append(keyword_text("format", name))
+            self._report.add(path, words[-1], "not a format Gemini takes; moved to the description")
 
     def _lose_enum(self, node: JsonObject, path: str, words: list[str], why: str) -> None:
-        words.append(said("enum", node["enum"]))
+        words.append(keyword_text("enum", node["enum"]))
         self._report.add(path, words[-1], why)
 
     def write_string(
@@ -139,7 +139,7 @@ class _Writer:
         """Text: the one type with an enum."""
         if "enum" in node:
             if "" in node["enum"]:
-                self._lose_enum(node, choice.path, words, "Gemini takes no empty text in an enum")
+                self._lose_enum(node, choice.path, words, "Gemini rejects empty text in an enum")
             else:
                 out["enum"] = node["enum"]
         return frozenset({"minLength", "maxLength", "pattern"})
@@ -176,7 +176,7 @@ class _Writer:
     def write_boolean(
         self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
     ) -> frozenset[str]:
-        """True or false: nothing but the type can be said."""
+        """True or false: only the type is supported."""
         if "enum" in node and len(node["enum"]) < 2:
             self._lose_enum(node, choice.path, words, "only text may be listed")
         return frozenset()
@@ -205,7 +205,7 @@ class _Writer:
         written = self.schema(Choice(item, place, choice.inside), depth + 1)
         if written is None:
             out["maxItems"] = 0
-            self._report.add(place, "false", "no item is allowed; told as maxItems")
+            self._report.add(place, "false", "no item is allowed; sent as maxItems")
         out["items"] = written or {"type": "string"}
         return frozenset(handled)
 
@@ -229,7 +229,7 @@ class _Writer:
         handled = {"properties", "required", "minProperties", "maxProperties"}
         rest = node.get("additionalProperties", True)
         if rest is False:
-            self._report.add(choice.path, "additionalProperties: false", "cannot be said here")
+            self._report.add(choice.path, "additionalProperties: false", "not supported here")
         if isinstance(rest, bool) or rest == {}:
             handled.add("additionalProperties")
         order = node.get("propertyOrdering")
@@ -249,8 +249,10 @@ class _Writer:
             out["required"] = known
         if len(known) < len(required):
             unknown = [name for name in required if name not in members]
-            words.append(said("required", unknown))
-            self._report.add(path, words[-1], "no such property is described; told in words")
+            words.append(keyword_text("required", unknown))
+            self._report.add(
+                path, words[-1], "no such property is described; moved to the description"
+            )
 
 
 def _any_item() -> list[JsonObject]:

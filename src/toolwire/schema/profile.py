@@ -1,4 +1,4 @@
-"""What a schema is converted to, and what comes back from a conversion."""
+"""Targets and results of a schema conversion."""
 
 import re
 from enum import StrEnum
@@ -11,7 +11,7 @@ from toolwire.request import JsonObject, Loss
 
 
 class Profile(StrEnum):
-    """Which keywords and shapes the reader of a schema takes."""
+    """Which keywords and shapes the reader of a schema accepts."""
 
     OPENAI = "openai"
     """Nearly everything; the root is an object with properties and no alternatives."""
@@ -26,7 +26,7 @@ class Profile(StrEnum):
 
 
 class Converted(msgspec.Struct, frozen=True):
-    """A schema fit for its reader, and every way in which it says something else."""
+    """A converted schema, and every way in which its meaning changed."""
 
     schema: JsonObject
     losses: tuple[Loss, ...] = ()
@@ -35,13 +35,13 @@ class Converted(msgspec.Struct, frozen=True):
 
 
 class Normal(msgspec.Struct):
-    """A schema in one spelling: clean draft 2020-12, its references only to `$defs` or the root."""
+    """A schema in normal form: draft 2020-12, references only to `$defs` or the root."""
 
     root: JsonObject
     defs: dict[str, JsonObject]
 
     def target(self, reference: str) -> JsonObject:
-        """What a reference of this schema stands for."""
+        """The target of a reference of this schema."""
         return self.root if reference == "#" else self.defs[reference[len("#/$defs/") :]]
 
 
@@ -52,7 +52,7 @@ class Report:
         self.losses: list[Loss] = []
 
     def add(self, path: str, what: str, why: str) -> None:
-        """One more."""
+        """Adds a loss."""
         self.losses.append(Loss(path, what, why))
 
 
@@ -90,16 +90,16 @@ def below(path: str, key: str) -> str:
     return f"{path}.{key}" if _PLAIN(key) else f"{path}[{_dump(key).decode()}]"
 
 
-def said(keyword: str, value: Any) -> str:
-    """A keyword and its value in a few words, for people and models."""
+def keyword_text(keyword: str, value: Any) -> str:
+    """A keyword and its value as short text, for people and models."""
     text = _dump(value).decode()
     if len(text) > _LONGEST_WORD:
         text = f"{text[: _LONGEST_WORD - 1]}…"
     return f"{keyword}: {text}"
 
 
-def tell(node: JsonObject, words: list[str]) -> None:
-    """Moves what a schema cannot say into its description."""
+def describe(node: JsonObject, words: list[str]) -> None:
+    """Adds what a schema cannot express to its description."""
     if words:
         text = "; ".join(words)
         about = node.get("description")

@@ -1,4 +1,4 @@
-"""Following `$ref` inside one schema; nothing is ever fetched."""
+"""Resolves `$ref` inside one schema; nothing is ever fetched."""
 
 import re
 from typing import Any, cast
@@ -10,7 +10,7 @@ _ODD = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 class References:
-    """Finds what a reference of this schema points at, and gives it a name among `$defs`."""
+    """Finds the target of a reference and gives it a name in `$defs`."""
 
     def __init__(self, source: JsonObject) -> None:
         self._source = source
@@ -20,7 +20,7 @@ class References:
         self._taken: set[str] = set()
 
     def find(self, reference: str) -> tuple[bool, Any, tuple[str, ...]]:
-        """Whether there is such a place, the schema there, and the way to it."""
+        """Whether the target exists, its schema, and its path."""
         base, _, fragment = reference.partition("#")
         if base and base != self._base:
             return False, None, ()
@@ -44,7 +44,7 @@ class References:
         return isinstance(node, dict | bool), node, tokens
 
     def name(self, node: Any, tokens: tuple[str, ...]) -> tuple[str, bool]:
-        """The name of a place among `$defs`, and whether it is new."""
+        """The name of a target in `$defs`, and whether it is new."""
         key = hash(tokens) if isinstance(node, bool) else id(node)
         found = self._names.get(key)
         if found is not None:

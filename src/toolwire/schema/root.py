@@ -5,18 +5,18 @@ from typing import Any, cast
 from toolwire.request import JsonObject
 from toolwire.schema.merge import all_types, both, folded, is_never
 from toolwire.schema.normal import PLAIN_NAME, normalise
-from toolwire.schema.profile import Normal, Profile, Report, below, said, tell
+from toolwire.schema.profile import Normal, Profile, Report, below, describe, keyword_text
 from toolwire.schema.strict import takes_null
 
 WRAPPED = "value"
-"""The one property of a root that was no object."""
+"""The one property of a root that was not an object."""
 
 _OBJECT_WORDS = frozenset({"properties", "required", "additionalProperties", "patternProperties"})
 _UNIONS = ("anyOf", "oneOf")
 
 
 def shape_root(normal: Normal, profile: Profile, path: str, report: Report) -> Normal:
-    """The schema with a root this profile takes: arguments are always one object."""
+    """The schema with a root that this profile accepts: arguments are always one object."""
     root, _, _ = folded(normal.root, normal)
     if not _can_be_object(root, normal):
         root = _wrap(root, path, report)
@@ -58,7 +58,7 @@ def _wrap(root: JsonObject, path: str, report: Report) -> JsonObject:
 
 def _only_object(root: JsonObject, path: str, report: Report) -> JsonObject:
     if "type" in root:
-        report.add(path, said("type", root["type"]), "arguments are an object")
+        report.add(path, keyword_text("type", root["type"]), "arguments are an object")
     return {"type": "object", **{key: value for key, value in root.items() if key != "type"}}
 
 
@@ -70,8 +70,10 @@ def _without_alternatives(
         if key in root:
             root = dict(root)
             value = root.pop(key)
-            words.append(said(key, value))
-            report.add(path, said(key, value), "not taken at the root; told in the description")
+            words.append(keyword_text(key, value))
+            report.add(
+                path, keyword_text(key, value), "not taken at the root; moved to the description"
+            )
     for key in _UNIONS:
         if key in root:
             root = dict(root)
@@ -79,14 +81,14 @@ def _without_alternatives(
             report.add(path, key, "not taken at the root; the alternatives are joined into one")
     if words:
         root = dict(root)
-        tell(root, words)
+        describe(root, words)
     return root
 
 
 def _join_alternatives(
     root: JsonObject, branches: list[JsonObject], key: str, normal: Normal, words: list[str]
 ) -> JsonObject:
-    """One object with the members of all; required is what all require."""
+    """One object with the members of all; required are those that all require."""
     objects: list[JsonObject] = []
     for branch in branches:
         whole = both({"type": "object"}, folded(branch, normal)[0])
@@ -152,22 +154,24 @@ def _plain_names(root: JsonObject, path: str, report: Report) -> JsonObject:
             del out["required"]
     if out.get("additionalProperties", True) is not True:
         rest = out.pop("additionalProperties")
-        report.add(path, said("additionalProperties", rest), "opened for names told in words")
+        report.add(
+            path, keyword_text("additionalProperties", rest), "opened for names in the description"
+        )
     words: list[str] = []
     for name in odd:
         inside = below(f"{path}.properties", name)
         if name in root.get("required", ()):
-            report.add(path, said("required", name), "only told in the description")
+            report.add(path, keyword_text("required", name), "moved to the description")
         report.add(
-            inside, "property", "the name is not one Anthropic takes; told in the description"
+            inside, "property", "the name is not one Anthropic takes; moved to the description"
         )
-        words.append(said(f'also takes "{name}"', members[name]))
-    tell(out, words)
+        words.append(keyword_text(f'also takes "{name}"', members[name]))
+    describe(out, words)
     return out
 
 
 def drop_absent(arguments: JsonObject, schema: JsonObject) -> JsonObject:
-    """The arguments a strict schema brought back, as the tool's own schema means them.
+    """The arguments of a call under a strict schema, as the tool's own schema means them.
 
     Null is left out where the schema has an optional property that cannot be null.
     """

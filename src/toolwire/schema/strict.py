@@ -1,11 +1,11 @@
-"""OpenAI's strict form: written only when it takes the very same arguments."""
+"""OpenAI's strict schemas: used only if they accept exactly the same arguments."""
 
 from typing import Any
 
 from toolwire.request import JsonObject
 from toolwire.schema.merge import folded
 from toolwire.schema.normal import allow_null
-from toolwire.schema.profile import Normal, Report, below, said, tell
+from toolwire.schema.profile import Normal, Report, below, describe, keyword_text
 from toolwire.schema.type_names import TYPES, type_of, types_in
 
 _DEEPEST = 10
@@ -29,7 +29,7 @@ _REFUSED = frozenset(
 
 
 def to_strict(normal: Normal, path: str, report: Report) -> Normal | None:
-    """The schema in its strict form; None, and why, when that would say something else."""
+    """The schema in its strict form; None, and why, if its meaning would change."""
     writer = _Writer(normal)
     root = writer.node(normal.root, path, 1)
     defs = {
@@ -57,7 +57,7 @@ class _Writer:
     def node(
         self, node: JsonObject, path: str, depth: int, inside: frozenset[str] = frozenset()
     ) -> JsonObject:
-        """One schema; `inside` are the references that were written out around it."""
+        """One schema; `inside` are the references expanded around it."""
         self._nodes += 1
         if depth > _DEEPEST or self._nodes > _MOST_NODES:
             self._refuse(path, "schema", f"too large, or nested deeper than {_DEEPEST} levels")
@@ -67,17 +67,19 @@ class _Writer:
         if "$ref" in node or "allOf" in node:
             node, inside, cut = folded(node, self._normal, inside)
             if cut:
-                self._refuse(path, said("$ref", cut), "recursive, and not alone")
+                self._refuse(path, keyword_text("$ref", cut), "recursive, and not alone")
         out: JsonObject = {}
         words: list[str] = []
         for key, value in node.items():
             if key in _SAME:
                 out[key] = value
             elif key in _REFUSED:
-                self._refuse(path, said(key, value), "not taken in strict schemas")
+                self._refuse(path, keyword_text(key, value), "not taken in strict schemas")
             elif key in _DESCRIBED and not (key == "default" and value is None):
-                words.append(said(key, value))
-                self.notes.add(path, words[-1], "not taken in strict schemas; told in words")
+                words.append(keyword_text(key, value))
+                self.notes.add(
+                    path, words[-1], "not taken in strict schemas; moved to the description"
+                )
         self._check(node, out, path)
         if "anyOf" in node:
             out["anyOf"] = [
@@ -88,7 +90,7 @@ class _Writer:
             out["items"] = self._items(node["items"], path, depth, inside)
         if "object" in types_in(node) and ("type" in node or "properties" in node):
             self._object(node, out, path, depth, inside)
-        tell(out, words)
+        describe(out, words)
         return out
 
     def _refuse(self, path: str, what: str, why: str) -> None:
@@ -96,7 +98,7 @@ class _Writer:
 
     def _items(self, items: Any, path: str, depth: int, inside: frozenset[str]) -> Any:
         if isinstance(items, bool):
-            self._refuse(path, said("items", items), "not taken in strict schemas")
+            self._refuse(path, keyword_text("items", items), "not taken in strict schemas")
             return items
         return self.node(items, f"{path}.items", depth + 1, inside)
 
@@ -106,28 +108,28 @@ class _Writer:
         self._text += sum(len(value) for value in values if isinstance(value, str))
         name = node.get("format")
         if name is not None and name not in _FORMATS:
-            self._refuse(path, said("format", name), "not taken in strict schemas")
+            self._refuse(path, keyword_text("format", name), "not taken in strict schemas")
         if "(?" in node.get("pattern", ""):
-            self._refuse(path, said("pattern", node["pattern"]), "looks around or groups")
+            self._refuse(path, keyword_text("pattern", node["pattern"]), "looks around or groups")
         if "type" not in node and "anyOf" not in node:
             kinds = sorted({type_of(value) for value in values or [node.get("const")]})
             if values or "const" in node:
                 out["type"] = kinds[0] if len(kinds) == 1 else kinds
             else:
-                self._refuse(path, "missing type", "any value is taken")
+                self._refuse(path, "missing type", "any value is accepted")
         if "anyOf" in node and not {"type", "properties"}.isdisjoint(node):
-            self._refuse(path, "anyOf", "it stands beside other constraints")
+            self._refuse(path, "anyOf", "combined with other constraints")
 
     def _object(
         self, node: JsonObject, out: JsonObject, path: str, depth: int, inside: frozenset[str]
     ) -> None:
         if node.get("additionalProperties") is not False:
-            self._refuse(path, "open object", "only closed objects are taken")
+            self._refuse(path, "open object", "only closed objects are accepted")
         members: JsonObject = node.get("properties", {})
         required: list[str] = node.get("required", [])
         for name in required:
             if name not in members:
-                self._refuse(path, said("required", name), "no such property is described")
+                self._refuse(path, keyword_text("required", name), "no such property is described")
         self._properties += len(members)
         self._text += sum(map(len, members))
         written: JsonObject = {}
@@ -145,14 +147,14 @@ class _Writer:
             if member.get("default", ...) is not None:
                 self._refuse(path, "optional", "it may be null, and may be left out: not the same")
             return written
-        self.notes.add(path, "optional", "always sent; null stands for left out")
+        self.notes.add(path, "optional", "always sent; null means left out")
         if "$ref" in written:
             return {"anyOf": [written, {"type": "null"}]}
         allow_null(written)
         return written
 
     def check_size(self, path: str) -> None:
-        """The vendor's limits on the whole."""
+        """Checks the vendor's limits on the whole schema."""
         for amount, most, what in (
             (self._properties, _MOST_PROPERTIES, "properties"),
             (self._values, _MOST_VALUES, "enum values"),
@@ -163,7 +165,7 @@ class _Writer:
 
 
 def takes_null(node: JsonObject, normal: Normal, depth: int = 0) -> bool:
-    """Whether null is plainly among the values a schema takes."""
+    """Whether a schema obviously accepts null."""
     node, _, _ = folded(node, normal)
     types = types_in(node)
     if "null" not in types:

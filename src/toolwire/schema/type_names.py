@@ -1,4 +1,4 @@
-"""Type words as tool authors write them, and the JSON Schema types they mean."""
+"""Type names as tool authors write them, and the JSON Schema types they mean."""
 
 import re
 from typing import Any, cast
@@ -7,7 +7,7 @@ import msgspec
 
 TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
 
-# Python, Java and JavaScript words (BFCL), and the numbers of Gemini's protobuf enum.
+# Python, Java and JavaScript names (BFCL), and the numbers of Gemini's protobuf enum.
 _WORDS: dict[str, tuple[str, ...]] = {
     "string": ("str", "char", "character", "text", "bytes", "date", "datetime", "uuid"),
     "number": ("float", "double", "decimal", "num", "float32", "float64"),
@@ -24,7 +24,7 @@ _GENERIC = re.compile(r"(\w+)\s*[\[<(].*")
 
 
 def meaning(word: Any) -> tuple[str | None, bool]:
-    """The JSON type of a word ("" for any; None if unknown), and whether all of it was read."""
+    """The JSON type of a name ("" for any; None if unknown), and whether all of it was used."""
     if isinstance(word, str):
         name = word.strip().lower()
         if name in _ANY:
@@ -76,13 +76,13 @@ def values_in(node: dict[str, Any]) -> list[Any] | None:
 
 
 def types_in(node: dict[str, Any]) -> frozenset[str]:
-    """The types a schema lets through by its `type`, `enum` and `const`; all when it says none."""
+    """The types a schema accepts by its `type`, `enum` and `const`; all without any."""
     found = TYPES
-    said = node.get("type")
-    if isinstance(said, str):
-        found = frozenset({said})
-    elif said is not None:
-        found = frozenset(cast(list[str], said))
+    declared = node.get("type")
+    if isinstance(declared, str):
+        found = frozenset({declared})
+    elif declared is not None:
+        found = frozenset(cast(list[str], declared))
     values = values_in(node)
     if values is not None:
         present = {type_of(value) for value in values}
@@ -93,7 +93,7 @@ def types_in(node: dict[str, Any]) -> frozenset[str]:
 
 
 def overlap(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
-    """The types both let through; an integer is a number."""
+    """The types both accept; an integer is a number."""
     found = one & other
     if "integer" not in found and (
         ("integer" in one and "number" in other) or ("number" in one and "integer" in other)
