@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from bench.agent_script import MODEL, ScriptedTransport
-from toolwire.app import AgentSession, Wanted, open_session
+from toolwire.app import AgentSession, SessionOptions, open_session
 from toolwire.config import Settings
 from toolwire.context.cache import compared_bodies
 from toolwire.messages import Message, Text
@@ -121,7 +121,7 @@ class Work(msgspec.Struct, frozen=True):
         call = Call.of("read_file", absolute_path=str(notes))
         info = ModelInfo(provider=NAME, id=MODEL, context=self.context)
         async with open_session(
-            Wanted(
+            SessionOptions(
                 upstream=read_upstream(f"{self.dialect}=http://127.0.0.1:9/v1,key=k,model={MODEL}"),
                 session=session,
             ),

@@ -13,11 +13,11 @@ from evals.projects import build
 from evals.task import Call, Outcome, Task
 from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, ToolStarted
 from toolwire.agent.limits import Limits
-from toolwire.app.options import Wanted
+from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
-from toolwire.embedded.weights import Consent
+from toolwire.embedded.weights import DownloadConsent
 from toolwire.errors import ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.tools.registry import Registry
@@ -71,7 +71,7 @@ async def run(
     model: str,
     environ: Mapping[str, str],
     transport: Transport | None = None,
-    consent: Consent | None = None,
+    consent: DownloadConsent | None = None,
 ) -> Outcome:
     """Build the project in the folder, ask, and gather what happened."""
     build(task.project, folder)
@@ -80,7 +80,9 @@ async def run(
     end = ""
     try:
         async with open_session(
-            Wanted(model=model, kept=False, limits=Limits(turns=MOST_TURNS, seconds=MOST_SECONDS)),
+            SessionOptions(
+                model=model, kept=False, limits=Limits(turns=MOST_TURNS, seconds=MOST_SECONDS)
+            ),
             settings=Settings(),
             environ=environ,
             cwd=folder,

@@ -14,7 +14,7 @@ from toolwire.app.workspace_facts import ground_of
 from toolwire.messages import ToolCall
 from toolwire.policy.audit import AuditRecord
 from toolwire.policy.engine import Policy, roots
-from toolwire.policy.rules import Decision, Mode, Rule
+from toolwire.policy.rules import Mode, Rule, Verdict
 from toolwire.policy.ruling import Terms
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
@@ -44,7 +44,7 @@ class Office:
     def __init__(self, folder: Path) -> None:
         self.records: list[AuditRecord] = []
         self.workspace = Workspace(roots=(folder,), temp=folder / "t", home=folder)
-        rules = (Rule(decision=Decision.DENY, tool="run_shell_command", command=("rm",)),)
+        rules = (Rule(decision=Verdict.DENY, tool="run_shell_command", command=("rm",)),)
         terms = Terms(ground=ground_of(self.workspace, {}), rules=rules)
         self.policy = Policy(terms, lambda rule: None)
         self.registry = Registry(
@@ -104,7 +104,7 @@ def test_a_record_holds_the_ruling_and_the_answer_but_no_arguments(office: Offic
             tool="run_shell_command",
             effect=Effect.EXECUTE,
             mode=Mode.DEFAULT,
-            decision=Decision.ASK,
+            decision=Verdict.ASK,
             reason="",
             rule="mode default",
             roots=("curl", "head"),
@@ -182,7 +182,7 @@ def entry(call_id: str) -> AuditRecord:
         tool="look",
         effect=Effect.READ,
         mode=Mode.DEFAULT,
-        decision=Decision.ALLOW,
+        decision=Verdict.ALLOW,
         reason="",
         rule="",
     )

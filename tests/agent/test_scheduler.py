@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolwire.agent.approval import Policy
 from toolwire.agent.events import (
     AgentEvent,
-    Decision,
+    ApprovalOutcome,
     ToolAsked,
     ToolDecided,
     ToolFinished,
@@ -116,7 +116,7 @@ def test_the_states_of_a_call_are_told_in_order(tmp_path: Path) -> None:
     result = bench.run(one).results[0]
     assert bench.events == [
         ToolRequested(call=one),
-        ToolDecided(call_id="1", decision=Decision.AUTO_ACCEPT),
+        ToolDecided(call_id="1", decision=ApprovalOutcome.AUTO_ACCEPT),
         ToolStarted(call_id="1", name="loud", arguments='{"x":"1"}', effect="write"),
         ToolOutputText(call_id="1", text="half way"),
         ToolFinished(
@@ -126,7 +126,7 @@ def test_the_states_of_a_call_are_told_in_order(tmp_path: Path) -> None:
             outcome=Outcome.DONE,
             success=True,
             duration=2.5,
-            decision=Decision.AUTO_ACCEPT,
+            decision=ApprovalOutcome.AUTO_ACCEPT,
             stat=DiffStat(model_added=2),
             display="**done**",
             result=result,
@@ -303,7 +303,7 @@ def test_a_failing_tool_and_a_broken_one_answer_with_their_words(tmp_path: Path)
 def test_a_denied_call_says_why(tmp_path: Path) -> None:
     bench = Bench(tmp_path, a_tool("t", Effect.WRITE), policy=always("deny", "Not in plan mode."))
     assert bench.said(call("1", "t")) == ["Tool execution denied by policy. Not in plan mode."]
-    assert bench.finished().decision is Decision.REJECT
+    assert bench.finished().decision is ApprovalOutcome.REJECT
 
 
 def test_a_call_that_nobody_can_approve_is_answered(tmp_path: Path) -> None:
@@ -399,7 +399,7 @@ def test_text_changed_in_place_is_adopted_and_its_lines_told_apart(tmp_path: Pat
     bench.run(call("1", "write", {"x": "b\n"}))
     assert (tmp_path / "f.txt").read_text() == "b\nmine\n"
     done = bench.finished()
-    assert done.decision is Decision.MODIFY
+    assert done.decision is ApprovalOutcome.MODIFY
     assert done.stat == DiffStat(model_added=1, model_removed=1, user_added=1)
     assert json.loads(done.arguments) == {"x": "b\nmine\n", "modified_by_user": True}
 

@@ -11,7 +11,7 @@ from tests.client.stand_in import stand_in
 from toolwire.agent.events import AgentEvent, Noticed, Streaming
 from toolwire.app.embedded import cautious, choose_here, shown_small
 from toolwire.app.model_choice import Chosen, choose_model
-from toolwire.app.options import Wanted
+from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.client.http.transport import HttpTransport, Incoming, Outgoing
 from toolwire.config import Settings
@@ -146,7 +146,7 @@ def test_a_session_with_a_small_model_is_short_and_careful(tmp_path: Path):
         events.append(event)
 
     async def go() -> Mode:
-        wanted = Wanted(
+        wanted = SessionOptions(
             model="local/qwen2.5-coder-1.5b",
             base_url="http://127.0.0.1:1/v1",
             mode=Mode.YOLO,

@@ -8,7 +8,7 @@ import pytest
 
 from toolwire.agent.questions import Answer, Choice, Confirmation
 from toolwire.agent.scheduler import Scheduler
-from toolwire.app import Workshop, open_workshop
+from toolwire.app import Toolbox, open_toolbox
 from toolwire.config import Settings
 from toolwire.errors import BadInput
 from toolwire.ids import new_id
@@ -45,7 +45,7 @@ class Bench:
             return Answer(choice=choice)
 
         async def work() -> Message:
-            async with open_workshop(
+            async with open_toolbox(
                 Settings(tools=settings),
                 environ=self.environ,
                 cwd=self.root,
@@ -60,9 +60,9 @@ class Bench:
 
         return list(asyncio.run(work()).results)
 
-    def opened(self, *tools: Tool, **settings: object) -> Workshop:
-        async def work() -> Workshop:
-            async with open_workshop(
+    def opened(self, *tools: Tool, **settings: object) -> Toolbox:
+        async def work() -> Toolbox:
+            async with open_toolbox(
                 Settings(tools=settings), environ=self.environ, cwd=self.root, tools=tools
             ) as shop:
                 return shop
@@ -189,7 +189,7 @@ def test_a_session_neither_sees_nor_stops_what_another_left_running(bench: Bench
         async with AsyncExitStack() as opened:
 
             async def shop() -> Scheduler:
-                one = open_workshop(
+                one = open_toolbox(
                     Settings(), environ=bench.environ, cwd=bench.root, mode=Mode.YOLO
                 )
                 return (await opened.enter_async_context(one)).scheduler()
@@ -226,7 +226,7 @@ def test_a_file_changed_since_it_was_read_is_noticed_by_a_later_scheduler(bench:
     path = str(file)
 
     async def work() -> list[ToolResult]:
-        async with open_workshop(
+        async with open_toolbox(
             Settings(), environ=bench.environ, cwd=bench.root, mode=Mode.YOLO
         ) as shop:
             await shop.scheduler().run([called("read_file", absolute_path=path)])
@@ -260,7 +260,7 @@ def test_without_rules_a_workshop_leaves_the_users_files_alone(tmp_path: Path) -
         return Answer(choice=Choice.ALWAYS)
 
     async def work() -> Message:
-        async with open_workshop(
+        async with open_toolbox(
             Settings(),
             environ=bench.environ,
             cwd=bench.root,

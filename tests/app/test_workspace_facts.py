@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolwire.app.workspace_facts import ground_of
-from toolwire.policy.locations import Ground, Hidden
+from toolwire.policy.locations import Hidden, Locations
 from toolwire.tools.spec import Workspace
 
 
@@ -16,7 +16,7 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
-def ground(root: Path, path: str = "/usr/bin:/bin") -> Ground:
+def ground(root: Path, path: str = "/usr/bin:/bin") -> Locations:
     workspace = Workspace(roots=(root,), temp=root.parent / "temp", home=root.parent / "home")
     return ground_of(workspace, {"PATH": path})
 

@@ -16,7 +16,7 @@ from tests.bypass.case import Case, Seen
 from tests.bypass.container import contained
 from tests.bypass.world import ENVIRON_SECRETS, HOME, PROJECT, Kind, build_world, reset_world
 from toolwire.agent.events import AgentEvent, Emit, ToolStarted
-from toolwire.app import Workshop, open_workshop
+from toolwire.app import Toolbox, open_toolbox
 from toolwire.config import Settings
 from toolwire.messages import Outcome, ToolCall, ToolResult
 from toolwire.policy.rules import Mode
@@ -64,7 +64,7 @@ async def _run_all(cases: Sequence[Case], canaries: Canaries) -> list[Seen]:
     return [found[number] for number in range(len(cases))]
 
 
-async def _run(case: Case, workshop: Workshop, canaries: Canaries) -> Seen:
+async def _run(case: Case, workshop: Toolbox, canaries: Canaries) -> Seen:
     scheduler = workshop.scheduler(emit=_forgetting(canaries))
     if case.before:
         _prepare(case.before)
@@ -101,8 +101,8 @@ def _forgetting(canaries: Canaries) -> Emit:
     return emit
 
 
-def _workshop(mode: str, path: str) -> AbstractAsyncContextManager[Workshop]:
-    return open_workshop(
+def _workshop(mode: str, path: str) -> AbstractAsyncContextManager[Toolbox]:
+    return open_toolbox(
         # Without the second wall: the policy alone is judged.
         Settings(
             tools={"shell_seconds": _SECONDS, "shell_idle_seconds": _SECONDS, "sandbox": "off"}

@@ -2,7 +2,7 @@ import pytest
 
 from tests.client.scripted import REQUEST, listen, run
 from tests.client.speaking import DONE, Scripted, finished
-from toolwire.client.reask import EMPTY_NOTE, MALFORMED_NOTE, insisting
+from toolwire.client.reask import EMPTY_NOTE, MALFORMED_NOTE, with_reask
 from toolwire.collect import Collector
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import (
@@ -50,7 +50,7 @@ GOOD: list[list[ModelEvent]] = [
 def test_an_answer_passes_unchanged(answer: list[ModelEvent]) -> None:
     async def work() -> None:
         script = Scripted(answer)
-        assert await listen(insisting(script)) == (answer, None)
+        assert await listen(with_reask(script)) == (answer, None)
         assert len(script.asked) == script.closed == 1
 
     run(work)
@@ -69,7 +69,7 @@ def test_an_answer_passes_unchanged(answer: list[ModelEvent]) -> None:
 def test_an_answer_of_nothing_is_asked_for_again_with_a_note(bad: list, note: str) -> None:
     async def work() -> None:
         script = Scripted(bad, [TextDelta("hi"), DONE])
-        events, error = await listen(insisting(script))
+        events, error = await listen(with_reask(script))
         assert error is None
         assert isinstance(events[0], Notice)
         assert events[1:] == [TextDelta("hi"), DONE]
@@ -84,7 +84,7 @@ FILTERED = Finished(reason=StopReason.CONTENT_FILTER, detail="SAFETY")
 def test_an_answer_that_a_filter_swallowed_is_asked_for_again_without_a_note() -> None:
     async def work() -> None:
         script = Scripted([FILTERED], [TextDelta("hi"), DONE])
-        events, error = await listen(insisting(script))
+        events, error = await listen(with_reask(script))
         assert error is None
         words = "a content filter took the whole answer: SAFETY; asking again (2 of 2 tries left)"
         assert events == [Notice("retry", words), TextDelta("hi"), DONE]
@@ -97,7 +97,7 @@ def test_a_filter_that_swallows_every_answer_ends_it_under_its_own_name() -> Non
     async def work() -> None:
         bad: list[ModelEvent] = [TextDelta("\n"), TextEnded(), FILTERED]
         script = Scripted(bad, bad, bad)
-        events, error = await listen(insisting(script))
+        events, error = await listen(with_reask(script))
         assert error is None
         assert events[2:] == bad
         assert all(isinstance(event, Notice) for event in events[:2])
@@ -112,7 +112,7 @@ def test_thoughts_stream_and_do_not_run_into_those_of_the_next_answer() -> None:
             [ThinkingDelta("one"), ThinkingEnded(SEAL), DONE],
             [ThinkingDelta("two"), ThinkingEnded(SEAL), TextDelta("hi"), DONE],
         )
-        events, error = await listen(insisting(script))
+        events, error = await listen(with_reask(script))
         assert error is None
         assert events[:2] == [ThinkingDelta("one"), ThinkingEnded()]
         collector = Collector()
@@ -126,7 +126,7 @@ def test_thoughts_stream_and_do_not_run_into_those_of_the_next_answer() -> None:
 def test_text_is_passed_on_as_it_comes() -> None:
     async def work() -> None:
         script = Scripted([TextDelta("a"), TextDelta("b"), DONE])
-        stream = insisting(script)(REQUEST)
+        stream = with_reask(script)(REQUEST)
         assert await anext(stream) == TextDelta("a")
         assert script.closed == 0
         await stream.aclose()  # type: ignore[attr-defined]
@@ -146,7 +146,7 @@ def test_text_is_passed_on_as_it_comes() -> None:
 def test_after_the_last_try_comes_a_clear_error(bad: list, kind: ErrorKind, words: str) -> None:
     async def work() -> None:
         script = Scripted(bad, bad, bad)
-        events, error = await listen(insisting(script))
+        events, error = await listen(with_reask(script))
         assert isinstance(error, ProviderError)
         assert error.kind == kind
         assert words in str(error)
@@ -159,9 +159,9 @@ def test_after_the_last_try_comes_a_clear_error(bad: list, kind: ErrorKind, word
 def test_other_errors_pass() -> None:
     async def work() -> None:
         failure = ProviderError(ErrorKind.QUOTA, "empty")
-        assert await listen(insisting(Scripted([failure]))) == ([], failure)
+        assert await listen(with_reask(Scripted([failure]))) == ([], failure)
         late = ProviderError(ErrorKind.MALFORMED_CALL, "late")
         script = Scripted([TextDelta("a"), late])
-        assert await listen(insisting(script)) == ([TextDelta("a")], late)
+        assert await listen(with_reask(script)) == ([TextDelta("a")], late)
 
     run(work)

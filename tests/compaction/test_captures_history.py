@@ -19,7 +19,7 @@ from toolwire.agent.turn import run_turn
 from toolwire.app.workspace_facts import ground_of
 from toolwire.client.http.transport import Incoming, Outgoing
 from toolwire.client.model import connect
-from toolwire.client.reask import insisting
+from toolwire.client.reask import with_reask
 from toolwire.messages import Message, Text
 from toolwire.policy.engine import rule
 from toolwire.policy.rules import Mode
@@ -94,7 +94,9 @@ def worked(line: Line, stage: Stage) -> tuple[ModelRequest, TurnEnded]:
         tools=tuple(tool.spec for tool in tools),
     )
     scheduler = Scheduler(tools, context=context, policy=_policy(context))
-    turn = run_turn(request, model=insisting(model), scheduler=scheduler, emit=emit, sleep=_at_once)
+    turn = run_turn(
+        request, model=with_reask(model), scheduler=scheduler, emit=emit, sleep=_at_once
+    )
     return asyncio.run(turn), ends[0]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.compaction.conversations import begun, called, said, session
 from toolwire import dialects
-from toolwire.context.cache import marked, marking, takes_marks, unmarked
+from toolwire.context.cache import marked, takes_marks, unmarked, with_cache_marks
 from toolwire.dialects.quirks import Quirks
 from toolwire.events import ModelEvent
 from toolwire.messages import CacheMark, Message, Text, Thinking, ToolResult
@@ -110,9 +110,9 @@ def test_a_model_is_asked_with_marks():
         yield
 
     async def run() -> None:
-        async for _ in marking(ask, ANTHROPIC, PLAIN)(begun()):
+        async for _ in with_cache_marks(ask, ANTHROPIC, PLAIN)(begun()):
             pass
 
     asyncio.run(run())
     assert asked == [marked(begun(), ANTHROPIC, PLAIN)]
-    assert marking(ask, "gemini", PLAIN) is ask
+    assert with_cache_marks(ask, "gemini", PLAIN) is ask

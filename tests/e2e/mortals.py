@@ -24,7 +24,7 @@ import msgspec
 from toolwire import config
 from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, TurnEnd
 from toolwire.app.builder import stored_sessions
-from toolwire.app.options import Wanted
+from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.messages import Message, Text
 from toolwire.policy.rules import Mode
@@ -111,7 +111,7 @@ async def _live(life: Life) -> int:
     root, environ = Path(life.root), life.environ
     cwd = root / "work"
     went_on = stored_sessions(environ).latest(cwd) is not None
-    wanted = Wanted(upstream=read_upstream(life.upstream), mode=Mode.YOLO, latest=went_on)
+    wanted = SessionOptions(upstream=read_upstream(life.upstream), mode=Mode.YOLO, latest=went_on)
     settings = config.load(environ, cwd)
     async with open_session(
         wanted, settings=settings, environ=environ, cwd=cwd, readers=(_hears(root),)

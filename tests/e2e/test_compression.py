@@ -11,7 +11,7 @@ import msgspec
 from tests.fakes.simulated import Place
 from toolwire import config
 from toolwire.agent.events import AgentEvent, HistoryReplaced, TurnEnd
-from toolwire.app.options import Wanted
+from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.compaction.plan import ACKNOWLEDGED
 from toolwire.compaction.summary import QUESTION
@@ -92,7 +92,11 @@ async def _talk(place: Place, turns: int, summary: Reply) -> Talk:
         env = place.environ(GEMINI_API_KEY="k", GOOGLE_GEMINI_BASE_URL=sim.origin)
         settings = config.load(env, place.work)
         async with open_session(
-            Wanted(model=MODEL), settings=settings, environ=env, cwd=place.work, readers=(hear,)
+            SessionOptions(model=MODEL),
+            settings=settings,
+            environ=env,
+            cwd=place.work,
+            readers=(hear,),
         ) as session:
             window = session.opened.info.context if session.opened.info else 0
             ends = [

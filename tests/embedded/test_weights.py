@@ -14,7 +14,7 @@ from tests.embedded.filehost import FileHost, Told, file_host, wheel
 from toolwire.client.http.transport import HttpTransport
 from toolwire.embedded.catalogue import MODELS, Parts, Weights
 from toolwire.embedded.partial import NoSpace
-from toolwire.embedded.weights import Consent, Shelf, obtain, present, question
+from toolwire.embedded.weights import DownloadConsent, WeightStore, obtain, present, question
 from toolwire.errors import BadInput, ModelMissing
 from toolwire.storage.paths import places
 
@@ -57,10 +57,10 @@ async def shelf(
     named: Path | None = None,
     free: Callable[[Path], int] | None = None,
     environ: dict[str, str] | None = None,
-) -> AsyncGenerator[Shelf]:
+) -> AsyncGenerator[WeightStore]:
     transport = HttpTransport(env_proxies=False)
     try:
-        yield Shelf(
+        yield WeightStore(
             folder=folder,
             transport=transport,
             environ=environ or dict(os.environ),
@@ -352,14 +352,14 @@ def test_flags_win_over_the_environment(tmp_path: Path):
     environ = {"TOOLWIRE_HOME": str(tmp_path), "TOOLWIRE_LOCAL_WEIGHTS": "/a", "HOME": "/h"}
     where = places(environ)
     transport = HttpTransport()
-    found = Shelf.of(where, environ, transport, Consent())
+    found = WeightStore.of(where, environ, transport, DownloadConsent())
     assert (found.named, found.consents) == (Path("/a"), False)
     assert found.folder == tmp_path / "cache" / "models"
-    found = Shelf.of(
+    found = WeightStore.of(
         where,
         environ | {"TOOLWIRE_LOCAL_FETCH": "1"},
         transport,
-        Consent(weights=Path("/b")),
+        DownloadConsent(weights=Path("/b")),
     )
     assert (found.named, found.consents) == (Path("/b"), True)
 

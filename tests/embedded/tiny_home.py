@@ -15,7 +15,7 @@ from toolwire.client.http.transport import HttpTransport, Incoming, Outgoing
 from toolwire.client.model import connect
 from toolwire.embedded.catalogue import Weights
 from toolwire.embedded.engine import EmbeddedTransport, Engines
-from toolwire.embedded.weights import Shelf
+from toolwire.embedded.weights import WeightStore
 from toolwire.events import ModelEvent, Notice, TextDelta
 from toolwire.messages import Message, Text
 from toolwire.model import Model
@@ -86,7 +86,7 @@ async def embedded(home: Home) -> AsyncGenerator[tuple[EmbeddedTransport, Record
     transport = HttpTransport(env_proxies=False)
     recording = Recording(transport)
     folder = home.file.parent / "cache" / "models"
-    shelf = Shelf(folder=folder, transport=transport, environ={}, named=home.file)
+    shelf = WeightStore(folder=folder, transport=transport, environ={}, named=home.file)
     try:
         yield EmbeddedTransport(WEIGHTS, shelf, recording, home.engines), recording
     finally:

@@ -19,7 +19,7 @@ from tests import captures
 from tests.captures import Capture, Json, Stage
 from tests.fakes.simulated import LONGEST, Simulated, command
 from toolwire import config
-from toolwire.app.options import Wanted
+from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.app.toolbox import workspace_of
 from toolwire.cli.headless import output as exits
@@ -242,7 +242,7 @@ async def _play(capture: Capture, stage: Stage) -> Played:
         flags = {"approval_mode": "yolo" if "--yolo" in capture.data["cli_args"] else None}
         settings = config.load(env, stage.workspace, flags=flags)
         async with open_session(
-            Wanted(model=MODEL),
+            SessionOptions(model=MODEL),
             settings=settings,
             environ=env,
             cwd=stage.workspace,

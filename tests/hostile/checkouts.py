@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolwire.agent.questions import Answer, Choice, Confirmation
-from toolwire.app import open_workshop
+from toolwire.app import open_toolbox
 from toolwire.config import Settings
 from toolwire.ids import new_id
 from toolwire.messages import Message, ToolCall
@@ -63,7 +63,7 @@ class Checkout:
             return Answer(choice=choice)
 
         async def work() -> Message:
-            async with open_workshop(
+            async with open_toolbox(
                 Settings(tools=settings),
                 environ=self.environ,
                 cwd=self.root,

@@ -7,7 +7,7 @@ import pytest
 from tests.hostile.checkouts import SECRET, Checkout
 from tests.tools.workspaces import git
 from toolwire.agent.questions import Choice
-from toolwire.app import open_workshop
+from toolwire.app import open_toolbox
 from toolwire.config import Settings
 from toolwire.context.mentions import user_message
 from toolwire.messages import Text
@@ -137,7 +137,7 @@ def test_mentions_do_not_go_round_a_rule(decision: str, place: Checkout) -> None
         return "".join(part.text for part in said.message.parts if isinstance(part, Text))
 
     async def opened() -> Any:
-        async with open_workshop(Settings(), environ=place.environ, cwd=place.root) as shop:
+        async with open_toolbox(Settings(), environ=place.environ, cwd=place.root) as shop:
             return shop.context
 
     context = asyncio.run(opened())

@@ -7,7 +7,7 @@ import pytest
 
 from tests.hostile.checkouts import SECRET, Checkout
 from tests.tools.workspaces import git, write
-from toolwire.app import open_workshop
+from toolwire.app import open_toolbox
 from toolwire.config import Settings
 from toolwire.context.mentions import user_message
 from toolwire.messages import Text
@@ -107,7 +107,7 @@ def test_no_tool_writes_through_a_link_that_leads_out(place: Checkout) -> None:
 
 def test_no_mention_leads_out(place: Checkout) -> None:
     async def opened() -> Any:
-        async with open_workshop(Settings(), environ=place.environ, cwd=place.root) as shop:
+        async with open_toolbox(Settings(), environ=place.environ, cwd=place.root) as shop:
             return shop.context
 
     context = asyncio.run(opened())

@@ -6,9 +6,9 @@ import pytest
 from tests.hostile.checkouts import SECRET, Checkout
 from tests.tools.workspaces import git, write
 from toolwire import config
-from toolwire.app import open_workshop
+from toolwire.app import open_toolbox
 from toolwire.app.builder import system_text
-from toolwire.app.options import Wanted
+from toolwire.app.options import SessionOptions
 from toolwire.config import trust
 from toolwire.errors import BadInput
 from toolwire.policy.rules import Mode
@@ -31,9 +31,9 @@ class Opened:
         settings = config.load(every, place.root, notice=self.notices.append)
 
         async def read() -> str:
-            async with open_workshop(settings, environ=every, cwd=place.root) as shop:
+            async with open_toolbox(settings, environ=every, cwd=place.root) as shop:
                 return system_text(
-                    Wanted(),
+                    SessionOptions(),
                     settings,
                     every,
                     workshop=shop,

@@ -7,8 +7,8 @@ import pytest
 from toolwire.messages import ToolCall
 from toolwire.policy.command_lists import complaint, limited
 from toolwire.policy.engine import rule
-from toolwire.policy.locations import Ground
-from toolwire.policy.rules import Decision, Mode, Rule
+from toolwire.policy.locations import Locations
+from toolwire.policy.rules import Mode, Rule, Verdict
 from toolwire.policy.ruling import Terms
 from toolwire.tools.registry import builtins
 from toolwire.tools.spec import Effect, ToolContext, Workspace
@@ -55,8 +55,8 @@ def test_with_an_allow_list_every_command_must_stand_on_it(command: str, outside
 @pytest.mark.parametrize("command", ["echo $(rm x)", "echo `rm x`", "for i in a; do rm x; done"])
 def test_what_is_not_certain_is_left_to_the_ruling_which_asks(command: str) -> None:
     assert complaint(command, (), ("rm",)) == ""
-    deny = Rule(decision=Decision.DENY, tool="run_shell_command", command=("rm",))
-    terms = Terms(ground=Ground(roots=("/w",)), rules=(deny,), mode=Mode.YOLO)
+    deny = Rule(decision=Verdict.DENY, tool="run_shell_command", command=("rm",))
+    terms = Terms(ground=Locations(roots=("/w",)), rules=(deny,), mode=Mode.YOLO)
     call = ToolCall(id="1", name="run_shell_command", arguments=json.dumps({"command": command}))
     assert rule(call, Effect.EXECUTE, (), terms).decision == "ask"
 

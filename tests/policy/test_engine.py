@@ -12,9 +12,9 @@ from tests.policy.rulings import ALLOW, ASK, DENY
 from toolwire.messages import ToolCall
 from toolwire.policy.audit import record
 from toolwire.policy.engine import rule
-from toolwire.policy.locations import Ground
+from toolwire.policy.locations import Locations
 from toolwire.policy.rule_file import of_lists
-from toolwire.policy.rules import Decision, Mode, Rule
+from toolwire.policy.rules import Mode, Rule, Verdict
 from toolwire.policy.ruling import Ruling, Terms
 from toolwire.tools.spec import Effect
 
@@ -41,7 +41,7 @@ def _matches(folder: str, pattern: str) -> tuple[str, ...] | None:
     return tuple(each.removeprefix(start) for each in found)
 
 
-GROUND = Ground(
+GROUND = Locations(
     roots=("/w/p",), home="/home/u", temp="/tmp/p", protected=_protected, matches=_matches
 )
 TERMS = Terms(
@@ -74,17 +74,17 @@ def named(command: str) -> str:
 
 @pytest.mark.parametrize("command", ALLOW, ids=named)
 def test_a_text_whose_every_part_is_permitted_is_allowed(command: str):
-    assert shell(command).decision == Decision.ALLOW, shell(command)
+    assert shell(command).decision == Verdict.ALLOW, shell(command)
 
 
 @pytest.mark.parametrize("command", ASK, ids=named)
 def test_a_text_with_a_part_that_is_not_permitted_is_asked(command: str):
-    assert shell(command).decision == Decision.ASK, shell(command)
+    assert shell(command).decision == Verdict.ASK, shell(command)
 
 
 @pytest.mark.parametrize("command", DENY, ids=named)
 def test_a_text_with_a_denied_command_anywhere_is_denied(command: str):
-    assert shell(command).decision == Decision.DENY, shell(command)
+    assert shell(command).decision == Verdict.DENY, shell(command)
 
 
 def test_the_table_is_long_enough_and_has_nothing_twice():
@@ -151,17 +151,17 @@ def test_what_is_allowed_together_is_allowed_alone(made: tuple[str, frozenset[st
     text, pieces = made
     alone = {shell(piece).decision for piece in pieces}
     together = shell(text).decision
-    if together is Decision.ALLOW:
-        assert alone == {Decision.ALLOW}
-    if Decision.DENY in alone:
-        assert together is not Decision.ALLOW
+    if together is Verdict.ALLOW:
+        assert alone == {Verdict.ALLOW}
+    if Verdict.DENY in alone:
+        assert together is not Verdict.ALLOW
 
 
 @given(st.text(alphabet="git log;|&$(){}<>'\"`\\\n#=[]*~E", max_size=40))
 @settings(max_examples=600)
 def test_any_text_gets_a_ruling(text: str):
     assert shell(text).rule != "engine error"
-    assert shell(text, with_mode(Mode.DEFAULT)).decision in Decision
+    assert shell(text, with_mode(Mode.DEFAULT)).decision in Verdict
 
 
 @given(st.text(max_size=30))
@@ -170,7 +170,7 @@ def test_a_text_appended_to_an_allowed_command_in_quotes_changes_nothing(text: s
         one for one in text if one.isprintable() and (one == " " or not one.isspace())
     )
     quoted = "'" + visible.replace("'", "'\\''") + "'"
-    assert shell(f"git log --grep={quoted}").decision is Decision.ALLOW
+    assert shell(f"git log --grep={quoted}").decision is Verdict.ALLOW
 
 
 INSIDE, OUTSIDE, PROTECTED = "/w/p/src/a", "/etc/x", "/w/p/.git/config"
@@ -252,12 +252,12 @@ def test_auto_edit_lets_a_permitted_command_write_inside_and_nowhere_else():
     ],
 )
 def test_in_yolo_a_deny_rule_still_holds_and_what_hides_is_asked(command: str, decision: str):
-    deny = Rule(decision=Decision.DENY, tool="run_shell_command", command=("rm", "-rf"))
+    deny = Rule(decision=Verdict.DENY, tool="run_shell_command", command=("rm", "-rf"))
     assert shell(command, with_mode(Mode.YOLO, deny)).decision == decision
 
 
 def test_deny_wins_over_ask_and_ask_over_allow():
-    rules = [Rule(decision=each, tool="write_file") for each in Decision]
+    rules = [Rule(decision=each, tool="write_file") for each in Verdict]
     for count, expected in ((1, "allow"), (2, "ask"), (3, "deny")):
         for order in (rules[:count], rules[:count][::-1]):
             terms = with_mode(Mode.DEFAULT, *order)
@@ -265,8 +265,8 @@ def test_deny_wins_over_ask_and_ask_over_allow():
 
 
 def test_a_rule_allows_a_place_outside_only_if_it_names_it():
-    plain = with_mode(Mode.DEFAULT, Rule(decision=Decision.ALLOW, tool="write_file"))
-    pathed = with_mode(Mode.DEFAULT, Rule(decision=Decision.ALLOW, tool="write_*", path="/etc/**"))
+    plain = with_mode(Mode.DEFAULT, Rule(decision=Verdict.ALLOW, tool="write_file"))
+    pathed = with_mode(Mode.DEFAULT, Rule(decision=Verdict.ALLOW, tool="write_*", path="/etc/**"))
     assert tool("write_file", Effect.WRITE, INSIDE, terms=plain).decision == "allow"
     assert tool("write_file", Effect.WRITE, OUTSIDE, terms=plain).decision == "ask"
     assert tool("write_file", Effect.WRITE, OUTSIDE, terms=pathed).decision == "allow"
@@ -274,9 +274,9 @@ def test_a_rule_allows_a_place_outside_only_if_it_names_it():
 
 
 def test_a_redirect_is_ruled_on_as_the_file_tools_are():
-    allow_echo = Rule(decision=Decision.ALLOW, tool="run_shell_command", command=("echo",))
-    allow_build = Rule(decision=Decision.ALLOW, tool="write_file", path="/w/p/build/**")
-    deny_docs = Rule(decision=Decision.DENY, tool="write_file", path="/w/p/docs/**")
+    allow_echo = Rule(decision=Verdict.ALLOW, tool="run_shell_command", command=("echo",))
+    allow_build = Rule(decision=Verdict.ALLOW, tool="write_file", path="/w/p/build/**")
+    deny_docs = Rule(decision=Verdict.DENY, tool="write_file", path="/w/p/docs/**")
     terms = with_mode(Mode.AUTO_EDIT, allow_echo, allow_build, deny_docs)
     assert shell("echo x > build/a", terms).decision == "allow"
     assert shell("echo x > docs/a", terms).decision == "deny"
@@ -284,19 +284,19 @@ def test_a_redirect_is_ruled_on_as_the_file_tools_are():
 
 
 def test_a_rule_may_look_at_arguments_but_not_permit_shell_text_by_pattern():
-    deny = Rule(decision=Decision.DENY, tool="fetch", arguments=(("url", "http://*"),))
+    deny = Rule(decision=Verdict.DENY, tool="fetch", arguments=(("url", "http://*"),))
     terms = with_mode(Mode.YOLO, deny)
     assert tool("fetch", Effect.NETWORK, terms=terms, url="http://x").decision == "deny"
     assert tool("fetch", Effect.NETWORK, terms=terms, url="https://x").decision == "allow"
     allow = Rule(
-        decision=Decision.ALLOW, tool="run_shell_command", arguments=(("command", "git *"),)
+        decision=Verdict.ALLOW, tool="run_shell_command", arguments=(("command", "git *"),)
     )
     assert shell("git log; rm x", with_mode(Mode.DEFAULT, allow)).decision == "ask"
     assert shell("git push", with_mode(Mode.DEFAULT, allow)).decision == "ask"
 
 
 def test_a_rule_for_the_whole_shell_tool_permits_what_can_be_read():
-    terms = with_mode(Mode.DEFAULT, Rule(decision=Decision.ALLOW, tool="run_shell_command"))
+    terms = with_mode(Mode.DEFAULT, Rule(decision=Verdict.ALLOW, tool="run_shell_command"))
     assert shell("rm x; python3 -c 1", terms).decision == "allow"
     assert shell("$x", terms).decision == "ask"
     assert shell("echo x > .git/config", terms).decision == "ask"
@@ -313,9 +313,9 @@ def test_code_in_a_string_is_permitted_only_by_a_rule_that_names_the_option():
 
 def test_plan_mode_reads_and_runs_what_a_rule_names_for_it():
     rule_for_plan = Rule(
-        decision=Decision.ALLOW, tool="run_shell_command", command=("make",), modes=(Mode.PLAN,)
+        decision=Verdict.ALLOW, tool="run_shell_command", command=("make",), modes=(Mode.PLAN,)
     )
-    everywhere = Rule(decision=Decision.ALLOW, tool="run_shell_command", command=("npm",))
+    everywhere = Rule(decision=Verdict.ALLOW, tool="run_shell_command", command=("npm",))
     terms = with_mode(Mode.PLAN, rule_for_plan, everywhere)
     assert shell("make all", terms).decision == "allow"
     assert shell("npm test", terms).decision == "deny"
@@ -323,7 +323,7 @@ def test_plan_mode_reads_and_runs_what_a_rule_names_for_it():
 
 
 def test_a_tool_of_a_server_follows_rules_for_the_server():
-    allow = Rule(decision=Decision.ALLOW, server="docs")
+    allow = Rule(decision=Verdict.ALLOW, server="docs")
     terms = msgspec.structs.replace(with_mode(Mode.DEFAULT, allow), servers={"find_page": "docs"})
     assert tool("find_page", Effect.OTHER, terms=terms).decision == "allow"
     assert tool("find_other", Effect.OTHER, terms=terms).decision == "ask"
@@ -351,7 +351,7 @@ def test_an_error_in_the_engine_means_ask():
 
     terms = Terms(ground=msgspec.structs.replace(GROUND, protected=broken), mode=Mode.YOLO)
     ruling = tool("read_file", Effect.READ, INSIDE, terms=terms)
-    assert (ruling.decision, ruling.rule) == (Decision.ASK, "engine error")
+    assert (ruling.decision, ruling.rule) == (Verdict.ASK, "engine error")
     bad_json = ToolCall(id="1", name="read_file", arguments="[]")
     assert rule(bad_json, Effect.READ, (), terms).decision == "ask"
 
@@ -404,7 +404,7 @@ def test_what_runs_in_the_background_may_be_looked_at_and_outside_plan_stopped(m
 
 
 def test_a_rule_against_the_background_holds():
-    against = Rule(decision=Decision.DENY, tool="background", arguments=(("action", "stop"),))
+    against = Rule(decision=Verdict.DENY, tool="background", arguments=(("action", "stop"),))
     terms = with_mode(Mode.YOLO, against)
     assert tool("background", Effect.EXECUTE, terms=terms, action="stop").decision == "deny"
     assert tool("background", Effect.EXECUTE, terms=terms, action="read").decision == "allow"

@@ -4,12 +4,12 @@ import msgspec
 
 from toolwire.messages import ToolCall
 from toolwire.policy.engine import rule
-from toolwire.policy.locations import Ground, Hidden
-from toolwire.policy.rules import Decision, Mode, Rule
+from toolwire.policy.locations import Hidden, Locations
+from toolwire.policy.rules import Mode, Rule, Verdict
 from toolwire.policy.ruling import Ruling, Terms
 from toolwire.tools.spec import Effect, Permit, SandboxSpec
 
-GROUND = Ground(roots=("/w",), home="/home/u")
+GROUND = Locations(roots=("/w",), home="/home/u")
 WRITING = SandboxSpec(level="workspace-write")
 TERMS = Terms(ground=GROUND, sandbox=WRITING)
 
@@ -27,13 +27,13 @@ def allowing(words: str, **members: object) -> Terms:
 
 def test_what_runs_unasked_is_the_text_that_was_proven():
     ruling = shell("ls  -la   'src'; head <a")
-    assert ruling.decision is Decision.ALLOW
+    assert ruling.decision is Verdict.ALLOW
     assert ruling.permit == Permit(command="'ls' '-la' 'src'; 'head' <'a'", sandbox=WRITING)
 
 
 def test_what_a_person_approves_runs_as_they_saw_it_and_may_use_the_network():
     ruling = shell("npm install >../log 2>&1")
-    assert ruling.decision is Decision.ASK
+    assert ruling.decision is Verdict.ASK
     assert ruling.approved == Permit(
         sandbox=SandboxSpec(level="approved", network=True, writable=("/log",))
     )
@@ -92,5 +92,5 @@ def test_known_programs_are_not_found_in_the_workspace():
     assert permit is not None
     assert permit.environ == (("PATH", "/usr/bin:/bin"),)
     mixed = msgspec.structs.replace(allowing("npm test"), ground=ground)
-    assert shell("npm test", mixed).decision is Decision.ALLOW
-    assert shell("npm test && ls", mixed).decision is Decision.ASK
+    assert shell("npm test", mixed).decision is Verdict.ALLOW
+    assert shell("npm test && ls", mixed).decision is Verdict.ASK

@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwire.errors import BadInput
-from toolwire.policy.locations import Ground
+from toolwire.policy.locations import Locations
 from toolwire.policy.rule_file import dump, grounded, load, of_lists
-from toolwire.policy.rules import Decision, Mode, Rule, path_matches
+from toolwire.policy.rules import Mode, Rule, Verdict, path_matches
 from toolwire.tools.spec import Effect
 
 FILE = """
@@ -35,41 +35,41 @@ arguments = { to = "*@example.com" }
 def test_a_rule_file_is_read():
     assert load(FILE, "rules.toml") == (
         Rule(
-            decision=Decision.DENY,
+            decision=Verdict.DENY,
             tool="run_shell_command",
             command=("rm", "-rf"),
             origin="rules.toml",
         ),
-        Rule(decision=Decision.ASK, tool="web_fetch", origin="rules.toml"),
-        Rule(decision=Decision.ALLOW, tool="read_file", origin="rules.toml"),
+        Rule(decision=Verdict.ASK, tool="web_fetch", origin="rules.toml"),
+        Rule(decision=Verdict.ALLOW, tool="read_file", origin="rules.toml"),
         Rule(
-            decision=Decision.ALLOW,
+            decision=Verdict.ALLOW,
             tool="run_shell_command",
             command=("git", "log"),
             origin="rules.toml",
         ),
         Rule(
-            decision=Decision.ALLOW,
+            decision=Verdict.ALLOW,
             tool="run_shell_command",
             command=("npm", "run", "test:*"),
             origin="rules.toml",
         ),
         Rule(
-            decision=Decision.ALLOW,
+            decision=Verdict.ALLOW,
             tool="write_file",
             path="build/**",
             modes=(Mode.DEFAULT, Mode.PLAN),
             origin="rules.toml",
         ),
         Rule(
-            decision=Decision.DENY,
+            decision=Verdict.DENY,
             tool="run_shell_command",
             command=("git", "push", "--force"),
             reason="Ask the team first.",
             origin="rules.toml",
         ),
         Rule(
-            decision=Decision.ASK,
+            decision=Verdict.ASK,
             server="mail",
             effect=Effect.NETWORK,
             arguments=(("to", "*@example.com"),),
@@ -104,12 +104,12 @@ def test_a_rule_file_that_cannot_be_read_is_an_error(text: str, complaint: str):
 
 def test_a_list_entry_with_a_star_is_the_whole_tool():
     (rule,) = of_lists(allowed=["run_shell_command(*)"])
-    assert rule == Rule(decision=Decision.ALLOW, tool="run_shell_command", origin="settings")
+    assert rule == Rule(decision=Verdict.ALLOW, tool="run_shell_command", origin="settings")
 
 
 def test_relative_paths_are_of_the_workspace():
-    rules = [Rule(decision=Decision.ALLOW, path=each) for each in ("a/**", "~/b", "/c")]
-    ground = Ground(roots=("/w/p",), home="/home/u")
+    rules = [Rule(decision=Verdict.ALLOW, path=each) for each in ("a/**", "~/b", "/c")]
+    ground = Locations(roots=("/w/p",), home="/home/u")
     assert [rule.path for rule in grounded(rules, ground)] == ["/w/p/a/**", "/home/u/b", "/c"]
 
 
@@ -136,7 +136,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 @given(
     st.builds(
         Rule,
-        decision=st.sampled_from(Decision),
+        decision=st.sampled_from(Verdict),
         tool=st.just("some_tool"),
         server=texts,
         effect=st.sampled_from(Effect),

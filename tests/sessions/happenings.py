@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from toolwire.agent.events import (
     AgentEvent,
     AnswersGiven,
-    Decision,
+    ApprovalOutcome,
     HistoryReplaced,
     MessageAdded,
     ModelAsked,
@@ -78,7 +78,7 @@ def worked(calls: tuple[ToolCall, ...], effect: Effect = Effect.WRITE) -> Iterat
     for one in calls:
         yield ToolRequested(call=one)
     for one in calls:
-        yield ToolDecided(call_id=one.id, decision=Decision.AUTO_ACCEPT)
+        yield ToolDecided(call_id=one.id, decision=ApprovalOutcome.AUTO_ACCEPT)
         yield started(one, effect)
         yield ToolOutputText(call_id=one.id, text="…")
         yield finished(one, f"result of {one.id}")

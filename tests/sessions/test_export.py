@@ -29,7 +29,7 @@ from toolwire.messages import Media, MediaKind, Message, Text, Thinking
 from toolwire.sessions import records
 from toolwire.sessions.export import FORMATS, to_html, to_json, to_markdown
 from toolwire.sessions.journal import Record
-from toolwire.sessions.salvage import Rescued
+from toolwire.sessions.salvage import Salvaged
 from toolwire.sessions.store import Contents
 from toolwire.sessions.transcript import (
     Called,
@@ -44,7 +44,7 @@ from toolwire.sessions.transcript import (
 NASTY = "<script>alert(1)</script></details>\n```\n# x\x1b[31m\u202e"
 
 
-def contents(events: list[AgentEvent], rescued: Rescued | None = None) -> Contents:
+def contents(events: list[AgentEvent], rescued: Salvaged | None = None) -> Contents:
     kept_ones = [
         Record(seq=at, at=1_700_000_000.0 + at, event=event)
         for at, event in enumerate(kept(events), 1)
@@ -206,7 +206,7 @@ def test_markdown_keeps_foreign_text_inside_its_fence() -> None:
 
 
 def test_a_damaged_session_says_so_in_every_format() -> None:
-    rescued = Rescued(records=3, lost_after=1_700_000_000.0, damage="record 4 is damaged")
+    rescued = Salvaged(records=3, lost_after=1_700_000_000.0, damage="record 4 is damaged")
     for form in FORMATS.values():
         page = form(contents(a_session(1), rescued))
         assert "3 records up to 2023-11-14 22:13:20 UTC are good" in page

@@ -39,7 +39,7 @@ from toolwire.sessions.open_calls import (
     UNKNOWN,
     CallState,
     answered,
-    settled,
+    resolve_open_calls,
 )
 from toolwire.tools.spec import Effect
 
@@ -145,7 +145,7 @@ def test_open_calls_are_answered_with_what_is_known(
     events: list[AgentEvent], outcomes: list[Outcome], words: list[str]
 ) -> None:
     found = open_calls(events)
-    todo = settled(found)
+    todo = resolve_open_calls(found)
     message = answered(found, todo.finished)
     assert [result.outcome for result in message.results] == outcomes
     assert texts(message) == words
@@ -156,14 +156,14 @@ def test_open_calls_are_answered_with_what_is_known(
 def test_only_what_reads_is_run_again(effect: Effect) -> None:
     found = open_calls([reply(A, B), started(A, effect)])
     reads = effect in (Effect.READ, Effect.NETWORK)
-    assert settled(found).again == ((A,) if reads else ())
-    assert settled(found, run_again=False).again == ()
+    assert resolve_open_calls(found).again == ((A,) if reads else ())
+    assert resolve_open_calls(found, run_again=False).again == ()
     assert texts(answered(found)) == [LOST_READ if reads else UNKNOWN, NOT_STARTED]
 
 
 def test_a_second_run_of_a_reader_gives_the_answer() -> None:
     found = open_calls([reply(A, B), started(A, Effect.READ)])
-    todo = settled(found)
+    todo = resolve_open_calls(found)
     message = answered(found, (*todo.finished, finished(A, "read at last")))
     assert texts(message) == ["read at last", NOT_STARTED]
     assert todo.call_ids == ("a", "b")
@@ -191,7 +191,7 @@ def test_any_prefix_settles_to_a_balanced_conversation(
 ) -> None:
     prefix = events[: data.draw(st.integers(0, len(events)))]
     session = replay(prefix)
-    todo = settled(session.open)
+    todo = resolve_open_calls(session.open)
     made = (*todo.finished, *(finished(one, "again") for one in todo.again))
     messages = session.messages
     if session.open:

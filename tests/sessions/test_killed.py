@@ -14,7 +14,7 @@ from toolwire.agent.events import AgentEvent, AnswersGiven, MessageAdded, ToolFi
 from toolwire.history import repair
 from toolwire.messages import Origin, Outcome, calls_without_result
 from toolwire.sessions.journal import replay
-from toolwire.sessions.open_calls import answered, settled
+from toolwire.sessions.open_calls import answered, resolve_open_calls
 from toolwire.sessions.store import Sessions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
@@ -59,7 +59,7 @@ def assert_goes_on(sessions: Sessions, session: str, said: int) -> None:
     assert events == whole[: len(events)]
     assert len(events) >= said
     past = replay(events)
-    todo = settled(past.open)
+    todo = resolve_open_calls(past.open)
     made = (*todo.finished, *(finished(one, "again") for one in todo.again))
 
     async def settle() -> None:

@@ -8,8 +8,8 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from toolwire.agent.calls import Work, guarded
-from toolwire.agent.events import Decision, Emit, ToolAsked, ToolDecided
+from toolwire.agent.calls import CallState, guarded
+from toolwire.agent.events import ApprovalOutcome, Emit, ToolAsked, ToolDecided
 from toolwire.agent.questions import (
     Answer,
     Approver,
@@ -111,7 +111,7 @@ class Approval:
         self.asking = asyncio.Lock()
         """Held while a person is asked anything."""
 
-    def _ruling(self, work: Work, tool: Tool) -> Ruled:
+    def _ruling(self, work: CallState, tool: Tool) -> Ruled:
         """The policy's word; a policy that breaks means ask, never allow."""
         try:
             places = tool.touches(work.arguments, self._context)
@@ -120,31 +120,31 @@ class Approval:
             _log.exception("the policy failed on %s", tool.name)
             return _Ask(f"the policy failed: {error}")
 
-    async def refusal(self, work: Work, tool: Tool) -> Refusal | None:
+    async def refusal(self, work: CallState, tool: Tool) -> Refusal | None:
         """Why the call may not run; None if it may."""
         ruling = self._ruling(work, tool)
         if ruling.decision == "allow":
             work.permit = _permit(ruling, "permit")
-            await self._decide(work, Decision.AUTO_ACCEPT, ruling.reason)
+            await self._decide(work, ApprovalOutcome.AUTO_ACCEPT, ruling.reason)
             return None
         if ruling.decision == "deny":
-            await self._decide(work, Decision.REJECT, ruling.reason)
+            await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
             return Refusal(f"{DENIED} {ruling.reason}".rstrip(), "denied_by_policy")
         if self._approver is None:
-            await self._decide(work, Decision.REJECT, ruling.reason)
+            await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
             return Refusal(f"{NOBODY} {ruling.reason}".rstrip(), "needs_approval")
         async with self.asking:
             # An answer given while this call waited may have settled it.
             ruling = self._ruling(work, tool)
             if ruling.decision == "allow":
                 work.permit = _permit(ruling, "permit")
-                await self._decide(work, Decision.AUTO_ACCEPT, ruling.reason)
+                await self._decide(work, ApprovalOutcome.AUTO_ACCEPT, ruling.reason)
                 return None
             work.permit = _permit(ruling, "approved")
             return await self._asked(work, tool, ruling.reason, self._approver)
 
     async def _asked(
-        self, work: Work, tool: Tool, reason: str, approver: Approver
+        self, work: CallState, tool: Tool, reason: str, approver: Approver
     ) -> Refusal | None:
         given = work.arguments
         proposals = await guarded(self._proposals(tool, given))
@@ -168,13 +168,13 @@ class Approval:
         work.stat = stat_of(proposals, work.edited) if proposals else None
         if answer.choice in _SCOPES:
             self._remember(question.call, answer.choice)
-        decision = Decision.ACCEPT if work.edited is None else Decision.MODIFY
+        decision = ApprovalOutcome.ACCEPT if work.edited is None else ApprovalOutcome.MODIFY
         await self._decide(work, decision, reason, answer.choice)
         return None
 
     async def _adopt(
         self,
-        work: Work,
+        work: CallState,
         tool: Tool,
         given: JsonObject,
         proposals: tuple[Proposal, ...],
@@ -199,12 +199,14 @@ class Approval:
             return ()
         return await asyncio.to_thread(tool.preview, arguments, self._context)
 
-    async def _refused(self, work: Work, answer: Answer) -> Refusal:
-        await self._decide(work, Decision.REJECT, answer.feedback)
+    async def _refused(self, work: CallState, answer: Answer) -> Refusal:
+        await self._decide(work, ApprovalOutcome.REJECT, answer.feedback)
         text = f"{NOT_ALLOWED}\n{answer.feedback}" if answer.feedback else NOT_ALLOWED
         return Refusal(text, "cancelled")
 
-    async def _decide(self, work: Work, decision: Decision, reason: str, scope: str = "") -> None:
+    async def _decide(
+        self, work: CallState, decision: ApprovalOutcome, reason: str, scope: str = ""
+    ) -> None:
         work.decision = decision
         await self._emit(
             ToolDecided(call_id=work.call.id, decision=decision, reason=reason, scope=scope)

@@ -10,7 +10,7 @@ import msgspec
 
 from toolwire.agent.events import (
     AgentEvent,
-    Decision,
+    ApprovalOutcome,
     Emit,
     ToolAsked,
     ToolDecided,
@@ -20,7 +20,7 @@ from toolwire.agent.events import (
 from toolwire.messages import ToolCall
 from toolwire.policy.audit import AuditRecord, record
 from toolwire.policy.engine import Policy
-from toolwire.policy.rules import Decision as Ruled
+from toolwire.policy.rules import Verdict
 from toolwire.policy.ruling import Ruling
 from toolwire.tools.registry import Registry
 
@@ -109,7 +109,7 @@ class Audit:
             case ToolAsked() if event.call_id in self._open:
                 self._open[event.call_id].asked = True
             case ToolDecided():
-                refused = event.decision is Decision.REJECT
+                refused = event.decision is ApprovalOutcome.REJECT
                 self._close(event.call_id, event.scope or ("cancel" if refused else ""))
             case ToolFinished():
                 # Refused before any ruling, or cancelled while it waited for one or for an answer.
@@ -129,7 +129,7 @@ class Audit:
             ruling = None
         self._write(
             record(
-                ruling or Ruling(decision=Ruled.ASK, rule="engine error"),
+                ruling or Ruling(decision=Verdict.ASK, rule="engine error"),
                 msgspec.structs.replace(found.call, name=tool.name),
                 tool.effect,
                 self._policy.terms.mode,

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from toolwire.agent.admission import Admitted, Rejected
-from toolwire.agent.events import Decision
+from toolwire.agent.events import ApprovalOutcome
 from toolwire.messages import Media, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
 from toolwire.tools.spec import DiffStat, Effect, Permit, Tool, ToolFailed
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 _Value = TypeVar("_Value")
 
 
-class Work:
+class CallState:
     """What is known of a call while it is worked on."""
 
     def __init__(self, call: ToolCall, verdict: Admitted | Rejected) -> None:
@@ -27,7 +27,7 @@ class Work:
         self.arguments: JsonObject = verdict.arguments if isinstance(verdict, Admitted) else {}
         self.started: float | None = None
         self.ended = 0.0
-        self.decision: Decision | None = None
+        self.decision: ApprovalOutcome | None = None
         self.stat: DiffStat | None = None
         self.edited: str | None = None
         self.permit: Permit | None = None

@@ -12,7 +12,7 @@ from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResul
 from toolwire.tools.spec import DiffStat
 
 
-class Decision(StrEnum):
+class ApprovalOutcome(StrEnum):
     """How it was decided whether a call runs."""
 
     AUTO_ACCEPT = "auto_accept"
@@ -164,7 +164,7 @@ class ToolDecided(msgspec.Struct, frozen=True, kw_only=True, tag="tool_decided")
     """A call may run, or not."""
 
     call_id: str
-    decision: Decision
+    decision: ApprovalOutcome
     reason: str = ""
     scope: str = ""
     """For how long a person's yes holds: `once`, `session`, `always`, `server`."""
@@ -197,7 +197,7 @@ class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_finished
     success: bool
     duration: float
     """Seconds the tool ran; 0 if it never did."""
-    decision: Decision | None = None
+    decision: ApprovalOutcome | None = None
     error_type: str = ""
     stat: DiffStat | None = None
     diff: str = ""
@@ -232,6 +232,6 @@ Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 """Returns once the event is safely kept."""
 
 
-async def unheard(event: AgentEvent) -> None:
+async def no_events(event: AgentEvent) -> None:
     """Where nobody listens."""
     del event

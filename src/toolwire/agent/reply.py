@@ -55,7 +55,7 @@ class Repeating(Exception):
         self.partial = partial
 
 
-def priceless(usage: Usage) -> float | None:
+def cost_from_usage(usage: Usage) -> float | None:
     """Where no price is known."""
     return usage.cost
 

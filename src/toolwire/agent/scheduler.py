@@ -9,14 +9,14 @@ import msgspec
 
 from toolwire.agent.admission import Rejected, admit_all
 from toolwire.agent.approval import Approval, Policy, Remember, Roots, first_word, no_memory
-from toolwire.agent.calls import Work, guarded
+from toolwire.agent.calls import CallState, guarded
 from toolwire.agent.events import (
     Emit,
     ToolFinished,
     ToolOutputText,
     ToolRequested,
     ToolStarted,
-    unheard,
+    no_events,
 )
 from toolwire.agent.questions import Approver, Editor
 from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
@@ -43,7 +43,7 @@ class Scheduler:
         policy: Policy,
         approver: Approver | None = None,
         editor: Editor | None = None,
-        emit: Emit = unheard,
+        emit: Emit = no_events,
         remember: Remember = no_memory,
         roots: Roots = first_word,
         clock: Callable[[], float] = time.monotonic,
@@ -69,7 +69,7 @@ class Scheduler:
     async def run(self, calls: Sequence[ToolCall]) -> Message:
         """One user message with a result for every call, in call order."""
         verdicts = admit_all(calls, self._registry)
-        works = [Work(call, verdict) for call, verdict in zip(calls, verdicts, strict=True)]
+        works = [CallState(call, verdict) for call, verdict in zip(calls, verdicts, strict=True)]
         self.answers = None
         try:
             for work in works:
@@ -89,7 +89,7 @@ class Scheduler:
         """The same message without running anything: every call is answered with `text`."""
         parts: list[ToolResult] = []
         for call in calls:
-            work = Work(call, Rejected(text=text, type=type))
+            work = CallState(call, Rejected(text=text, type=type))
             await self._emit(ToolRequested(call=call))
             await self._fail(work, text, type, Outcome.NOT_RUN)
             parts += (part for part in work.parts if isinstance(part, ToolResult))
@@ -101,13 +101,13 @@ class Scheduler:
         if self._running is not None:
             self._running.cancel()
 
-    async def _all(self, works: list[Work]) -> None:
+    async def _all(self, works: list[CallState]) -> None:
         for batch in _batches(works):
             async with asyncio.TaskGroup() as group:
                 for work in batch:
                     group.create_task(self._one(work))
 
-    async def _one(self, work: Work) -> None:
+    async def _one(self, work: CallState) -> None:
         verdict = work.verdict
         if isinstance(verdict, Rejected):
             await self._fail(work, verdict.text, verdict.type, Outcome.NOT_RUN)
@@ -119,7 +119,7 @@ class Scheduler:
                 type = failure.type or "failed"
                 await self._fail(work, str(failure), type, Outcome.FAILED, failure.display)
 
-    async def _tried(self, work: Work, tool: Tool, note: str) -> None:
+    async def _tried(self, work: CallState, tool: Tool, note: str) -> None:
         complaint = await guarded(_checked(tool, work.arguments, self._context))
         if complaint:
             await self._fail(work, complaint, "invalid_tool_params", Outcome.NOT_RUN)
@@ -130,7 +130,7 @@ class Scheduler:
             return
         await self._done(work, await self._ran(work, tool), note)
 
-    async def _ran(self, work: Work, tool: Tool) -> ToolOutput:
+    async def _ran(self, work: CallState, tool: Tool) -> ToolOutput:
         """Run the tool, passing its live output on; the start is kept before it runs."""
         await self._emit(
             ToolStarted(
@@ -183,7 +183,7 @@ class Scheduler:
         while (text := await lines.get()) is not None:
             await self._emit(ToolOutputText(call_id=call_id, text=text))
 
-    async def _done(self, work: Work, output: ToolOutput, note: str) -> None:
+    async def _done(self, work: CallState, output: ToolOutput, note: str) -> None:
         limit = limit_of(self._context.settings.get("output_limit"))
         text = output.text
         if 0 < limit < len(text):
@@ -202,7 +202,7 @@ class Scheduler:
         await self._finish(work, result, display=output.display or text, diff=output.diff)
 
     async def _fail(
-        self, work: Work, text: str, type: str, outcome: Outcome, display: str = ""
+        self, work: CallState, text: str, type: str, outcome: Outcome, display: str = ""
     ) -> None:
         result = ToolResult(
             call_id=work.call.id,
@@ -218,7 +218,7 @@ class Scheduler:
 
     async def _finish(
         self,
-        work: Work,
+        work: CallState,
         result: ToolResult,
         *,
         error_type: str = "",
@@ -244,7 +244,7 @@ class Scheduler:
             )
         )
 
-    async def _answer_open(self, works: Iterable[Work]) -> None:
+    async def _answer_open(self, works: Iterable[CallState]) -> None:
         """Answer every call that has no answer yet: the run was cancelled."""
         for work in works:
             if work.parts:
@@ -265,9 +265,9 @@ async def _checked(tool: Tool, arguments: JsonObject, context: ToolContext) -> s
     return tool.check(arguments, context)
 
 
-def _batches(works: Iterable[Work]) -> list[list[Work]]:
+def _batches(works: Iterable[CallState]) -> list[list[CallState]]:
     """Neighbours that may run side by side together, every other call alone."""
-    batches: list[list[Work]] = []
+    batches: list[list[CallState]] = []
     open_batch = False
     for work in works:
         if work.side_by_side and open_batch:

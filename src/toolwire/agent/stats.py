@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from toolwire.agent.events import AgentEvent, Decision, Noticed, ToolFinished, UsageCounted
+from toolwire.agent.events import AgentEvent, ApprovalOutcome, Noticed, ToolFinished, UsageCounted
 from toolwire.events import Usage
 from toolwire.request import JsonObject
 
@@ -54,7 +54,7 @@ class _Tool:
         self.success = 0
         self.fail = 0
         self.seconds = 0.0
-        self.decisions = dict.fromkeys(map(str, Decision), 0)
+        self.decisions = dict.fromkeys(map(str, ApprovalOutcome), 0)
 
     def add(self, finished: ToolFinished) -> None:
         self.success += finished.success

@@ -19,7 +19,7 @@ from toolwire.agent.events import (
 )
 from toolwire.agent.limits import NO_LIMITS, Limits, Spent
 from toolwire.agent.loops import CallLoops, Suspicion
-from toolwire.agent.reply import Asking, Price, Repeating, Reply, priceless
+from toolwire.agent.reply import Asking, Price, Repeating, Reply, cost_from_usage
 from toolwire.agent.scheduler import Scheduler
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import StopReason
@@ -63,7 +63,7 @@ class _End(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def nothing_said() -> Sequence[Message]:
+def no_input() -> Sequence[Message]:
     """Where the user only speaks between turns."""
     return ()
 
@@ -75,9 +75,9 @@ async def run_turn(
     scheduler: Scheduler,
     emit: Emit,
     limits: Limits = NO_LIMITS,
-    inbox: Inbox = nothing_said,
+    inbox: Inbox = no_input,
     shorten: Shorten | None = None,
-    price: Price = priceless,
+    price: Price = cost_from_usage,
     clock: Callable[[], float] = time.monotonic,
     sleep: Sleep = asyncio.sleep,
 ) -> ModelRequest:

@@ -5,27 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolwire.app.model_stack import Opened, open_model, with_fallback
-    from toolwire.app.options import Wanted
+    from toolwire.app.options import SessionOptions
     from toolwire.app.session import AgentSession, open_session
-    from toolwire.app.toolbox import Workshop, open_workshop
+    from toolwire.app.toolbox import Toolbox, open_toolbox
 
 # Names are loaded when first used: who opens a model does not pay for the tools.
 _HOMES = {
     "model_stack": ("Opened", "open_model", "with_fallback"),
     "session": ("AgentSession", "open_session"),
-    "options": ("Wanted",),
-    "toolbox": ("Workshop", "open_workshop"),
+    "options": ("SessionOptions",),
+    "toolbox": ("Toolbox", "open_toolbox"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "AgentSession",
     "Opened",
-    "Wanted",
-    "Workshop",
+    "SessionOptions",
+    "Toolbox",
     "open_model",
     "open_session",
-    "open_workshop",
+    "open_toolbox",
     "with_fallback",
 ]
 

@@ -12,13 +12,13 @@ from toolwire.agent.events import AgentEvent, AnswersGiven, Emit, ToolFinished
 from toolwire.app.event_sink import redaction
 from toolwire.app.model_choice import Chosen
 from toolwire.app.model_stack import Opened, open_model
-from toolwire.app.options import Wanted
-from toolwire.app.toolbox import Workshop
+from toolwire.app.options import SessionOptions
+from toolwire.app.toolbox import Toolbox
 from toolwire.client.http.transport import Transport
 from toolwire.client.learned import Learned
 from toolwire.compaction.summary import CompressionRules
 from toolwire.config import Settings
-from toolwire.context.cache import PrefixMeter, marking
+from toolwire.context.cache import PrefixMeter, with_cache_marks
 from toolwire.context.memory import NAMES, Memory, MemorySettings, load_memory, with_memory
 from toolwire.context.prompt.compose import PromptFacts, chosen_prompt
 from toolwire.errors import SessionError
@@ -29,7 +29,7 @@ from toolwire.policy.rules import Mode
 from toolwire.prompted.style import AUTO
 from toolwire.request import ModelRequest
 from toolwire.sessions.journal import Session
-from toolwire.sessions.open_calls import answered, settled
+from toolwire.sessions.open_calls import answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.sessions.store import Sessions
 from toolwire.storage.paths import places
@@ -37,7 +37,7 @@ from toolwire.tools.builtin.save_memory import memory_file
 from toolwire.tools.files.visibility import Visibility
 
 if TYPE_CHECKING:
-    from toolwire.embedded.weights import Consent
+    from toolwire.embedded.weights import DownloadConsent
 
 SayNotice = Callable[[str], None]
 _DAY = 86_400
@@ -50,7 +50,7 @@ def stored_sessions(environ: Mapping[str, str]) -> Sessions:
 
 
 def open_journal(
-    wanted: Wanted,
+    wanted: SessionOptions,
     environ: Mapping[str, str],
     cwd: Path,
     *,
@@ -76,13 +76,13 @@ def open_journal(
 
 async def open_models(
     chosen: Chosen,
-    wanted: Wanted,
+    wanted: SessionOptions,
     *,
     environ: Mapping[str, str],
     transport: Transport,
     notice: SayNotice,
     cwd: Path | None = None,
-    consent: Consent | None = None,
+    consent: DownloadConsent | None = None,
 ) -> list[Opened]:
     """The model, and those to ask when it does not answer."""
     settings = chosen.settings
@@ -124,11 +124,11 @@ async def open_models(
 def _marking(opened: Opened) -> Opened:
     """The same model with marks for the vendor's prompt cache, where it wants some."""
     provider = opened.provider
-    ask = marking(opened.ask, provider.dialect, provider.quirks_for(opened.model))
+    ask = with_cache_marks(opened.ask, provider.dialect, provider.quirks_for(opened.model))
     return msgspec.structs.replace(opened, ask=ask)
 
 
-def explaining(ask: Model) -> Model:
+def with_cache_report(ask: Model) -> Model:
     """The same model with a notice when a prompt cache can not go on from the last request."""
     meter = PrefixMeter()
 
@@ -144,7 +144,7 @@ def explaining(ask: Model) -> Model:
     return asked
 
 
-async def settle(past: Session, workshop: Workshop, telling: Emit) -> tuple[Message, ...]:
+async def settle(past: Session, workshop: Toolbox, telling: Emit) -> tuple[Message, ...]:
     """The past with every call answered: what only reads is run again, the rest told as it is."""
     if not past.open:
         return past.messages
@@ -155,7 +155,7 @@ async def settle(past: Session, workshop: Workshop, telling: Emit) -> tuple[Mess
             finished.append(event)
         await telling(event)
 
-    plan = settled(past.open)
+    plan = resolve_open_calls(past.open)
     for event in plan.finished:
         await tell(event)
     if plan.again:
@@ -165,11 +165,11 @@ async def settle(past: Session, workshop: Workshop, telling: Emit) -> tuple[Mess
 
 
 def system_text(
-    wanted: Wanted,
+    wanted: SessionOptions,
     settings: Settings,
     environ: Mapping[str, str],
     *,
-    workshop: Workshop,
+    workshop: Toolbox,
     mode: Mode,
     notice: SayNotice,
 ) -> str:

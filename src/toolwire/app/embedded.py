@@ -21,7 +21,7 @@ from toolwire.policy.rules import Mode
 from toolwire.storage.paths import places
 
 if TYPE_CHECKING:
-    from toolwire.embedded.weights import Consent
+    from toolwire.embedded.weights import DownloadConsent
 
 
 async def choose_here(
@@ -58,15 +58,17 @@ async def embedded_transport(
     model: str,
     environ: Mapping[str, str],
     transport: Transport,
-    consent: Consent | None,
+    consent: DownloadConsent | None,
     notice: Callable[[str], None],
 ) -> Transport:
     """The way to the embedded model, its file in place; loaded when it is first asked."""
     from toolwire.embedded import catalogue  # noqa: PLC0415 - start-up time
     from toolwire.embedded.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
-    from toolwire.embedded.weights import Consent, Shelf  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.weights import DownloadConsent, WeightStore  # noqa: PLC0415 - start-up time
 
-    shelf = Shelf.of(places(environ), environ, transport, consent or Consent(), notice)
+    shelf = WeightStore.of(
+        places(environ), environ, transport, consent or DownloadConsent(), notice
+    )
     way = EmbeddedTransport(catalogue.find(model), shelf, transport)
     await way.prepare()
     return way

@@ -10,7 +10,7 @@ from toolwire.sessions.journal import Journal
 Redact: TypeAlias = Callable[[bytes], bytes]
 
 
-class Telling:
+class EventSink:
     """One session's `Emit`: nothing is shown that is not kept already."""
 
     def __init__(self, session: str, journal: Journal | None, readers: Iterable[Emit]) -> None:

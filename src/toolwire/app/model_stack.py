@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from toolwire.auth.credentials import credential_for, open_store, silent
+from toolwire.auth.credentials import credential_for, no_notice, open_store
 from toolwire.client.cost import cost
 from toolwire.client.fallback import falling_back
 from toolwire.client.http.transport import Transport
 from toolwire.client.learned import Learned
 from toolwire.client.model import connect
-from toolwire.client.reask import insisting
+from toolwire.client.reask import with_reask
 from toolwire.config import Settings
 from toolwire.events import Usage
 from toolwire.ids import new_id
@@ -26,7 +26,7 @@ from toolwire.providers.addresses import address
 from toolwire.storage.paths import places
 
 if TYPE_CHECKING:
-    from toolwire.embedded.weights import Consent
+    from toolwire.embedded.weights import DownloadConsent
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +56,8 @@ async def open_model(
     tool_style: str = AUTO,
     learned: Learned | None = None,
     cwd: Path | None = None,
-    consent: Consent | None = None,
-    notice: Callable[[str], None] = silent,
+    consent: DownloadConsent | None = None,
+    notice: Callable[[str], None] = no_notice,
 ) -> Opened:
     """`provider/model` ready to be asked: credential, address, retries and tool style in place.
 
@@ -93,7 +93,7 @@ async def open_model(
     else:
         styled = _styled(ask, provider, model, style)
     return Opened(
-        ask=insisting(styled),
+        ask=with_reask(styled),
         provider=provider,
         model=model,
         style=style,

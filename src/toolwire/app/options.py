@@ -14,7 +14,7 @@ from toolwire.providers.upstream import Upstream
 from toolwire.tools.registry import Registry
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is empty is left to the settings."""
 
     model: str = ""
@@ -42,7 +42,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 NAME = "own"
 
 
-class Own(msgspec.Struct, frozen=True, kw_only=True):
+class HostOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """Its tools and words are all the model is told: no prompt, notes or surroundings of ours."""
 
     tools: Registry

@@ -31,18 +31,18 @@ from toolwire.agent.reply import Asking
 from toolwire.agent.turn import Turn
 from toolwire.app.builder import (
     compression_rules,
-    explaining,
     open_journal,
     open_models,
     settle,
     system_text,
+    with_cache_report,
 )
 from toolwire.app.embedded import cautious, choose_here, tokens_shown_small
-from toolwire.app.event_sink import Telling
+from toolwire.app.event_sink import EventSink
 from toolwire.app.model_choice import choose_model
 from toolwire.app.model_stack import Opened, with_fallback
-from toolwire.app.options import Own, Wanted
-from toolwire.app.toolbox import AskPerson, Workshop, make_workshop
+from toolwire.app.options import HostOverrides, SessionOptions
+from toolwire.app.toolbox import AskPerson, Toolbox, make_toolbox
 from toolwire.client.http.transport import HttpTransport, Transport
 from toolwire.client.redact import known_secrets
 from toolwire.compaction.summary import Compressor
@@ -71,8 +71,8 @@ class AgentSession:
         *,
         opened: Opened,
         model: Model,
-        workshop: Workshop,
-        telling: Telling,
+        workshop: Toolbox,
+        telling: EventSink,
         limits: Limits,
         shorten: Compressor,
         approver: Approver | None = None,
@@ -147,14 +147,14 @@ class AgentSession:
 
 
 if TYPE_CHECKING:
-    from toolwire.embedded.weights import Consent
+    from toolwire.embedded.weights import DownloadConsent
 
 __all__ = ["AgentSession", "open_session"]
 
 
 @asynccontextmanager
 async def open_session(
-    wanted: Wanted,
+    wanted: SessionOptions,
     *,
     settings: Settings,
     environ: Mapping[str, str],
@@ -165,15 +165,15 @@ async def open_session(
     ask: AskPerson | None = None,
     tools: Iterable[Tool] = (),
     transport: Transport | None = None,
-    consent: Consent | None = None,
-    own: Own | None = None,
+    consent: DownloadConsent | None = None,
+    own: HostOverrides | None = None,
     today: Callable[[], date] = date.today,
 ) -> AsyncGenerator[AgentSession]:
     """A new session, or an old one as it was left; everything it opened closes with it.
 
     `own` is what a program brings in place of the coding agent's tools, words and model.
     """
-    opening = _Opening(wanted=wanted, settings=settings, environ=environ, cwd=cwd, own=own)
+    opening = _SessionBuilder(wanted=wanted, settings=settings, environ=environ, cwd=cwd, own=own)
     async with AsyncExitStack() as stack:
         journal, past = await opening.journal(stack)
         if transport is None:
@@ -185,7 +185,7 @@ async def open_session(
         workshop = await opening.workshop(stack, models[0], mode, tools, ask, headless=headless)
         system = opening.system(workshop, mode)
         id = new_id("") if journal is None else journal.session
-        telling = Telling(id, journal, readers)
+        telling = EventSink(id, journal, readers)
         await telling(_opened(id, name, models[0], mode, cwd))
         for words in opening.notices:
             await telling(Noticed(kind="setup", message=words))
@@ -198,7 +198,7 @@ async def open_session(
             id,
             opening.request(models[0], messages, system, workshop),
             opened=models[0],
-            model=explaining(shorten.watching(model)),
+            model=with_cache_report(shorten.watching(model)),
             shorten=shorten,
             workshop=workshop,
             telling=telling,
@@ -208,16 +208,16 @@ async def open_session(
         )
 
 
-class _Opening(msgspec.Struct, frozen=True, kw_only=True):
+class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     """What is wanted, and the steps from there to a session; what people should know of them is
     noted.
     """
 
-    wanted: Wanted
+    wanted: SessionOptions
     settings: Settings
     environ: Mapping[str, str]
     cwd: Path
-    own: Own | None
+    own: HostOverrides | None
     notices: list[str] = []
 
     async def journal(self, stack: AsyncExitStack) -> tuple[SqliteJournal | None, Session]:
@@ -240,7 +240,7 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
         return journal, past
 
     async def models(
-        self, before: str, transport: Transport, consent: Consent | None
+        self, before: str, transport: Transport, consent: DownloadConsent | None
     ) -> tuple[str, list[Opened]]:
         """The name of the model, and the models themselves; `before` is what was asked last."""
         own, wanted = self.own, self.wanted
@@ -281,10 +281,10 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
         ask: AskPerson | None,
         *,
         headless: bool,
-    ) -> Workshop:
+    ) -> Toolbox:
         """The tools and the policy; where nobody can answer, no tool that asks is offered."""
         own = self.own
-        workshop = await make_workshop(
+        workshop = await make_toolbox(
             self.settings,
             environ=self.environ,
             cwd=self.cwd,
@@ -308,7 +308,7 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
         offered = workshop.registry.without(("ask_user",))
         return msgspec.structs.replace(workshop, registry=offered)
 
-    def system(self, workshop: Workshop, mode: Mode) -> str:
+    def system(self, workshop: Toolbox, mode: Mode) -> str:
         """The system prompt: a program's own words, or ours with the notes of the folder."""
         if self.own is not None:
             return self.own.system
@@ -322,7 +322,7 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def request(
-        self, opened: Opened, messages: tuple[Message, ...], system: str, workshop: Workshop
+        self, opened: Opened, messages: tuple[Message, ...], system: str, workshop: Toolbox
     ) -> ModelRequest:
         """The request that every turn goes on from."""
         reasoning = self.settings.reasoning
@@ -334,7 +334,7 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
             reasoning=None if reasoning == Reasoning() else reasoning,
         )
 
-    def compressor(self, opened: Opened, workshop: Workshop, telling: Emit) -> Compressor:
+    def compressor(self, opened: Opened, workshop: Toolbox, telling: Emit) -> Compressor:
         """What makes the conversation shorter when it has to be."""
         return Compressor(
             opened.ask,
@@ -348,7 +348,7 @@ class _Opening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _surroundings(
-    workshop: Workshop, settings: Settings, telling: Emit, today: date
+    workshop: Toolbox, settings: Settings, telling: Emit, today: date
 ) -> tuple[Message, ...]:
     """The environment, told once at the start and kept: its bytes stay the same from then on."""
     messages = surroundings(

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from toolwire.agent.audit_log import Audit, AuditFile
-from toolwire.agent.events import Emit, unheard
+from toolwire.agent.events import Emit, no_events
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.scheduler import Scheduler
 from toolwire.app.workspace_facts import ground_of
@@ -77,7 +77,7 @@ AskPerson: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[str]]
 _log = logging.getLogger(__name__)
 
 
-class Workshop(msgspec.Struct, frozen=True, kw_only=True):
+class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
     """All that one session needs to run calls."""
 
     registry: Registry
@@ -89,7 +89,7 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
         """End what its commands left running."""
         await end_shells(self.context.owner)
 
-    def with_model(self, model: Model, dialect: str) -> "Workshop":
+    def with_model(self, model: Model, dialect: str) -> "Toolbox":
         """The same, with a model for questions beside the conversation."""
         context = msgspec.structs.replace(self.context, model=model, model_dialect=dialect)
         return msgspec.structs.replace(self, context=context)
@@ -98,7 +98,7 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
         self,
         approver: Approver | None = None,
         editor: Editor | None = None,
-        emit: Emit = unheard,
+        emit: Emit = no_events,
     ) -> Scheduler:
         """A scheduler that rules by this policy, remembers answers and records the rulings."""
         return Scheduler(
@@ -114,16 +114,16 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def open_workshop(settings: Settings, **options: Any) -> AsyncGenerator[Workshop]:
+async def open_toolbox(settings: Settings, **options: Any) -> AsyncGenerator[Toolbox]:
     """A workshop (`make_workshop` says with which options) that closes with the block."""
-    workshop = await make_workshop(settings, **options)
+    workshop = await make_toolbox(settings, **options)
     try:
         yield workshop
     finally:
         await workshop.close()
 
 
-async def make_workshop(
+async def make_toolbox(
     settings: Settings,
     *,
     environ: Mapping[str, str],
@@ -140,7 +140,7 @@ async def make_workshop(
     registry: Registry | None = None,
     rules: bool = True,
     notice: Callable[[str], None] = _log.warning,
-) -> Workshop:
+) -> Toolbox:
     """The workshop of one session in a folder; whoever makes it closes it.
 
     `allowed` are entries of `--allowed-tools`, `tools` those a program brings itself, `temp` is
@@ -177,7 +177,7 @@ async def make_workshop(
     context = msgspec.structs.replace(context, restricts=policy.restricts)
     record = AuditFile(own.state / AUDIT, notice).write if rules else _unrecorded
     audit = Audit(policy, registry, record)
-    return Workshop(registry=registry, policy=policy, context=context, audit=audit)
+    return Toolbox(registry=registry, policy=policy, context=context, audit=audit)
 
 
 def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:

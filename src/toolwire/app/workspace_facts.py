@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from shutil import which
 
-from toolwire.policy.locations import Ground, Hidden
+from toolwire.policy.locations import Hidden, Locations
 from toolwire.tools.files.paths import real
 from toolwire.tools.files.protection import Protection, protected
 from toolwire.tools.shell.programs import safe_folders
@@ -48,10 +48,10 @@ _SETTINGS_FILES = (
 )
 
 
-def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Ground:
+def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Locations:
     """The workspace as it is on disk, for policy."""
     facts = WorkspaceFacts(workspace, environ)
-    return Ground(
+    return Locations(
         roots=tuple(str(root) for root in workspace.roots),
         home=str(workspace.home),
         temp=str(workspace.temp),

@@ -102,12 +102,12 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
     sleep: Sleep
 
 
-def silent(message: str) -> None:
+def no_notice(message: str) -> None:
     """Nobody listens."""
     del message
 
 
-def open_store(where: Places, environ: Mapping[str, str], notice: Notice = silent) -> Store:
+def open_store(where: Places, environ: Mapping[str, str], notice: Notice = no_notice) -> Store:
     """The keyring and file of this user."""
     return Store(where.credentials, keyring=system_keyring(environ), notice=notice)
 
@@ -118,7 +118,7 @@ def credential_for(
     flag: str = "",
     environ: Mapping[str, str],
     store: Store,
-    notice: Notice = silent,
+    notice: Notice = no_notice,
     now: Callable[[], float] = time.time,
     sleep: Sleep = asyncio.sleep,
 ) -> Credential:
@@ -152,7 +152,7 @@ def first_use_terms(provider: Provider, beside: Path) -> str:
     mark = f"{provider.name} {hashlib.sha256(terms.encode()).hexdigest()[:16]}"
     path = beside.with_name("terms-shown")
     with locked_briefly(path):
-        shown = (read_private(path, silent) or b"").decode("utf-8", "replace").splitlines()
+        shown = (read_private(path, no_notice) or b"").decode("utf-8", "replace").splitlines()
         if mark in shown:
             return ""
         write_private(path, "\n".join([*shown, mark, ""]).encode())
@@ -249,7 +249,7 @@ def _code_assist(asked: _Asked) -> Credential:
 
 def _show_terms(asked: _Asked) -> None:
     # Who gives no ear is not shown them, and they stay to be shown.
-    if asked.notice is not silent:
+    if asked.notice is not no_notice:
         terms = first_use_terms(asked.provider, asked.store.file)
         if terms:
             asked.notice(terms)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from toolwire import config
-from toolwire.app.options import Wanted
+from toolwire.app.options import SessionOptions
 from toolwire.cli.consent import asker, check_workspace
 from toolwire.client.http.transport import HttpTransport, Transport
 from toolwire.client.record import RecordingTransport, ReplayTransport
@@ -23,7 +23,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """A session's settings, what is wanted of it, and where it works."""
 
     settings: Settings
-    wanted: Wanted
+    wanted: SessionOptions
     cwd: Path
 
 
@@ -42,7 +42,7 @@ def read_asked(
     }
     settings = config.load(environ, cwd, flags=flags, ask=asker())
     upstream = options["upstream"]
-    wanted = Wanted(
+    wanted = SessionOptions(
         model=options["model"],
         provider=options["provider"],
         base_url=options["base_url"],

@@ -11,7 +11,7 @@ from toolwire.config import Settings
 from toolwire.embedded.catalogue import MODELS
 from toolwire.embedded.machine import machine, sizes
 from toolwire.embedded.partial import readable
-from toolwire.embedded.weights import Consent, Shelf
+from toolwire.embedded.weights import DownloadConsent, WeightStore
 from toolwire.errors import ToolwireError
 from toolwire.storage.paths import places
 
@@ -40,7 +40,7 @@ def _embedded(model: str, transport: Transport) -> str:
         found = sizes(weights, machine())
     except ToolwireError as error:
         return f"no: {error}"
-    shelf = Shelf.of(places(os.environ), os.environ, transport, Consent())
+    shelf = WeightStore.of(places(os.environ), os.environ, transport, DownloadConsent())
     file = shelf.named or shelf.folder / weights.file
     how = f"{found.threads} threads, {found.context} tokens of context"
     if file.is_file():

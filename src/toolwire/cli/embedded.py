@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from toolwire.cli.question import agrees, can_ask
 from toolwire.cli.streams import write_control
 from toolwire.embedded.partial import Progress, readable
-from toolwire.embedded.weights import Ask, Consent
+from toolwire.embedded.weights import Ask, DownloadConsent
 
 _WIDTH = 24
 _CLEAR = "\r\x1b[2K"
@@ -17,12 +17,12 @@ _EVERY = 0.2
 _SELDOM = 10.0
 
 
-def consent(options: Mapping[str, Any], ask: Ask | None = None) -> Consent:
+def consent(options: Mapping[str, Any], ask: Ask | None = None) -> DownloadConsent:
     """What the options say; a person at the terminal is asked for the rest."""
     if ask is None and can_ask():
         ask = _ask
     report = Bar(sys.stderr).show
-    return Consent(weights=options["weights"], yes=options["yes"], ask=ask, report=report)
+    return DownloadConsent(weights=options["weights"], yes=options["yes"], ask=ask, report=report)
 
 
 async def _ask(question: str) -> bool:

@@ -9,7 +9,7 @@ import click
 
 from toolwire.cli.headless import output as exits
 from toolwire.cli.headless.output import Output, failed
-from toolwire.cli.headless.stream_writer import Outlet
+from toolwire.cli.headless.stream_writer import StreamWriter
 from toolwire.cli.leaving import ending_at_once
 from toolwire.cli.session_options import check_together, session_options
 from toolwire.errors import BadInput, ToolwireError, UnknownName
@@ -32,7 +32,7 @@ def command(**options: Any) -> None:
     from toolwire.cli.headless.headless_run import Run
 
     check_together(options)
-    out = Outlet("standard output", sys.stdout)
+    out = StreamWriter("standard output", sys.stdout)
     output = _output(out, options["output_format"], options["quiet"])
     try:
         run = Run(options, os.environ)
@@ -47,7 +47,7 @@ def command(**options: Any) -> None:
     raise SystemExit(code)
 
 
-def _output(out: Outlet, name: str, quiet: bool) -> Output:
+def _output(out: StreamWriter, name: str, quiet: bool) -> Output:
     from toolwire.cli.headless.json_output import JsonOutput, StreamJsonOutput
     from toolwire.cli.headless.text_output import TextOutput
 
@@ -57,4 +57,6 @@ def _output(out: Outlet, name: str, quiet: bool) -> Output:
         case "stream-json":
             return StreamJsonOutput(out)
         case _:
-            return TextOutput(out, Outlet("standard error", sys.stderr, needed=False), quiet=quiet)
+            return TextOutput(
+                out, StreamWriter("standard error", sys.stderr, needed=False), quiet=quiet
+            )

@@ -11,7 +11,7 @@ import click
 from toolwire import config
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
 from toolwire.agent.questions import Answer, Approver, Choice, Confirmation
-from toolwire.app.toolbox import Workshop, open_registry, open_workshop
+from toolwire.app.toolbox import Toolbox, open_registry, open_toolbox
 from toolwire.cli.chatting.asking import shown
 from toolwire.cli.lines import echo_table, fail
 from toolwire.cli.question import ask_line, can_ask
@@ -112,7 +112,7 @@ async def _called(
     call = ToolCall(id=new_id(), name=name, arguments=arguments, made_id=True)
     async with AsyncExitStack() as opened:
         shop = await opened.enter_async_context(
-            open_workshop(
+            open_toolbox(
                 settings, environ=os.environ, cwd=cwd, headless=approver is None, notice=_tell
             )
         )
@@ -123,7 +123,7 @@ async def _called(
     return ended[0], answers
 
 
-async def _with_model(shop: Workshop, settings: Settings, opened: AsyncExitStack) -> Workshop:
+async def _with_model(shop: Toolbox, settings: Settings, opened: AsyncExitStack) -> Toolbox:
     """The workshop with the default model for questions beside the conversation."""
     from toolwire.app import open_model
     from toolwire.client.http.transport import HttpTransport

@@ -59,7 +59,7 @@ def connect(
         raise BadInput(
             f"the address of {provider.name} is not complete: {hide_in_url(base)}; set its base URL"
         )
-    line = _Line(
+    line = _ProviderModel(
         provider=provider,
         model=model,
         base=base,
@@ -84,7 +84,7 @@ class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
     reading: dialects.DecodeOptions
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True):
+class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
     """One model behind one address."""
 
     provider: Provider
@@ -102,7 +102,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The answer's events, with a notice for every loss and every further try."""
-        question = _Question(self, request)
+        question = _RequestRun(self, request)
         told: set[Loss] = set()
         while True:
             prepared = question.prepared
@@ -177,10 +177,10 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class _Question:
+class _RequestRun:
     """One request on its way through as many tries as it needs."""
 
-    def __init__(self, line: _Line, request: ModelRequest) -> None:
+    def __init__(self, line: _ProviderModel, request: ModelRequest) -> None:
         self._line = line
         self._request = request
         self._known = line.learned.refused(line.provider.name, line.model)

@@ -42,7 +42,7 @@ _NOTHING_SAID = frozenset(
 """Ends that are none if no word came before them."""
 
 
-def insisting(model: Model, tries: int = 2) -> Model:
+def with_reask(model: Model, tries: int = 2) -> Model:
     """The model, asked up to `tries` more times with a note when it said nothing usable.
 
     Of an answer that comes to nothing only notices and thoughts are passed on. One that a content

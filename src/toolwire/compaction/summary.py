@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.events import Emit, HistoryReplaced, Noticed, UsageCounted, unheard
+from toolwire.agent.events import Emit, HistoryReplaced, Noticed, UsageCounted, no_events
 from toolwire.collect import Collector
 from toolwire.compaction.mechanical import floor, weight
 from toolwire.compaction.outputs import with_old_outputs_cut
@@ -62,7 +62,7 @@ class Compressor:
         *,
         window: int,
         temp: Path,
-        emit: Emit = unheard,
+        emit: Emit = no_events,
         rules: CompressionRules | None = None,
         price: Price = _unpriced,
         clock: Callable[[], float] = time.monotonic,

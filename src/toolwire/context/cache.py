@@ -47,7 +47,7 @@ def marked(request: ModelRequest, dialect: str, quirks: Quirks, *, ttl: str = ""
     )
 
 
-def marking(ask: Model, dialect: str, quirks: Quirks, *, ttl: str = "") -> Model:
+def with_cache_marks(ask: Model, dialect: str, quirks: Quirks, *, ttl: str = "") -> Model:
     """A model whose requests are marked on their way."""
     if not takes_marks(dialect, quirks):
         return ask

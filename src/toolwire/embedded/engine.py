@@ -19,7 +19,7 @@ from toolwire.client.http.transport import Incoming, Outgoing, Transport
 from toolwire.embedded.catalogue import Weights
 from toolwire.embedded.machine import Sizes, machine, sizes
 from toolwire.embedded.prefixes import Prefixes
-from toolwire.embedded.weights import WAYS_ON, Shelf, obtain
+from toolwire.embedded.weights import WAYS_ON, WeightStore, obtain
 from toolwire.errors import BadInput, ModelMissing
 
 _PACKAGE = "xllamacpp"
@@ -82,7 +82,7 @@ class EmbeddedTransport:
     """The way to the embedded model: fetched, loaded and prepared when it is first asked."""
 
     def __init__(
-        self, weights: Weights, shelf: Shelf, transport: Transport, engines: Engines = ENGINES
+        self, weights: Weights, shelf: WeightStore, transport: Transport, engines: Engines = ENGINES
     ) -> None:
         self._weights = weights
         self._shelf = shelf

@@ -38,7 +38,7 @@ WAYS_ON = (
 )
 
 
-class Consent(msgspec.Struct, frozen=True, kw_only=True):
+class DownloadConsent(msgspec.Struct, frozen=True, kw_only=True):
     """What the person at the front end says about the weights, and how they are told of them."""
 
     weights: Path | None = None
@@ -48,7 +48,7 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     report: Report = lambda progress: None
 
 
-class Shelf(msgspec.Struct, frozen=True, kw_only=True):
+class WeightStore(msgspec.Struct, frozen=True, kw_only=True):
     """Where weights are kept, and how they may be come by."""
 
     folder: Path
@@ -72,9 +72,9 @@ class Shelf(msgspec.Struct, frozen=True, kw_only=True):
         where: Places,
         environ: Mapping[str, str],
         transport: Transport,
-        consent: Consent,
+        consent: DownloadConsent,
         notice: Callable[[str], None] = lambda words: None,
-    ) -> "Shelf":
+    ) -> "WeightStore":
         """As the flags and the environment say; a flag wins."""
         said = environ.get(NAMED, "")
         return cls(
@@ -98,7 +98,7 @@ def question(weights: Weights) -> str:
     )
 
 
-async def present(weights: Weights, shelf: Shelf) -> Path | None:
+async def present(weights: Weights, shelf: WeightStore) -> Path | None:
     """The file, if it is there and right; nothing is fetched."""
     if shelf.named is not None:
         return await _named(weights, shelf, shelf.named)
@@ -112,7 +112,7 @@ async def present(weights: Weights, shelf: Shelf) -> Path | None:
     return None
 
 
-async def obtain(weights: Weights, shelf: Shelf) -> Path:
+async def obtain(weights: Weights, shelf: WeightStore) -> Path:
     """The file, fetched if the user agrees; of several processes one fetches, the others wait."""
     found = await present(weights, shelf)
     if found is not None:
@@ -136,7 +136,7 @@ async def obtain(weights: Weights, shelf: Shelf) -> Path:
         return await present(weights, shelf) or await _fetch(weights, shelf, target)
 
 
-async def _fetch(weights: Weights, shelf: Shelf, target: Path) -> Path:
+async def _fetch(weights: Weights, shelf: WeightStore, target: Path) -> Path:
     partial = Partial(target, weights.size)
     if partial.done > weights.size:
         partial.remove()
@@ -158,7 +158,7 @@ async def _fetch(weights: Weights, shelf: Shelf, target: Path) -> Path:
 
 
 def _sources(
-    weights: Weights, shelf: Shelf, partial: Partial, meter: Meter
+    weights: Weights, shelf: WeightStore, partial: Partial, meter: Meter
 ) -> list[Callable[[], Awaitable[None]]]:
     """In the order they are tried. All give the same bytes: each goes on where the last stopped."""
     found: list[Callable[[], Awaitable[None]]] = [
@@ -170,7 +170,7 @@ def _sources(
     return found
 
 
-async def _accept(weights: Weights, shelf: Shelf, partial: Partial, target: Path) -> None:
+async def _accept(weights: Weights, shelf: WeightStore, partial: Partial, target: Path) -> None:
     digest = await sha256_of(partial.path)
     if digest != weights.sha256:
         partial.remove()
@@ -182,7 +182,7 @@ async def _accept(weights: Weights, shelf: Shelf, partial: Partial, target: Path
     remember(_record(weights, shelf), target, digest)
 
 
-async def _named(weights: Weights, shelf: Shelf, path: Path) -> Path:
+async def _named(weights: Weights, shelf: WeightStore, path: Path) -> Path:
     try:
         digest = await _hash(path, _record(weights, shelf))
     except OSError as error:
@@ -210,5 +210,5 @@ async def _hash(path: Path, record: Path) -> str:
     return digest
 
 
-def _record(weights: Weights, shelf: Shelf) -> Path:
+def _record(weights: Weights, shelf: WeightStore) -> Path:
     return shelf.folder / f"{weights.file}.checked"

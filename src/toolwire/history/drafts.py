@@ -33,7 +33,7 @@ class Placed(NamedTuple):
     part: Part
 
 
-class Slot:
+class PendingCall:
     """A call and the result it waits for."""
 
     __slots__ = ("call", "found_behind", "found_in", "place", "raw_id", "result", "result_place")
@@ -60,9 +60,9 @@ class Draft:
         self.place = place
         self.parts = list(parts)
         self.kept: Kept | None = None
-        self.slots: list[Slot] = []
+        self.slots: list[PendingCall] = []
         """The calls in `parts`, in order."""
-        self.takes: list[Slot] = []
+        self.takes: list[PendingCall] = []
         """The calls whose results stood here, in that order."""
 
     def message(self) -> Message:

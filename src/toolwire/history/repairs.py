@@ -7,10 +7,10 @@ import msgspec
 from toolwire.history.drafts import (
     CallIds,
     Draft,
+    PendingCall,
     Place,
     Placed,
     Report,
-    Slot,
     has_members,
     without_seal,
 )
@@ -159,7 +159,7 @@ class _Pairing:
     def __init__(self, ids: CallIds, report: Report) -> None:
         self._ids = ids
         self._report = report
-        self._open: dict[str, list[list[Slot]]] = {}
+        self._open: dict[str, list[list[PendingCall]]] = {}
         """Unanswered calls by their first id: a list per message, the next to answer last."""
         self._answers: dict[str, ToolResult] = {}
 
@@ -189,7 +189,7 @@ class _Pairing:
         draft.parts = parts
         self._open_calls(draft)
 
-    def _call(self, place: Place, call: ToolCall) -> Slot:
+    def _call(self, place: Place, call: ToolCall) -> PendingCall:
         raw_id = call.id
         new_id = self._ids.take(raw_id)
         if new_id != call.id:
@@ -200,16 +200,16 @@ class _Pairing:
                 "an earlier call has its id" if fits else "the reader does not take its id",
             )
             call = msgspec.structs.replace(call, id=new_id, made_id=True)
-        return Slot(call, raw_id, place)
+        return PendingCall(call, raw_id, place)
 
     def _open_calls(self, draft: Draft) -> None:
-        batches: dict[str, list[Slot]] = {}
+        batches: dict[str, list[PendingCall]] = {}
         for slot in reversed(draft.slots):
             batches.setdefault(slot.raw_id, []).append(slot)
         for raw_id, slots in batches.items():
             self._open.setdefault(raw_id, []).append(slots)
 
-    def _slot_for(self, result: ToolResult) -> Slot | None:
+    def _slot_for(self, result: ToolResult) -> PendingCall | None:
         # Servers repeat ids: the nearest message that still waits is meant, and in it the first
         # call.
         batches = self._open.get(result.call_id)
@@ -221,7 +221,7 @@ class _Pairing:
         self._answers[result.call_id] = result
         return slot
 
-    def _fitted(self, slot: Slot, result: ToolResult) -> ToolResult:
+    def _fitted(self, slot: PendingCall, result: ToolResult) -> ToolResult:
         call = slot.call
         name = result.name and call.name
         if name != result.name or result.kind != call.kind:
@@ -246,7 +246,7 @@ class _Pairing:
         return [Placed(place, part) for part in parts]
 
 
-def answer(slot: Slot) -> ToolResult:
+def answer(slot: PendingCall) -> ToolResult:
     """The result of a call, made up if it has none."""
     if slot.result is not None:
         return slot.result
@@ -328,7 +328,7 @@ def _answer(draft: Draft, host: Draft, rules: HistoryRules, report: Report) -> N
     host.parts += rest
 
 
-def _tell(slot: Slot, host: Draft, report: Report) -> None:
+def _tell(slot: PendingCall, host: Draft, report: Report) -> None:
     if slot.result is None:
         word = "interrupted" if slot.call.complete else "not run"
         report.add(slot.place, f'answered the call "{slot.call.id}": {word}', "it had no result")
@@ -340,9 +340,9 @@ def _tell(slot: Slot, host: Draft, report: Report) -> None:
         )
 
 
-def _followers(host: Draft, slots: list[Slot]) -> dict[Slot, list[Placed]]:
+def _followers(host: Draft, slots: list[PendingCall]) -> dict[PendingCall, list[Placed]]:
     """What stood between each result and the next; nothing stood before the first."""
-    found: dict[Slot, list[Placed]] = {slot: [] for slot in slots}
+    found: dict[PendingCall, list[Placed]] = {slot: [] for slot in slots}
     behind = iter(slots[1:])
     current, following = slots[0], next(behind, None)
     for placed in host.parts:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from toolwire.agent.events import AgentEvent
 from toolwire.agent.limits import Limits
-from toolwire.app.options import Own, Wanted, opened
+from toolwire.app.options import HostOverrides, SessionOptions, opened
 from toolwire.config import Settings, load
 from toolwire.errors import BadInput
 from toolwire.library.conversation import Approve, Conversation, Hear, Plan, streamed
@@ -69,7 +69,7 @@ class Agent:
             )
         given = settings or Settings()
         plan = Plan(
-            wanted=Wanted(
+            wanted=SessionOptions(
                 model=named,
                 upstream=upstream,
                 key=key,
@@ -81,7 +81,7 @@ class Agent:
                 limits=limits,
             ),
             settings=given,
-            own=Own(
+            own=HostOverrides(
                 tools=_registry(tools, builtin_tools, given),
                 system=system,
                 model=None if isinstance(model, str) else opened(model),

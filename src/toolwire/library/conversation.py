@@ -14,7 +14,7 @@ import msgspec
 
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
 from toolwire.agent.questions import Answer, Choice, Confirmation
-from toolwire.app.options import Own, Wanted
+from toolwire.app.options import HostOverrides, SessionOptions
 from toolwire.app.session import AgentSession, open_session
 from toolwire.config import Settings
 from toolwire.errors import BadInput
@@ -31,9 +31,9 @@ Hear: TypeAlias = Callable[[AgentEvent], object]
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What the agent was made with."""
 
-    wanted: Wanted
+    wanted: SessionOptions
     settings: Settings
-    own: Own
+    own: HostOverrides
     environ: Mapping[str, str]
     cwd: Path
     approve: Approve | None = None

@@ -3,7 +3,7 @@
 import msgspec
 
 from toolwire.messages import ToolCall
-from toolwire.policy.rules import Decision, Mode
+from toolwire.policy.rules import Mode, Verdict
 from toolwire.policy.ruling import Ruling
 from toolwire.tools.spec import Effect
 
@@ -17,7 +17,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, tag="ruling"):
     tool: str
     effect: Effect
     mode: Mode
-    decision: Decision
+    decision: Verdict
     reason: str
     """Empty for commands: it would quote them."""
     rule: str

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 import msgspec
 
 from toolwire.messages import ToolCall
-from toolwire.policy.locations import Place
+from toolwire.policy.locations import Zone
 from toolwire.policy.path_rules import against_paths, restriction
-from toolwire.policy.rules import Act, Decision, Mode, Rule
+from toolwire.policy.rules import Act, Mode, Rule, Verdict
 from toolwire.policy.ruling import Finding, Ruling, Terms, rule_on, shown, strictest
 from toolwire.policy.shell import Unproven, prove
 from toolwire.policy.shell.command_ruling import CommandRuling
@@ -81,7 +81,7 @@ def _approved(shell: CommandRuling, terms: Terms) -> SandboxSpec:
 
 def _far(shell: CommandRuling, *, writes: bool) -> tuple[str, ...]:
     """Places outside the workspace, or protected, that the ruling names."""
-    far = (Place.OUTSIDE, Place.PROTECTED)
+    far = (Zone.OUTSIDE, Zone.PROTECTED)
     found = (spot.path for spot, written in shell.places if spot.place in far and written == writes)
     return tuple(dict.fromkeys(found))
 
@@ -98,13 +98,13 @@ def rule(call: ToolCall, effect: Effect, places: Iterable[str], terms: Terms) ->
         ruling = _rule(call, effect, tuple(places), terms)
     except Exception as error:  # the outermost edge of the engine: any failure asks
         ruling = Ruling(
-            decision=Decision.ASK,
+            decision=Verdict.ASK,
             reason=f"The policy could not rule on this call ({type(error).__name__}).",
             rule="engine error",
         )
-    if terms.headless and ruling.decision is Decision.ASK:
+    if terms.headless and ruling.decision is Verdict.ASK:
         return msgspec.structs.replace(
-            ruling, decision=Decision.DENY, reason=f"{ruling.reason} {NOBODY}"
+            ruling, decision=Verdict.DENY, reason=f"{ruling.reason} {NOBODY}"
         )
     return ruling
 
@@ -139,7 +139,7 @@ def _ruling(found: tuple[Finding, ...], roots: tuple[str, ...]) -> Ruling:
     decision, deciding = strictest(found)
     reasons = tuple(dict.fromkeys(each.reason for each in deciding if each.reason))
     more = f" (and {len(reasons) - 3} more)" if len(reasons) > 3 else ""
-    asking = decision is Decision.ASK
+    asking = decision is Verdict.ASK
     complete = asking and all(each.remembers for each in deciding)
     remembers = (rule for each in deciding for rule in each.remembers) if complete else ()
     return Ruling(
@@ -229,14 +229,14 @@ class Policy:
     def remember(self, call: ToolCall, scope: str) -> None:
         """Keeps a yes: for the session, for always, or for a whole MCP server."""
         ruling = self._rulings.get(call.id)
-        if ruling is None or ruling.decision is not Decision.ASK:
+        if ruling is None or ruling.decision is not Verdict.ASK:
             return
         if scope not in tuple(Scope):
             return
         rules = ruling.remembers
         if scope == Scope.SERVER:
             server = self.terms.servers.get(call.name, "")
-            rules = (Rule(decision=Decision.ALLOW, server=server),) if server else ()
+            rules = (Rule(decision=Verdict.ALLOW, server=server),) if server else ()
         origin = "answer: always" if scope == Scope.ALWAYS else "answer: this session"
         rules = tuple(msgspec.structs.replace(each, origin=origin) for each in rules)
         self.terms = msgspec.structs.replace(self.terms, rules=(*self.terms.rules, *rules))

@@ -35,7 +35,7 @@ _STREAMS = frozenset(
 )
 
 
-class Place(StrEnum):
+class Zone(StrEnum):
     """How far away a path is."""
 
     NOWHERE = "nowhere"
@@ -58,17 +58,17 @@ class Hidden(msgspec.Struct, frozen=True):
     """A rule is against reading it."""
 
 
-class Spot(msgspec.Struct, frozen=True):
+class Location(msgspec.Struct, frozen=True):
     """A path and where it lies."""
 
-    place: Place
+    place: Zone
     path: str
     why: str = ""
 
     @property
     def is_near(self) -> bool:
         """Whether a permission for the workspace covers it."""
-        return self.place in (Place.INSIDE, Place.NOWHERE)
+        return self.place in (Zone.INSIDE, Zone.NOWHERE)
 
 
 def _as_written(path: str) -> str:
@@ -104,7 +104,7 @@ def _system(name: str) -> str:
     return ""
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class Locations(msgspec.Struct, frozen=True, kw_only=True):
     """The workspace as policy sees it; following links and knowing secrets are handed in."""
 
     roots: tuple[str, ...]
@@ -122,31 +122,31 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     search_path: str = ""
     """`PATH` without folders of the workspace, if it has such; empty if it has none."""
 
-    def spot(self, path: str, *, writes: bool) -> Spot:
+    def spot(self, path: str, *, writes: bool) -> Location:
         """Where an absolute path lies; relative ones are taken from the working directory."""
         # Links are followed before `..` is taken: `link/..` is the parent of the link's target.
         written = posixpath.join(self.roots[0], path)
         full = posixpath.normpath(written)
         if written in _STREAMS:
-            return Spot(Place.NOWHERE, full)
+            return Location(Zone.NOWHERE, full)
         real = posixpath.normpath(self.resolve(written))
         why = self.protected(full) or self.protected(real)
         if why and (writes or why not in READ_FREELY):
-            return Spot(Place.PROTECTED, real, why)
+            return Location(Zone.PROTECTED, real, why)
         readable = (self.temp,) if self.temp and not writes else ()
         for root in (*self.roots, *readable):
             if lies_in(real, self.resolve(root)):
-                return Spot(Place.INSIDE, real)
-        return Spot(Place.OUTSIDE, real)
+                return Location(Zone.INSIDE, real)
+        return Location(Zone.OUTSIDE, real)
 
     def spots(
         self, path: str, folders: tuple[str, ...] | None, *, writes: bool
-    ) -> tuple[Spot, ...]:
+    ) -> tuple[Location, ...]:
         """Where a path may lead; `folders` are all that it may start from, None any."""
         if path.startswith("/"):
             return (self.spot(path, writes=writes),)
         if folders is None or not path:
-            return (Spot(Place.UNKNOWN, path),)
+            return (Location(Zone.UNKNOWN, path),)
         return tuple(self.spot(posixpath.join(each, path), writes=writes) for each in folders)
 
 

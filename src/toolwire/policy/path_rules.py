@@ -5,8 +5,8 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
-from toolwire.policy.locations import Ground
-from toolwire.policy.rules import Act, Decision, Match, Mode, Rule, match
+from toolwire.policy.locations import Locations
+from toolwire.policy.rules import Act, Match, Mode, Rule, Verdict, match
 from toolwire.tools.spec import Effect
 
 _READERS = ("read_file", "read_many_files", "search_file_content")
@@ -14,7 +14,7 @@ _WRITERS = ("write_file", "replace", "apply_patch")
 _WILDCARDS = "*?"
 
 
-def widened(rules: Iterable[Rule], ground: Ground) -> tuple[Rule, ...]:
+def widened(rules: Iterable[Rule], ground: Locations) -> tuple[Rule, ...]:
     """The rules, those against a path extended to every tool that reaches it in the same way.
 
     A file that may not be read may not be edited either: an edit shows its lines. Paths are those
@@ -23,9 +23,9 @@ def widened(rules: Iterable[Rule], ground: Ground) -> tuple[Rule, ...]:
     return tuple(each for rule in rules for each in _widened(rule, ground))
 
 
-def _widened(rule: Rule, ground: Ground) -> Iterator[Rule]:
+def _widened(rule: Rule, ground: Locations) -> Iterator[Rule]:
     yield rule
-    if rule.decision is Decision.ALLOW or not rule.path:
+    if rule.decision is Verdict.ALLOW or not rule.path:
         return
     meant = [rule]
     if not (rule.command or rule.arguments or rule.server):
@@ -43,7 +43,7 @@ def _covers(pattern: str, tools: tuple[str, ...]) -> bool:
     return any(fnmatchcase(tool, pattern) for tool in tools)
 
 
-def _resolved(pattern: str, ground: Ground) -> str:
+def _resolved(pattern: str, ground: Locations) -> str:
     """The pattern with the links in its fixed beginning followed."""
     first = min((at for mark in _WILDCARDS if (at := pattern.find(mark)) >= 0), default=-1)
     if first < 0:
@@ -58,12 +58,12 @@ def restriction(rules: Iterable[Rule], mode: Mode, tool: str, path: str) -> str:
     found = ""
     for rule in rules:
         if match(rule, act) is Match.YES:
-            if rule.decision is Decision.DENY:
-                return Decision.DENY
-            found = Decision.ASK
+            if rule.decision is Verdict.DENY:
+                return Verdict.DENY
+            found = Verdict.ASK
     return found
 
 
 def against_paths(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Those of the rules that can hide a file."""
-    return tuple(rule for rule in rules if rule.path and rule.decision is not Decision.ALLOW)
+    return tuple(rule for rule in rules if rule.path and rule.decision is not Verdict.ALLOW)

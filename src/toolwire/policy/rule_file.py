@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.policy.locations import Ground
-from toolwire.policy.rules import Decision, Mode, Rule
+from toolwire.policy.locations import Locations
+from toolwire.policy.rules import Mode, Rule, Verdict
 from toolwire.policy.shell import Script, prove
 from toolwire.tools.registry import plain
 from toolwire.tools.spec import Effect
@@ -19,7 +19,7 @@ _Text = Annotated[str, msgspec.Meta(min_length=1)]
 class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One `[[rule]]` table as people write it."""
 
-    decision: Decision
+    decision: Verdict
     tool: _Text = "*"
     server: str = ""
     effect: Effect | None = None
@@ -46,9 +46,9 @@ def load(text: str, origin: str) -> tuple[Rule, ...]:
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise BadInput(f"unreadable rule file {origin}: {error}") from error
     rules = [
-        *(_listed(entry, Decision.DENY, origin) for entry in written.deny),
-        *(_listed(entry, Decision.ASK, origin) for entry in written.ask),
-        *(_listed(entry, Decision.ALLOW, origin) for entry in written.allow),
+        *(_listed(entry, Verdict.DENY, origin) for entry in written.deny),
+        *(_listed(entry, Verdict.ASK, origin) for entry in written.ask),
+        *(_listed(entry, Verdict.ALLOW, origin) for entry in written.allow),
         *(_rule(each, origin) for each in written.rule),
     ]
     return tuple(rules)
@@ -74,7 +74,7 @@ def _rule(written: _Written, origin: str) -> Rule:
     )
 
 
-def _listed(entry: str, decision: Decision, origin: str) -> Rule:
+def _listed(entry: str, decision: Verdict, origin: str) -> Rule:
     """An entry of a tool list: `read_file`, `run_shell_command(git log)`, `ShellTool(ls)`."""
     _, bracket, rest = entry.partition("(")
     if bracket and not rest.endswith(")"):
@@ -109,12 +109,12 @@ def of_lists(
 ) -> tuple[Rule, ...]:
     """Rules of gemini-cli's `tools.allowed` and `tools.exclude` (`--allowed-tools`)."""
     return (
-        *(_listed(entry, Decision.DENY, origin) for entry in exclude),
-        *(_listed(entry, Decision.ALLOW, origin) for entry in allowed),
+        *(_listed(entry, Verdict.DENY, origin) for entry in exclude),
+        *(_listed(entry, Verdict.ALLOW, origin) for entry in allowed),
     )
 
 
-def grounded(rules: Iterable[Rule], ground: Ground) -> tuple[Rule, ...]:
+def grounded(rules: Iterable[Rule], ground: Locations) -> tuple[Rule, ...]:
     """The rules with relative path patterns taken from the workspace, and `~` from home."""
     return tuple(
         msgspec.structs.replace(each, path=_absolute(each.path, ground)) if each.path else each
@@ -122,7 +122,7 @@ def grounded(rules: Iterable[Rule], ground: Ground) -> tuple[Rule, ...]:
     )
 
 
-def _absolute(pattern: str, ground: Ground) -> str:
+def _absolute(pattern: str, ground: Locations) -> str:
     pattern = pattern.rstrip("/") or "/"
     if pattern.startswith("~/"):
         return f"{ground.home}{pattern[1:]}"

@@ -13,7 +13,7 @@ from toolwire.tools.search.automaton import Automaton, Step
 from toolwire.tools.spec import Effect
 
 
-class Decision(StrEnum):
+class Verdict(StrEnum):
     """What a ruling says."""
 
     ALLOW = "allow"
@@ -41,7 +41,7 @@ class Match(StrEnum):
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """One line of the rule file, or one saved answer. Every member given must match."""
 
-    decision: Decision
+    decision: Verdict
     tool: str = "*"
     """Name or pattern (`*`, `?`)."""
     server: str = ""
@@ -113,7 +113,7 @@ def match(rule: Rule, act: Act) -> Match:
         return Match.NO
     if rule.path and not (act.path and _path_applies(rule, act.path)):
         return Match.NO
-    if rule.decision is Decision.ALLOW and act.command is not None and rule.arguments:
+    if rule.decision is Verdict.ALLOW and act.command is not None and rule.arguments:
         # A pattern over shell text says nothing about the commands in it.
         return Match.NO
     given = dict(act.arguments)
@@ -124,7 +124,7 @@ def match(rule: Rule, act: Act) -> Match:
         return Match.YES
     if act.command is None:
         return Match.NO
-    if rule.decision is Decision.ALLOW:
+    if rule.decision is Verdict.ALLOW:
         return _permits(rule.command, act.command)
     return _forbids(rule.command, act.command)
 
@@ -252,7 +252,7 @@ def _forced_reference(words: tuple[str, ...]) -> bool:
 
 
 def _path_applies(rule: Rule, path: str) -> bool:
-    if rule.decision is Decision.ALLOW:
+    if rule.decision is Verdict.ALLOW:
         return path_matches(rule.path, path)
     # A rule against a folder is against all that is in it, and some file systems take any case.
     pattern, path = rule.path.lower().removesuffix("/**"), path.lower()

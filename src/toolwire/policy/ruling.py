@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from toolwire.policy.locations import Ground, Place, Spot
-from toolwire.policy.rules import Act, Decision, Match, Mode, Rule, match
+from toolwire.policy.locations import Location, Locations, Zone
+from toolwire.policy.rules import Act, Match, Mode, Rule, Verdict, match
 from toolwire.tools.spec import Effect, Permit, SandboxSpec
 
 _LOOKS = tuple(
     Rule(
-        decision=Decision.ALLOW,
+        decision=Verdict.ALLOW,
         tool="background",
         arguments=(("action", action),),
         modes=tuple(Mode),
@@ -19,13 +19,13 @@ _LOOKS = tuple(
     for action in ("list", "read")
 )
 _STOPS = Rule(
-    decision=Decision.ALLOW,
+    decision=Verdict.ALLOW,
     tool="background",
     arguments=(("action", "stop"),),
     origin="built in",
 )
 BUILT_IN = (
-    Rule(decision=Decision.ALLOW, tool="google_web_search", origin="built in"),
+    Rule(decision=Verdict.ALLOW, tool="google_web_search", origin="built in"),
     *_LOOKS,
     _STOPS,
 )
@@ -37,7 +37,7 @@ allowed to start, and `background` reaches no more than that; plan mode only loo
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """May the call run, and why."""
 
-    decision: Decision
+    decision: Verdict
     reason: str = ""
     """One line for people, and for the model if the call is refused."""
     rule: str = ""
@@ -57,7 +57,7 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """The ruling on one part of a call."""
 
-    decision: Decision
+    decision: Verdict
     reason: str = ""
     rule: str = ""
     remembers: tuple[Rule, ...] = ()
@@ -66,7 +66,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """All that a ruling depends on beside the call."""
 
-    ground: Ground
+    ground: Locations
     mode: Mode = Mode.DEFAULT
     rules: tuple[Rule, ...] = ()
     servers: Mapping[str, str] = {}
@@ -79,20 +79,20 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """How commands are confined that run without a yes."""
 
 
-ALLOWED = Finding(decision=Decision.ALLOW)
-_STRICTNESS = (Decision.ALLOW, Decision.ASK, Decision.DENY)
+ALLOWED = Finding(decision=Verdict.ALLOW)
+_STRICTNESS = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
 
 
-def strictest(findings: Iterable[Finding]) -> tuple[Decision, tuple[Finding, ...]]:
+def strictest(findings: Iterable[Finding]) -> tuple[Verdict, tuple[Finding, ...]]:
     """The strictest decision, and all findings that make it."""
     findings = tuple(findings)
     decision = max(
-        (finding.decision for finding in findings), key=_STRICTNESS.index, default=Decision.ALLOW
+        (finding.decision for finding in findings), key=_STRICTNESS.index, default=Verdict.ALLOW
     )
     return decision, tuple(each for each in findings if each.decision is decision)
 
 
-def rule_on(act: Act, spots: tuple[Spot, ...], terms: Terms) -> tuple[Finding, ...]:
+def rule_on(act: Act, spots: tuple[Location, ...], terms: Terms) -> tuple[Finding, ...]:
     """One finding for each place the act touches; one if it touches none."""
     if not spots:
         return (_rule_on_one(act, None, terms),)
@@ -101,7 +101,7 @@ def rule_on(act: Act, spots: tuple[Spot, ...], terms: Terms) -> tuple[Finding, .
     )
 
 
-def _rule_on_one(act: Act, spot: Spot | None, terms: Terms) -> Finding:
+def _rule_on_one(act: Act, spot: Location | None, terms: Terms) -> Finding:
     forbidden = forbidding(act, terms.rules)
     if forbidden is not None:
         return forbidden
@@ -110,13 +110,13 @@ def _rule_on_one(act: Act, spot: Spot | None, terms: Terms) -> Finding:
     if terms.mode is Mode.PLAN and act.effect in _CHANGES:
         if permitted is None or Mode.PLAN not in permitted.modes:
             return _planned(act)
-        return Finding(decision=Decision.ALLOW, rule=str(permitted))
+        return Finding(decision=Verdict.ALLOW, rule=str(permitted))
     if permitted is not None:
-        return Finding(decision=Decision.ALLOW, rule=str(permitted))
-    if by_mode(terms.mode, act.effect, Place.INSIDE if spot is None else spot.place):
-        return Finding(decision=Decision.ALLOW, rule=f"mode {terms.mode}")
+        return Finding(decision=Verdict.ALLOW, rule=str(permitted))
+    if by_mode(terms.mode, act.effect, Zone.INSIDE if spot is None else spot.place):
+        return Finding(decision=Verdict.ALLOW, rule=f"mode {terms.mode}")
     return Finding(
-        decision=Decision.ASK,
+        decision=Verdict.ASK,
         reason=_question(act, spot),
         rule=f"mode {terms.mode}",
         remembers=_remembered(act, spot),
@@ -127,19 +127,19 @@ def forbidding(act: Act, rules: tuple[Rule, ...]) -> Finding | None:
     """The strictest rule against an act; deny wins over ask."""
     asked: Finding | None = None
     for rule in rules:
-        if rule.decision is Decision.ALLOW:
+        if rule.decision is Verdict.ALLOW:
             continue
         found = match(rule, act)
-        if found is Match.YES and rule.decision is Decision.DENY:
+        if found is Match.YES and rule.decision is Verdict.DENY:
             return Finding(
-                decision=Decision.DENY,
+                decision=Verdict.DENY,
                 reason=rule.reason or f"A rule forbids {_subject(act)}.",
                 rule=str(rule),
             )
         if found is not Match.NO and asked is None:
-            unsure = "may forbid" if rule.decision is Decision.DENY else "wants a question for"
+            unsure = "may forbid" if rule.decision is Verdict.DENY else "wants a question for"
             asked = Finding(
-                decision=Decision.ASK,
+                decision=Verdict.ASK,
                 reason=rule.reason or f"A rule {unsure} {_subject(act)}.",
                 rule=str(rule),
             )
@@ -151,30 +151,30 @@ def permitting(act: Act, terms: Terms) -> tuple[Rule, ...]:
     return tuple(
         rule
         for rule in (*terms.rules, *(() if act.server else BUILT_IN))
-        if rule.decision is Decision.ALLOW and match(rule, act) is Match.YES
+        if rule.decision is Verdict.ALLOW and match(rule, act) is Match.YES
     )
 
 
 _CHANGES = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.OTHER})
 
 
-def by_mode(mode: Mode, effect: Effect, place: Place) -> bool:
+def by_mode(mode: Mode, effect: Effect, place: Zone) -> bool:
     """Whether a mode lets an effect through at a place without a question."""
-    if place is Place.NOWHERE:
+    if place is Zone.NOWHERE:
         return True
     if mode is Mode.YOLO:
         # Protected files govern what runs later: changing them is asked even here.
-        return place is not Place.PROTECTED or effect is Effect.READ
+        return place is not Zone.PROTECTED or effect is Effect.READ
     if effect is Effect.READ:
-        return place is Place.INSIDE
+        return place is Zone.INSIDE
     if mode is Mode.AUTO_EDIT:
-        return place is Place.INSIDE and effect in (Effect.WRITE, Effect.NETWORK)
+        return place is Zone.INSIDE and effect in (Effect.WRITE, Effect.NETWORK)
     return False
 
 
 def _planned(act: Act) -> Finding:
     return Finding(
-        decision=Decision.DENY,
+        decision=Verdict.DENY,
         reason=f"Plan mode only reads: {_subject(act)} does not run. Put the step in the plan.",
         rule="mode plan",
     )
@@ -192,15 +192,15 @@ def shown(text: str) -> str:
     return line if len(line) <= 80 else f"{line[:77]}..."
 
 
-def _question(act: Act, spot: Spot | None) -> str:
+def _question(act: Act, spot: Location | None) -> str:
     if act.command is not None:
         return f"{shown(act.command.source)} needs approval."
-    if spot is None or spot.place is Place.INSIDE:
+    if spot is None or spot.place is Zone.INSIDE:
         return f"{_subject(act)} needs approval."
     where = {
-        Place.OUTSIDE: "is outside the workspace",
-        Place.PROTECTED: f"is protected ({spot.why})",
-        Place.UNKNOWN: "is a place known only when it runs",
+        Zone.OUTSIDE: "is outside the workspace",
+        Zone.PROTECTED: f"is protected ({spot.why})",
+        Zone.UNKNOWN: "is a place known only when it runs",
     }.get(spot.place, "needs approval")
     verb = "writing" if act.effect is Effect.WRITE else "reading"
     if act.effect not in (Effect.WRITE, Effect.READ):
@@ -208,14 +208,14 @@ def _question(act: Act, spot: Spot | None) -> str:
     return f"{verb} {shown(spot.path)} {where}."
 
 
-def _remembered(act: Act, spot: Spot | None) -> tuple[Rule, ...]:
+def _remembered(act: Act, spot: Location | None) -> tuple[Rule, ...]:
     if act.command is not None:
         return _remembered_command(act)
     if spot is None or spot.is_near:
-        return (Rule(decision=Decision.ALLOW, tool=act.tool, server=act.server),)
-    if spot.place is not Place.OUTSIDE or any(mark in spot.path for mark in "*?"):
+        return (Rule(decision=Verdict.ALLOW, tool=act.tool, server=act.server),)
+    if spot.place is not Zone.OUTSIDE or any(mark in spot.path for mark in "*?"):
         return ()
-    return (Rule(decision=Decision.ALLOW, tool=act.tool, path=spot.path),)
+    return (Rule(decision=Verdict.ALLOW, tool=act.tool, path=spot.path),)
 
 
 _WITH_SUBCOMMANDS = frozenset(
@@ -233,4 +233,4 @@ def _remembered_command(act: Act) -> tuple[Rule, ...]:
         size = 1 if words[1].startswith("-") else 2
     if any(mark in word for word in words[:size] for mark in "*?["):
         return ()
-    return (Rule(decision=Decision.ALLOW, tool=act.tool, command=words[:size]),)
+    return (Rule(decision=Verdict.ALLOW, tool=act.tool, command=words[:size]),)

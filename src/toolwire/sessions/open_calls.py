@@ -50,7 +50,7 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
         return self.started is not None and self.started.effect in _READS
 
 
-class Settled(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedCalls(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done so that every open call has its answer."""
 
     finished: tuple[ToolFinished, ...]
@@ -94,7 +94,7 @@ class OpenReply:
         self._calls[place] = msgspec.structs.replace(self._calls[place], **known)
 
 
-def settled(open: Sequence[OpenCall], *, run_again: bool = True) -> Settled:
+def resolve_open_calls(open: Sequence[OpenCall], *, run_again: bool = True) -> ResolvedCalls:
     """The answers that make the conversation true after the process ended in the middle."""
     finished: list[ToolFinished] = []
     again: list[ToolCall] = []
@@ -105,7 +105,7 @@ def settled(open: Sequence[OpenCall], *, run_again: bool = True) -> Settled:
             again.append(one.call)
         else:
             finished.append(_made_up(one))
-    return Settled(
+    return ResolvedCalls(
         finished=tuple(finished),
         again=tuple(again),
         call_ids=tuple(one.call.id for one in open),

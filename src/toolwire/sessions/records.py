@@ -12,7 +12,7 @@ import msgspec
 from toolwire.agent.events import (
     AgentEvent,
     AnswersGiven,
-    Decision,
+    ApprovalOutcome,
     HistoryReplaced,
     MessageAdded,
     ModelAsked,
@@ -149,7 +149,7 @@ def _each_text(value: Any, redact: Redact) -> Any:
 def _words() -> frozenset[str]:
     """The words a record's form is made of; none of them alone is a secret."""
     enums: tuple[type[StrEnum], ...]
-    enums = (Decision, TurnEnd, StopReason, CallKind, MediaKind, Outcome, Effect)
+    enums = (ApprovalOutcome, TurnEnd, StopReason, CallKind, MediaKind, Outcome, Effect)
     tagged = (*get_args(KeptEvent), *get_args(Part))
     tags = (str(kind.__struct_config__.tag) for kind in tagged)
     return frozenset((*tags, *get_args(Role), *(word.value for enum in enums for word in enum)))

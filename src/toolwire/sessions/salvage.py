@@ -17,7 +17,7 @@ RESCUED = ".rescued"
 _META = ("session", "project", "created", "forked_from")
 
 
-class Rescued(msgspec.Struct, frozen=True, kw_only=True):
+class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
     """What was saved of a damaged session."""
 
     records: int
@@ -43,17 +43,19 @@ class Rescued(msgspec.Struct, frozen=True, kw_only=True):
         return self.message
 
 
-def found_in(scan: Scan) -> Rescued | None:
+def found_in(scan: Scan) -> Salvaged | None:
     """What can be saved of a file; None for one in order."""
     if not scan.damage:
         return None
     last = scan.rows[-1] if scan.rows else None
-    return Rescued(records=len(scan.rows), lost_after=last.at if last else None, damage=scan.damage)
+    return Salvaged(
+        records=len(scan.rows), lost_after=last.at if last else None, damage=scan.damage
+    )
 
 
-def rescue(path: Path, scan: Scan) -> Rescued:
+def rescue(path: Path, scan: Scan) -> Salvaged:
     """Put a file with the good records in the place of the damaged one."""
-    found = found_in(scan) or Rescued(records=0, lost_after=None, damage="")
+    found = found_in(scan) or Salvaged(records=0, lost_after=None, damage="")
     draft = path.with_suffix(".draft")
     meta = {key: value for key, value in scan.meta.items() if key in _META}
     meta["project"] = scan.project

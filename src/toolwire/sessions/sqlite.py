@@ -16,7 +16,7 @@ from toolwire.sessions.files import INSERT, Row, remove_files
 from toolwire.sessions.journal import Record
 from toolwire.sessions.read_file import Skipped, records_in, scan
 from toolwire.sessions.records import Redact, redacted, unredacted
-from toolwire.sessions.salvage import Rescued, finish_rescue, rescue
+from toolwire.sessions.salvage import Salvaged, finish_rescue, rescue
 from toolwire.storage.locks import SessionLock
 
 
@@ -40,7 +40,7 @@ class SqliteJournal:
         self.skipped: Skipped | None = None
         """What the last reading could not read."""
         try:
-            self.rescued: Rescued | None = self._checked()
+            self.rescued: Salvaged | None = self._checked()
             self._connection = _connect(path)
             (last,) = self._connection.execute("SELECT max(seq) FROM records").fetchone()
         except sqlite3.Error as error:
@@ -51,7 +51,7 @@ class SqliteJournal:
             raise
         self._last: int = last or 0
 
-    def _checked(self) -> Rescued | None:
+    def _checked(self) -> Salvaged | None:
         """What had to be mended before the file can be written again."""
         finish_rescue(self.path)
         found = scan(self.path, self.session)

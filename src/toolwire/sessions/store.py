@@ -18,7 +18,7 @@ from toolwire.sessions.files import Row, create, remove_files, words_of
 from toolwire.sessions.journal import Record, title_of
 from toolwire.sessions.read_file import Skipped, good_rows, meta_of, readable, records_in, scan
 from toolwire.sessions.records import Redact, unredacted
-from toolwire.sessions.salvage import RESCUED, Rescued, found_in
+from toolwire.sessions.salvage import RESCUED, Salvaged, found_in
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.storage.locks import SessionLock
 
@@ -130,7 +130,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     project: str
     records: tuple[Record, ...]
-    rescued: Rescued | None = None
+    rescued: Salvaged | None = None
     skipped: Skipped | None = None
 
     @property

@@ -155,7 +155,7 @@ def _no_complaint(arguments: JsonObject, context: ToolContext) -> str:
     return ""
 
 
-def _nowhere(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
+def _no_paths(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
     del arguments, context
     return ()
 
@@ -172,7 +172,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """For people; empty shows the name."""
     check: Check = _no_complaint
     """Complaint about arguments that fit the schema but make no sense; empty if fine."""
-    touches: Places = _nowhere
+    touches: Places = _no_paths
     """Paths a call reads or writes, for policy."""
     aliases: tuple[str, ...] = ()
     preview: Preview | None = None

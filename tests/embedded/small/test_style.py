@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolwire.embedded.small import style
-from toolwire.embedded.small.tools import TOOLS, Ground, to_real, to_shown
+from toolwire.embedded.small.tools import TOOLS, KnownFiles, to_real, to_shown
 from toolwire.events import (
     Finished,
     ModelEvent,
@@ -25,7 +25,7 @@ from toolwire.request import ModelRequest, ToolSpec
 from toolwire.tools.registry import builtins
 
 MAIN = "a = 1\nif a:\n    print(a)\n"
-GROUND = Ground(
+GROUND = KnownFiles(
     root="/home/me/app",
     files=("main.py", "src/a.py"),
     folders=("src",),
@@ -79,7 +79,7 @@ def request(*messages: Message, tools: Sequence[ToolSpec] | None = None) -> Mode
     )
 
 
-def ask(model: Model, asked: ModelRequest, ground: Ground = GROUND) -> list[ModelEvent]:
+def ask(model: Model, asked: ModelRequest, ground: KnownFiles = GROUND) -> list[ModelEvent]:
     ids = count(1)
 
     async def go() -> list[ModelEvent]:
@@ -140,12 +140,12 @@ def test_paths_that_exist_are_the_only_choices_for_reading_and_changing():
 @pytest.mark.parametrize(
     "ground",
     [
-        Ground(root="/r", files=("a",), more=True),
-        Ground(root="/r", files=tuple(f"f{n}" for n in range(201))),
-        Ground(root="/r"),
+        KnownFiles(root="/r", files=("a",), more=True),
+        KnownFiles(root="/r", files=tuple(f"f{n}" for n in range(201))),
+        KnownFiles(root="/r"),
     ],
 )
-def test_in_a_large_or_empty_project_any_path_may_be_written(ground: Ground):
+def test_in_a_large_or_empty_project_any_path_may_be_written(ground: KnownFiles):
     model = Model('{"reply": "hi"}')
     ask(model, request(user("hello")), ground)
     assert branches(model.asked[0])["read_file"]["path"] == {"type": "string"}
@@ -154,7 +154,7 @@ def test_in_a_large_or_empty_project_any_path_may_be_written(ground: Ground):
 def test_the_beginning_is_the_same_in_every_project_and_at_every_step():
     model = Model(*['{"reply": "hi"}'] * 3)
     ask(model, request(user("hello")))
-    ask(model, request(user("other")), Ground(root="/elsewhere", files=("x.c",)))
+    ask(model, request(user("other")), KnownFiles(root="/elsewhere", files=("x.c",)))
     steps = [called("glob", {"pattern": "*"}, f"c{n}") for n in range(9)]
     answers = [result("nothing", f"c{n}") for n in range(9)]
     talk = [message for pair in zip(steps, answers, strict=True) for message in pair]
@@ -166,7 +166,9 @@ def test_the_beginning_is_the_same_in_every_project_and_at_every_step():
 
 def test_what_was_sent_before_is_sent_again_byte_for_byte():
     model = Model('{"reply": "1"}', '{"reply": "2"}')
-    grounds = iter((GROUND, Ground(root="/home/me/app", files=("main.py", "src/a.py", "new.py"))))
+    grounds = iter(
+        (GROUND, KnownFiles(root="/home/me/app", files=("main.py", "src/a.py", "new.py")))
+    )
     wrapped = style.wrap(model, lambda: "id", lambda: next(grounds))
 
     async def go(asked: ModelRequest) -> None:
@@ -252,7 +254,7 @@ def test_every_short_tool_is_the_real_one_in_other_words(name: str):
     real = TOOLS[name].real or name
     spec = next(spec for spec in BUILT_IN if spec.name == real)
     short = {argument.shown: "src/a.py" for argument in TOOLS[name].arguments}
-    made = to_real(name, dict(short), Ground(root="/r"))
+    made = to_real(name, dict(short), KnownFiles(root="/r"))
     assert set(spec.parameters["required"]) <= set(made) <= set(spec.parameters["properties"])
     if real == name:
         assert to_shown(name, made, "/r") == short
@@ -271,7 +273,7 @@ def test_every_short_tool_is_the_real_one_in_other_words(name: str):
     ],
 )
 def test_paths_are_meant_from_the_root(written: str, meant: str):
-    assert to_real("list_directory", {"path": written}, Ground(root="/r")) == {"path": meant}
+    assert to_real("list_directory", {"path": written}, KnownFiles(root="/r")) == {"path": meant}
 
 
 def test_every_example_is_a_call_the_schema_allows():

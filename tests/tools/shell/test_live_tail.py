@@ -1,12 +1,12 @@
 from pathlib import Path
 
-from toolwire.tools.shell.live_tail import FLOOD, News
+from toolwire.tools.shell.live_tail import FLOOD, LiveTail
 from toolwire.tools.shell.spool import Spool
 
 
 class Outputs:
     def __init__(self, folder: Path, memory: int = 10 * FLOOD) -> None:
-        self.news = News()
+        self.news = LiveTail()
         self._spools = {name: Spool(memory, folder / name) for name in ("out", "err")}
 
     def say(self, name: str, data: bytes) -> None:
@@ -46,7 +46,7 @@ def test_a_flood_leaves_the_other_output_its_words(tmp_path: Path) -> None:
 
 
 def test_a_spool_that_remembers_less_than_came_is_told_as_far_as_it_goes(tmp_path: Path):
-    news = News()
+    news = LiveTail()
     spool = Spool(100, tmp_path / "out", file_limit=0)
     for number in range(100):
         data = f"{number:03}".encode() * 300

@@ -10,7 +10,7 @@ import msgspec
 
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
 from toolwire.agent.stats import Stats
-from toolwire.app.options import Wanted
+from toolwire.app.options import SessionOptions
 from toolwire.app.session import AgentSession, open_session
 from toolwire.cli.asked import Asked, open_transport
 from toolwire.cli.chatting.asking import Questions
@@ -68,11 +68,11 @@ class Talk:
             loop.remove_signal_handler(signal.SIGINT)
 
     async def _sessions(self) -> None:
-        wanted: Wanted | None = self._asked.wanted
+        wanted: SessionOptions | None = self._asked.wanted
         while wanted is not None:
             wanted = await self._held(wanted)
 
-    async def _held(self, wanted: Wanted) -> Wanted | None:
+    async def _held(self, wanted: SessionOptions) -> SessionOptions | None:
         """Holds one session; says what to open next, if anything."""
         async with AsyncExitStack() as stack:
             session = await stack.enter_async_context(
@@ -104,7 +104,7 @@ class Talk:
                 elif line.strip():
                     await self._prompted(session, line)
 
-    async def _commanded(self, session: AgentSession, line: str) -> Wanted | None:
+    async def _commanded(self, session: AgentSession, line: str) -> SessionOptions | None:
         name, _, rest = line.strip().partition(" ")
         match name:
             case "/new":

@@ -9,7 +9,7 @@ from toolwire.cli.streams import write_control
 from toolwire.errors import ToolwireError
 
 
-class Outlet:
+class StreamWriter:
     """Writes at once; a stream that fails is an error once, or never, and silent from then on."""
 
     def __init__(self, name: str, stream: TextIO, *, needed: bool = True) -> None:

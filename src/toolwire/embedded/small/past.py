@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.embedded.small.kinds import Kind
-from toolwire.embedded.small.tools import TOOLS, Ground, to_shown
+from toolwire.embedded.small.tools import TOOLS, KnownFiles, to_shown
 from toolwire.events import Notice
 from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
@@ -110,9 +110,11 @@ _decode = msgspec.json.Decoder().decode
 class Past:
     """Reads the messages in turn; what is said of one depends only on those before it."""
 
-    def __init__(self, ground: Ground, listed: Ground, kinds: Mapping[str, Kind | None]) -> None:
+    def __init__(
+        self, ground: KnownFiles, listed: KnownFiles, kinds: Mapping[str, Kind | None]
+    ) -> None:
         self._ground = ground
-        self._listed: Ground | None = listed
+        self._listed: KnownFiles | None = listed
         self._kinds = kinds
         self._calls: dict[str, ToolCall] = {}
         self._asked = ""
@@ -274,7 +276,7 @@ def as_object(text: str) -> JsonObject | None:
     return cast(JsonObject, value) if isinstance(value, dict) else None
 
 
-def _listing(ground: Ground) -> str:
+def _listing(ground: KnownFiles) -> str:
     shown: list[str] = []
     size = 0
     for file in ground.files:

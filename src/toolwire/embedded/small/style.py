@@ -13,7 +13,7 @@ from toolwire.embedded.small.kinds import Asking, Kind, likely
 from toolwire.embedded.small.past import Past, as_object
 from toolwire.embedded.small.tools import (
     TOOLS,
-    Ground,
+    KnownFiles,
     Refused,
     refusal,
     shown_tools,
@@ -50,7 +50,7 @@ _sentence_end = re.compile(r"[.!?](?=\s)").search
 _calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
 
 
-def wrap(model: Model, new_id: Callable[[], str], ground: Callable[[], Ground]) -> Model:
+def wrap(model: Model, new_id: Callable[[], str], ground: Callable[[], KnownFiles]) -> Model:
     """The model with tools, shown to it in the short form; `ground` is asked at every request."""
     talk = _Talk(model, new_id)
 
@@ -69,10 +69,10 @@ class _Talk:
     def __init__(self, model: Model, new_id: Callable[[], str]) -> None:
         self._model = model
         self._new_id = new_id
-        self._listed: Ground | None = None
+        self._listed: KnownFiles | None = None
         self._kinds: dict[str, Kind | None] = {}
 
-    async def ask(self, request: ModelRequest, ground: Ground) -> AsyncIterator[ModelEvent]:
+    async def ask(self, request: ModelRequest, ground: KnownFiles) -> AsyncIterator[ModelEvent]:
         if self._listed is None:
             self._listed = ground
         written = 0
@@ -103,7 +103,9 @@ class _Talk:
             written += back.usage.output or 0
             fitted = fit(request, ground, listed=self._listed, kinds=self._kinds, without=without)
 
-    def _asking(self, request: ModelRequest, upto: int, ground: Ground, listed: Ground) -> Asking:
+    def _asking(
+        self, request: ModelRequest, upto: int, ground: KnownFiles, listed: KnownFiles
+    ) -> Asking:
         before = msgspec.structs.replace(request, messages=request.messages[:upto])
         fitted = fit(before, ground, listed=listed, kinds=self._kinds)
         prepared = style.prepare(fitted.request, told=fitted.told)
@@ -123,9 +125,9 @@ class Fitted(msgspec.Struct, frozen=True):
 
 def fit(
     request: ModelRequest,
-    ground: Ground,
+    ground: KnownFiles,
     *,
-    listed: Ground,
+    listed: KnownFiles,
     kinds: Mapping[str, Kind | None] = MappingProxyType({}),
     without: Sequence[Refused] = (),
 ) -> Fitted:
@@ -156,7 +158,7 @@ def fit(
 
 
 def _useful(
-    tools: Sequence[ToolSpec], past: Past, ground: Ground, without: Sequence[Refused]
+    tools: Sequence[ToolSpec], past: Past, ground: KnownFiles, without: Sequence[Refused]
 ) -> tuple[ToolSpec, ...]:
     """What can bring the request forward now."""
     if past.named and (looks := [tool for tool in tools if tool.name == "read_file"]):
@@ -229,7 +231,7 @@ class _Back:
     A call that would do harm is held back.
     """
 
-    def __init__(self, ground: Ground, *, refusing: bool) -> None:
+    def __init__(self, ground: KnownFiles, *, refusing: bool) -> None:
         self._ground = ground
         self._refusing = refusing
         self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}

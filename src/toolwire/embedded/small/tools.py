@@ -31,7 +31,7 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
     line: str = ""
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class KnownFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The project a small model works on."""
 
     root: str
@@ -141,7 +141,7 @@ _LEFT_OUT = frozenset(
 """Built-in tools that cost more attention than a small model has."""
 
 
-def shown_tools(tools: Sequence[AnyTool], ground: Ground) -> tuple[ToolSpec, ...]:
+def shown_tools(tools: Sequence[AnyTool], ground: KnownFiles) -> tuple[ToolSpec, ...]:
     """What there is: the built-in tools in their short form, others as they are."""
     found: list[ToolSpec] = []
     for tool in tools:
@@ -157,7 +157,7 @@ def with_file(tool: ToolSpec, path: str) -> ToolSpec:
 
 
 def with_lines(
-    tool: ToolSpec, ground: Ground, seen: Sequence[str], without: Sequence[Refused] = ()
+    tool: ToolSpec, ground: KnownFiles, seen: Sequence[str], without: Sequence[Refused] = ()
 ) -> ToolSpec | None:
     """The tool that changes lines, for the lines of the files that were seen; None without any."""
     files = [(path, text) for path in seen[:_MOST_OPEN] if (text := ground.text(path)) is not None]
@@ -172,7 +172,7 @@ def with_lines(
     return msgspec.structs.replace(tool, parameters=parameters)
 
 
-def to_real(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
+def to_real(name: str, arguments: JsonObject, ground: KnownFiles) -> JsonObject:
     """The arguments the real tool takes, from those a model wrote."""
     shown = TOOLS["replace" if name == "append" else name]
     known = {argument.shown: argument for argument in shown.arguments}
@@ -187,7 +187,7 @@ def to_real(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
     return found | {key: value for key, value in shown.given if key not in found}
 
 
-def _meant(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
+def _meant(name: str, arguments: JsonObject, ground: KnownFiles) -> JsonObject:
     """What a model meant by its words, as far as the files tell."""
     path = str(arguments.get("path", ""))
     if name == "append":
@@ -203,7 +203,7 @@ def _meant(name: str, arguments: JsonObject, ground: Ground) -> JsonObject:
     return arguments
 
 
-def _words(pattern: str, ground: Ground) -> str:
+def _words(pattern: str, ground: KnownFiles) -> str:
     """Words that stand nowhere together are looked for one by one."""
     if " " not in pattern or _plain(pattern) is None:
         return pattern
@@ -217,7 +217,7 @@ def _words(pattern: str, ground: Ground) -> str:
     return "|".join(map(re.escape, long or words))
 
 
-def refusal(name: str, arguments: JsonObject, ground: Ground) -> Refused | None:
+def refusal(name: str, arguments: JsonObject, ground: KnownFiles) -> Refused | None:
     """Why a call is better not made: it changes nothing, spoils a file, or writes over one."""
     path = str(arguments.get("path", ""))
     text = ground.text(path)
@@ -244,7 +244,7 @@ def to_shown(name: str, arguments: JsonObject, root: str) -> JsonObject:
     return found
 
 
-def _short(name: str, ground: Ground) -> ToolSpec:
+def _short(name: str, ground: KnownFiles) -> ToolSpec:
     shown = TOOLS[name]
     properties: JsonObject = {it.shown: _schema(it, ground) for it in shown.arguments}
     return ToolSpec(name=name, description=shown.about, parameters=closed_object(properties))
@@ -262,7 +262,7 @@ def _only(choice: str) -> JsonObject:
     return {"type": "string", "enum": [choice]}
 
 
-def _schema(argument: Argument, ground: Ground) -> JsonObject:
+def _schema(argument: Argument, ground: KnownFiles) -> JsonObject:
     choices = {"file": ground.files, "folder": (".", *ground.folders)}.get(argument.kind, ())
     if choices and not ground.more and len(choices) <= MOST_CHOICES:
         return {"type": "string", "enum": list(choices)}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from toolwire.embedded.small.tools import MOST_CHOICES, Ground
+from toolwire.embedded.small.tools import MOST_CHOICES, KnownFiles
 from toolwire.tools.files.paths import locate, open_file, real
 from toolwire.tools.files.protection import Protection
 from toolwire.tools.search.ignore import NEVER_SEARCHED, rules_for
@@ -14,7 +14,7 @@ _MOST_TEXT = 100_000
 """Bytes of a file whose lines a small model can be offered."""
 
 
-def ground(workspace: Workspace, environ: Mapping[str, str] = {}) -> Ground:
+def ground(workspace: Workspace, environ: Mapping[str, str] = {}) -> KnownFiles:
     """The first root, its nearest files first; what is ignored or hidden is left out."""
     root = real(workspace.roots[0]) or workspace.roots[0]
     files: list[str] = []
@@ -34,7 +34,7 @@ def ground(workspace: Workspace, environ: Mapping[str, str] = {}) -> Ground:
                 break
     except (OSError, ToolFailed):
         more = True
-    return Ground(
+    return KnownFiles(
         root=_text(workspace.roots[0]),
         files=tuple(files[:MOST_CHOICES]),
         folders=tuple(folders[: MOST_CHOICES - 1]),

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.policy.locations import Hidden, Place, Spot
-from toolwire.policy.rules import Act, Decision, Invocation, Mode, Rule
+from toolwire.policy.locations import Hidden, Location, Zone
+from toolwire.policy.rules import Act, Invocation, Mode, Rule, Verdict
 from toolwire.policy.ruling import Finding, Terms, by_mode, forbidding, permitting, rule_on, shown
 from toolwire.policy.shell.commands import BUILTINS, effects_of, program_name
 from toolwire.policy.shell.effects import Effects
@@ -93,7 +93,7 @@ class CommandRuling:
         self.roots: list[str] = []
         self.rules: list[Rule | None] = []
         """For each command that does more than read: the rule that allowed it."""
-        self.places: list[tuple[Spot, bool]] = []
+        self.places: list[tuple[Location, bool]] = []
         """Every place that is touched, with whether it is written."""
         self.changed = False
         """An earlier command may have changed files, so what is there now says little."""
@@ -111,7 +111,7 @@ class CommandRuling:
 
     def ask(self, reason: str) -> None:
         """Adds a finding that a person has to be asked."""
-        self.findings.append(Finding(decision=Decision.ASK, reason=reason))
+        self.findings.append(Finding(decision=Verdict.ASK, reason=reason))
 
     def unproven(self, reason: str) -> None:
         """Adds the finding on text outside the grammar."""
@@ -120,24 +120,24 @@ class CommandRuling:
             self.rules.append(None)
         elif self.terms.mode is Mode.PLAN:
             why = f"Plan mode only reads, and what this command does is not certain: {reason}."
-            self.findings.append(Finding(decision=Decision.DENY, reason=why, rule="mode plan"))
+            self.findings.append(Finding(decision=Verdict.DENY, reason=why, rule="mode plan"))
         else:
             self.ask(f"What the command does is not certain: {reason}.")
 
-    def spots(self, path: str, folders: Folders, *, writes: bool) -> tuple[Spot, ...]:
+    def spots(self, path: str, folders: Folders, *, writes: bool) -> tuple[Location, ...]:
         """Where a path may lead."""
         spots = self.terms.ground.spots(path, folders, writes=writes)
         self.places += [(spot, writes) for spot in spots]
         return spots
 
-    def brought(self, spots: Iterable[Spot]) -> Iterator[Finding]:
+    def brought(self, spots: Iterable[Location]) -> Iterator[Finding]:
         """Places that an earlier command of the same text may just have replaced by a link."""
         if not self.linked or self.terms.mode is Mode.YOLO:
             return
         for spot in spots:
-            if spot.place is Place.INSIDE:
+            if spot.place is Zone.INSIDE:
                 yield Finding(
-                    decision=Decision.ASK,
+                    decision=Verdict.ASK,
                     reason=f"An earlier command may change where {shown(spot.path)} leads.",
                 )
 
@@ -188,7 +188,7 @@ class CommandRuling:
         permitted = self._permitting(act)
         if permitted is not None:
             self.rules.append(permitted)
-            self.findings.append(Finding(decision=Decision.ALLOW, rule=str(permitted)))
+            self.findings.append(Finding(decision=Verdict.ALLOW, rule=str(permitted)))
         elif terms.mode is Mode.YOLO and not _forbids_commands(terms):
             self.rules.append(None)
         elif terms.mode is Mode.PLAN:
@@ -215,12 +215,12 @@ class CommandRuling:
         executes = bool(foreign or effects.changes or effects.removes) or not effects.known
         if not executes and by_itself:
             self.by_table = self.by_table or name not in BUILTINS
-            yield Finding(decision=Decision.ALLOW, rule=f"mode {terms.mode}")
+            yield Finding(decision=Verdict.ALLOW, rule=f"mode {terms.mode}")
         else:
             permitted = self._permitting(act)
             self.rules.append(permitted)
             if permitted is not None:
-                yield Finding(decision=Decision.ALLOW, rule=str(permitted))
+                yield Finding(decision=Verdict.ALLOW, rule=str(permitted))
                 yield from self._elsewhere(folders)
             else:
                 (found,) = rule_on(act, (), terms)
@@ -229,7 +229,7 @@ class CommandRuling:
         yield from self._places(reads, "read_file", Effect.READ)
         yield from self._places(writes, "write_file", Effect.WRITE)
 
-    def read_places(self, spots: Iterable[Spot]) -> Iterator[Finding]:
+    def read_places(self, spots: Iterable[Location]) -> Iterator[Finding]:
         """Findings on places that are read or listed."""
         return self._places(tuple(spots), "read_file", Effect.READ)
 
@@ -241,9 +241,9 @@ class CommandRuling:
             found = self.terms.ground.brings_settings(folder)
             if found:
                 reason = f"{shown(folder)} brings settings of its own ({found})."
-                yield Finding(decision=Decision.ASK, reason=reason)
+                yield Finding(decision=Verdict.ASK, reason=reason)
 
-    def _places(self, spots: Sequence[Spot], tool: str, effect: Effect) -> Iterator[Finding]:
+    def _places(self, spots: Sequence[Location], tool: str, effect: Effect) -> Iterator[Finding]:
         """Places inside the workspace need no permission beside the command's own."""
         act = Act(tool=tool, effect=effect, mode=self.terms.mode)
         for spot in spots:
@@ -274,7 +274,7 @@ class CommandRuling:
             return words
         for tree in trees:
             for spot in ground.spots(tree, folders, writes=False):
-                if spot.place is not Place.INSIDE:
+                if spot.place is not Zone.INSIDE:
                     continue
                 hidden = ground.hidden_below(spot.path, self._denied(), follows)
                 if hidden is None:
@@ -302,7 +302,7 @@ class CommandRuling:
 
     def _denies_paths(self) -> bool:
         rules = self.terms.rules
-        return any(rule.path and rule.decision is not Decision.ALLOW for rule in rules)
+        return any(rule.path and rule.decision is not Verdict.ALLOW for rule in rules)
 
     def _denied(self) -> Callable[[str], bool] | None:
         """Whether a rule is against reading a path; None without such rules."""
@@ -381,10 +381,10 @@ class CommandRuling:
 
 def _forbids_commands(terms: Terms) -> bool:
     """Whether a rule is against some commands, so that those not understood may be meant."""
-    return any(rule.command and rule.decision is not Decision.ALLOW for rule in terms.rules)
+    return any(rule.command and rule.decision is not Verdict.ALLOW for rule in terms.rules)
 
 
 def _because(found: Finding, why: str) -> Finding:
-    if found.decision is not Decision.ASK or not why:
+    if found.decision is not Verdict.ASK or not why:
         return found
     return msgspec.structs.replace(found, reason=f"{found.reason.rstrip('.')}: {why}.")

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.policy.locations import Place
+from toolwire.policy.locations import Zone
 from toolwire.policy.rules import Act, Mode
 from toolwire.policy.ruling import Terms, forbidding, rule_on, shown
 from toolwire.policy.shell import Assignment, Command, Script, Subshell, Unproven, Word, prove
@@ -130,7 +130,7 @@ class ShellRuling(CommandRuling):
         if forbidden is not None:
             self.findings.append(forbidden)
         start = self.terms.ground.spot(directory or ".", writes=False)
-        if start.place is not Place.INSIDE and self.terms.mode is not Mode.YOLO:
+        if start.place is not Zone.INSIDE and self.terms.mode is not Mode.YOLO:
             self.ask("It runs outside the workspace.")
         script = prove(text)
         if isinstance(script, Unproven):
@@ -236,7 +236,7 @@ class ShellRuling(CommandRuling):
             spots = self.spots(target, folders, writes=writes)
             self.findings += rule_on(act, spots, self.terms)
             self.findings += self.brought(spots)
-            if writes and any(spot.place is not Place.NOWHERE for spot in spots):
+            if writes and any(spot.place is not Zone.NOWHERE for spot in spots):
                 self.changed = True
         return tuple(written)
 
@@ -269,7 +269,7 @@ class ShellRuling(CommandRuling):
         for path in (listed or ".", *(names or ())):
             # A protected name may be listed; whether the file is read is another question.
             spots = self.spots(path, folders, writes=False)
-            outside = (spot for spot in spots if spot.place is not Place.PROTECTED)
+            outside = (spot for spot in spots if spot.place is not Zone.PROTECTED)
             self.findings += self.read_places(outside)
         return names if names is None or names else (self._home(word),)
 
@@ -283,7 +283,7 @@ class ShellRuling(CommandRuling):
         sure = not self.changed
         for each in folders:
             path = posixpath.normpath(posixpath.join(each, folder))
-            if ground.spot(posixpath.join(each, folder), writes=False).place is not Place.INSIDE:
+            if ground.spot(posixpath.join(each, folder), writes=False).place is not Zone.INSIDE:
                 if self.terms.mode is not Mode.YOLO:
                     self.ask(f"cd {shown(folder)} leaves the workspace.")
                 return _Where(None, None)

@@ -8,7 +8,7 @@ FLOOD = 1 << 14
 """Bytes of which nobody sees more than the end; as much is told at once."""
 
 
-class News:
+class LiveTail:
     """The last bytes of several outputs in the order they came, but for a flood, which comes first.
 
     Of a flood only the end is ever looked at, when it is told.

@@ -17,7 +17,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.shell import watchdog
-from toolwire.tools.shell.live_tail import FLOOD, News
+from toolwire.tools.shell.live_tail import FLOOD, LiveTail
 from toolwire.tools.shell.spool import Spool
 from toolwire.tools.shell.watchdogs import WATCHDOGS, Order, Watchdogs
 
@@ -96,7 +96,7 @@ class Shell:
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._done = False
         self._heard = bytearray()
-        self._live = News()
+        self._live = LiveTail()
         self._stopped = 0
         self._said = self._loop.time()
         _check_directory(directory)
