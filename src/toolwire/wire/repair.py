@@ -1,4 +1,4 @@
-"""A call's arguments: strict JSON first, then a repair that says what it changed."""
+"""Arguments of a call: strict JSON first, then a repair that reports what it changed."""
 
 import json
 import re
@@ -46,14 +46,14 @@ _NOT_JSON = frozenset({"NaN", "Infinity", "-Infinity", "undefined", "nan", "inf"
 _KEY, _COLON, _VALUE, _AFTER, _DONE = range(5)
 
 
-class CannotMend(Exception):
+class Unrepairable(Exception):
     """The faults are not of the known kinds."""
 
 
-class Mender:
-    """Reads text that begins with `{` and writes JSON; `changes` tells what it did and where.
+class JsonRepair:
+    """Repairs text that begins with `{` to JSON; `changes` reports what it did and where.
 
-    `offset` is where this text stands in the whole.
+    `offset` is the position of this text in the whole.
     """
 
     def __init__(self, text: str, offset: int) -> None:
@@ -65,11 +65,11 @@ class Mender:
         self._tally: dict[str, tuple[int, int]] = {}
         self.truncated = False
         self.end = 0
-        """Where the object ended in the text."""
+        """Position after the object."""
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """Each kind of change with its count and the place of the first."""
+        """Each kind of change with its count and the position of the first."""
         return tuple(
             f"{kind} ({count} times, first at character {at})"
             if count > 1
@@ -78,12 +78,12 @@ class Mender:
         )
 
     def run(self) -> str:
-        """The mended text."""
+        """The repaired text."""
         at = 0
         while at < len(self._text) and self._state != _DONE:
             token = _token(self._text, at)
             if token is None or token.lastgroup is None:
-                raise CannotMend
+                raise Unrepairable
             self._read(token.lastgroup, token[0], at)
             at = token.end()
         self.end = at
@@ -114,7 +114,7 @@ class Mender:
     def _open_string(self, text: str, at: int) -> None:
         # A string that never closes: either the text was cut, or the quotes are in disorder.
         if text[0] != '"' or self._state == _COLON:
-            raise CannotMend
+            raise Unrepairable
         self.truncated = True
         if self._state == _KEY:
             self._note("dropped an unfinished key", at)
@@ -159,7 +159,7 @@ class Mender:
             self._out.append(text)
             self._state = _AFTER
         else:
-            raise CannotMend
+            raise Unrepairable
 
     def _comma(self, at: int) -> None:
         self._note("added a missing comma", at)
@@ -170,18 +170,18 @@ class Mender:
             if self._state == _AFTER:
                 self._comma(at)
             if self._state != _VALUE:
-                raise CannotMend
+                raise Unrepairable
             self._stack.append(char)
             self._out.append(char)
             self._state = _KEY if char == "{" else _VALUE
         elif char == ":":
             if self._state != _COLON:
-                raise CannotMend
+                raise Unrepairable
             self._out.append(":")
             self._state = _VALUE
         elif char == ",":
             if self._state != _AFTER:
-                raise CannotMend
+                raise Unrepairable
             self._out.append(",")
             self._state = _KEY if self._stack[-1] == "{" else _VALUE
         else:
@@ -189,25 +189,25 @@ class Mender:
 
     def _close(self, char: str, at: int) -> None:
         if not self._stack or self._stack[-1] != ("{" if char == "}" else "["):
-            raise CannotMend
+            raise Unrepairable
         if self._out[-1] == ",":
             self._out.pop()
             self._note("removed a trailing comma", at)
         elif self._out[-1] == ":" or self._state == _COLON:
-            raise CannotMend
+            raise Unrepairable
         self._stack.pop()
         self._out.append(char)
         self._state = _AFTER if self._stack else _DONE
 
     def _word(self, text: str, at: int) -> None:
         if self._state == _AFTER:
-            raise CannotMend
+            raise Unrepairable
         if self._state == _KEY:
             self._note("quoted a key", at)
             self._put_string(json.dumps(text), at)
             return
         if at + len(text) == len(self._text):
-            # The last word of cut text may be half a number: it is not guessed.
+            # The last token of cut text may be half a number: it is not guessed.
             self.truncated = True
             self._note("dropped an unfinished value", at)
             return
@@ -253,36 +253,36 @@ class Mender:
 
 
 LARGEST_REPAIR = 1_000_000
-"""Characters; longer text is read strictly or not at all."""
+"""Characters; longer text is not repaired."""
 LARGEST_GUESS = 50_000
-"""Characters that are handed to the guessing repair, whose cost can grow faster than the text."""
+"""Characters; the cost of the guessing repair can grow faster than the text."""
 
 _decode = msgspec.json.Decoder().decode
 _fence = re.compile(r"\s*```[\w-]*[ \t]*\n?(.*?)\n?\s*(?:```\s*)?", re.DOTALL).fullmatch
 _LONGEST_SHOWN = 60
-_MOST_TOLD = 8
+_MOST_REPORTED = 8
 
 
 class Parsed(msgspec.Struct, frozen=True):
-    """Arguments as read. Only `exact` ones are what the model wrote."""
+    """Parsed arguments. Only `exact` ones are what the model wrote."""
 
     value: JsonObject | None
-    """None if no object could be read."""
+    """None if the text contains no object."""
     changes: tuple[str, ...] = ()
-    """What was repaired, in words, with places in the text."""
+    """Descriptions of the repairs, with positions in the text."""
     error: str = ""
-    """Why there is no value, or why the text was no JSON."""
+    """Why there is no value, or why the text was not JSON."""
     truncated: bool = False
-    """Whether the text stops in the middle; a value is then only its beginning."""
+    """Whether the text was cut; the value is then only its beginning."""
 
     @property
     def exact(self) -> bool:
-        """Whether the text was a JSON object as it stood, or empty."""
+        """Whether the text was a JSON object, or empty."""
         return self.value is not None and not self.changes and not self.error
 
 
 def parse_arguments(text: str) -> Parsed:
-    """Reads a call's arguments; a repair is never passed off as what the model wrote."""
+    """Parses the arguments of a call and reports every repair."""
     if not text or text.isspace():
         return Parsed({})
     try:
@@ -326,26 +326,24 @@ def _repaired(text: str, error: str) -> Parsed:
         return Parsed(None, error=f"{error}; there is no object in the text")
     if text[:start].strip():
         changes.append(f"removed text before the object: {_shown(text[:start])}")
-    return _mended(text[start:], offset + start, changes, error)
+    return _parse_repaired(text[start:], offset + start, changes, error)
 
 
-def _mended(text: str, offset: int, changes: list[str], error: str) -> Parsed:
-    pass
-
-    mender = Mender(text, offset)
+def _parse_repaired(text: str, offset: int, changes: list[str], error: str) -> Parsed:
+    repair = JsonRepair(text, offset)
     try:
-        value = _decode(mender.run())
-    except (CannotMend, msgspec.DecodeError, UnicodeError, RecursionError):
+        value = _decode(repair.run())
+    except (Unrepairable, msgspec.DecodeError, UnicodeError, RecursionError):
         return _guessed(text, changes, error)
-    rest = text[mender.end :].strip()
+    rest = text[repair.end :].strip()
     if rest.startswith("{"):
         return Parsed(None, error="several objects are glued together")
     if rest:
         changes.append(f"removed text after the object: {_shown(rest)}")
-    if mender.truncated:
+    if repair.truncated:
         changes.append(f"the text stops in the middle, after {offset + len(text)} characters")
-    changes.extend(mender.changes)
-    return Parsed(value, tuple(changes), error, mender.truncated)
+    changes.extend(repair.changes)
+    return Parsed(value, tuple(changes), error, repair.truncated)
 
 
 def _guessed(text: str, changes: list[str], error: str) -> Parsed:
@@ -363,12 +361,12 @@ def _guessed(text: str, changes: list[str], error: str) -> Parsed:
     if not isinstance(value, dict) or not value:
         return Parsed(None, error=f"{error}; no single object could be made of it")
     found = cast(JsonObject, value)
-    told = list(
+    guesses = list(
         dict.fromkeys(f"guessed: {entry['text']} (near {entry['context']!r})" for entry in log)
     )
     changes.append("rewrote text that is out of order; members may be wrong")
-    changes.extend(told[:_MOST_TOLD])
-    changes.extend(_unlike(found, text)[:_MOST_TOLD])
+    changes.extend(guesses[:_MOST_REPORTED])
+    changes.extend(_unlike(found, text)[:_MOST_REPORTED])
     cut = text.rstrip()[-1:] not in ("}", "`")
     if cut:
         changes.append(f"the text stops in the middle, after {len(text)} characters")
@@ -376,10 +374,10 @@ def _guessed(text: str, changes: list[str], error: str) -> Parsed:
 
 
 def _unlike(value: JsonObject, text: str) -> list[str]:
-    """The places whose value does not stand in the text in just these characters."""
+    """Paths of values that do not occur literally in the input."""
     places: list[str] = []
     waiting: list[tuple[str, Any]] = [("", value)]
-    while waiting and len(places) < _MOST_TOLD:
+    while waiting and len(places) < _MOST_REPORTED:
         path, node = waiting.pop()
         if isinstance(node, dict):
             members = cast(JsonObject, node)
