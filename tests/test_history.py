@@ -73,7 +73,23 @@ def test_a_sound_history_comes_back_as_it_was():
         assistant("done"),
         user("thanks"),
     )
-    assert repair(history, CLAUDE) == Repaired(history, ())
+    sound = repair(history, CLAUDE)
+    assert sound == Repaired(history, ())
+    assert sound.messages is history
+
+
+def test_messages_and_parts_that_need_no_repair_stay_the_same_objects():
+    history = (
+        user("hi"),
+        assistant(call("a"), call("b")),
+        user(result("a")),
+        user("thanks"),
+    )
+    first, second, third, fourth = repaired(*history)
+    assert first is history[0]
+    assert second is history[1]
+    assert third.parts[0] is history[2].parts[0]
+    assert fourth is history[3]
 
 
 def test_nothing_stays_nothing():

@@ -9,7 +9,7 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.history.rules import Change, HistoryRules
-from toolwire.messages import Kept, Message, Part, Role, ToolCall, ToolResult
+from toolwire.messages import Kept, Part, Role, ToolCall, ToolResult
 
 P = TypeVar("P", bound=Part)
 
@@ -64,12 +64,6 @@ class Draft:
         """The calls in `parts`, in order."""
         self.takes: list[PendingCall] = []
         """The calls whose results stood here, in that order."""
-
-    def message(self) -> Message:
-        """The finished message."""
-        return Message(
-            role=self.role, parts=tuple(placed.part for placed in self.parts), kept=self.kept
-        )
 
 
 class Report:

@@ -1,6 +1,7 @@
 """The repair itself: what the reader reads, calls paired, results placed, turns in order."""
 
 from collections.abc import Iterable
+from operator import is_
 
 import msgspec
 
@@ -277,7 +278,8 @@ EARLIER = "[the conversation before this point is not shown]"
 def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _ANY) -> Repaired:
     """The conversation as `target` takes it, however it was cut, merged or switched before."""
     report = Report()
-    drafts = readable(messages, target, report)
+    given = tuple(messages)
+    drafts = readable(given, target, report)
     drafts = pair(drafts, CallIds(rules), report)
     drafts = _placed(drafts, rules, report)
     if rules.thinking_leads:
@@ -286,7 +288,22 @@ def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _A
         drafts = _user_first(drafts, report)
     if rules.alternate:
         drafts = _alternating(drafts, report)
-    return Repaired(tuple(draft.message() for draft in drafts), report.done())
+    repaired = tuple(_finished(draft, given) for draft in drafts)
+    unchanged = len(repaired) == len(given) and all(map(is_, repaired, given))
+    return Repaired(given if unchanged else repaired, report.done())
+
+
+def _finished(draft: Draft, given: tuple[Message, ...]) -> Message:
+    """The repaired message: the given one, or at least its parts, where nothing was changed."""
+    before = given[draft.place.message]
+    parts: list[Part] = []
+    for place, part in draft.parts:
+        was = given[place.message].parts[place.part] if place.part is not None else part
+        parts.append(was if was == part else part)
+    unchanged = len(parts) == len(before.parts) and all(map(is_, parts, before.parts))
+    if unchanged and draft.role == before.role and draft.kept == before.kept:
+        return before
+    return Message(role=draft.role, parts=tuple(parts), kept=draft.kept)
 
 
 def _placed(drafts: list[Draft], rules: HistoryRules, report: Report) -> list[Draft]:

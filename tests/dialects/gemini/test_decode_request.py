@@ -10,10 +10,12 @@ from tests.dialects.gemini.exchange import again
 from toolwire.dialects.gemini import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import BadInput
+from toolwire.history import repair
 from toolwire.messages import (
     Media,
     MediaKind,
     Message,
+    Origin,
     Text,
     Thinking,
     ToolCall,
@@ -387,6 +389,20 @@ def test_an_added_tool_leaves_the_schemas_of_the_others_as_they_were() -> None:
         },
         {"googleSearch": {}},
     ]
+
+
+def test_a_repaired_request_is_still_written_as_it_was() -> None:
+    answer = {"function_response": {"name": "f", "response": {"result": 1}}}
+    body = {
+        "contents": [
+            {"parts": [{"text": "hi"}]},
+            {"role": "model", "parts": [{"function_call": {"name": "f"}}]},
+            {"role": "function", "parts": [answer]},
+        ]
+    }
+    request = read(body)
+    repaired = repair(request.messages, Origin("gemini"), DIALECT.history)
+    assert written(replace(request, messages=repaired.messages)) == body
 
 
 def test_what_a_quirk_concerns_is_written_for_the_server_and_the_rest_as_it_was() -> None:
