@@ -30,7 +30,8 @@ from toolwire.messages import Message, Text
 from toolwire.policy.rules import Mode
 from toolwire.providers.upstream import read_upstream
 from toolwire.sessions.sqlite import SqliteJournal
-from toolwire.tools.shell import watchdog
+from toolwire.tools.shell.process_table import below
+from toolwire.tools.shell.signals import adopt_orphans
 from toolwire.tools.shell.watchdogs import WATCHDOGS
 
 
@@ -163,7 +164,7 @@ def _load(life: Life) -> None:
 def _left() -> list[int]:
     """What is still there of all lives, after the time that ending it may take."""
     until = time.monotonic() + 20
-    while left := watchdog.below(os.getpid()):
+    while left := below(os.getpid()):
         if time.monotonic() > until:
             break
         with suppress(ChildProcessError):
@@ -174,7 +175,7 @@ def _left() -> list[int]:
 
 if __name__ == "__main__":
     # Whatever a killed life leaves behind becomes a child of ours.
-    watchdog.process_control(watchdog._SET_CHILD_SUBREAPER, 1)
+    adopt_orphans()
     _load(msgspec.json.decode(sys.stdin.readline(), type=Life))
     for line in sys.stdin:
         death = _die(msgspec.json.decode(line, type=Life))

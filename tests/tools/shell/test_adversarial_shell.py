@@ -10,7 +10,7 @@ import pytest
 from tests.tools import shell_cases
 from tests.tools.shell_cases import Case
 from toolwire.tools.builtin.run_shell_command import SHELLS, TOOL
-from toolwire.tools.shell import watchdog
+from toolwire.tools.shell.process_table import table
 from toolwire.tools.spec import ToolContext, Workspace
 
 pytestmark = [
@@ -61,12 +61,12 @@ def carrying(number: int) -> set[int]:
     """Living processes with the number on their command line, ourselves aside."""
 
     def found() -> Iterator[int]:
-        for process in watchdog.table():
+        for process in table():
             try:
                 words = Path(f"/proc/{process.pid}/cmdline").read_bytes()
             except OSError:
                 continue
-            watching = b"watchdog.py" in words
+            watching = b"fork_server" in words
             if str(number).encode() in words and process.state != "Z" and not watching:
                 yield process.pid
 

@@ -1,31 +1,38 @@
+import fcntl
 import itertools
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.tools.shell.escapes import escapes
-from toolwire.tools.shell import watchdog
+from tests.tools.shell.escapes import ATTACK, escapes, killing_all
+from toolwire.tools.shell.cgroups import own_group
+from toolwire.tools.shell.process_table import signal_each, table
 from toolwire.tools.shell.sandbox import detect
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
 
-TOGETHER = 15
+TOGETHER = 25
 ALL = sorted(escapes().items())
-BATCHES = [tuple(ALL[start : start + TOGETHER]) for start in range(0, len(ALL), TOGETHER)]
-SAMPLE = tuple(ALL[3::13])
+SAMPLE = tuple(ALL[5::17])
 WAYS_OUT = ("end", "exit", "kill", "cancel")
-LEVELS = ("off", "workspace-write")
-GONE_WITHIN = 25.0
+WITHOUT_GROUPS = "off, no control groups"
+LEVELS = ("off", WITHOUT_GROUPS, "workspace-write")
+_NO_GROUPS = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
+GONE_WITHIN = 6.0
+"""Seconds: much for a loaded machine, little for a process that sleeps a thousand."""
 _numbers = itertools.count(70_000_000 + os.getpid() * 100)
+_batches = itertools.count(os.getpid() * 97)
 
 AGENT = """
-import asyncio, json, os, sys
+import asyncio, json, os, resource, sys
 from pathlib import Path
 from toolwire.tools.builtin.run_shell_command import TOOL, end_shells
 from toolwire.tools.spec import SandboxSpec, ToolContext, Workspace
@@ -33,6 +40,8 @@ from toolwire.tools.spec import SandboxSpec, ToolContext, Workspace
 async def main():
     folder, level, way = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
     commands = json.loads(sys.argv[4])
+    mark = int(sys.argv[5])
+    resource.setrlimit(resource.RLIMIT_MSGQUEUE, (mark, mark))
     (folder / "ws").mkdir(exist_ok=True)
     place = Workspace(roots=(folder / "ws",), temp=folder / "temp", home=folder)
     context = ToolContext(workspace=place, owner="one", environ=dict(os.environ),
@@ -59,62 +68,97 @@ asyncio.run(main())
 """
 
 
-def carrying(numbers: list[int]) -> dict[int, bytes]:
-    """Living processes with one of the numbers on their command line, ours aside."""
+def carrying(mark: int) -> dict[int, bytes]:
+    """Living processes that inherited a limit of the agent's, by what they call themselves."""
     found: dict[int, bytes] = {}
-    words = [str(number).encode() for number in numbers]
-    for process in watchdog.table():
+    for process in table():
+        if process.state == "Z":
+            continue
         try:
+            limits = Path(f"/proc/{process.pid}/limits").read_text()
             line = Path(f"/proc/{process.pid}/cmdline").read_bytes()
         except OSError:
             continue
-        if (
-            process.state != "Z"
-            and any(word in line for word in words)
-            and AGENT[:60].encode() not in line
-        ):
+        (row,) = [row for row in limits.splitlines() if row.startswith("Max msgqueue size")]
+        if row.split()[3] == str(mark):
             found[process.pid] = line
     return found
 
 
+def end_all(mark: int) -> None:
+    """Leave nothing behind where a test fails."""
+    for _ in range(300):
+        if not (alive := carrying(mark)):
+            return
+        signal_each(alive, signal.SIGSTOP, signal.SIGKILL)
+
+
+def groups_left() -> set[str]:
+    """Control groups that no process has locked, though an agent made them."""
+    found: set[str] = set()
+    for folder in Path(own_group() or "/nowhere").glob("toolwire.*"):
+        with suppress(FileNotFoundError):
+            lock = os.open(folder, os.O_RDONLY)
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                found.add(str(folder))
+            os.close(lock)
+    return found
+
+
 def left(
-    folder: Path, level: str, way: str, batch: tuple[tuple[str, str], ...]
-) -> dict[str, bytes]:
-    """What lives on of a batch of escapes, by the name of the escape."""
-    numbers = [next(_numbers) for _ in batch]
+    folder: Path, level: str, way: str, batch: Sequence[tuple[str, str]]
+) -> dict[str, list[str]]:
+    """What lives on of a batch of escapes, ours included: command lines by name of the escape."""
+    numbers = {name: str(next(_numbers)) for name, _ in batch}
+    pids = str(Path("/proc/self/ns/pid").readlink())
     commands = [
-        command.replace("{n}", str(number))
-        for (_, command), number in zip(batch, numbers, strict=True)
+        command.replace("{n}", numbers[name]).replace("{pids}", pids) for name, command in batch
     ]
-    words = [sys.executable, "-c", AGENT, str(folder), level, way]
+    mark = 10_000 + next(_batches) % 800_000
+    words = [sys.executable, "-c", AGENT, str(folder), level.partition(",")[0], way]
+    if level == WITHOUT_GROUPS:
+        words = ["unshare", "-m", "sh", "-c", _NO_GROUPS, "sh", *words]
+    before = groups_left()
     with subprocess.Popen(
-        [*words, msgspec.json.encode(commands).decode()], stdout=subprocess.PIPE, text=True
+        [*words, msgspec.json.encode(commands).decode(), str(mark)],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as agent:
         assert agent.stdout is not None
         assert agent.stdout.readline() == "ready\n"
+        assert carrying(mark)
         if way == "kill":
             agent.send_signal(signal.SIGKILL)
         agent.wait(60)
     until = time.monotonic() + GONE_WITHIN
-    while (alive := carrying(numbers)) and time.monotonic() < until:
+    while ((alive := carrying(mark)) or groups_left() - before) and time.monotonic() < until:
         time.sleep(0.05)
-    for pid in alive:
-        os.kill(pid, signal.SIGKILL)
-    return {
-        name: line
-        for (name, _), number in zip(batch, numbers, strict=True)
-        for line in alive.values()
-        if str(number).encode() in line
-    }
+    assert groups_left() <= before
+    end_all(mark)
+    found: dict[str, list[str]] = {}
+    for line in alive.values():
+        text = line.decode(errors="replace")
+        name = next((name for name, number in numbers.items() if number in text), "unknown")
+        found.setdefault(name, []).append(text)
+    return found
 
 
 def needs(level: str) -> None:
-    if level != "off" and detect.kind() not in ("namespaces", "bubblewrap"):
+    if (
+        level == WITHOUT_GROUPS
+        and subprocess.run(
+            ["unshare", "-m", "sh", "-c", _NO_GROUPS, "sh", "true"], capture_output=True
+        ).returncode
+    ):
+        pytest.skip("control groups cannot be hidden here")
+    if not level.startswith("off") and detect.kind() not in ("namespaces", "bubblewrap"):
         pytest.skip("this system has no process namespaces")
 
 
 def test_there_are_enough_escapes() -> None:
     assert len(ALL) >= 150
+    assert {name.rpartition(", ")[2] for name, _ in ALL} == set(ATTACK)
 
 
 @pytest.mark.slow
@@ -125,10 +169,16 @@ def test_nothing_of_a_sample_of_escapes_is_left(level: str, way: str, tmp_path: 
     assert left(tmp_path, level, way, SAMPLE) == {}
 
 
+@pytest.mark.slow
+def test_a_command_that_kills_all_it_can_ends_too(tmp_path: Path) -> None:
+    needs("workspace-write")
+    assert left(tmp_path, "workspace-write", "kill", sorted(killing_all().items())) == {}
+
+
 @pytest.mark.attack
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("way", WAYS_OUT)
-@pytest.mark.parametrize("number", range(len(BATCHES)))
-def test_nothing_of_any_escape_is_left(level: str, way: str, number: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", range(0, len(ALL), TOGETHER))
+def test_nothing_of_any_escape_is_left(level: str, way: str, start: int, tmp_path: Path) -> None:
     needs(level)
-    assert left(tmp_path, level, way, BATCHES[number]) == {}
+    assert left(tmp_path, level, way, ALL[start : start + TOGETHER]) == {}

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwire.tools.shell import watchdog
+from toolwire.tools.shell import protocol
+from toolwire.tools.shell.process_table import table
 from toolwire.tools.shell.processes import Ended, Limits, Shell
 from toolwire.tools.shell.shells import Shells
 from toolwire.tools.shell.spool import Spool, decoded_head, decoded_tail
@@ -75,7 +76,7 @@ def test_ended_commands_leave_no_descriptor_and_no_zombie(tmp_path: Path) -> Non
             await shell.finish(NO_LIMITS, silent)
             await shell.end()
             counts.add(descriptors())
-        ours = [one.state for one in watchdog.table() if one.parent == os.getpid()]
+        ours = [one.state for one in table() if one.parent == os.getpid()]
         return counts, ours
 
     counts, ours = asyncio.run(run())
@@ -405,7 +406,7 @@ def test_an_end_that_comes_too_late_does_not_touch_the_next_command(tmp_path: Pa
         WATCHDOGS.close()
         await _parent(tmp_path)
         watched = WATCHDOGS._spare[-1]  # the order may cross the news that all is done
-        watched.channel.send(watchdog.END)
+        watched.channel.send(protocol.END)
         shell, _, _ = start(tmp_path, "sleep 0.05; exit 3")
         assert shell._watchdog == watched.watchdog
         return await shell.finish(NO_LIMITS, silent)
@@ -421,6 +422,19 @@ def test_a_stopped_watchdog_takes_the_next_command(tmp_path: Path) -> None:
         return await _parent(tmp_path, "echo on")
 
     assert asyncio.run(run()) == b"on\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="stops are seen in /proc")
+def test_a_command_that_keeps_stopping_its_watchdog_is_ended(tmp_path: Path) -> None:
+    async def run() -> tuple[Ended, bool]:
+        shell, _, _ = start(tmp_path, "while :; do kill -STOP $PPID; done")
+        ended = await shell.finish(Limits(wall=30, live=0.1), silent)
+        return ended, alive(shell.pid)
+
+    ended, is_left = asyncio.run(run())
+    assert ended.problem.startswith("the command kept stopping")
+    assert not is_left
 
 
 @needs_pidfd

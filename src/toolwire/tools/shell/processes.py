@@ -2,34 +2,33 @@
 
 import asyncio
 import errno
-import fcntl
 import os
 import signal
 import socket
 import stat
 import struct
-import sys
-import termios
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.shell import watchdog
-from toolwire.tools.shell.live_tail import FLOOD, LiveTail
+from toolwire.tools.shell import cgroups, protocol
+from toolwire.tools.shell.live_tail import LiveTail
+from toolwire.tools.shell.output_pipes import OutputPipes, wide_pipe
+from toolwire.tools.shell.process_table import below, is_stopped, signal_each
 from toolwire.tools.shell.spool import Spool
+from toolwire.tools.shell.stragglers import MARK, Traces, kill_stragglers
 from toolwire.tools.shell.watchdogs import WATCHDOGS, Order, Watchdogs
 
-_HEARD = 1 << 16
-_PIPE = 1 << 20
-_BREATH = 0.001
-_ANSWER_WITHIN = watchdog.MANNERS + 1.5
+_RECEIVED = 1 << 16
+_ANSWER_WITHIN = protocol.TERM_SECONDS + 1.5
 _FORCE_ROUNDS = 500
-_STOPPED_TOO_OFTEN = 5
+_STOPPED = 4
+_STOPPED_TOO_OFTEN = 5 * _STOPPED
+"""So often in a row, or at more than every fifth time that we look."""
 _CREDENTIALS = struct.Struct("3i")
-_MARK = "TOOLWIRE_COMMAND"
-_STOPPED = "the command kept stopping the process that watches over it, so it was ended"
+_STOPPED_PROBLEM = "the command kept stopping the process that watches over it, so it was ended"
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,26 +94,25 @@ class Shell:
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._done = False
-        self._heard = bytearray()
+        self._unread = bytearray()
         self._live = LiveTail()
         self._stopped = 0
-        self._said = self._loop.time()
+        self._group = ""
         _check_directory(directory)
         readers: list[int] = []
         writers: list[int] = []
         try:
             for _ in range(2):
-                reading, writing = os.pipe()
+                reading, writing = wide_pipe()
                 readers.append(reading)
                 writers.append(writing)
-                _widen(reading)
             self._watched = self._watchdogs.start(
                 _order(
                     # Two newlines: bash would otherwise turn itself into a last simple command, and
                     # a signal to that would look like one to the shell.
                     words or ("bash", "-c", f"{command}\n\n"),
                     directory,
-                    {**environ, _MARK: self._mark},
+                    {**environ, MARK: self._mark},
                     confined,
                     program,
                 ),
@@ -127,8 +125,10 @@ class Shell:
             _close(writers)
         self._watchdog = self._watched.watchdog
         self._program = words[0] if words else "bash"
-        self._pipes = dict(zip(readers, (out, err), strict=True))
-        self._listen()
+        pipes = dict(zip(readers, (out, err), strict=True))
+        self._pipes = OutputPipes(self._loop, pipes, self._received)
+        self._watched.channel.setblocking(False)
+        self._loop.add_reader(self._watched.channel, self._receive)
 
     @property
     def running(self) -> bool:
@@ -148,7 +148,7 @@ class Shell:
         begun = shown = self._loop.time()
         while not self._ended.done():
             now = self._loop.time()
-            problem = _over(limits, now - begun, now - self._said)
+            problem = _over(limits, now - begun, now - self._pipes.last)
             if problem:
                 await self.end()
                 return msgspec.structs.replace(self._result(), problem=problem)
@@ -157,8 +157,10 @@ class Shell:
                 shown = now
             if self._wake_watchdog() and self._stopped >= _STOPPED_TOO_OFTEN:
                 await self.end()
-                return msgspec.structs.replace(self._result(), problem=_STOPPED)
-            await asyncio.wait({self._ended}, timeout=_nap(limits, now - begun, now - self._said))
+                return msgspec.structs.replace(self._result(), problem=_STOPPED_PROBLEM)
+            await asyncio.wait(
+                {self._ended}, timeout=_nap(limits, now - begun, now - self._pipes.last)
+            )
         return self._result()
 
     async def end(self) -> None:
@@ -167,7 +169,7 @@ class Shell:
             return
         self._wake_watchdog()
         try:
-            self._watched.channel.send(watchdog.END)
+            self._watched.channel.send(protocol.END)
         except OSError:
             self._lost()
         await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
@@ -177,113 +179,51 @@ class Shell:
     async def _force(self) -> None:
         """End everything without the watchdog, which does not answer."""
         for _ in range(_FORCE_ROUNDS):
-            left = await asyncio.to_thread(self._all_left)
-            watchdog.signal_each(left, signal.SIGSTOP, signal.SIGKILL)
-            if not left or self._gone.done():
+            found = await asyncio.to_thread(kill_stragglers, self._traces())
+            if not found or self._gone.done():
                 break
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.002)
         if self._watchdog:
-            watchdog.signal_each((self._watchdog,), signal.SIGCONT, signal.SIGKILL)
+            signal_each((self._watchdog,), signal.SIGCONT, signal.SIGKILL)
         else:
             self._lost()
         await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
         if not self._gone.done():
             self._lost()
 
-    def _all_left(self) -> list[int]:
-        """What lives of the command: by descent, session, group, number and mark."""
-        led = 0 if self._watchdogs.contained else self.pid
-        below = watchdog.below(self._watchdog) if self._watchdog else []
-        marked = [
-            process.pid
-            for process in watchdog.table()
-            if process.state != "Z"
-            and process.pid != self._watchdog
-            and (
-                (led and led in (process.session, process.group))
-                or watchdog.number_of(process.pid) == self._watched.number
-                or _carries(process.pid, self._mark)
-            )
-        ]
-        return list(dict.fromkeys((*below, *marked)))
+    def _traces(self) -> Traces:
+        return Traces(
+            watchdog=self._watchdog,
+            leader=0 if self._watchdogs.contained else self.pid,
+            number=self._watched.number,
+            mark=self._mark,
+            group=self._group,
+        )
 
     def keep_reading(self, later: Spool) -> None:
         """Take what the background says from now on into another spool."""
-        for reading in self._pipes:
-            self._pipes[reading] = later
+        self._pipes.read_into(later)
 
     def members(self) -> tuple[int, ...]:
         """Everything of the command that is alive now."""
-        return tuple(watchdog.below(self._watchdog)) if self._watchdog and self.running else ()
+        return tuple(below(self._watchdog)) if self._watchdog and self.running else ()
 
     def abandon(self) -> None:
         """Let go without waiting: the watchdog sees it and ends what is left."""
         self._watched.channel.close()
-        _close(list(self._pipes))
-        self._pipes.clear()
+        self._pipes.abandon()
 
     def _result(self) -> Ended:
         return self._ended.result() if self._ended.done() else Ended()
 
-    def _listen(self) -> None:
-        self._watched.channel.setblocking(False)
-        self._loop.add_reader(self._watched.channel, self._hear)
-        for reading in self._pipes:
-            os.set_blocking(reading, False)
-            self._loop.add_reader(reading, self._follow, reading)
-
-    def _follow(self, reading: int) -> None:
-        """Read what comes; a flood only from time to time, when much of it has come together."""
-        if self._floods(reading):
-            self._loop.remove_reader(reading)
-            self._loop.call_later(_BREATH, self._follow_flood, reading)
-
-    def _follow_flood(self, reading: int) -> None:
-        if reading not in self._pipes:
-            return
-        if self._floods(reading):
-            self._loop.call_later(_BREATH, self._follow_flood, reading)
-        elif reading in self._pipes:
-            self._loop.add_reader(reading, self._follow, reading)
-
-    def _floods(self, reading: int) -> bool:
-        return self._read(reading) >= FLOOD and not self._pipes[reading].whole
-
-    def _read(self, reading: int, most: int = _PIPE) -> int:
-        spool = self._pipes[reading]
-        try:
-            got = spool.take(reading, most)
-        except BlockingIOError:
-            return 0
-        if not got:
-            self._shut(reading)
-            return 0
-        self._said = self._loop.time()
+    def _received(self, spool: Spool, size: int) -> None:
         if not self._ended.done():
-            self._live.note(spool, got)
-        return got
+            self._live.note(spool, size)
 
-    def _shut(self, reading: int) -> None:
-        self._loop.remove_reader(reading)
-        os.close(reading)
-        del self._pipes[reading]
-
-    def _read_what_is_there(self) -> None:
-        """What was written before now; a child that goes on writing cannot hold us."""
-        for reading in tuple(self._pipes):
-            waiting = int.from_bytes(
-                fcntl.ioctl(reading, termios.FIONREAD, bytes(4)), sys.byteorder
-            )
-            while waiting > 0:
-                got = self._read(reading, waiting)
-                if not got:
-                    break
-                waiting -= got
-
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         try:
             data, notes, _, _ = self._watched.channel.recvmsg(
-                _HEARD, socket.CMSG_SPACE(_CREDENTIALS.size)
+                _RECEIVED, socket.CMSG_SPACE(_CREDENTIALS.size)
             )
         except BlockingIOError:
             return
@@ -293,16 +233,16 @@ class Shell:
             self._lost()
             return
         sender = _sender(notes)
-        self._heard += data
-        *lines, rest = bytes(self._heard).split(b"\n")
-        self._heard[:] = rest
+        self._unread += data
+        *lines, rest = bytes(self._unread).split(b"\n")
+        self._unread[:] = rest
         for line in lines:
-            self._told(line.decode(), sender)
+            self._report(line.decode(), sender)
 
-    def _told(self, line: str, sender: int) -> None:
+    def _report(self, line: str, sender: int) -> None:
         word, _, rest = line.partition(" ")
         if word == "started":
-            self.pid, self._watchdog = map(int, rest.split())
+            self.pid, self._watchdog, self._group = protocol.parse_started(rest)
             # In a namespace it knows itself by another number than ours.
             self._watchdog = sender or self._watchdog
         elif word == "done":
@@ -316,17 +256,15 @@ class Shell:
         elif word == "failed":
             self._finish(Ended(problem=f"spawn {self._program} {_error_name(int(rest))}"))
         elif word == "exited":
-            status, _, left = rest.partition(" ")
-            pids = tuple(int(pid) for pid in left.split(",") if pid)
-            self._finish(_from_status(status, pids))
+            self._finish(_from_status(*protocol.parse_exited(rest)))
 
     def _finish(self, ended: Ended) -> None:
         if not self._ended.done():
-            self._read_what_is_there()
+            self._pipes.read_what_is_there()
             self._ended.set_result(ended)
 
     def _lost(self) -> None:
-        """The watchdog is gone: after its work, or because somebody killed it."""
+        """The watchdog is gone: after its work, or because it was killed."""
         if self._gone.done():
             return
         if self._watched.channel.fileno() >= 0:
@@ -340,12 +278,11 @@ class Shell:
     def _sweep(self, rounds: int) -> None:
         """End what a killed watchdog can no longer end."""
         self._watchdog = 0
-        left = self._all_left()
-        watchdog.signal_each(left, signal.SIGSTOP, signal.SIGKILL)
-        if left and rounds:
-            self._loop.call_later(0.01, self._sweep, rounds - 1)
-        else:
-            self._settle()
+        if kill_stragglers(self._traces()) and rounds:
+            self._loop.call_later(0.002, self._sweep, rounds - 1)
+            return
+        cgroups.remove_left(self._group)
+        self._settle()
 
     def _settle(self) -> None:
         if self._gone.done():
@@ -357,18 +294,17 @@ class Shell:
                 "so everything the command had started was ended",
             )
         )
-        self._read_what_is_there()
-        for reading in tuple(self._pipes):
-            self._shut(reading)
+        self._pipes.read_what_is_there()
+        self._pipes.close()
         self._gone.set_result(None)
 
     def _wake_watchdog(self) -> bool:
         """Continue a watchdog that its command stopped; True if it was."""
         if not self.running or not self._watchdog:
             return False
-        stopped = _is_stopped(self._watchdog)
-        self._stopped = self._stopped + 1 if stopped else 0
-        watchdog.signal_each((*self._watchdogs.pids[:1], self._watchdog), signal.SIGCONT)
+        stopped = is_stopped(self._watchdog)
+        self._stopped = self._stopped + _STOPPED if stopped else max(0, self._stopped - 1)
+        signal_each((*self._watchdogs.pids[:1], self._watchdog), signal.SIGCONT)
         return stopped
 
 
@@ -401,27 +337,10 @@ def _sender(notes: list[tuple[int, int, bytes]]) -> int:
     return 0
 
 
-def _is_stopped(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-    except OSError:
-        return False
-    return state in (b"T", b"t")
-
-
 def _check_directory(directory: Path) -> None:
     """OSError if a command cannot start there."""
     if not stat.S_ISDIR(directory.stat().st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
-
-
-def _widen(pipe: int) -> None:
-    """A wider pipe means fewer turns for much output; a system may refuse."""
-    if sys.platform == "linux":
-        try:
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
-        except OSError:
-            return
 
 
 def _close(descriptors: list[int]) -> None:
@@ -447,10 +366,10 @@ def _nap(limits: Limits, wall: float, idle: float) -> float:
     return max(0.001, min(rests))
 
 
-def _from_status(status: str, background: tuple[int, ...]) -> Ended:
-    if status == "-":
+def _from_status(status: int | None, background: tuple[int, ...]) -> Ended:
+    if status is None:
         return Ended(background=background)
-    code = os.waitstatus_to_exitcode(int(status))
+    code = os.waitstatus_to_exitcode(status)
     if code < 0:
         return Ended(signal=-code, background=background)
     return Ended(exit_code=code, background=background)
@@ -458,10 +377,3 @@ def _from_status(status: str, background: tuple[int, ...]) -> Ended:
 
 def _error_name(number: int) -> str:
     return errno.errorcode.get(number, str(number))
-
-
-def _carries(pid: int, mark: str) -> bool:
-    try:
-        return f"{_MARK}={mark}".encode() in Path(f"/proc/{pid}/environ").read_bytes()
-    except OSError:
-        return False

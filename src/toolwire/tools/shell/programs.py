@@ -40,7 +40,7 @@ def safe_folders(folders: Iterable[str], projects: Iterable[Path] = ()) -> list[
     return [
         folder
         for folder in folders
-        if os.path.isabs(folder)  # noqa: PTH117 - text
+        if os.path.isabs(folder)
         and not any(_inside(os.path.realpath(folder), root) for root in roots)
     ]
 

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -15,12 +14,20 @@ from pathlib import Path
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.shell import watchdog
+from toolwire.tools.shell import cgroups, protocol
 from toolwire.tools.shell.environment import hide_environment
+from toolwire.tools.shell.process_table import is_alive, signal_each
 
 _SPARE = 2
 """Watchdogs of one plan that wait for a next command."""
 _START_WITHIN = 20.0
+_CLOSE_WITHIN = 10.0
+# Imported, not run as a file, which would be compiled each time. Its path is behind the library's.
+_PROGRAM = (
+    "import sys; sys.path.append(sys.argv[1]); "
+    "from toolwire.tools.shell.fork_server import main; main(int(sys.argv[2]), *sys.argv[3:])"
+)
+_PACKAGES = str(Path(protocol.__file__).parents[3])
 _CREDENTIALS = getattr(socket, "SO_PASSCRED", 0)
 
 
@@ -55,7 +62,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     def message(self, number: int) -> bytes:
         """As the watchdog reads it."""
-        body = json.dumps(
+        return protocol.encode_order(
             {
                 "command": list(self.command),
                 "program": self.program,
@@ -66,8 +73,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
                 "hidden": list(self.hidden),
                 "frozen": list(self.frozen),
             }
-        ).encode()
-        return watchdog.ORDER + struct.pack("!I", len(body)) + body
+        )
 
 
 class Watchdogs:
@@ -100,10 +106,10 @@ class Watchdogs:
                 # What its watchdogs leave would be adopted by another process than ours.
                 self._close()
             # A command that stopped one of them must not block us.
-            watchdog.signal_each(self._pids(), signal.SIGCONT)
+            signal_each(self._pids(), signal.SIGCONT)
             for watched in [one for one in self._spare if one.plan == plan]:
                 self._spare.remove(watched)
-                if not watchdog.is_alive(watched.watchdog):
+                if not is_alive(watched.watchdog):
                     watched.channel.close()
                 elif _sent(watched.channel, order.message(watched.number), writers):
                     return watched
@@ -142,9 +148,7 @@ class Watchdogs:
         return (*ready, *(watched.watchdog for watched in self._spare))
 
     def close(self) -> None:
-        """Let all of them go. Commands in the open have watchdogs that end them on their own;
-        those in namespaces end with them.
-        """
+        """End all of them, with their commands."""
         with self._lock:
             self._own()
             self._close()
@@ -163,9 +167,9 @@ class Watchdogs:
                 if _CREDENTIALS:
                     ours.setsockopt(socket.SOL_SOCKET, _CREDENTIALS, 1)
                 line = self._ready()
-                if not _sent(line, b"f", (theirs.fileno(),)):
+                if not _sent(line, protocol.FORK, (theirs.fileno(),)):
                     self._close()
-                    _sent(self._ready(), b"f", (theirs.fileno(),))
+                    _sent(self._ready(), protocol.FORK, (theirs.fileno(),))
             except BaseException:
                 ours.close()
                 raise
@@ -199,12 +203,19 @@ class Watchdogs:
         if self._line is not None:
             self._line.close()
         if self._process is not None:
-            watchdog.signal_each((self._process.pid,), signal.SIGCONT)
-            self._process.wait()
+            signal_each((self._process.pid,), signal.SIGCONT)
+            try:
+                self._process.wait(_CLOSE_WITHIN)
+            except subprocess.TimeoutExpired:  # something keeps stopping it
+                self._process.kill()
+                self._process.wait()
+            if self._process.returncode:
+                cgroups.remove_stale(cgroups.own_group())
         self._line, self._process, self._spare = None, None, []
 
     def _serve(self, line: int) -> subprocess.Popen[bytes]:
-        words = [*self._prefix, sys.executable, "-I", "-S", watchdog.__file__, str(line)]
+        python = [sys.executable, "-I", "-S", "-c", _PROGRAM, _PACKAGES]
+        words = [*self._prefix, *python, str(line)]
         if self._options is not None:
             words.append(json.dumps(self._options))
         return subprocess.Popen(  # noqa: S603 - our own file, by our own Python
@@ -231,7 +242,7 @@ def _await_ready(line: socket.socket) -> None:
             raise NotContained("the process ended at its start")
         said += piece
     line.settimeout(None)
-    if said != b"ready\n":
+    if said != protocol.READY:
         raise NotContained(said.decode("utf-8", "replace").removeprefix("no ").strip())
 
 

@@ -11,6 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
+from toolwire.tools.shell import cgroups
+from toolwire.tools.shell.protocol import READY
 from toolwire.tools.shell.sandbox import mounts, scratch, system
 from toolwire.tools.shell.sandbox.surroundings import Surroundings
 
@@ -18,7 +20,6 @@ Serve: TypeAlias = Callable[[Surroundings], None]
 _SET_FLAGS = 0x8914
 _UP_RUNNING = 0x41
 _OOM = "300"
-READY = b"ready\n"
 
 
 def contain(line: socket.socket, options: dict[str, Any], serve: Serve) -> NoReturn:
@@ -26,7 +27,7 @@ def contain(line: socket.socket, options: dict[str, Any], serve: Serve) -> NoRet
 
     What failed is sent on the line.
     """
-    groups: list[str] = []
+    groups: list[tuple[str, int]] = []
     try:
         user = _leave()
         options["above"] = os.getpid()
@@ -45,8 +46,8 @@ def contain(line: socket.socket, options: dict[str, Any], serve: Serve) -> NoRet
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     os.waitpid(first, 0)
-    for group in groups:
-        _remove_group(group)
+    for group, _ in groups:
+        cgroups.remove(group)
     if options.get("store"):
         scratch.remove(options["store"], len(options.get("scratch", ())))
     os._exit(0)
@@ -141,15 +142,16 @@ def _empty_network() -> int:
         os.waitpid(child, 0)
 
 
-def _limit(pid: int, options: dict[str, Any]) -> list[str]:
+def _limit(pid: int, options: dict[str, Any]) -> list[tuple[str, int]]:
     """Put a process into control groups of its own, where the system lets us make them."""
-    made: list[str] = []
-    name = f"toolwire-{os.getpid()}"
+    made: list[tuple[str, int]] = []
     for parent, limits in _hierarchies(options):
-        group = f"{parent}/{name}"
+        cgroups.remove_stale(parent)
+        group, lock = cgroups.make(parent)
+        if not group:
+            continue
+        made.append((group, lock))
         try:
-            os.mkdir(group)
-            made.append(group)
             for file, value in limits:
                 _write(f"{group}/{file}", value)
             _write(f"{group}/cgroup.procs", str(pid))
@@ -182,10 +184,3 @@ def _where(controller: str, path: str) -> str:
 def _write(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)
-
-
-def _remove_group(path: str) -> None:
-    try:
-        os.rmdir(path)
-    except OSError:
-        return

@@ -4,7 +4,6 @@ Standard library only: it runs in a bare interpreter.
 """
 
 import os
-import shutil
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +35,8 @@ def prepare(store: str, paths: list[str], *, user: bool) -> dict[str, str]:
 
 def remove(store: str, count: int) -> None:
     """Delete the store with all changes."""
+    import shutil  # noqa: PLC0415 - slow to load, and only at the end
+
     for number in range(count):
         mounts.detach(f"{store}/{number}/merged")
     mounts.detach(store)

@@ -1,0 +1,108 @@
+"""The protocol between the agent, its fork server and the watchdogs of commands.
+
+    agent -> fork server   FORK, with one end of a channel for a new watchdog
+    agent -> watchdog      ORDER, four bytes of size, and a JSON order, with the descriptors of
+                           both outputs and of an input if it is not empty
+                           END, which ends the command; ignored when none runs
+    watchdog -> agent      lines of text:
+        started PID WATCHDOG GROUP  the shell runs, in this control group if it has one
+        failed ERRNO                the shell could not be started
+        exited STATUS PIDS          the shell ended ("-" if unknown) and left these processes
+        done                        nothing is left: the watchdog takes the next order
+        gone                        something cannot be ended: the watchdog exits
+
+A closed channel ends its command, and a closed line to the fork server ends all of them.
+Standard library only: it runs in a bare interpreter.
+"""
+
+import json
+import os
+import socket
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+EXIT_GRACE = 0.1
+"""Seconds in which what an exited shell leaves behind may end by itself before it is reported."""
+TERM_SECONDS = 0.2
+"""Between SIGTERM and SIGKILL."""
+KILL_SECONDS = 5.0
+"""After which a process is given up that not even SIGKILL ends: the kernel holds it."""
+
+FORK = b"f"
+ORDER = b"o"
+END = b"k"
+READY = b"ready\n"
+"""Sent by a fork server once its namespaces are made; else "no" and the reason."""
+
+_CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_MOST_DESCRIPTORS = 8
+
+
+def encode_order(order: dict[str, Any]) -> bytes:
+    """An order as the watchdog reads it."""
+    body = json.dumps(order).encode()
+    return ORDER + struct.pack("!I", len(body)) + body
+
+
+def receive_order(line: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """The next order with its descriptors; None when the channel is closed."""
+    while True:
+        sign, descriptors = receive(line)
+        if not sign:
+            return None
+        if sign == ORDER:
+            break
+    size = _received(line, 4)
+    body = _received(line, struct.unpack("!I", size)[0]) if size else b""
+    return (json.loads(body), descriptors) if body else None
+
+
+def receive(line: socket.socket) -> tuple[bytes, list[int]]:
+    """One sign and its descriptors, which no child inherits; an empty sign at the end."""
+    try:
+        sign, descriptors, _, _ = socket.recv_fds(line, 1, _MOST_DESCRIPTORS, _CLOSE_ON_EXEC)
+    except ConnectionResetError:
+        return b"", []
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, False)
+    return sign, descriptors
+
+
+def _received(line: socket.socket, size: int) -> bytes:
+    """So many bytes; none if the channel closes before."""
+    pieces: list[bytes] = []
+    while size:
+        piece = line.recv(min(size, 1 << 20))
+        if not piece:
+            return b""
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def started(pid: int, watchdog: int, group: str) -> str:
+    """The line of a command that runs."""
+    return f"started {pid} {watchdog} {group}"
+
+
+def parse_started(rest: str) -> tuple[int, int, str]:
+    """Shell, watchdog and control group."""
+    pid, watchdog, group = rest.split(" ", 2)
+    return int(pid), int(watchdog), group
+
+
+def failed(error: OSError) -> str:
+    """The line of a command that could not be started."""
+    return f"failed {error.errno}"
+
+
+def exited(status: int | None, left: Iterable[int]) -> str:
+    """The line of a shell that ended."""
+    return f"exited {'-' if status is None else status} {','.join(map(str, left))}"
+
+
+def parse_exited(rest: str) -> tuple[int | None, tuple[int, ...]]:
+    """Its status as `wait` reports it, None if unknown, and the processes it left."""
+    status, _, left = rest.partition(" ")
+    return None if status == "-" else int(status), tuple(map(int, left.split(",") if left else ()))
