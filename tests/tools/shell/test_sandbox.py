@@ -8,9 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from toolwire.tools.files.protection import Protection
 from toolwire.tools.shell.sandbox import bubblewrap, detect, seatbelt
 from toolwire.tools.shell.sandbox.denials import Walls, explained
-from toolwire.tools.shell.sandbox.exposure import repository_of_worktree
+from toolwire.tools.shell.sandbox.exposure import Exposure, repository_of_worktree
 from toolwire.tools.shell.sandbox.plan import make_plan, paths_of
 from toolwire.tools.spec import SandboxSpec, Workspace
 
@@ -273,6 +274,16 @@ def test_protected_files_of_the_workspace_cannot_be_written(whole: Place) -> Non
     assert "x" not in (whole.base / "ws/.git/config").read_text().split()
 
 
+def test_a_credential_that_appears_later_is_covered(whole: Place) -> None:
+    texts = whole.run(
+        "mkdir deep && echo PRIVATE > deep/.env.local && cat deep/.env.local",
+        "cat deep/.env.local",
+        "echo PRIVATE > deep/key.pem",
+        "cat deep/key.pem",
+    )
+    assert ["Output: PRIVATE" in text for text in texts] == [True, False, False, False]
+
+
 def test_modes_outside_cannot_be_changed(whole: Place) -> None:
     (text,) = whole.run(f"chmod 777 {whole.base}/outside/readable")
     assert BLOCKED + "write outside the workspace" + ASK in text
@@ -348,6 +359,26 @@ def test_a_denial_is_only_seen_where_there_may_be_one() -> None:
     assert explained("all is fine", failed=True, walls=walls) == ""
     assert explained("permission denied", failed=False, walls=walls) == ""
     assert explained("Read-only file system", failed=False, walls=walls).startswith(BLOCKED)
+
+
+def test_the_disk_is_looked_through_again_where_it_changed(tmp_path: Path) -> None:
+    workspace = Workspace(roots=(tmp_path,), temp=tmp_path / "temp", home=tmp_path / "home")
+    (tmp_path / "deep/er").mkdir(parents=True)
+    (tmp_path / ".git/hooks").mkdir(parents=True)
+    exposure = Exposure(workspace, Protection(workspace))
+    secret, config = tmp_path / "deep/er/.env", tmp_path / ".git/config"
+    first = exposure.find()
+    secret.write_text("a")
+    config.write_text("")
+    second = exposure.find()
+    (tmp_path / "deep/er/new").write_text("b")
+    (tmp_path / "deep/er/new").replace(secret)
+    third = exposure.find()
+    assert str(secret) not in first.hidden
+    assert str(secret) in second.hidden
+    assert str(config) in second.in_repositories
+    assert third is not second  # the file is another, and not covered yet
+    assert third.hidden == second.hidden
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 import asyncio
 import errno
+import itertools
+import json
 import os
 import signal
 import socket
@@ -28,6 +30,7 @@ _STOPPED = 4
 _STOPPED_TOO_OFTEN = 5 * _STOPPED
 """So often in a row, or at more than every fifth time that we look."""
 _CREDENTIALS = struct.Struct("3i")
+_VERSIONS = itertools.count(1)
 _STOPPED_PROBLEM = "the command kept stopping the process that watches over it, so it was ended"
 
 
@@ -63,6 +66,14 @@ class Confined(msgspec.Struct, frozen=True, kw_only=True):
     prefix: tuple[str, ...] = ()
     """Words before the shell's own, where another program confines it."""
     environ: tuple[tuple[str, str], ...] = ()
+    key: str = ""
+    """The plan as text: watchdogs with the same one are alike."""
+    version: int = 0
+    """Another one for every set of covers."""
+
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "key", json.dumps(self.plan) if self.plan else "")
+        msgspec.structs.force_setattr(self, "version", next(_VERSIONS))
 
 
 class Shell:
@@ -254,6 +265,8 @@ class Shell:
         elif word == "gone":
             self._done = True
         elif word == "failed":
+            # Some covers may be missing.
+            self._watched = msgspec.structs.replace(self._watched, covered=0)
             self._finish(Ended(problem=f"spawn {self._program} {_error_name(int(rest))}"))
         elif word == "exited":
             self._finish(_from_status(*protocol.parse_exited(rest)))
@@ -323,6 +336,8 @@ def _order(
         environ={**environ, **dict(confined.environ)},
         program="" if confined.prefix else program,
         plan=confined.plan or None,
+        key=confined.key,
+        version=confined.version,
         hidden=confined.hidden,
         frozen=confined.frozen,
     )

@@ -45,6 +45,8 @@ class Watched(msgspec.Struct, frozen=True, eq=False):
     """What every process of its commands carries; zero where the system has no way for it."""
     plan: str = ""
     """How its commands are confined."""
+    covered: int = 0
+    """The version of the covers it has made."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,23 +59,26 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The path of the program; empty to look it up by its name."""
     plan: JsonObject | None = None
     """How it is confined; the same for every command of one watchdog."""
+    key: str = ""
+    """The plan as text."""
+    version: int = 0
+    """Of the covers."""
     hidden: Sequence[str] = ()
     frozen: Sequence[str] = ()
 
-    def message(self, number: int) -> bytes:
-        """As the watchdog reads it."""
-        return protocol.encode_order(
-            {
-                "command": list(self.command),
-                "program": self.program,
-                "directory": str(self.directory),
-                "environ": dict(self.environ),
-                "number": number,
-                "plan": self.plan,
-                "hidden": list(self.hidden),
-                "frozen": list(self.frozen),
-            }
-        )
+    def message(self, watched: Watched) -> bytes:
+        """As the watchdog reads it: without covers that it has made."""
+        body: JsonObject = {
+            "command": list(self.command),
+            "program": self.program,
+            "directory": str(self.directory),
+            "environ": dict(self.environ),
+            "number": watched.number,
+            "plan": self.plan,
+        }
+        if self.version != watched.covered:
+            body |= {"hidden": list(self.hidden), "frozen": list(self.frozen)}
+        return protocol.encode_order(body)
 
 
 class Watchdogs:
@@ -99,7 +104,6 @@ class Watchdogs:
 
         OSError if no watchdog can be started.
         """
-        plan = json.dumps(order.plan) if order.plan else ""
         with self._lock:
             self._own()
             if self._process is not None and self._process.poll() is not None:
@@ -107,20 +111,20 @@ class Watchdogs:
                 self._close()
             # A command that stopped one of them must not block us.
             signal_each(self._pids(), signal.SIGCONT)
-            for watched in [one for one in self._spare if one.plan == plan]:
+            for watched in [one for one in self._spare if one.plan == order.key]:
                 self._spare.remove(watched)
                 if not is_alive(watched.watchdog):
                     watched.channel.close()
-                elif _sent(watched.channel, order.message(watched.number), writers):
-                    return watched
-            watched = self._fresh(plan)
-            if not _sent(watched.channel, order.message(watched.number), writers):
+                elif _sent(watched.channel, order.message(watched), writers):
+                    return msgspec.structs.replace(watched, covered=order.version)
+            watched = self._fresh(order.key)
+            if not _sent(watched.channel, order.message(watched), writers):
                 # The fork server was killed just now.
                 self._close()
-                watched = self._fresh(plan)
-                if not _sent(watched.channel, order.message(watched.number), writers):
+                watched = self._fresh(order.key)
+                if not _sent(watched.channel, order.message(watched), writers):
                     raise ConnectionResetError
-            return watched
+            return msgspec.structs.replace(watched, covered=order.version)
 
     def open(self) -> None:
         """Start the fork server; NotContained if the system refuses its namespaces."""

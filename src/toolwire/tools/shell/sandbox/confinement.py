@@ -18,6 +18,8 @@ class Confinement:
     def __init__(self, plan: dict[str, Any], *, own_network: bool, own_processes: bool) -> None:
         self._limits = plan["limits"]
         self._keep = _ROOT_KEEPS if plan["root"] else ()
+        # What this process may do itself does not change by it.
+        system.bound_capabilities(self._keep)
         self._rules: landlock.Ruleset | None = None
         if landlock.version():
             self._rules = _rules(plan, own_network=own_network, own_processes=own_processes)

@@ -2,8 +2,10 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -14,6 +16,10 @@ CREDENTIALS = "credentials"
 _SECONDS = 0.3
 """Spent on looking through folders that were not seen before."""
 _MOST_FOLDERS = 20_000
+_TICK = 50_000_000
+"""Nanoseconds within which two changes of a folder may get the same time."""
+_DEEP = 7
+"""How far submodules of submodules are followed."""
 _DEPENDENCIES = frozenset({"node_modules", "site-packages", "dist-packages", "__pycache__"})
 """Folders of installed packages: their certificates and samples are public."""
 _GIT_FROZEN = ("hooks", "config", "config.worktree")
@@ -45,62 +51,110 @@ class Exposed(msgspec.Struct, frozen=True):
 
     hidden: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
+    in_repositories: tuple[str, ...] = ()
+    """Files by which git runs programs; read-only unless the user approved the command."""
+    sockets: tuple[str, ...] = ()
+    """Those that other programs listen on."""
 
 
-class _Listing(msgspec.Struct):
+_Kind: TypeAlias = Literal["plain", "repository", "repositories"]
+_Mark: TypeAlias = tuple[int, int]
+"""Inode and time of change: another file of the same name needs a cover of its own."""
+
+
+class _Listing(msgspec.Struct, frozen=True):
     """What one folder holds, as long as its entries do not change."""
 
+    hidden: tuple[str, ...] = ()
+    frozen: tuple[str, ...] = ()
+    in_repositories: tuple[str, ...] = ()
+    below: tuple[tuple[str, _Kind], ...] = ()
+    marks: tuple[_Mark, ...] = ()
+
+
+class _Seen(msgspec.Struct, frozen=True):
+    """A listing and the time its folder had."""
+
     changed: int
-    hidden: tuple[str, ...]
-    frozen: tuple[str, ...]
-    below: tuple[str, ...]
+    listing: _Listing
 
 
 class Exposure:
     """Looks through folders, and again only through those that changed."""
 
-    def __init__(self, workspace: Workspace, protection: Protection) -> None:
-        self._workspace = workspace
+    def __init__(
+        self, workspace: Workspace, protection: Protection, repositories: Sequence[str] = ()
+    ) -> None:
+        """`repositories` are outside of the workspace, and written to from it."""
         self._protection = protection
-        self._seen: dict[str, _Listing] = {}
+        self._seen: dict[str, _Seen] = {}
         self._roots = tuple(os.path.realpath(root) for root in workspace.roots)
-        self._homes = _homes(workspace)
+        homes = [home for home in _homes(workspace) if home not in self._roots]
+        self._tops: list[tuple[str, _Kind, int]] = [
+            *((root, "plain", 99) for root in self._roots),
+            *((home, "plain", 3) for home in homes),
+            *((git, "repository", _DEEP) for git in repositories),
+        ]
+        self._times: dict[str, int] = {}
+        self._walked = _Listing()
+        self._rest: tuple[object, ...] = ()
+        self._found = Exposed()
 
-    def find(self, *, sockets: bool) -> Exposed:
-        """All that exists now; `sockets` adds those that other programs listen on."""
-        hidden: dict[str, None] = {}
-        frozen: dict[str, None] = {}
-        for listing in self._listings():
-            hidden.update(dict.fromkeys(listing.hidden))
-            frozen.update(dict.fromkeys(listing.frozen))
-        hidden.update((path, None) for path in _OF_SYSTEM if os.path.lexists(path))
-        hidden.update((path, None) for path in _host_keys())
-        if sockets:
+    def find(self) -> Exposed:
+        """All that exists now; the same object as before as long as nothing changed."""
+        walked = self._walked if self._is_unchanged() else self._walk()
+        system = [path for path in (*_OF_SYSTEM, *_host_keys()) if os.path.lexists(path)]
+        rest = (tuple(system), tuple(map(mark, system)), _listening())
+        if walked != self._walked or rest != self._rest or not self._rest:
             inside = tuple(f"{root}/" for root in self._roots)
-            hidden.update((path, None) for path in _sockets() if not path.startswith(inside))
-        return Exposed(tuple(hidden), tuple(frozen))
+            self._walked, self._rest = walked, rest
+            self._found = Exposed(
+                hidden=tuple(dict.fromkeys((*walked.hidden, *system))),
+                frozen=walked.frozen,
+                in_repositories=walked.in_repositories,
+                sockets=tuple(path for path in _sockets(rest[2]) if not path.startswith(inside)),
+            )
+        return self._found
 
-    def _listings(self) -> Iterator[_Listing]:
+    def _is_unchanged(self) -> bool:
+        """Whether every folder has the time it had when it was read."""
+        stat = os.stat
+        try:
+            return bool(self._times) and all(
+                stat(folder).st_ctime_ns == changed for folder, changed in self._times.items()
+            )
+        except OSError:
+            return False
+
+    def _walk(self) -> _Listing:
         until = time.monotonic() + _SECONDS
-        open_ = [(root, 99) for root in self._roots]
-        open_ += [(home, 3) for home in self._homes if home not in self._roots]
-        count = 0
+        open_ = self._tops
+        self._times = {}
+        found: list[_Listing] = []
         while open_:
             # Breadth first: what is near the top counts most if there is no time for all.
-            following: list[tuple[str, int]] = []
-            for folder, depth in open_:
-                listing = self._listing(folder, until, count < _MOST_FOLDERS)
-                count += 1
-                if listing is None:
+            following: list[tuple[str, _Kind, int]] = []
+            for folder, kind, depth in open_:
+                seen = self._listing(folder, kind, until, len(found) < _MOST_FOLDERS)
+                if seen is None:
                     continue
-                yield listing
-                if depth > 1:
-                    following += [(below, depth - 1) for below in listing.below]
+                self._times[folder] = seen.changed
+                found.append(seen.listing)
+                for below, inner in seen.listing.below:
+                    rest = _DEEP if inner != kind == "plain" else depth - 1
+                    if rest:
+                        following.append((below, inner, rest))
             open_ = following
+        return _Listing(
+            hidden=_joined(one.hidden for one in found),
+            frozen=_joined(one.frozen for one in found),
+            in_repositories=_joined(one.in_repositories for one in found),
+            marks=tuple(chain.from_iterable(one.marks for one in found)),
+        )
 
-    def _listing(self, folder: str, until: float, more: bool) -> _Listing | None:
+    def _listing(self, folder: str, kind: _Kind, until: float, more: bool) -> _Seen | None:
         try:
-            changed = os.stat(folder).st_mtime_ns
+            changed = os.stat(folder).st_ctime_ns
         except OSError:
             return None
         known = self._seen.get(folder)
@@ -108,22 +162,25 @@ class Exposure:
             return known
         if known is None and (not more or time.monotonic() > until):
             return None
+        # Before the folder is read: within one tick of the clock, a later change would not show.
+        recent = time.time_ns() - changed < _TICK
         try:
-            found = self._look(folder, changed)
+            listing = self._look(folder) if kind == "plain" else _look_in_repository(folder, kind)
         except OSError:
             return None
-        self._seen[folder] = found
-        return found
+        seen = _Seen(-1 if recent else changed, listing)
+        self._seen[folder] = seen
+        return seen
 
-    def _look(self, folder: str, changed: int) -> _Listing:
+    def _look(self, folder: str) -> _Listing:
         hidden: list[str] = []
         frozen: list[str] = []
-        below: list[str] = []
+        below: list[tuple[str, _Kind]] = []
         with os.scandir(folder) as entries:
             for entry in entries:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 if entry.name == ".git" and is_folder:
-                    frozen += _of_repository(entry.path)
+                    below.append((entry.path, "repository"))
                     continue
                 if is_folder and entry.name in _DEPENDENCIES:
                     continue
@@ -139,8 +196,9 @@ class Exposure:
                 if why:
                     frozen.append(entry.path)
                 if is_folder:
-                    below.append(entry.path)
-        return _Listing(changed, tuple(hidden), tuple(frozen), tuple(below))
+                    below.append((entry.path, "plain"))
+        marks = tuple(map(mark, (*hidden, *frozen)))
+        return _Listing(tuple(hidden), tuple(frozen), (), tuple(below), marks)
 
     def _why(self, path: str, name: str) -> str:
         why = self._protection.why(path)
@@ -149,17 +207,31 @@ class Exposure:
         return why
 
 
-def _of_repository(git: str, depth: int = 3) -> Iterator[str]:
-    """Files of a repository that make git run programs, its submodules' included."""
-    yield from (path for name in _GIT_FROZEN if os.path.lexists(path := f"{git}/{name}"))
-    if depth:
-        for folder in ("modules", "worktrees"):
-            try:
-                names = os.listdir(f"{git}/{folder}")
-            except OSError:
-                continue
-            for name in names:
-                yield from _of_repository(f"{git}/{folder}/{name}", depth - 1)
+def _look_in_repository(folder: str, kind: _Kind) -> _Listing:
+    """Files of a repository that make git run programs, and its submodules and worktrees."""
+    if kind == "repositories":
+        with os.scandir(folder) as entries:
+            return _Listing(below=tuple((entry.path, "repository") for entry in entries))
+    paths = [path for name in _GIT_FROZEN if os.path.lexists(path := f"{folder}/{name}")]
+    inner = [f"{folder}/modules", f"{folder}/worktrees"]
+    return _Listing(
+        in_repositories=tuple(paths),
+        below=tuple((path, "repositories") for path in inner if os.path.isdir(path)),
+        marks=tuple(map(mark, paths)),
+    )
+
+
+def mark(path: str) -> _Mark:
+    """By which a file is distinguished from another at its path."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return (0, 0)
+    return (found.st_ino, found.st_ctime_ns)
+
+
+def _joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(parts)))
 
 
 def repository_of_worktree(root: str) -> str:
@@ -176,11 +248,6 @@ def repository_of_worktree(root: str) -> str:
     shared = os.path.realpath(os.path.join(own, common))
     # Else a `.git` file written by a command would make any folder writable for the next.
     return shared if own.startswith(f"{shared}/worktrees/") else ""
-
-
-def frozen_in_repository(git: str) -> tuple[str, ...]:
-    """What stays read-only in a repository outside of the workspace."""
-    return tuple(_of_repository(git)) if git else ()
 
 
 def _homes(workspace: Workspace) -> tuple[str, ...]:
@@ -202,13 +269,20 @@ def _entries(folder: str) -> list[str]:
         return []
 
 
-def _sockets() -> Iterator[str]:
-    """Sockets with a path that a program listens on: who connects leaves the sandbox."""
+def _listening() -> tuple[bytes, ...]:
+    """Rows of sockets with a path; each has a number that is not used again soon."""
     try:
-        rows = Path("/proc/net/unix").read_text(errors="surrogateescape").splitlines()[1:]
+        with open("/proc/net/unix", "rb") as file:
+            rows = file.read().splitlines()
     except OSError:
-        return
+        return ()
+    # Number of users, protocol and flags of a socket change while it is the same.
+    return tuple(row.split(maxsplit=6)[-1] for row in rows if b" /" in row)
+
+
+def _sockets(rows: Iterable[bytes]) -> Iterator[str]:
+    """Sockets with a path that a program listens on: a client of it leaves the sandbox."""
     for row in rows:
-        path = row.split(maxsplit=7)[-1]
+        path = os.fsdecode(row.split(maxsplit=1)[-1])
         if path.startswith("/") and os.path.lexists(path):
             yield os.path.realpath(path)

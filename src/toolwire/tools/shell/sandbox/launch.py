@@ -32,7 +32,7 @@ class Launcher:
     ) -> int:
         """Start a command in its own session; OSError if it cannot be done."""
         if self._view is not None:
-            self._view.cover(order["hidden"], order["frozen"])
+            self._view.cover(order.get("hidden", ()), order.get("frozen", ()))
         os.chdir(order["directory"])
         reading, writing = os.pipe()
         child = os.fork()

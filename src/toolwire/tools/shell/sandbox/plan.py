@@ -8,7 +8,6 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.storage.paths import places
-from toolwire.tools.shell.sandbox.exposure import repository_of_worktree
 from toolwire.tools.spec import SandboxSpec, Workspace
 
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - private copies are made of them
@@ -45,7 +44,12 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
     """Folders of the agent's own."""
 
 
-def paths_of(spec: SandboxSpec, workspace: Workspace, environ: Mapping[str, str]) -> Paths:
+def paths_of(
+    spec: SandboxSpec,
+    workspace: Workspace,
+    environ: Mapping[str, str],
+    repositories: Sequence[str] = (),
+) -> Paths:
     """Real paths, as far as they exist; a file that may be written is made if it is missing."""
     with suppress(OSError):  # outputs too long for memory are lost without it, and no more
         workspace.temp.mkdir(parents=True, exist_ok=True)
@@ -53,8 +57,7 @@ def paths_of(spec: SandboxSpec, workspace: Workspace, environ: Mapping[str, str]
     temp = os.path.realpath(workspace.temp)
     writable = [temp]
     if spec.level == "workspace-write":
-        writable += roots
-        writable += filter(None, (repository_of_worktree(root) for root in roots))
+        writable += (*roots, *repositories)
     writable += [_made(path) for path in spec.writable]
     own = places(environ)
     folders = (own.config, own.cache, own.credentials.parent, own.sessions.parent, own.state)
@@ -116,6 +119,7 @@ def make_plan(kind: str, spec: SandboxSpec, paths: Paths, scratch: Sequence[str]
         "root": getattr(os, "geteuid", int)() == 0,
         "limits": limits(own_processes=kind in ("namespaces", "bubblewrap")),
         "readable": ["/"],
+        "exceptions": list(spec.readable),
         "listable": [],
         "devices": [*DEVICES, *_SHARED_DEVICES],
     }

@@ -5,18 +5,16 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Mapping
+from typing import TypeAlias
+
+import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.files.protection import Protection
 from toolwire.tools.shell.processes import Confined
 from toolwire.tools.shell.sandbox import detect
 from toolwire.tools.shell.sandbox.denials import Walls
-from toolwire.tools.shell.sandbox.exposure import (
-    Exposed,
-    Exposure,
-    frozen_in_repository,
-    repository_of_worktree,
-)
+from toolwire.tools.shell.sandbox.exposure import Exposed, Exposure, mark, repository_of_worktree
 from toolwire.tools.shell.sandbox.plan import (
     PROCESSES,
     Paths,
@@ -29,6 +27,18 @@ from toolwire.tools.shell.sandbox.plan import (
 from toolwire.tools.shell.watchdogs import WATCHDOGS, Watchdogs
 from toolwire.tools.spec import SandboxSpec, Workspace
 
+_MOST_KNOWN = 64
+_Key: TypeAlias = tuple[SandboxSpec, Workspace, frozenset[tuple[str, str]]]
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A confinement, and what it was made from."""
+
+    exposed: Exposed
+    paths: Paths
+    marks: tuple[object, ...]
+    confined: Confined | None
+
 
 class Sandbox:
     """Confines the commands of one session; safe to use from any thread."""
@@ -38,6 +48,8 @@ class Sandbox:
         self._servers: dict[str, Watchdogs] = {}
         self._exposures: dict[Workspace, Exposure] = {}
         self._scratch: dict[Workspace, tuple[str, ...]] = {}
+        self._repositories: dict[Workspace, tuple[str, ...]] = {}
+        self._known: dict[_Key, _Known] = {}
 
     def confined(
         self, spec: SandboxSpec, workspace: Workspace, environ: Mapping[str, str]
@@ -45,17 +57,48 @@ class Sandbox:
         """How a command runs under this spec; None where the system has no sandbox."""
         if spec.level == "off":
             return None
+        key = (spec, workspace, frozenset(environ.items()))
         with self._lock:
-            paths = paths_of(spec, workspace, environ)
-            scratch = self._scratch.setdefault(workspace, scratch_of(workspace, environ))
-            kind = self._kind(workspace)
-            if kind == "none":
+            known = self._known.get(key)
+            if (
+                known is not None
+                and known.marks == _marks(known.paths)
+                and self._exposures[workspace].find() is known.exposed
+            ):
+                return known.confined
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            known = self._made(spec, workspace, environ)
+            if known is None:
                 return None
-            exposed = self._exposed(spec, paths, workspace, environ)
-            if kind in ("landlock", "seatbelt"):
-                scratch = ()  # the folders themselves would be written
-            plan = make_plan(kind, spec, paths, scratch)
-            return self._under(kind, plan, exposed, workspace)
+            if not (spec.readable or spec.writable):
+                # Exceptions are looked up anew: what is beside them may have changed.
+                self._known[key] = known
+            return known.confined
+
+    def _made(
+        self, spec: SandboxSpec, workspace: Workspace, environ: Mapping[str, str]
+    ) -> _Known | None:
+        if workspace not in self._repositories:
+            # Once: what a command writes must not change what the next may write.
+            found = (repository_of_worktree(os.path.realpath(root)) for root in workspace.roots)
+            self._repositories[workspace] = tuple(filter(None, found))
+        repositories = self._repositories[workspace]
+        paths = paths_of(spec, workspace, environ, repositories)
+        scratch = self._scratch.setdefault(workspace, scratch_of(workspace, environ))
+        marks = _marks(paths)
+        if workspace not in self._exposures:
+            protection = Protection(workspace, environ)
+            self._exposures[workspace] = Exposure(workspace, protection, repositories)
+        exposed = self._exposures[workspace].find()
+        kind = self._kind(workspace)
+        if kind == "none":
+            return None
+        if kind in ("landlock", "seatbelt"):
+            scratch = ()  # the folders themselves would be written
+        plan = make_plan(kind, spec, paths, scratch)
+        covered = _covered(spec, paths, exposed)
+        return _Known(exposed, paths, marks, self._under(kind, plan, covered, workspace))
 
     def _kind(self, workspace: Workspace) -> detect.Kind:
         """The kind of this system; where it is not known yet, the first start shows it."""
@@ -79,7 +122,7 @@ class Sandbox:
     ) -> Confined:
         hidden, frozen = exposed.hidden, exposed.frozen
         if kind == "namespaces":
-            server = self._servers.get("") or self._server(workspace)
+            server = self._server(workspace)
             return Confined(watchdogs=server, plan=plan, hidden=hidden, frozen=frozen)
         if kind == "bubblewrap":
             server = self._wrapped(plan, exposed)
@@ -108,6 +151,8 @@ class Sandbox:
         )
 
     def _server(self, workspace: Workspace) -> Watchdogs:
+        if "" in self._servers:
+            return self._servers[""]
         folder = workspace.temp if workspace.temp.is_dir() else None
         store = tempfile.mkdtemp(prefix="sandbox-", dir=folder)
         options: JsonObject = {
@@ -129,31 +174,23 @@ class Sandbox:
         key = "\0".join(prefix)
         return self._servers.setdefault(key, Watchdogs(prefix, {"kind": "bubblewrap"}))
 
-    def _exposed(
-        self,
-        spec: SandboxSpec,
-        paths: Paths,
-        workspace: Workspace,
-        environ: Mapping[str, str],
-    ) -> Exposed:
-        looking = self._exposures.get(workspace)
-        if looking is None:
-            looking = Exposure(workspace, Protection(workspace, environ))
-            self._exposures[workspace] = looking
-        approved = spec.level == "approved"
-        found = looking.find(sockets=not approved)
-        hidden = (*found.hidden, *hidden_state(paths))
-        frozen = found.frozen
-        if approved:
-            frozen = tuple(path for path in frozen if "/.git/" not in path)
-        else:
-            for root in paths.roots:
-                frozen += frozen_in_repository(repository_of_worktree(root))
-        writable = _real(spec.writable)
-        return Exposed(
-            hidden=_without(hidden, (*_real(spec.readable), *writable)),
-            frozen=_without(frozen, writable),
-        )
+
+def _covered(spec: SandboxSpec, paths: Paths, exposed: Exposed) -> Exposed:
+    """What is covered for a command under this spec."""
+    approved = spec.level == "approved"
+    hidden = (*exposed.hidden, *(() if approved else exposed.sockets), *hidden_state(paths))
+    frozen = (*exposed.frozen, *(() if approved else exposed.in_repositories))
+    writable = _real(spec.writable)
+    return Exposed(
+        hidden=_without(hidden, (*_real(spec.readable), *writable)),
+        frozen=_without(frozen, writable),
+    )
+
+
+def _marks(paths: Paths) -> tuple[object, ...]:
+    """What changes when a folder comes, goes, or is another."""
+    existing = map(os.path.lexists, (paths.temp, *paths.roots, *paths.writable))
+    return (*existing, *map(mark, paths.state))
 
 
 def _own_temporary(workspace: Workspace) -> tuple[tuple[str, str], ...]:

@@ -67,11 +67,15 @@ class _Data(ctypes.Structure):
     )
 
 
-def drop_capabilities(keep: tuple[int, ...]) -> None:
-    """Give up every capability but these, for this process and all it becomes."""
+def bound_capabilities(keep: tuple[int, ...]) -> None:
+    """Let no program that this process or a child becomes gain any capability but these."""
     for number in range(_LAST_CAPABILITY + 1):
         if number not in keep and LIBC.prctl(DROP_FROM_BOUNDING_SET, number, 0, 0, 0) < 0:
             break
+
+
+def drop_capabilities(keep: tuple[int, ...]) -> None:
+    """Give up every capability but these, for this process and all it becomes."""
     LIBC.prctl(AMBIENT, _AMBIENT_CLEAR_ALL, 0, 0, 0)
     header = _Header(_CAPABILITY_VERSION, 0)
     data = (_Data * 2)()

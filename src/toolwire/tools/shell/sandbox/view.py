@@ -1,6 +1,7 @@
 """The files a confined command sees: a mount namespace made from a plan; standard library only."""
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from toolwire.tools.shell.sandbox import mounts, system
@@ -38,7 +39,7 @@ class View:
             # Last: it may be in a folder that was just attached.
             self._mask.cover(store)
 
-    def cover(self, hidden: list[str], frozen: list[str]) -> None:
+    def cover(self, hidden: Iterable[str], frozen: Iterable[str]) -> None:
         """Hide files and folders, and make others read-only, as far as it is not yet so."""
         for path in frozen:
             if not mounts.is_frozen(path):
