@@ -53,7 +53,6 @@ kepts = st.none() | st.builds(
     Kept,
     dialect=st.sampled_from(["anthropic-messages", "openai-chat"]),
     fields=st.sampled_from(["{}", '{"x":1}']),
-    form=st.sampled_from(["", "string"]),
 )
 blocks = st.builds(ServerBlock, origin=origins, kind=st.just("search"), data=st.just("{}"))
 texts = st.builds(Text, WORDS, seal=seals, kept=kepts)
