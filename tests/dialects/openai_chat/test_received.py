@@ -7,9 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from tests.dialects.openai_chat.exchange import Json, losses, written
+from toolwire import history
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.dialects.quirks import Quirks
-from toolwire.messages import CacheMark, Message, Text
+from toolwire.messages import CacheMark, Message, Origin, Text
 from toolwire.request import ModelRequest, ToolChoice, ToolSpec
 
 CALL: Json = {"function": {"name": "math.add", "arguments": {"a": 1}}, "id": "a", "x": 1}
@@ -56,6 +57,12 @@ def decoded(**members: Any) -> ModelRequest:
 def test_it_comes_out_equal_and_without_losses():
     assert written(decoded()) == BODY
     assert losses(decoded()) == []
+
+
+def test_it_comes_out_equal_after_a_repair_that_changes_nothing():
+    request = decoded()
+    repaired = history.repair(request.messages, Origin("openai-chat"), DIALECT.history)
+    assert written(replace(request, messages=repaired.messages)) == BODY
 
 
 CHANGES: list[tuple[Json, Json]] = [
