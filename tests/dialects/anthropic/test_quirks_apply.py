@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.dialects.anthropic.speaking import Json
+from tests.dialects.anthropic.speaking import NAME, Json
 from toolwire.dialects.anthropic import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
-from toolwire.messages import CacheMark, Message, Text
+from toolwire.history import repair
+from toolwire.messages import CacheMark, Message, Origin, Text
 from toolwire.request import ModelRequest, ToolSpec
 from toolwire.wire.names import NameRule
 
@@ -158,3 +159,12 @@ def test_a_field_that_is_changed_is_encoded_and_the_rest_stays(
     if field == "max_output_tokens":
         del kept["max_tokens"]
     assert sent(replace(request, **{field: value}))[0] == kept | members
+
+
+def test_a_conversation_that_needs_no_repair_goes_out_as_it_came() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "x", "is_error": False}
+    talk = [HI, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    request = decoded(messages=talk)
+    repaired = repair(request.messages, Origin(NAME, "anthropic", "m"), DIALECT.history)
+    assert sent(replace(request, messages=repaired.messages)) == (BASE | {"messages": talk}, [])
