@@ -101,7 +101,7 @@ def _received(request: ModelRequest, to: Target) -> tuple[JsonObject, ModelReque
 def _unknown_members(request: ModelRequest, to: Target) -> JsonObject:
     """The members that our values do not carry, without those that the server rejects."""
     members, _ = unpack(request.kept)
-    if to.verbatim:
+    if to.verbatim or not members:
         return members
     quirks = to.quirks
     rejected = {"max_tokens", "max_completion_tokens"}
@@ -111,7 +111,7 @@ def _unknown_members(request: ModelRequest, to: Target) -> JsonObject:
         rejected.add("parallel_tool_calls")
     if quirks.tool_choices != DEFAULT.tool_choices:
         rejected |= {"tool_choice", "function_call"}
-    for name in rejected & members.keys():
+    for name in sorted(rejected & members.keys()):
         if members.pop(name) is not None:
             to.losses.add(name, name, "the server does not take it")
     return members
