@@ -401,13 +401,13 @@ def test_empty_messages_and_parts_go_and_are_told():
         (user("a", Text("", kept=own)),),
         (
             Change("messages[0]", "removed the message", "it is empty"),
-            Change("messages[1].parts[0]", "dropped an empty part", "it says nothing"),
+            Change("messages[1].parts[0]", "dropped an empty part", "it is empty"),
             Change(
                 "messages[1].parts[3]",
                 "dropped an empty part with members of openai-chat",
-                "it says nothing",
+                "it is empty",
             ),
-            Change("messages[2].parts[0]", "dropped an empty part", "it says nothing"),
+            Change("messages[2].parts[0]", "dropped an empty part", "it is empty"),
         ),
     )
 
@@ -437,7 +437,7 @@ def test_members_lost_by_joining_are_told():
             Change(
                 "messages[1]",
                 "joined it to the message before, without their members",
-                "the reader wants user and assistant to take turns",
+                "the reader requires user and assistant to alternate",
             ),
         ),
     )

@@ -1,6 +1,4 @@
-"""Making a conversation fit its next reader: calls paired with results, foreign seals gone, ids it
-takes.
-"""
+"""Repair of a conversation for its next reader: paired calls, accepted ids, no foreign seals."""
 
 from toolwire.history.repairs import repair
 from toolwire.history.rules import Change, HistoryRules, Repaired

@@ -1,4 +1,4 @@
-"""Messages while they are being repaired, and the list of what was done to them."""
+"""Messages during a repair, call ids, and the list of changes."""
 
 import hashlib
 import re
@@ -15,43 +15,43 @@ P = TypeVar("P", bound=Part)
 
 
 class Place(NamedTuple):
-    """Where something stood in the input."""
+    """A position in the input."""
 
     message: int
     part: int | None = None
 
     def __str__(self) -> str:
-        """The path a person is shown."""
+        """The path shown to the user."""
         message = f"messages[{self.message}]"
         return message if self.part is None else f"{message}.parts[{self.part}]"
 
 
 class Placed(NamedTuple):
-    """A part and where it stood."""
+    """A part and its position in the input."""
 
     place: Place
     part: Part
 
 
 class PendingCall:
-    """A call and the result it waits for."""
+    """A call and its result, once found."""
 
     __slots__ = ("call", "found_behind", "found_in", "place", "raw_id", "result", "result_place")
 
     def __init__(self, call: ToolCall, raw_id: str, place: Place) -> None:
         self.call = call
         self.raw_id = raw_id
-        """The id the call came with, by which its result knows it."""
+        """The id in the input, which its result refers to."""
         self.place = place
         self.result: ToolResult | None = None
         self.result_place = place
         self.found_in: Draft | None = None
         self.found_behind = False
-        """Whether something else stood before the result in its message."""
+        """Whether other parts precede the result in its message."""
 
 
 class Draft:
-    """A message in the making. Results are lifted out of `parts` while calls are paired."""
+    """A message during the repair. Results are removed from `parts` while calls are paired."""
 
     __slots__ = ("kept", "parts", "place", "role", "slots", "takes")
 
@@ -63,17 +63,17 @@ class Draft:
         self.slots: list[PendingCall] = []
         """The calls in `parts`, in order."""
         self.takes: list[PendingCall] = []
-        """The calls whose results stood here, in that order."""
+        """The calls whose results were in this message, in that order."""
 
 
 class Report:
-    """Collects what was done, to be told in the order of the conversation."""
+    """Collects the changes, reported in the order of the conversation."""
 
     def __init__(self) -> None:
         self._changes: list[tuple[int, Change]] = []
 
     def add(self, place: Place, what: str, why: str) -> None:
-        """One thing that was changed."""
+        """Adds a change."""
         self._changes.append((place.message, Change(str(place), what, why)))
 
     def done(self) -> tuple[Change, ...]:
@@ -87,7 +87,7 @@ def without_seal(part: P) -> P:
 
 
 def has_members(kept: Kept | None) -> bool:
-    """Whether wire members would be lost with it; a mere form of writing is no loss."""
+    """Whether wire members would be lost with it."""
     return kept is not None and kept.fields != "{}"
 
 
@@ -98,7 +98,7 @@ _SPARE_TRIES = 1000
 
 
 class CallIds:
-    """Gives each call its id. Only earlier calls count, so that what is appended changes nothing.
+    """Assigns the ids of calls. Only earlier calls count, so that appended ones change nothing.
 
     A prompt cache holds as long as the beginning of a conversation stays the same.
     """
@@ -113,7 +113,7 @@ class CallIds:
         self._turns: dict[str, int] = {}
 
     def fits(self, call_id: str) -> bool:
-        """Whether the reader takes the id as it is."""
+        """Whether the reader accepts the id."""
         rules = self._rules
         return (
             call_id != ""
@@ -123,7 +123,7 @@ class CallIds:
         )
 
     def take(self, call_id: str) -> str:
-        """The id for the next call that came with this one."""
+        """The id for the next call with this id in the input."""
         wanted = call_id
         turn = self._turns.get(call_id, 1)
         tries = 0

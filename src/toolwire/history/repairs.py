@@ -1,4 +1,4 @@
-"""The repair itself: what the reader reads, calls paired, results placed, turns in order."""
+"""Repair of a conversation: readable parts, paired calls, placed results, ordered turns."""
 
 from collections.abc import Iterable
 from operator import is_
@@ -34,7 +34,7 @@ from toolwire.messages import (
 
 
 def readable(messages: Iterable[Message], target: Origin, report: Report) -> list[Draft]:
-    """One draft per message, and one more for results that stood in an assistant's message."""
+    """One draft per message, and one more for results in an assistant message."""
     reader = _Reader(target, report)
     drafts: list[Draft] = []
     for number, message in enumerate(messages):
@@ -49,7 +49,7 @@ def readable(messages: Iterable[Message], target: Origin, report: Report) -> lis
             draft.parts = [
                 placed for placed in draft.parts if not isinstance(placed.part, ToolResult)
             ]
-            report.add(place, "moved its results out", "results stand in a user message")
+            report.add(place, "moved its results out", "results belong in a user message")
             drafts.append(Draft("user", place, results))
     return drafts
 
@@ -70,13 +70,13 @@ class _Reader:
             elif isinstance(part, ToolResult):
                 part = self._result(place, part)
             elif isinstance(part, ToolCall) and message.role != "assistant":
-                part = self._told(place, part)
+                part = self._call_text(place, part)
             else:
                 part = self._unsealed(place, part)
                 if _is_nothing(part, self._target):
                     if part is message.parts[position] or has_members(part.kept):
                         what = f"dropped an empty part{_with(part.kept)}"
-                        self._report.add(place, what, "it says nothing")
+                        self._report.add(place, what, "it is empty")
                     continue
             parts.append(Placed(place, part))
         return parts
@@ -110,18 +110,18 @@ class _Reader:
                 parts.append(without_seal(part))
         return msgspec.structs.replace(result, parts=tuple(parts))
 
-    def _told(self, place: Place, call: ToolCall) -> Text:
+    def _call_text(self, place: Place, call: ToolCall) -> Text:
         self._report.add(place, f'made the call of "{call.name}" text', "only a model makes calls")
         return Text(f"[call of {call.name}: {call.arguments}]")
 
 
 def unseal_end(parts: list[Placed], target: Origin, report: Report) -> None:
-    """Takes the seals off thinking at the end: readers refuse one without what it led to."""
+    """Drops the seals of trailing thinking: vendors reject it without its output."""
     stays: list[Placed] = []
     while parts and isinstance(thinking := parts[-1].part, Thinking):
         place = parts.pop().place
         if thinking.seal is not None:
-            report.add(place, "dropped the seal", "what the thinking led to is not there")
+            report.add(place, "dropped the seal", "the output of the thinking is missing")
             thinking = without_seal(thinking)
         if not _is_nothing(thinking, target):
             stays.append(Placed(place, thinking))
@@ -147,7 +147,7 @@ NOT_RUN = "not run: the call was cut off before its arguments were complete"
 
 
 def pair(drafts: list[Draft], ids: CallIds, report: Report) -> list[Draft]:
-    """Lifts every result out of its draft and hangs it on the call it answers; drafts left with
+    """Removes every result from its draft and assigns it to its call; drafts left with
     nothing go.
     """
     pairing = _Pairing(ids, report)
@@ -174,7 +174,7 @@ class _Pairing:
             elif isinstance(part, ToolResult):
                 slot = self._slot_for(part)
                 if slot is None:
-                    parts += self._unasked(place, part)
+                    parts += self._without_call(place, part)
                 else:
                     slot.found_in = draft
                     slot.found_behind = bool(parts)
@@ -198,7 +198,7 @@ class _Pairing:
             self._report.add(
                 place,
                 f'gave call "{call.id}" the id "{new_id}"',
-                "an earlier call has its id" if fits else "the reader does not take its id",
+                "an earlier call has its id" if fits else "the reader does not accept its id",
             )
             call = msgspec.structs.replace(call, id=new_id, made_id=True)
         return PendingCall(call, raw_id, place)
@@ -211,8 +211,8 @@ class _Pairing:
             self._open.setdefault(raw_id, []).append(slots)
 
     def _slot_for(self, result: ToolResult) -> PendingCall | None:
-        # Servers repeat ids: the nearest message that still waits is meant, and in it the first
-        # call.
+        # Servers repeat ids: the result belongs to the nearest message with an open call, and in
+        # it to the first.
         batches = self._open.get(result.call_id)
         if not batches:
             return None
@@ -229,17 +229,19 @@ class _Pairing:
             self._report.add(
                 slot.result_place,
                 f'made the result one of a {call.kind} call of "{call.name}"',
-                "that is the call it answers",
+                "it answers that call",
             )
         return msgspec.structs.replace(result, call_id=call.id, name=name, kind=call.kind)
 
-    def _unasked(self, place: Place, result: ToolResult) -> list[Placed]:
+    def _without_call(self, place: Place, result: ToolResult) -> list[Placed]:
         twin = self._answers.get(result.call_id)
         if twin is not None and twin.parts == result.parts:
-            self._report.add(place, "dropped a result", "the same stands there already")
+            self._report.add(place, "dropped a result", "it is a duplicate")
             return []
         why = "its call is no longer in the history" if twin is None else "its call has another"
-        parts = _told(result, "no longer in the history" if twin is None else "answered already")
+        parts = _result_text(
+            result, "no longer in the history" if twin is None else "answered already"
+        )
         if not parts:
             self._report.add(place, "dropped an empty result", why)
         else:
@@ -248,7 +250,7 @@ class _Pairing:
 
 
 def answer(slot: PendingCall) -> ToolResult:
-    """The result of a call, made up if it has none."""
+    """The result of a call, or a substitute if it has none."""
     if slot.result is not None:
         return slot.result
     call = slot.call
@@ -262,13 +264,13 @@ def answer(slot: PendingCall) -> ToolResult:
     )
 
 
-def _told(result: ToolResult, state: str) -> list[Part]:
+def _result_text(result: ToolResult, state: str) -> list[Part]:
     of = f" of {result.name}" if result.name else ""
-    told: list[Part] = [part for part in result.parts if isinstance(part, Media)]
-    if not told and not result.text:
+    shown: list[Part] = [part for part in result.parts if isinstance(part, Media)]
+    if not shown and not result.text:
         return []
     heading = f"[result of a call{of} that is {state}]"
-    return [Text(f"{heading}\n{result.text}" if result.text else heading), *told]
+    return [Text(f"{heading}\n{result.text}" if result.text else heading), *shown]
 
 
 _ANY = HistoryRules()
@@ -276,14 +278,14 @@ EARLIER = "[the conversation before this point is not shown]"
 
 
 def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _ANY) -> Repaired:
-    """The conversation as `target` takes it, however it was cut, merged or switched before."""
+    """The conversation as `target` accepts it, even if it was cut, merged or switched before."""
     report = Report()
     given = tuple(messages)
     drafts = readable(given, target, report)
     drafts = pair(drafts, CallIds(rules), report)
-    drafts = _placed(drafts, rules, report)
+    drafts = _place_results(drafts, rules, report)
     if rules.thinking_leads:
-        drafts = _led(drafts, target, report)
+        drafts = _drop_trailing_seals(drafts, target, report)
     if rules.user_first:
         drafts = _user_first(drafts, report)
     if rules.alternate:
@@ -306,7 +308,7 @@ def _finished(draft: Draft, given: tuple[Message, ...]) -> Message:
     return Message(role=draft.role, parts=tuple(parts), kept=draft.kept)
 
 
-def _placed(drafts: list[Draft], rules: HistoryRules, report: Report) -> list[Draft]:
+def _place_results(drafts: list[Draft], rules: HistoryRules, report: Report) -> list[Draft]:
     """Each message with calls followed by the message with their results."""
     placed: list[Draft] = []
     host: Draft | None = None
@@ -328,14 +330,14 @@ def _placed(drafts: list[Draft], rules: HistoryRules, report: Report) -> list[Dr
 def _answer(draft: Draft, host: Draft, rules: HistoryRules, report: Report) -> None:
     """Puts the results of a draft's calls into the message after it, in the order of the calls."""
     for slot in draft.slots:
-        _tell(slot, host, report)
+        _report_result(slot, host, report)
     here = [slot for slot in draft.slots if slot.found_in is host]
     mine = set(here)
     was = [slot for slot in host.takes if slot in mine]
     first = rules.results_first or any(slot.found_behind for slot in was[:1])
     if here != was or (first and any(slot.found_behind for slot in here)):
         what = "put the results first" if first else "put the results in order"
-        why = "they stand before all else, in the order of calls" if first else "that of the calls"
+        why = "they come first, in the order of calls" if first else "that of the calls"
         report.add(host.place, what, why)
     followers = {} if first or not was else _followers(host, was)
     rest = host.parts if first else []
@@ -345,7 +347,7 @@ def _answer(draft: Draft, host: Draft, rules: HistoryRules, report: Report) -> N
     host.parts += rest
 
 
-def _tell(slot: PendingCall, host: Draft, report: Report) -> None:
+def _report_result(slot: PendingCall, host: Draft, report: Report) -> None:
     if slot.result is None:
         word = "interrupted" if slot.call.complete else "not run"
         report.add(slot.place, f'answered the call "{slot.call.id}": {word}', "it had no result")
@@ -358,7 +360,7 @@ def _tell(slot: PendingCall, host: Draft, report: Report) -> None:
 
 
 def _followers(host: Draft, slots: list[PendingCall]) -> dict[PendingCall, list[Placed]]:
-    """What stood between each result and the next; nothing stood before the first."""
+    """The parts between each result and the next."""
     found: dict[PendingCall, list[Placed]] = {slot: [] for slot in slots}
     behind = iter(slots[1:])
     current, following = slots[0], next(behind, None)
@@ -369,8 +371,8 @@ def _followers(host: Draft, slots: list[PendingCall]) -> dict[PendingCall, list[
     return found
 
 
-def _led(drafts: list[Draft], target: Origin, report: Report) -> list[Draft]:
-    """Takes the seals off thinking that leads to nothing before the other side speaks."""
+def _drop_trailing_seals(drafts: list[Draft], target: Origin, report: Report) -> list[Draft]:
+    """Drops seals from thinking that ends a turn: vendors reject it without its output."""
     led: list[Draft] = []
     leads_on = False
     for draft in reversed(drafts):
@@ -392,7 +394,7 @@ def _user_first(drafts: list[Draft], report: Report) -> list[Draft]:
         if draft.role == "system":
             continue
         if draft.role == "assistant":
-            report.add(draft.place, "put a user message before it", "the reader wants one first")
+            report.add(draft.place, "put a user message before it", "the reader requires one first")
             opening = Draft("user", draft.place, [Placed(draft.place, Text(EARLIER))])
             return [*drafts[:number], opening, *drafts[number:]]
         break
@@ -410,7 +412,7 @@ def _alternating(drafts: list[Draft], report: Report) -> list[Draft]:
         report.add(
             draft.place,
             "joined it to the message before" + (", without their members" if lost else ""),
-            "the reader wants user and assistant to take turns",
+            "the reader requires user and assistant to alternate",
         )
         last.parts += draft.parts
         last.kept = None

@@ -1,4 +1,4 @@
-"""What a reader demands of a conversation, and what is told about a repair."""
+"""Rules of a reader for a conversation, and the result of a repair."""
 
 import msgspec
 
@@ -6,20 +6,20 @@ from toolwire.messages import Message
 
 
 class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader demands of a conversation."""
+    """Rules of a reader for a conversation."""
 
     id_characters: str = ""
-    """Characters a call id may hold, as inside a regular expression's brackets; empty for any."""
+    """Characters allowed in a call id, as inside a regular expression's brackets; empty for any."""
     id_limit: int = 0
     """Longest id; 0 for any."""
     id_length: int = 0
     """Exact length of an id; 0 for any."""
     alternate: bool = False
-    """User and assistant must take turns: neighbours of one role are merged."""
+    """User and assistant must alternate: neighbours of one role are merged."""
     user_first: bool = False
     """The first message that is not a system message must be the user's."""
     results_first: bool = True
-    """All results of a message stand before anything else in it. Gemini's may be followed each by
+    """All results of a message precede its other parts. Gemini's may be followed each by
     what belongs to it, such as the contents of the files a call read; Anthropic answers 400 then.
     """
     thinking_leads: bool = False
@@ -29,7 +29,7 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One thing a repair did, in words for a person; the path is that of the input."""
+    """One change of a repair, for the user; the path is that of the input."""
 
     path: str
     what: str
@@ -37,7 +37,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Repaired(msgspec.Struct, frozen=True):
-    """A conversation its reader takes; without changes it is the one that came in."""
+    """The repaired conversation; without changes it is the original."""
 
     messages: tuple[Message, ...]
     changes: tuple[Change, ...] = ()
