@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.dialects.anthropic.speaking import (
+from tests.dialects.anthropic.exchange import (
     NAME,
     ORIGIN,
     START,

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.dialects.anthropic.speaking import (
+from tests.dialects.anthropic.exchange import (
     ORIGIN,
     START,
     STOP,
@@ -188,7 +188,7 @@ def test_refusals_and_media_become_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "detail", "said"),
+    ("reason", "detail", "members"),
     [
         (StopReason.END, "", {"stop_reason": "end_turn"}),
         (StopReason.END, "STOP", {"stop_reason": "end_turn"}),
@@ -217,9 +217,11 @@ def test_refusals_and_media_become_text() -> None:
         (StopReason.ERROR, "x", {"stop_reason": "end_turn"}),
     ],
 )
-def test_each_end_has_its_word(reason: StopReason, detail: str, said: dict[str, object]) -> None:
+def test_each_stop_reason_is_encoded(
+    reason: StopReason, detail: str, members: dict[str, object]
+) -> None:
     delta = encode([finished(reason, detail)])[1]["delta"]
-    assert delta == {"stop_sequence": None, **said}
+    assert delta == {"stop_sequence": None, **members}
 
 
 def test_counts_made_elsewhere_are_counted_as_this_vendor_counts() -> None:

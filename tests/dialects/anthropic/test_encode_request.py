@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.dialects.anthropic.speaking import (
+from tests.dialects.anthropic.exchange import (
     NAME,
     body,
     body_and_losses,
@@ -124,8 +124,8 @@ def test_a_conversation_that_the_assistant_begins_gets_a_user_turn() -> None:
 
 
 def test_a_request_without_turns_gets_one() -> None:
-    asked = ModelRequest(model="m", messages=(), system=(Text("a"),))
-    found, losses = body_and_losses(asked)
+    built = ModelRequest(model="m", messages=(), system=(Text("a"),))
+    found, losses = body_and_losses(built)
     assert [message["role"] for message in found["messages"]] == ["user"]
     assert losses == ["messages"]
 
@@ -157,7 +157,7 @@ def test_only_thinking_signed_by_this_vendor_is_sent() -> None:
     ]
 
 
-def test_what_only_others_understand_is_left_out_and_told() -> None:
+def test_what_only_others_understand_is_left_out_and_reported() -> None:
     cited = Citation(dialect="gemini", data="{}", url="u")
     parts = (
         Text("hi", (cited,), kept=Kept(dialect="gemini", fields='{"x":1}')),
@@ -228,10 +228,10 @@ def test_media_the_vendor_does_not_take_leave_a_note(media: Media) -> None:
 
 def test_a_file_of_another_vendor_leaves_a_note() -> None:
     media = Media(kind=MediaKind.IMAGE, file_id="file-1")
-    asked = request(user(media))
+    built = request(user(media))
     foreign = request(user(media), kept=Kept(dialect="openai-responses"))
     source = {"type": "file", "file_id": "file-1"}
-    assert body(asked)["messages"][0]["content"] == [{"type": "image", "source": source}]
+    assert body(built)["messages"][0]["content"] == [{"type": "image", "source": source}]
     assert body_and_losses(foreign)[1] == ["messages[0].parts[0]"]
 
 
@@ -259,23 +259,23 @@ def test_arguments_that_are_no_object_are_wrapped() -> None:
 def test_names_the_vendor_refuses_are_aliased_both_ways() -> None:
     tool = ToolSpec(name="a.b", parameters={"type": "object"}, namespace="n")
     call = ToolCall(id="a", name="a.b", namespace="n")
-    asked = request(
+    built = request(
         user(Text("hi")),
         assistant(call),
         tools=(tool,),
         tool_choice=ToolChoice(mode="required", names=("a.b",)),
     )
-    encoded = DIALECT.encode_request(asked)
-    sent = body_and_losses(asked)[0]["tools"][0]["name"]
+    encoded = DIALECT.encode_request(built)
+    sent = body_and_losses(built)[0]["tools"][0]["name"]
     assert encoded.names.original(sent).name == "a.b"
     assert encoded.names.original(sent).namespace == "n"
-    assert body_and_losses(asked)[0]["messages"][1]["content"][0]["name"] == sent
+    assert body_and_losses(built)[0]["messages"][1]["content"][0]["name"] == sent
 
 
 def test_freeform_tools_become_functions_of_one_string() -> None:
     call = ToolCall(id="a", name="patch", arguments="*** Begin", kind=CallKind.FREEFORM)
-    asked = request(user(Text("hi")), assistant(call), tools=(FreeformTool(name="patch"),))
-    found, losses = body_and_losses(asked)
+    built = request(user(Text("hi")), assistant(call), tools=(FreeformTool(name="patch"),))
+    found, losses = body_and_losses(built)
     assert found["tools"][0]["input_schema"]["required"] == ["input"]
     assert found["messages"][1]["content"][0]["input"] == {"input": "*** Begin"}
     assert losses == ["tools[0]"]
@@ -310,9 +310,9 @@ def test_a_schema_is_an_object_at_its_root(
 
 
 def test_strict_is_sent_where_the_provider_takes_it() -> None:
-    asked = request(tools=(ToolSpec(name="f", strict=True),))
-    assert body(asked, Quirks(strict_tools=True))["tools"][0]["strict"] is True
-    assert body_and_losses(asked)[1] == ["tools[0].strict"]
+    built = request(tools=(ToolSpec(name="f", strict=True),))
+    assert body(built, Quirks(strict_tools=True))["tools"][0]["strict"] is True
+    assert body_and_losses(built)[1] == ["tools[0].strict"]
 
 
 CHOICES: list[tuple[dict[str, Any], dict[str, Any] | None, list[str]]] = [
@@ -414,8 +414,8 @@ def test_thinking_is_asked_for_in_a_way_the_vendor_takes(
 
 
 def test_models_without_adaptive_thinking_get_a_budget() -> None:
-    asked = request(reasoning=Reasoning(effort=Effort.LOW))
-    found, losses = body_and_losses(asked, Quirks(adaptive_thinking=False))
+    built = request(reasoning=Reasoning(effort=Effort.LOW))
+    found, losses = body_and_losses(built, Quirks(adaptive_thinking=False))
     assert found["thinking"] == {"type": "enabled", "budget_tokens": 2048}
     assert found["max_tokens"] == 8192 + 2048
     assert losses == ["reasoning.effort"]
@@ -452,7 +452,7 @@ def test_a_budget_is_not_asked_for_inside_a_turn_begun_without_signed_thinking()
         ),
     ],
 )
-def test_settings_are_sent_or_told(
+def test_settings_are_sent_or_reported(
     members: dict[str, Any], sent: dict[str, Any], losses: list[str]
 ) -> None:
     found, lost = body_and_losses(request(**members))
@@ -470,12 +470,14 @@ def test_sampling_is_left_out_beside_thinking_and_where_the_model_takes_none() -
 def test_cache_marks_are_sent_up_to_the_vendors_limit() -> None:
     marked = [Text(word, cache=CacheMark()) for word in "abcd"]
     tool = ToolSpec(name="f", parameters={"type": "object"}, cache=CacheMark("1h"))
-    asked = request(user(*marked), system=(Text("s", cache=CacheMark()),), tools=(tool,))
-    found, losses = body_and_losses(asked)
+    built = request(user(*marked), system=(Text("s", cache=CacheMark()),), tools=(tool,))
+    found, losses = body_and_losses(built)
     assert found["tools"][0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
     assert found["system"][0]["cache_control"] == {"type": "ephemeral"}
-    kept = [block["text"] for block in found["messages"][0]["content"] if "cache_control" in block]
-    assert kept == ["c", "d"]
+    marked_texts = [
+        block["text"] for block in found["messages"][0]["content"] if "cache_control" in block
+    ]
+    assert marked_texts == ["c", "d"]
     assert losses == ["messages[0].parts[0].cache", "messages[0].parts[1].cache"]
 
 

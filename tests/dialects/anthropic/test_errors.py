@@ -6,7 +6,7 @@ from toolwire.dialects.anthropic import DIALECT
 from toolwire.errors import ErrorKind, ProviderError
 
 
-def told(kind: str, message: str) -> bytes:
+def error_body(kind: str, message: str) -> bytes:
     error = {"type": kind, "message": message}
     return json.dumps({"type": "error", "error": error, "request_id": "req_1"}).encode()
 
@@ -31,7 +31,7 @@ def told(kind: str, message: str) -> bytes:
 def test_each_error_has_its_kind_and_goes_out_as_it_came(
     status: int, code: str, message: str, kind: ErrorKind
 ) -> None:
-    body = told(code, message)
+    body = error_body(code, message)
     error = DIALECT.error(status, {"retry-after": "3"}, body)
     assert (error.kind, error.status, error.code, str(error)) == (kind, status, code, message)
     assert error.retry_after == 3

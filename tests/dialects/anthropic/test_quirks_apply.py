@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.dialects.anthropic.speaking import NAME, Json
+from tests.dialects.anthropic.exchange import NAME, Json
 from toolwire.dialects.anthropic import DIALECT
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.history import repair
@@ -155,10 +155,10 @@ def test_a_field_that_is_changed_is_encoded_and_the_rest_stays(
     field: str, value: Any, members: Json
 ) -> None:
     request = decoded(system="a", temperature=None, top_p=0.5, top_k=None)
-    kept = BASE | {"system": "a", "temperature": None, "top_p": 0.5, "top_k": None}
+    expected = BASE | {"system": "a", "temperature": None, "top_p": 0.5, "top_k": None}
     if field == "max_output_tokens":
-        del kept["max_tokens"]
-    assert sent(replace(request, **{field: value}))[0] == kept | members
+        del expected["max_tokens"]
+    assert sent(replace(request, **{field: value}))[0] == expected | members
 
 
 def test_a_conversation_that_needs_no_repair_goes_out_as_it_came() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.dialects.anthropic.speaking import NAME, ORIGIN, Json, kept, seal
+from tests.dialects.anthropic.exchange import NAME, ORIGIN, Json, kept, seal
 from toolwire.dialects.anthropic import DIALECT
 from toolwire.errors import BadInput
 from toolwire.messages import (
@@ -49,7 +49,7 @@ def again(body: Json) -> Json:
     return json.loads(encoded.http.body)
 
 
-def said(*blocks: Json) -> Json:
+def user_turn(*blocks: Json) -> Json:
     return {"messages": [{"role": "user", "content": list(blocks)}]}
 
 
@@ -130,7 +130,7 @@ BLOCKS: list[Json] = [
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: json.dumps(block)[:60])
 def test_a_block_comes_back_as_it_was(block: Json) -> None:
-    body = BASE | said(block)
+    body = BASE | user_turn(block)
     assert again(body) == body
 
 
@@ -220,13 +220,13 @@ def test_nothing_is_added_to_a_request(left_out: str) -> None:
 
 def test_a_model_outside_the_body_stays_outside() -> None:
     body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": []}
-    asked = DIALECT.decode_request(json.dumps(body).encode(), "claude")
-    assert asked.model == "claude"
-    assert json.loads(DIALECT.encode_request(asked).http.body) == body
+    decoded = DIALECT.decode_request(json.dumps(body).encode(), "claude")
+    assert decoded.model == "claude"
+    assert json.loads(DIALECT.encode_request(decoded).http.body) == body
 
 
 def test_a_request_says_what_it_means() -> None:
-    asked = read(
+    decoded = read(
         system="be kind",
         tools=[{"name": "f", "input_schema": {"type": "object"}, "cache_control": HOUR}],
         tool_choice={"type": "tool", "name": "f", "disable_parallel_tool_use": True},
@@ -238,7 +238,7 @@ def test_a_request_says_what_it_means() -> None:
         stop_sequences=["x"],
         metadata={"user_id": "u"},
     )
-    assert asked == ModelRequest(
+    assert decoded == ModelRequest(
         model="m",
         messages=(Message(role="user", parts=(Text("hi"),)),),
         system=(Text("be kind"),),
@@ -273,7 +273,7 @@ def test_blocks_become_parts() -> None:
         {"type": "tool_result", "tool_use_id": "a", "content": "x", "is_error": True},
         {"type": "image", "source": source},
     ]
-    body = json.dumps(BASE | said(*blocks), separators=(",", ":")).encode()
+    body = json.dumps(BASE | user_turn(*blocks), separators=(",", ":")).encode()
     (message,) = DIALECT.decode_request(body).messages
     data = '{"type":"web_search_result_location","url":"u","title":"t"}'
     assert message.parts == (
@@ -298,7 +298,7 @@ def test_blocks_become_parts() -> None:
 def test_a_text_document_can_be_read_by_others() -> None:
     source = {"type": "text", "media_type": "text/plain", "data": "grüße"}
     block = {"type": "document", "source": source, "title": "t", "context": "c"}
-    (message,) = read(**said(block)).messages
+    (message,) = read(**user_turn(block)).messages
     (media,) = message.parts
     assert isinstance(media, Media)
     assert (media.kind, media.mime, media.name) == (MediaKind.DOCUMENT, "text/plain", "t")
@@ -307,7 +307,9 @@ def test_a_text_document_can_be_read_by_others() -> None:
 
 
 def test_arguments_go_out_as_they_came_in() -> None:
-    body = json.dumps(BASE | said({"type": "tool_use", "id": "a", "name": "f", "input": {"x": 0}}))
+    body = json.dumps(
+        BASE | user_turn({"type": "tool_use", "id": "a", "name": "f", "input": {"x": 0}})
+    )
     body = body.replace('{"x": 0}', '{ "x": 1.10, "y": 1e5 }')
     sent = DIALECT.encode_request(DIALECT.decode_request(body.encode())).http.body
     assert b'{ "x": 1.10, "y": 1e5 }' in sent
@@ -343,8 +345,8 @@ def test_a_body_that_cannot_be_read_is_bad_input(body: bytes) -> None:
 
 
 def test_half_a_surrogate_pair_is_no_reason_to_refuse_a_request() -> None:
-    asked = read(messages=[{"role": "user", "content": "a\ud800b"}])
-    assert asked.messages[0].parts == (Text("a\ufffdb"),)
+    decoded = read(messages=[{"role": "user", "content": "a\ud800b"}])
+    assert decoded.messages[0].parts == (Text("a\ufffdb"),)
 
 
 JSON = st.recursive(
@@ -360,5 +362,5 @@ ODD = st.sampled_from(
 @given(st.sampled_from(BLOCKS), ODD, JSON)
 @settings(max_examples=300)
 def test_a_block_with_an_odd_member_comes_back_as_it_was(block: Json, name: str, odd: Any) -> None:
-    body = BASE | said({**block, name: odd})
+    body = BASE | user_turn({**block, name: odd})
     assert again(body) == body

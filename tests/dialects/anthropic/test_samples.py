@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.dialects.anthropic.speaking import collected, decode_bytes, encode_bytes, reading
+from tests.dialects.anthropic.exchange import collected, decode_bytes, encode_bytes, reading
 from toolwire.dialects.anthropic import DIALECT
 from toolwire.events import Finished, ModelEvent
 

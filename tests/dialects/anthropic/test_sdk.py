@@ -12,7 +12,7 @@ from anthropic.types.beta import BetaRawMessageStreamEvent
 from pydantic import TypeAdapter
 
 from tests import acceptance
-from tests.dialects.anthropic.speaking import (
+from tests.dialects.anthropic.exchange import (
     body_and_losses,
     collected,
     decode_bytes,

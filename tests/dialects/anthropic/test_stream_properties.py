@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.dialects.anthropic.speaking import (
+from tests.dialects.anthropic.exchange import (
     NAME,
     ORIGIN,
     collected,

@@ -1,4 +1,4 @@
-"""Short ways to speak with the dialect in tests."""
+"""Short calls of the dialect for tests."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -112,13 +112,13 @@ def request(*messages: Message, **members: Any) -> ModelRequest:
     return ModelRequest(model="m", messages=given, **members)
 
 
-def body_and_losses(asked: ModelRequest, quirks: Quirks = DEFAULT) -> tuple[Json, list[str]]:
-    encoded = DIALECT.encode_request(asked, quirks)
+def body_and_losses(given: ModelRequest, quirks: Quirks = DEFAULT) -> tuple[Json, list[str]]:
+    encoded = DIALECT.encode_request(given, quirks)
     return json.loads(encoded.http.body), [loss.path for loss in encoded.losses]
 
 
-def body(asked: ModelRequest, quirks: Quirks = DEFAULT) -> Json:
+def body(given: ModelRequest, quirks: Quirks = DEFAULT) -> Json:
     """The body of a request that loses nothing."""
-    found, losses = body_and_losses(asked, quirks)
+    found, losses = body_and_losses(given, quirks)
     assert losses == []
     return found
