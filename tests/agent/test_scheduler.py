@@ -309,7 +309,7 @@ def test_a_denied_call_says_why(tmp_path: Path) -> None:
 def test_a_call_that_nobody_can_approve_is_answered(tmp_path: Path) -> None:
     bench = Bench(tmp_path, a_tool("t", Effect.WRITE), policy=always("ask", "It writes."))
     assert bench.said(call("1", "t")) == [
-        "Tool execution needs approval, and nobody is here to give it. It writes."
+        "Tool execution needs approval, and no user is present to give it. It writes."
     ]
 
 
@@ -457,8 +457,8 @@ def test_a_lasting_yes_is_remembered_and_settles_calls_that_wait(tmp_path: Path)
     def policy(call: ToolCall, effect: Effect, places: tuple[Path, ...]) -> Ruling:
         return Ruling("allow" if kept else "ask")
 
-    def remember(question: Confirmation, choice: Choice) -> None:
-        kept.append((question.call.name, choice))
+    def remember(approved: ToolCall, choice: Choice) -> None:
+        kept.append((approved.name, choice))
 
     person = Person(yes(Choice.SESSION))
     bench = Bench(tmp_path, a_tool("t"), policy=policy, approver=person, remember=remember)

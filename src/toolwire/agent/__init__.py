@@ -1,1 +1,1 @@
-"""The agent: rulings on calls, their scheduling, and turns."""
+"""The agent: approval and scheduling of calls, and turns."""

@@ -1,4 +1,4 @@
-"""Which calls may be considered at all: whole, strict JSON, known, fitting, one of a kind."""
+"""Admission of calls: complete, strict JSON, a known tool, valid arguments, a unique id."""
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
@@ -56,7 +56,7 @@ _TYPES: dict[str, type] = {
 
 
 def complaints(schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
-    """All that is wrong, in the order the schema names things; empty if the arguments fit."""
+    """Every violation, in the order of the schema; empty if the arguments are valid."""
     if not schema or plainly_fits(schema, arguments):
         return ()
     found = _checker(dump(schema))(arguments)
@@ -65,9 +65,9 @@ def complaints(schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
 
 
 def plainly_fits(schema: JsonObject, arguments: JsonObject) -> bool:
-    """Whether plain arguments fit a plain schema, as most do; the validator need not be loaded.
+    """Whether simple arguments fit a simple schema, which saves loading the validator.
 
-    False says nothing: it only means that this look is not enough.
+    False means undecided: the validator has to check.
     """
     members, required = schema.get("properties"), schema.get("required", [])
     if schema.get("type") != "object" or not schema.keys() <= _ROOT or not _is_object(members):
@@ -92,7 +92,7 @@ def _is_object(value: object) -> TypeGuard[JsonObject]:
 
 
 def _is_sound(member: object) -> bool:
-    """Whether it is surely a schema, of the few words that most tools use."""
+    """Whether the schema uses only the few keywords that most tools need."""
     if not (_is_object(member) and member.keys() <= _MEMBER):
         return False
     kind = member.get("type")
@@ -106,12 +106,12 @@ def _is_sound(member: object) -> bool:
 
 
 def _has_type(value: object, member: JsonObject) -> bool:
-    # A whole number may also be written 1.0, and true is no number: the validator knows.
+    # An integer may also be written 1.0, and true is not a number: left to the validator.
     return type(value) is _TYPES[member["type"]]
 
 
-def told(problems: tuple[str, ...]) -> str:
-    """The complaints as one text, a line each; the first is the one the original would give."""
+def violations_text(problems: tuple[str, ...]) -> str:
+    """The violations as one text, a line each; gemini-cli reports only the first."""
     more = len(problems) - _MOST_TOLD
     rest = (f"… and {more} more",) if more > 0 else ()
     return "\n".join((*problems[:_MOST_TOLD], *rest))
@@ -136,7 +136,7 @@ def _first_line(error: Exception) -> str:
 
 
 def _place(error: Any, schema: JsonObject) -> tuple[int, ...]:
-    """Where the schema speaks of it: what is required first, then members in their order."""
+    """Sort key by position in the schema: required members first, then members in order."""
     at = schema
     key: list[int] = []
     for step in cast(list[str | int], error.instance_path):
@@ -178,7 +178,7 @@ def _told(error: Any, schema: JsonObject) -> list[str]:
 
 
 def _limit(error: Any, schema: JsonObject) -> str:
-    """The schema's own value of the keyword, where the path to it is plain."""
+    """The schema's value of the keyword, if the path to it resolves."""
     at: Any = schema
     for step in error.schema_path:
         try:
@@ -207,18 +207,18 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     tool: Tool
     arguments: JsonObject
     note: str = ""
-    """What was repaired in the arguments; the model is told."""
+    """What was repaired in the arguments, for the model."""
 
 
 class Rejected(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that never runs, and what the model is told."""
+    """A call that never runs, and the result for the model."""
 
     text: str
     type: str
 
 
 def admit_all(calls: Iterable[ToolCall], registry: Registry) -> list[Admitted | Rejected]:
-    """One verdict a call, in order; of two with one id only the first can run."""
+    """One admission for each call, in order; a second call with the same id is rejected."""
     seen: set[str] = set()
     verdicts: list[Admitted | Rejected] = []
     for call in calls:
@@ -232,7 +232,7 @@ def admit_all(calls: Iterable[ToolCall], registry: Registry) -> list[Admitted | 
 
 
 def admit(call: ToolCall, registry: Registry) -> Admitted | Rejected:
-    """The verdict on one call."""
+    """The admission of one call."""
     if not call.complete:
         return Rejected(text=_CUT, type="incomplete_call")
     tool = registry.get(call.name)
@@ -260,12 +260,12 @@ def _fitting(tool: Tool, arguments: JsonObject, note: str) -> Admitted | Rejecte
     except BadInput as error:
         return Rejected(text=str(error), type="invalid_schema")
     if problems:
-        return Rejected(text=told(problems), type="invalid_tool_params")
+        return Rejected(text=violations_text(problems), type="invalid_tool_params")
     return Admitted(tool=tool, arguments=arguments, note=note)
 
 
 def _freeform(tool: Tool, text: str) -> JsonObject:
-    """Plain text as the one string the tool takes."""
+    """Plain text as the only string argument of the tool."""
     required = tool.parameters.get("required") or list(tool.parameters.get("properties", ()))
     return {required[0] if required else "input": text}
 

@@ -1,4 +1,4 @@
-"""Whether a call may run: the policy's ruling and, where it says so, a person's answer."""
+"""Approval of calls: the policy's ruling and, if it asks, the user's answer."""
 
 import asyncio
 import logging
@@ -30,14 +30,14 @@ from toolwire.tools.spec import DiffStat, Effect, Permit, Proposal, Tool, ToolCo
 
 NOT_ALLOWED = "[Operation Cancelled] Reason: User did not allow tool call"
 DENIED = "Tool execution denied by policy."
-NOBODY = "Tool execution needs approval, and nobody is here to give it."
+NO_USER = "Tool execution needs approval, and no user is present to give it."
 
 _SCOPES = (Choice.SESSION, Choice.ALWAYS, Choice.SERVER)
 _log = logging.getLogger(__name__)
 
 
 class Ruled(Protocol):
-    """What the scheduler reads of a ruling."""
+    """The part of a ruling that the scheduler reads."""
 
     @property
     def decision(self) -> str:
@@ -46,22 +46,22 @@ class Ruled(Protocol):
 
     @property
     def reason(self) -> str:
-        """Why, in words."""
+        """The reason as a sentence."""
         ...
 
 
 Policy: TypeAlias = Callable[[ToolCall, Effect, tuple[Path, ...]], Ruled]
 """Rules on a call whose arguments are strict JSON, given its effect and the paths it touches."""
 Remember: TypeAlias = Callable[[ToolCall, Choice], None]
-"""Keeps a yes that holds for more than one call."""
+"""Records an approval that is valid for more than one call."""
 
 
 Roots: TypeAlias = Callable[[str], tuple[str, ...]]
-"""The programs a command would start."""
+"""Programs that a command would start."""
 
 
 def first_word(command: str) -> tuple[str, ...]:
-    """The program of a simple command; a parser of the shell's grammar knows better."""
+    """The first word of a simple command; the policy's shell parser is more precise."""
     return tuple(command.split()[:1])
 
 
@@ -71,24 +71,24 @@ class _Ask(msgspec.Struct, frozen=True):
 
 
 def no_memory(call: ToolCall, choice: Choice) -> None:
-    """Where a yes holds once only."""
+    """Discards the approval: it is valid once only."""
     del call, choice
 
 
 def _permit(ruling: Ruled, name: str) -> Permit | None:
-    """What a command runs as, where the policy says it: one of another program need not."""
+    """The permit of a command, if the policy's ruling contains one."""
     return getattr(ruling, name, None)
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A call that may not run, and what the model is told."""
+    """A call that may not run, and the result for the model."""
 
     text: str
     type: str
 
 
 class Approval:
-    """Rules on calls, one question to the person at a time."""
+    """Decides on calls, with one question to the user at a time."""
 
     def __init__(
         self,
@@ -109,10 +109,10 @@ class Approval:
         self._remember = remember
         self._roots = roots
         self.asking = asyncio.Lock()
-        """Held while a person is asked anything."""
+        """Held while the user is asked anything."""
 
     def _ruling(self, work: CallState, tool: Tool) -> Ruled:
-        """The policy's word; a policy that breaks means ask, never allow."""
+        """The policy's ruling; a policy that fails means ask, never allow."""
         try:
             places = tool.touches(work.arguments, self._context)
             return self._policy(work.as_ruled(tool), tool.effect, places)
@@ -132,9 +132,9 @@ class Approval:
             return Refusal(f"{DENIED} {ruling.reason}".rstrip(), "denied_by_policy")
         if self._approver is None:
             await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
-            return Refusal(f"{NOBODY} {ruling.reason}".rstrip(), "needs_approval")
+            return Refusal(f"{NO_USER} {ruling.reason}".rstrip(), "needs_approval")
         async with self.asking:
-            # An answer given while this call waited may have settled it.
+            # An answer given while this call waited may have decided it.
             ruling = self._ruling(work, tool)
             if ruling.decision == "allow":
                 work.permit = _permit(ruling, "permit")
@@ -163,7 +163,7 @@ class Approval:
             fresh = await guarded(self._proposals(tool, given))
             if fresh == proposals and answer.choice is not Choice.MODIFY:
                 break
-            # The file changed under the question, or the person's own text is to be seen.
+            # The file changed while the user was asked, or the user's own text has to be shown.
             proposals = fresh
         work.stat = stat_of(proposals, work.edited) if proposals else None
         if answer.choice in _SCOPES:
@@ -180,7 +180,7 @@ class Approval:
         proposals: tuple[Proposal, ...],
         answer: Answer,
     ) -> None:
-        """Take over text the person changed, in place or in their editor."""
+        """Apply text that the user changed, in place or in an editor."""
         content = answer.content
         if tool.adopt is None or len(proposals) != 1:
             return
@@ -220,7 +220,7 @@ def details_of(
     edited: str | None = None,
     roots: Roots = first_word,
 ) -> Details:
-    """What a person needs to see of this call."""
+    """Details of the call for the user."""
     if proposals:
         return _edit(tool, proposals, edited)
     if tool.server:
@@ -254,7 +254,7 @@ def _edit(tool: Tool, proposals: tuple[Proposal, ...], edited: str | None) -> Ed
 
 
 def stat_of(proposals: tuple[Proposal, ...], edited: str | None = None) -> DiffStat:
-    """Lines the model adds and removes, and those the person changed in its text."""
+    """Line counts of the model's edit, and of the user's changes to it."""
     stats = [
         edit.stat_of(one.before, one.after)
         if edited is None

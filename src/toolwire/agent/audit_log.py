@@ -1,4 +1,4 @@
-"""The audit log: a line for every ruling, written by a reader of the agent's events."""
+"""Audit log: one line for every ruling, written from the agent's events."""
 
 import logging
 import os
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class AuditFile:
-    """Lines of JSON that only their owner reads; a line that cannot be written stops nothing."""
+    """JSON lines in a private file; a failed write never stops the session."""
 
     def __init__(self, file: Path, notice: Callable[[str], None] = _log.warning) -> None:
         self._file = file
@@ -38,7 +38,7 @@ class AuditFile:
         self._torn = False
 
     def write(self, entry: AuditRecord) -> None:
-        """Append a record in one write; the first failure is told, once."""
+        """Append a record in one write; only the first failure is reported."""
         # One write at the end of the file: lines of several processes do not mix.
         line = (b"\n" if self._torn else b"") + msgspec.json.encode(entry) + b"\n"
         try:
@@ -65,7 +65,7 @@ def _now() -> str:
 
 
 class _Open:
-    """A call that was asked for and not yet recorded."""
+    """A requested call that is not yet recorded."""
 
     __slots__ = ("asked", "before", "call")
 
@@ -77,7 +77,7 @@ class _Open:
 
 
 class Audit:
-    """Knows from the events what was ruled on each call and what a person answered."""
+    """Collects the ruling and the user's answer for each call from the events."""
 
     def __init__(
         self,
@@ -93,15 +93,15 @@ class Audit:
         self._open: dict[str, _Open] = {}
 
     def listening(self, emit: Emit) -> Emit:
-        """The same stream; each ruling is written before its event is passed on."""
+        """The emitter, wrapped: each ruling is written before its event is passed on."""
 
-        async def heard(event: AgentEvent) -> None:
-            self._hear(event)
+        async def recorded(event: AgentEvent) -> None:
+            self._record(event)
             await emit(event)
 
-        return heard
+        return recorded
 
-    def _hear(self, event: AgentEvent) -> None:
+    def _record(self, event: AgentEvent) -> None:
         match event:
             case ToolRequested():
                 call = event.call

@@ -1,4 +1,4 @@
-"""One call on its way: proposed, asked, started, answered."""
+"""State of one tool call."""
 
 import logging
 from collections.abc import Awaitable
@@ -19,7 +19,7 @@ _Value = TypeVar("_Value")
 
 
 class CallState:
-    """What is known of a call while it is worked on."""
+    """State of a call from admission to its result."""
 
     def __init__(self, call: ToolCall, verdict: Admitted | Rejected) -> None:
         self.call = call
@@ -31,36 +31,36 @@ class CallState:
         self.stat: DiffStat | None = None
         self.edited: str | None = None
         self.permit: Permit | None = None
-        """What the ruling lets it run as."""
+        """Permit of the ruling, for shell commands."""
         self.parts: tuple[ToolResult | Text | Media, ...] = ()
 
     @property
     def tool(self) -> Tool | None:
-        """The tool, where the call may run at all."""
+        """The tool, if the call was admitted."""
         return self.verdict.tool if isinstance(self.verdict, Admitted) else None
 
     @property
     def side_by_side(self) -> bool:
-        """Whether neighbours may run at the same time."""
+        """Whether adjacent calls may run at the same time."""
         return self.tool is None or self.tool.effect in _SIDE_BY_SIDE
 
     @property
     def shown_arguments(self) -> str:
-        """The arguments the tool is given, or as the model wrote them."""
+        """Arguments that the tool is given, or those the model wrote."""
         return dump(self.arguments) if self.tool is not None else self.call.arguments
 
     def as_ruled(self, tool: Tool) -> ToolCall:
-        """The call with the tool's real name and the arguments it would run with."""
+        """The call with the tool's real name and effective arguments."""
         return msgspec.structs.replace(self.call, name=tool.name, arguments=dump(self.arguments))
 
 
 async def guarded(step: Awaitable[_Value]) -> _Value:
-    """A step in a tool's own code: whatever goes wrong there is the tool's failure."""
+    """Result of a step in the tool's code; any exception there is the tool's failure."""
     try:
         return await step
     except ToolFailed:
         raise
     except Exception as error:
         _log.debug("a tool broke", exc_info=True)
-        words = str(error) or type(error).__name__
-        raise ToolFailed(words, type="unhandled_exception") from error
+        message = str(error) or type(error).__name__
+        raise ToolFailed(message, type="unhandled_exception") from error

@@ -1,4 +1,4 @@
-"""What happens while the agent works: one stream that screens, journals and telemetry read."""
+"""Agent events: one stream for user interfaces, journals and telemetry."""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
@@ -39,7 +39,7 @@ class TurnEnd(StrEnum):
 
 
 class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_opened"):
-    """A process begins to work on a session, the first or a later one."""
+    """A process opens a session, for the first time or again."""
 
     session: str
     model: str
@@ -53,23 +53,21 @@ class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_open
 
 
 class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_started"):
-    """The user's words are about to be worked on."""
+    """A turn begins with the user's message."""
 
 
 class MessageAdded(msgspec.Struct, frozen=True, kw_only=True, tag="message_added"):
-    """The conversation grows by a message: context, the user's words, or a model's reply."""
+    """A message is appended: context, user input, or a model's reply."""
 
     message: Message
     context: bool = False
-    """Told by us, not typed by a person: surroundings, notes, acknowledgements."""
+    """Written by toolwire, not by the user: surroundings, notes, acknowledgements."""
     finished: Finished | None = None
     """How a reply ended; None for other messages, and for a reply that broke off."""
 
 
 class AnswersGiven(msgspec.Struct, frozen=True, kw_only=True, tag="answers_given"):
-    """The calls of the last reply have their answers: one user message, made of what
-    `ToolFinished` said of each.
-    """
+    """Results of the last reply's calls: one user message, made of the `ToolFinished` events."""
 
     call_ids: tuple[str, ...]
 
@@ -82,13 +80,13 @@ class ModelAsked(msgspec.Struct, frozen=True, kw_only=True, tag="model_asked"):
 
 
 class Streaming(msgspec.Struct, frozen=True, gc=False, tag="streaming"):
-    """A piece of a reply as it comes; never kept, the whole message is."""
+    """A piece of a reply as it arrives; never stored, the complete message is."""
 
     event: ModelEvent
 
 
 class Thought(msgspec.Struct, frozen=True, kw_only=True, tag="thought"):
-    """A piece of the model's thinking, whole: its headline and the rest."""
+    """One complete thought of the model: its headline and the rest."""
 
     subject: str
     description: str
@@ -108,7 +106,7 @@ class UsageCounted(msgspec.Struct, frozen=True, kw_only=True, tag="usage_counted
 
 
 class Retrying(msgspec.Struct, frozen=True, kw_only=True, tag="retrying"):
-    """A request failed and is made again; what was streamed of the answer so far is void."""
+    """A request failed and is repeated; what was streamed of the answer is void."""
 
     message: str
     void: bool = False
@@ -116,14 +114,14 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True, tag="retrying"):
 
 
 class Noticed(msgspec.Struct, frozen=True, kw_only=True, tag="noticed"):
-    """Something a person should know: a loss, a fallback, a loop, a limit."""
+    """A message for the user: a loss, a fallback, a loop, a limit."""
 
     kind: str
     message: str
 
 
 class HistoryReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="history_replaced"):
-    """The conversation was made shorter; this is all of it now."""
+    """The conversation was shortened; these are all of its messages now."""
 
     messages: tuple[Message, ...]
     method: str
@@ -134,11 +132,11 @@ class HistoryReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="history_re
 
 
 class TurnEnded(msgspec.Struct, frozen=True, kw_only=True, tag="turn_ended"):
-    """The agent stops working until it is told something again."""
+    """The agent waits for the next message."""
 
     reason: TurnEnd
     detail: str = ""
-    """Why, in words; empty where the reason says it all."""
+    """Explanation; empty if the reason is enough."""
     error: str = ""
     """The kind of error, for a turn that failed."""
     requests: int = 0
@@ -148,47 +146,47 @@ class TurnEnded(msgspec.Struct, frozen=True, kw_only=True, tag="turn_ended"):
 
 
 class ToolRequested(msgspec.Struct, frozen=True, kw_only=True, tag="tool_requested"):
-    """The model asks for a call."""
+    """The model requests a call."""
 
     call: ToolCall
 
 
 class ToolAsked(msgspec.Struct, frozen=True, kw_only=True, tag="tool_asked"):
-    """A person is asked whether a call may run."""
+    """The user is asked whether a call may run."""
 
     call_id: str
     confirmation: Confirmation
 
 
 class ToolDecided(msgspec.Struct, frozen=True, kw_only=True, tag="tool_decided"):
-    """A call may run, or not."""
+    """The decision whether a call may run."""
 
     call_id: str
     decision: ApprovalOutcome
     reason: str = ""
     scope: str = ""
-    """For how long a person's yes holds: `once`, `session`, `always`, `server`."""
+    """Scope of the user's approval: `once`, `session`, `always`, `server`."""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, kw_only=True, tag="tool_started"):
-    """A call is about to run; kept before it does."""
+    """A call is about to run; stored before it does."""
 
     call_id: str
     name: str
     arguments: str
-    """JSON text of what the tool is given: the person's text where they changed it."""
+    """JSON text of the arguments, with the changes the user made."""
     effect: str
 
 
 class ToolOutputText(msgspec.Struct, frozen=True, kw_only=True, tag="tool_output"):
-    """Live output of a running call, for the screen."""
+    """Live output of a running call, for display."""
 
     call_id: str
     text: str
 
 
 class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_finished"):
-    """A call has its answer."""
+    """A call has its result."""
 
     call_id: str
     name: str
@@ -229,9 +227,9 @@ AgentEvent: TypeAlias = (
     | ToolFinished
 )
 Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
-"""Returns once the event is safely kept."""
+"""Returns once the event is safely stored."""
 
 
 async def no_events(event: AgentEvent) -> None:
-    """Where nobody listens."""
+    """Discards events."""
     del event

@@ -1,4 +1,4 @@
-"""How much a turn may take: requests, tokens, money, time."""
+"""Limits of a turn: requests, tokens, money, time."""
 
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ from toolwire.events import Usage
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one turn may use at most; 0 sets no limit."""
+    """Most that one turn may use; 0 sets no limit."""
 
     turns: int = 0
     """Requests to the model."""
@@ -24,7 +24,7 @@ NO_LIMITS = Limits()
 
 
 class Spent:
-    """What a turn has used so far."""
+    """Usage of a turn so far."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -38,25 +38,25 @@ class Spent:
             self.cost = (self.cost or 0.0) + cost
 
     def over(self, limits: Limits, seconds: float) -> tuple[TurnEnd, str] | None:
-        """The first limit that leaves no room for another request, and the words for it."""
+        """The first limit that is reached, with a message; None if another request may be made."""
         tokens = self.usage.total_input + self.usage.total_output
         if limits.turns and self.requests >= limits.turns:
-            words = f"reached the limit of {limits.turns} requests; raise it with --max-turns"
-            return TurnEnd.TURN_LIMIT, words
+            detail = f"reached the limit of {limits.turns} requests; raise it with --max-turns"
+            return TurnEnd.TURN_LIMIT, detail
         if limits.tokens and tokens >= limits.tokens:
-            words = f"used {tokens} tokens of {limits.tokens}; raise limits.tokens"
-            return TurnEnd.TOKEN_LIMIT, words
+            detail = f"used {tokens} tokens of {limits.tokens}; raise limits.tokens"
+            return TurnEnd.TOKEN_LIMIT, detail
         if limits.cost and (self.cost or 0.0) >= limits.cost:
-            words = f"spent ${self.cost:.4f} of ${limits.cost:.4f}; raise limits.cost"
-            return TurnEnd.COST_LIMIT, words
+            detail = f"spent ${self.cost:.4f} of ${limits.cost:.4f}; raise limits.cost"
+            return TurnEnd.COST_LIMIT, detail
         if limits.seconds and seconds >= limits.seconds:
-            words = f"worked {seconds:.0f} s of {limits.seconds:.0f} s; raise limits.seconds"
-            return TurnEnd.TIME_LIMIT, words
+            detail = f"worked {seconds:.0f} s of {limits.seconds:.0f} s; raise limits.seconds"
+            return TurnEnd.TIME_LIMIT, detail
         return None
 
 
 def summed(one: Usage, other: Usage) -> Usage:
-    """Two counts together, as totals: cached tokens in the input, reasoning in the output."""
+    """Sum of two usages, as totals: cached tokens in the input, reasoning in the output."""
     return Usage(
         input=one.total_input + other.total_input,
         output=one.total_output + other.total_output,

@@ -1,4 +1,4 @@
-"""Noticing a model that goes round in circles: the same calls, the same results, the same words."""
+"""Loop detection: repeated calls, repeated results, repeated text."""
 
 import re
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ import msgspec
 from toolwire.messages import Message, ToolCall
 
 SAME_CALL = 5
-"""So many equal calls in a row are a loop, whatever they answer."""
+"""Equal calls in a row that are a loop, whatever their results."""
 SAME_RESULT = 3
-"""So many equal calls in a row with equal results are one already: the model is told."""
+"""Equal calls in a row with equal results that are a loop: the model is warned."""
 LONGEST_CYCLE = 3
 _CHUNK = 50
 _TIMES = 10
@@ -20,19 +20,19 @@ _KEPT_TEXT = 5_000
 _ARGUMENTS_SHOWN = 500
 _FENCE = "```"
 _WORD = re.compile(r"(?:^|(?<=\s))\S|[^\x00-\x7f]")
-"""Where a repeat can begin: at a word, or at any letter of a script without spaces."""
+"""Start of a possible repeat: a word, or any letter of a script without spaces."""
 
 
 class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
-    """What repeats, in words for the model and for people."""
+    """A suspected loop, described for the model and the user."""
 
     what: str
     certain: bool = False
-    """The model was told already and goes on; stop it."""
+    """The model was already warned and continues; stop it."""
 
     @property
     def note(self) -> str:
-        """What the model is told the first time."""
+        """The first warning for the model."""
         return (
             f"System: Potential loop detected. Details: {self.what}. Please take a step back and "
             "confirm you're making forward progress. If not, analyze your previous actions and "
@@ -42,7 +42,7 @@ class Suspicion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CallLoops:
-    """The calls of one turn in order. A cycle of up to three calls counts like one call."""
+    """Detects repeats among the calls of one turn, in cycles of up to three calls."""
 
     def __init__(self) -> None:
         self._calls: list[str] = []
@@ -50,7 +50,7 @@ class CallLoops:
         self._told_at: int | None = None
 
     def before(self, calls: Sequence[ToolCall]) -> Suspicion | None:
-        """Whether calls that were just asked for only go on with a loop that was told of."""
+        """The loop that these requested calls continue after a warning, if any."""
         self._calls += (_signature(call) for call in calls)
         period, times = _cycle(self._calls)
         if self._told_at is None:
@@ -65,12 +65,12 @@ class CallLoops:
         return None
 
     def after(self, calls: Sequence[ToolCall], answers: Message) -> Suspicion | None:
-        """Whether calls and what they answered repeat; told once for each loop."""
+        """The loop that these calls and results complete, if any; once for each loop."""
         results = {result.call_id: result for result in answers.results}
         for call in calls:
             result = results.get(call.id)
-            said = "" if result is None else f"{result.is_error}{result.text}"
-            self._answered.append(_signature(call) + _digest(said))
+            answer = "" if result is None else f"{result.is_error}{result.text}"
+            self._answered.append(_signature(call) + _digest(answer))
         if self._told_at is not None:
             return None
         period, times = _cycle(self._calls)
@@ -84,7 +84,7 @@ class CallLoops:
 
 
 class TextLoops:
-    """The words of one answer as they stream: the same sentence over and over."""
+    """Detects text that repeats within one answer as it streams."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -94,7 +94,7 @@ class TextLoops:
         self._in_code = False
 
     def add(self, text: str) -> Suspicion | None:
-        """Take more text; says what repeats as soon as it does."""
+        """Add text; returns the loop as soon as one is found."""
         fences = (self._text[-2:] + text).count(_FENCE)
         if fences:
             # Code, tables and lists repeat themselves for good reasons.
@@ -142,13 +142,13 @@ class TextLoops:
 
 
 def _ruled(chunk: str) -> bool:
-    """Whether a chunk is a table's line or a divider."""
+    """Whether a chunk is a table row or a divider."""
     stripped = chunk.strip()
     return len(set(stripped)) <= 3 or "|" in stripped or stripped.startswith(("- ", "* ", "+--"))
 
 
 def _cycle(items: Sequence[str]) -> tuple[int, int]:
-    """The shortest period at the end that repeats most, and how often it is there."""
+    """The shortest period at the end that repeats most, and its count."""
     best = (1, 1)
     for period in range(1, LONGEST_CYCLE + 1):
         pattern = items[-period:]

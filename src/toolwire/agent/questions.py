@@ -1,4 +1,4 @@
-"""What a person is shown before a call runs, and what they may answer."""
+"""Questions to the user before a call runs, and the possible answers."""
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
@@ -19,7 +19,7 @@ class EditDetails(msgspec.Struct, frozen=True, kw_only=True, tag="edit"):
     stat: DiffStat
     new_file: bool = False
     editable: bool = False
-    """Whether the person may change the text before it is written."""
+    """Whether the user may change the text before it is written."""
 
 
 class ExecDetails(msgspec.Struct, frozen=True, kw_only=True, tag="exec"):
@@ -39,7 +39,7 @@ class McpDetails(msgspec.Struct, frozen=True, kw_only=True, tag="mcp"):
 
 
 class InfoDetails(msgspec.Struct, frozen=True, kw_only=True, tag="info"):
-    """Anything else: what is asked for, and the addresses in it."""
+    """Any other call: what it requests, and the addresses in it."""
 
     prompt: str
     urls: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ Details: TypeAlias = EditDetails | ExecDetails | McpDetails | InfoDetails
 
 
 class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to the person: may this call run?"""
+    """A question to the user: may this call run?"""
 
     call: ToolCall
     title: str
@@ -58,29 +58,29 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Choice(StrEnum):
-    """What a person may answer."""
+    """Possible answers of the user."""
 
     ONCE = "once"
     SESSION = "session"
-    """Yes, and for all such calls until the session ends."""
+    """Approve all such calls until the session ends."""
     ALWAYS = "always"
-    """Yes, and for all such calls from now on."""
+    """Approve all such calls from now on."""
     SERVER = "server"
-    """Yes, and for every tool of this MCP server."""
+    """Approve every tool of this MCP server."""
     MODIFY = "modify"
-    """Let me change the text in an editor first; the question comes again."""
+    """Open the text in an editor first, then ask again."""
     CANCEL = "cancel"
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The person's answer; `content` is text they changed in place while saying yes."""
+    """The user's answer; `content` is text changed in place with an approval."""
 
     choice: Choice
     content: str | None = None
     feedback: str = ""
-    """Words for the model that come with a no."""
+    """Message for the model with a denial."""
 
 
 Approver: TypeAlias = Callable[[Confirmation], Awaitable[Answer]]
 Editor: TypeAlias = Callable[[Proposal], Awaitable[str]]
-"""Opens a proposal for the person; gives the text they leave."""
+"""Opens a proposal in the user's editor and returns the edited text."""

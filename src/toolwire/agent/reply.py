@@ -1,4 +1,4 @@
-"""One reply of the model: streamed past, counted, asked for again when it breaks off."""
+"""One reply of the model: streamed, counted, and requested again if it breaks off."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -31,23 +31,23 @@ from toolwire.model import Model, reading
 from toolwire.request import ModelRequest
 
 Price: TypeAlias = Callable[[Usage], float | None]
-KeepPartial: TypeAlias = Callable[[Message], Awaitable[None]]
+RecordPartial: TypeAlias = Callable[[Message], Awaitable[None]]
 
 WAITS = (0.5, 1.0)
-"""Seconds before a reply that broke off is asked for again."""
+"""Seconds before a reply that broke off is requested again."""
 _PASSING = (ErrorKind.OVERLOADED, ErrorKind.SERVER, ErrorKind.RATE_LIMIT, ErrorKind.TIMEOUT)
 _HEADLINE = re.compile(r"\*\*(.+?)\*\*", re.DOTALL)
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A whole reply: it came to its own end."""
+    """A complete reply."""
 
     message: Message
     finished: Finished
 
 
 class Repeating(Exception):
-    """The model says the same over and over; the stream was left."""
+    """The model repeats itself; the stream was closed."""
 
     def __init__(self, suspicion: Suspicion, partial: Message) -> None:
         super().__init__(suspicion.what)
@@ -56,12 +56,12 @@ class Repeating(Exception):
 
 
 def cost_from_usage(usage: Usage) -> float | None:
-    """Where no price is known."""
+    """Cost if no price is known."""
     return usage.cost
 
 
-class Asking:
-    """Asks the model for replies and counts what they cost."""
+class Replies:
+    """Requests replies from the model and counts their cost."""
 
     def __init__(
         self,
@@ -77,33 +77,33 @@ class Asking:
         self._price = price
         self._clock = clock
         self._sleep = sleep
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self.spent = Spent()
 
-    async def reply(self, request: ModelRequest, keep_partial: KeepPartial) -> Reply:
-        """The reply, whole; what a last failed try leaves goes to `keep_partial`.
+    async def reply(self, request: ModelRequest, record_partial: RecordPartial) -> Reply:
+        """The complete reply; what the last failed attempt leaves goes to `record_partial`.
 
-        A try that broke off after it began is made again: none of its calls has run. Before that
-        the client has tried often enough; only garbled words it takes as they are.
+        An attempt that broke off after it began is repeated: none of its calls has run. Before that
+        the client has retried often enough, except malformed answers.
         """
         for wait in (*WAITS, None):
-            stream = _Stream(self._emit, self._told)
+            stream = _Stream(self._emit, self._reported)
             try:
                 return await self._try(request, stream)
             except ToolwireError as error:
-                begun = stream.heard or isinstance(error, MalformedStream)
+                begun = stream.received or isinstance(error, MalformedStream)
                 if wait is None or not begun or not _passing(error):
-                    await keep_partial(stream.collector.message())
+                    await record_partial(stream.collector.message())
                     raise
-                words = f"{error}; asking again in {wait:g} s"
-                await self._emit(Retrying(message=words, void=stream.spoke))
+                message = f"{error}; asking again in {wait:g} s"
+                await self._emit(Retrying(message=message, void=stream.shown))
                 await self._sleep(wait)
             except BaseException as stopped:
-                # Cancelled, or out of time: what was said so far is kept.
+                # Cancelled, or out of time: the partial reply is stored.
                 if not isinstance(stopped, Repeating):
-                    await keep_partial(stream.collector.message())
+                    await record_partial(stream.collector.message())
                 raise
-        raise AssertionError  # pragma: no cover - the last try returns or raises
+        raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     async def _try(self, request: ModelRequest, stream: "_Stream") -> Reply:
         self.spent.requests += 1
@@ -133,24 +133,24 @@ class Asking:
 
 
 class _Stream:
-    """One try, on its way to the screen."""
+    """One attempt at a reply, emitted as it streams."""
 
-    def __init__(self, emit: Emit, told: set[str]) -> None:
+    def __init__(self, emit: Emit, reported: set[str]) -> None:
         self._emit = emit
-        self._told = told
+        self._reported = reported
         self._loops = TextLoops()
         self._thought: list[str] = []
         self.collector = Collector()
-        self.heard = False
-        self.spoke = False
+        self.received = False
+        self.shown = False
 
     async def take(self, event: ModelEvent) -> None:
-        """Passes an event on, and looks at what it adds up to."""
+        """Emits an event, and checks for thoughts and loops."""
         self.collector.add(event)
         if isinstance(event, Notice):
             await self._notice(event)
             return
-        self.heard = True
+        self.received = True
         if isinstance(event, ThinkingDelta):
             if event.text.startswith("**"):
                 await self.flush()
@@ -159,13 +159,13 @@ class _Stream:
             await self.flush()
         await self._emit(Streaming(event))
         if isinstance(event, TextDelta):
-            self.spoke = True
+            self.shown = True
             suspicion = self._loops.add(event.text)
             if suspicion is not None:
                 raise Repeating(suspicion, self.collector.message())
 
     async def flush(self) -> None:
-        """Tells the thought that has come to its end."""
+        """Emits the thought that has ended."""
         text = "".join(self._thought).strip()
         self._thought.clear()
         if not text:
@@ -176,9 +176,9 @@ class _Stream:
         await self._emit(Thought(subject=subject, description=rest.strip()))
 
     async def _notice(self, notice: Notice) -> None:
-        """Retries are told each time, all else once a turn; a loss once, wherever it happens.
+        """Emits every retry, and other notices once per turn; a loss once, wherever it happens.
 
-        How far a slow model has read is a passing thing, like its words while they stream.
+        Prompt progress of a slow model is streamed and not stored, like its text.
         """
         if notice.kind == "reading":
             await self._emit(Streaming(notice))
@@ -186,14 +186,14 @@ class _Stream:
         if notice.kind == "retry":
             await self._emit(Retrying(message=notice.message))
             return
-        words = notice.message.partition(": ")[2] if notice.kind == "loss" else notice.message
-        if words not in self._told:
-            self._told.add(words)
+        text = notice.message.partition(": ")[2] if notice.kind == "loss" else notice.message
+        if text not in self._reported:
+            self._reported.add(text)
             await self._emit(Noticed(kind=notice.kind, message=notice.message))
 
 
 def _passing(error: ToolwireError) -> bool:
-    """Whether another try may meet a better moment."""
+    """Whether the error may be temporary."""
     if isinstance(error, ProviderError):
         return error.kind in _PASSING
     return isinstance(error, IncompleteStream | MalformedStream)

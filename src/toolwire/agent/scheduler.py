@@ -1,4 +1,4 @@
-"""Calls become results: checked, ruled on, asked about, run, and answered every one."""
+"""Scheduler: admits, approves and runs calls; every call gets exactly one result."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ Ask: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[str]]
 
 
 class Scheduler:
-    """Runs the calls of a reply: readers side by side, writers alone and in order."""
+    """Runs the calls of a reply: readers concurrently, writers alone and in order."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Scheduler:
         self._places = asyncio.Semaphore(_MOST_AT_ONCE)
         self._running: asyncio.Task[None] | None = None
         self.answers: Message | None = None
-        """What the last run answered; also after it was cancelled."""
+        """Results of the last run; also after it was cancelled."""
 
     async def run(self, calls: Sequence[ToolCall]) -> Message:
         """One user message with a result for every call, in call order."""
@@ -97,7 +97,7 @@ class Scheduler:
         return self.answers
 
     def cancel(self) -> None:
-        """Stop what runs; `run` then returns with every open call answered as cancelled."""
+        """Stop running calls; `run` then returns with every open call answered as cancelled."""
         if self._running is not None:
             self._running.cancel()
 
@@ -131,7 +131,7 @@ class Scheduler:
         await self._done(work, await self._ran(work, tool), note)
 
     async def _ran(self, work: CallState, tool: Tool) -> ToolOutput:
-        """Run the tool, passing its live output on; the start is kept before it runs."""
+        """Run the tool and emit its live output; the start is stored before it runs."""
         await self._emit(
             ToolStarted(
                 call_id=work.call.id,
@@ -143,13 +143,13 @@ class Scheduler:
         loop = asyncio.get_running_loop()
         lines: asyncio.Queue[str | None] = asyncio.Queue()
 
-        def say(text: str | None) -> None:
+        def show(text: str | None) -> None:
             loop.call_soon_threadsafe(lines.put_nowait, text)
 
         context = msgspec.structs.replace(
             self._context,
             call_id=work.call.id,
-            emit=say,
+            emit=show,
             permit=work.permit,
             ask=self._asking_alone(self._context.ask),
         )
@@ -163,13 +163,13 @@ class Scheduler:
                 ended = failure
             finally:
                 work.ended = self._clock()
-                say(None)
+                show(None)
         if isinstance(ended, ToolFailed):
             raise ended
         return ended
 
     def _asking_alone(self, ask: Ask | None) -> Ask | None:
-        """The same question, never while the person is asked another."""
+        """The callback, serialized with every other question to the user."""
         if ask is None:
             return None
 
@@ -245,7 +245,7 @@ class Scheduler:
         )
 
     async def _answer_open(self, works: Iterable[CallState]) -> None:
-        """Answer every call that has no answer yet: the run was cancelled."""
+        """Answer every open call: the run was cancelled."""
         for work in works:
             if work.parts:
                 continue
@@ -256,7 +256,7 @@ class Scheduler:
 
 
 def _first_of(failure: BaseException) -> BaseException:
-    """What went wrong outside of any tool, such as an event that could not be kept."""
+    """The first error outside of any tool, such as an event that could not be stored."""
     grouped: Sequence[BaseException] = getattr(failure, "exceptions", ())
     return _first_of(grouped[0]) if grouped else failure
 
@@ -266,7 +266,7 @@ async def _checked(tool: Tool, arguments: JsonObject, context: ToolContext) -> s
 
 
 def _batches(works: Iterable[CallState]) -> list[list[CallState]]:
-    """Neighbours that may run side by side together, every other call alone."""
+    """Groups of adjacent calls that may run concurrently; every other call alone."""
     batches: list[list[CallState]] = []
     open_batch = False
     for work in works:

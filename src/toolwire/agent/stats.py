@@ -1,4 +1,4 @@
-"""What a run took: a reader of events that counts requests, tokens, calls and lines."""
+"""Statistics of a run: counts requests, tokens, calls and lines from the events."""
 
 from collections.abc import Mapping
 
@@ -78,7 +78,7 @@ _DECISIONS = ("accept", "reject", "modify", "auto_accept")
 
 
 class Stats:
-    """Counts what it hears; `body` has the members of gemini-cli's stats, and a few more."""
+    """Counts events; `body` has the members of gemini-cli's stats, and a few more."""
 
     def __init__(self) -> None:
         self._models: dict[str, _Model] = {}

@@ -1,4 +1,4 @@
-"""One turn: ask the model, run its calls, and again, until it has said what it wants to say."""
+"""One turn: request a reply, run its calls, and repeat until a reply has no calls."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from toolwire.agent.events import (
 )
 from toolwire.agent.limits import NO_LIMITS, Limits, Spent
 from toolwire.agent.loops import CallLoops, Suspicion
-from toolwire.agent.reply import Asking, Price, Repeating, Reply, cost_from_usage
+from toolwire.agent.reply import Price, Repeating, Replies, Reply, cost_from_usage
 from toolwire.agent.scheduler import Scheduler
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import StopReason
@@ -28,7 +28,7 @@ from toolwire.model import Model
 from toolwire.request import ModelRequest
 
 Inbox: TypeAlias = Callable[[], Sequence[Message]]
-"""What the user said since it was last asked."""
+"""Messages of the user since the last call."""
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 LOOPING = "not run: the same call was made over and over; the turn was stopped"
@@ -40,7 +40,7 @@ _ENDS = {
     StopReason.REFUSAL: TurnEnd.REFUSAL,
     StopReason.CONTENT_FILTER: TurnEnd.CONTENT_FILTER,
 }
-_WORDS = {
+_DETAILS = {
     TurnEnd.LENGTH: "the answer was cut at the model's output limit",
     TurnEnd.REFUSAL: "the model declined to answer",
     TurnEnd.CONTENT_FILTER: "the vendor's content filter stopped the answer",
@@ -48,12 +48,12 @@ _WORDS = {
 
 
 class Shorten(Protocol):
-    """Makes a conversation shorter when it has to be; None leaves it as it is."""
+    """Shortens a conversation if necessary; None leaves it as it is."""
 
     async def __call__(
         self, request: ModelRequest, *, force: bool = False
     ) -> HistoryReplaced | None:
-        """The shorter conversation, if one is needed (`force`: in any case) and possible."""
+        """The shorter conversation, if needed (`force`: in any case) and possible."""
         ...
 
 
@@ -64,7 +64,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 def no_input() -> Sequence[Message]:
-    """Where the user only speaks between turns."""
+    """No user input during a turn."""
     return ()
 
 
@@ -81,13 +81,13 @@ async def run_turn(
     clock: Callable[[], float] = time.monotonic,
     sleep: Sleep = asyncio.sleep,
 ) -> ModelRequest:
-    """The request with everything said since appended: the next turn starts there.
+    """The request with all new messages appended: the next turn starts there.
 
-    Why it ended is in the last event, `TurnEnded`. A cancelled turn still leaves a whole
-    conversation: it is raised on after every call has its answer.
+    Why it ended is in the last event, `TurnEnded`. A cancelled turn leaves a complete
+    conversation: the cancellation is raised after every call has its result.
     """
-    asking = Asking(model, emit=emit, price=price, clock=clock, sleep=sleep)
-    turn = Turn(request, asking=asking, scheduler=scheduler, emit=emit, shorten=shorten)
+    replies = Replies(model, emit=emit, price=price, clock=clock, sleep=sleep)
+    turn = Turn(request, replies=replies, scheduler=scheduler, emit=emit, shorten=shorten)
     await turn.run(limits, inbox, clock)
     return turn.request
 
@@ -99,13 +99,13 @@ class Turn:
         self,
         request: ModelRequest,
         *,
-        asking: Asking,
+        replies: Replies,
         scheduler: Scheduler,
         emit: Emit,
         shorten: Shorten | None = None,
     ) -> None:
         self.request = request
-        self._asking = asking
+        self._replies = replies
         self._scheduler = scheduler
         self._emit = emit
         self._shorten = shorten
@@ -120,8 +120,8 @@ class Turn:
             async with asyncio.timeout(limits.seconds or None):
                 end = await self._steps(limits, inbox, lambda: clock() - started)
         except TimeoutError:
-            words = f"worked {limits.seconds:.0f} s, which is the limit; raise limits.seconds"
-            end = _End(TurnEnd.TIME_LIMIT, words)
+            detail = f"worked {limits.seconds:.0f} s, which is the limit; raise limits.seconds"
+            end = _End(TurnEnd.TIME_LIMIT, detail)
         except asyncio.CancelledError:
             await self._ended(_End(TurnEnd.CANCELLED))
             raise
@@ -140,7 +140,7 @@ class Turn:
             reply = await self._replied()
             if reply is None:
                 if self._text_loops > 1:
-                    return _End(TurnEnd.LOOP, "the model repeats its own words")
+                    return _End(TurnEnd.LOOP, "the model repeats its own text")
                 continue
             calls = reply.message.calls
             if calls:
@@ -148,21 +148,21 @@ class Turn:
                 if stopped is not None:
                     return _End(TurnEnd.LOOP, stopped.what)
             elif reply.finished.reason is not StopReason.PAUSE:
-                said = inbox()
-                if not said:
+                messages = inbox()
+                if not messages:
                     return _ended_by(reply)
-                for message in said:
+                for message in messages:
                     await self._add(message)
 
     async def _replied(self) -> Reply | None:
-        """The model's next reply, kept; None if it went round in circles and was told so."""
+        """The next reply, recorded; None if the model looped and was warned."""
         forced = False
         while True:
             try:
-                reply = await self._asking.reply(self.request, self._keep_partial)
+                reply = await self._replies.reply(self.request, self._record_partial)
             except Repeating as repeating:
                 self._text_loops += 1
-                await self._keep_partial(repeating.partial)
+                await self._record_partial(repeating.partial)
                 await self._note(repeating.suspicion)
                 return None
             except ProviderError as error:
@@ -172,13 +172,13 @@ class Turn:
                 if not await self._shortened(force=True):
                     raise
                 continue
-            await self._keep(
+            await self._record(
                 reply.message, MessageAdded(message=reply.message, finished=reply.finished)
             )
             return reply
 
     async def _called(self, calls: Sequence[ToolCall]) -> Suspicion | None:
-        """Runs the calls; says why the turn has to stop if they are a loop's."""
+        """Runs the calls; returns why the turn has to stop if they are a loop."""
         certain = self._loops.before(calls)
         if certain is not None:
             await self._answered(await self._scheduler.refuse(calls, LOOPING, "loop"), calls)
@@ -196,14 +196,14 @@ class Turn:
         return None
 
     async def _answered(self, answers: Message, calls: Sequence[ToolCall]) -> None:
-        await self._keep(answers, AnswersGiven(call_ids=tuple(call.id for call in calls)))
+        await self._record(answers, AnswersGiven(call_ids=tuple(call.id for call in calls)))
 
     async def _note(self, suspicion: Suspicion) -> None:
         await self._emit(Noticed(kind="loop", message=suspicion.what))
         await self._add(Message(role="user", parts=(Text(suspicion.note),)), context=True)
 
-    async def _keep_partial(self, message: Message) -> None:
-        """What came of a reply that broke off; none of its calls ever runs."""
+    async def _record_partial(self, message: Message) -> None:
+        """Records a reply that broke off; none of its calls ever runs."""
         if message.text.strip() or message.calls:
             await self._add(message)
         if message.calls:
@@ -211,9 +211,9 @@ class Turn:
             await self._answered(answers, message.calls)
 
     async def _add(self, message: Message, *, context: bool = False) -> None:
-        await self._keep(message, MessageAdded(message=message, context=context))
+        await self._record(message, MessageAdded(message=message, context=context))
 
-    async def _keep(self, message: Message, event: MessageAdded | AnswersGiven) -> None:
+    async def _record(self, message: Message, event: MessageAdded | AnswersGiven) -> None:
         self.request = msgspec.structs.replace(
             self.request, messages=(*self.request.messages, message)
         )
@@ -231,7 +231,7 @@ class Turn:
 
     @property
     def _spent(self) -> Spent:
-        return self._asking.spent
+        return self._replies.spent
 
     async def _ended(self, end: _End) -> None:
         spent = self._spent
@@ -250,7 +250,7 @@ class Turn:
 def _ended_by(reply: Reply) -> _End:
     finished = reply.finished
     reason = _ENDS.get(finished.reason, TurnEnd.FAILED)
-    words = _WORDS.get(reason, "")
-    detail = "; ".join(filter(None, (words, finished.detail if reason is not TurnEnd.DONE else "")))
+    known = _DETAILS.get(reason, "")
+    detail = "; ".join(filter(None, (known, finished.detail if reason is not TurnEnd.DONE else "")))
     error = finished.reason.value if reason is TurnEnd.FAILED else ""
     return _End(reason, detail, error)

@@ -27,7 +27,7 @@ from toolwire.agent.events import (
 )
 from toolwire.agent.limits import Limits
 from toolwire.agent.questions import Approver, Editor
-from toolwire.agent.reply import Asking
+from toolwire.agent.reply import Replies
 from toolwire.agent.turn import Turn
 from toolwire.app.builder import (
     compression_rules,
@@ -94,7 +94,7 @@ class AgentSession:
         """Work on what the user says; returns how the turn ended, raises if it is cancelled."""
         self._inbox.append(message)
         self._ended = None
-        asking = Asking(
+        replies = Replies(
             self._model,
             emit=self._hear,
             price=self.opened.price,
@@ -103,7 +103,7 @@ class AgentSession:
         )
         turn = Turn(
             self.request,
-            asking=asking,
+            replies=replies,
             scheduler=self._scheduler,
             emit=self._hear,
             shorten=self._shorten,
