@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.sessions.happenings import a_session, said
+from tests.sessions.sample_events import a_session, said
 from toolwire.agent.events import AgentEvent
 from toolwire.cli.sessions import command
 from toolwire.sessions.sqlite import SqliteJournal

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from tests.e2e.chores import DONE, KINDS, Chores, assert_truthful, made_in, prepare
-from tests.e2e.mortals import Death, Heard, Life, heard_in
+from tests.e2e.killed_sessions import Kill, Run, Shown, shown_in
 from tests.fakes.simulated import Place, Simulated
 from toolwire.messages import Outcome
 from toolwire.sessions.journal import replay
@@ -28,27 +28,27 @@ pytestmark = [
 ]
 DIALECTS = ("openai-chat", "anthropic-messages", "gemini", "openai-responses")
 STRIDE = 31
-"""Records of a life: enough to settle the past and to get through a call."""
-MOST_LIVES = 150
+"""Records of a run: enough to settle the past and to get through a call."""
+MOST_RUNS = 150
 
 
-class Nursery:
-    """Where lives begin: a process that has everything loaded and forks."""
+class Forker:
+    """A process with everything loaded that forks runs."""
 
     def __init__(self, process: "Popen[bytes]") -> None:
         self._process = process
 
-    def send(self, life: Life) -> None:
+    def send(self, run: Run) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(msgspec.json.encode(life) + b"\n")
+        self._process.stdin.write(msgspec.json.encode(run) + b"\n")
         self._process.stdin.flush()
 
-    def died(self) -> Death:
+    def ended(self) -> Kill:
         assert self._process.stdout is not None
-        return msgspec.json.decode(self._process.stdout.readline(), type=Death)
+        return msgspec.json.decode(self._process.stdout.readline(), type=Kill)
 
     def left(self) -> list[int]:
-        """The processes that were left behind, all told; nobody is born any more."""
+        """All processes that were left behind; ends the forker."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -56,21 +56,21 @@ class Nursery:
 
 
 @contextmanager
-def a_nursery(sim: Simulated, root: Path) -> Generator[Nursery]:
+def forker_for(sim: Simulated, root: Path) -> Generator[Forker]:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.mortals"],
+        [sys.executable, "-m", "tests.e2e.killed_sessions"],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     ) as process:
-        nursery = Nursery(process)
-        nursery.send(Story(root, sim, repeat("openai-chat")).life())
-        yield nursery
-        assert nursery.left() == []
+        forker = Forker(process)
+        forker.send(Story(root, sim, repeat("openai-chat")).next_run())
+        yield forker
+        assert forker.left() == []
 
 
 class Story:
-    """One session through many lives, until its chores are done."""
+    """One session through many runs, until its chores are done."""
 
     def __init__(self, root: Path, sim: Simulated, dialects: Iterator[str]) -> None:
         root.mkdir()
@@ -83,56 +83,56 @@ class Story:
         prepare(self.place.work)
         self.place.home.mkdir(exist_ok=True)
 
-    def life(self, **killed: Any) -> Life:
-        """The next one; every life brings words of its own."""
+    def next_run(self, **killed: Any) -> Run:
+        """The next one; every run brings words of its own."""
         self.prompts.append(f"prompt {len(self.prompts)}: work in {self.place.work} now")
-        return Life(
+        return Run(
             root=str(self.place.root),
             upstream=self.sim.upstream(next(self._dialects)),
             prompt=self.prompts[-1],
             **killed,
         )
 
-    def live(self, nursery: Nursery, **killed: Any) -> bool:
-        """Whether it was killed; a life that was not must have come to its own end."""
-        nursery.send(self.life(**killed))
-        death = nursery.died()
-        assert death.killed or death.code == 0, death
-        self.pids.append(death.pid)
-        self.kills += death.killed
-        return death.killed
+    def run_once(self, forker: Forker, **killed: Any) -> bool:
+        """Whether it was killed; a run that was not must have come to its own end."""
+        forker.send(self.next_run(**killed))
+        kill = forker.ended()
+        assert kill.killed or kill.code == 0, kill
+        self.pids.append(kill.pid)
+        self.kills += kill.killed
+        return kill.killed
 
-    def run(self, seconds: float) -> bool:
+    def run_command(self, seconds: float) -> bool:
         """The same with the real command: whether it was killed so long after its first word."""
-        life = self.life()
+        run = self.next_run()
         known = Sessions(self.place.home / "sessions").latest(self.place.work)
         args = ("--continue",) if known is not None else ()
         formed = ("--yolo", "--output-format", "stream-json")
-        process = self.place.start("run", "--upstream", life.upstream, *formed, *args, life.prompt)
+        process = self.place.start("run", "--upstream", run.upstream, *formed, *args, run.prompt)
         out = process.stdout.readline()
-        death = threading.Timer(seconds, process.kill)
-        death.start()
+        kill = threading.Timer(seconds, process.kill)
+        kill.start()
         more, err = process.stdout.read(), process.stderr.read()
         process.wait()
-        death.cancel()
+        kill.cancel()
         killed = process.returncode == -signal.SIGKILL
         assert killed or process.returncode == 0, err
         self.pids.append(process.pid)
         self.kills += killed
-        self._hear(out + more)
+        self._show(out + more)
         return killed
 
-    def _hear(self, out: bytes) -> None:
-        with (self.place.root / "heard.jsonl").open("ab") as file:
+    def _show(self, out: bytes) -> None:
+        with (self.place.root / "shown.jsonl").open("ab") as file:
             for line in out.splitlines(keepends=True):
                 event = msgspec.json.decode(line) if line.endswith(b"\n") else {}
-                heard: Heard | None = None
+                shown: Shown | None = None
                 if event.get("role") == "user":
-                    heard = Heard(role="user", text=event["content"])
+                    shown = Shown(role="user", text=event["content"])
                 elif event.get("status") == "success" and event.get("type") == "tool_result":
-                    heard = Heard(call_id=event["tool_id"], outcome=Outcome.DONE)
-                if heard is not None:
-                    file.write(msgspec.json.encode(heard) + b"\n")
+                    shown = Shown(call_id=event["tool_id"], outcome=Outcome.DONE)
+                if shown is not None:
+                    file.write(msgspec.json.encode(shown) + b"\n")
 
     @property
     def contents(self) -> Contents:
@@ -144,27 +144,27 @@ class Story:
     def assert_kept(self, chores: Chores) -> Counter[str]:
         """Nothing lost, every call answered, every answer true; counts the answers."""
         contents = self.contents
-        assert contents.rescued is None
+        assert contents.salvaged is None
         messages = replay(contents.events).messages
         made = made_in(messages)
         assert {one.number for one in made} == set(range(len(KINDS)))
-        heard = heard_in(self.place.root)
-        said = [one.text for one in heard if one.role]
+        shown = shown_in(self.place.root)
+        said = [one.text for one in shown if one.role]
         kept = iter(message.text for message in messages)
         assert all(text in kept for text in said), "what was shown is not in the session"
         results = {one.call.id: one.result for one in made}
-        for one in heard:
+        for one in shown:
             if one.call_id:
                 result = results[one.call_id]
                 assert result is not None
                 assert (result.call_id, result.outcome) == (one.call_id, one.outcome)
-        told = "\n".join(one.text for one in chores.last[str(self.place.work)].messages)
-        assert all(text in told for text in said if text != DONE), "the model was not told"
+        sent = "\n".join(one.text for one in chores.last[str(self.place.work)].messages)
+        assert all(text in sent for text in said if text != DONE), "the model did not receive it"
         assert messages[-1].text == DONE
         return Counter(assert_truthful(self.place.work, made))
 
 
-def assert_nobody_is_left(pids: list[int]) -> None:
+def assert_no_process_left(pids: list[int]) -> None:
     """Commands end with the process that ran them, though it could not say so any more."""
     marks = tuple(f"TOOLWIRE_COMMAND={pid}-".encode() for pid in pids)
     until = time.monotonic() + 20
@@ -190,7 +190,7 @@ def a_dialect_for_each(chance: random.Random) -> Iterator[str]:
             dialect = chance.choice(DIALECTS)
 
 
-class Telling:
+class Totals:
     """Counts over all stories of a test."""
 
     def __init__(self) -> None:
@@ -211,7 +211,7 @@ class Telling:
 
 
 def longest(story: Story) -> float:
-    """Seconds of a life: some end while they settle the past, most get through a few calls.
+    """Seconds of a run: some end while they settle the past, most get through a few calls.
 
     They get longer, so that a story ends on a slow machine too.
     """
@@ -222,12 +222,12 @@ def longest(story: Story) -> float:
 def test_a_session_killed_at_any_moment_goes_on(
     tmp_path: Path, counted: Callable[[str], None], seed: int
 ) -> None:
-    chance, chores, all = random.Random(seed), Chores(), Telling()
-    with Simulated(chores) as sim, a_nursery(sim, tmp_path / "first") as nursery:
+    chance, chores, all = random.Random(seed), Chores(), Totals()
+    with Simulated(chores) as sim, forker_for(sim, tmp_path / "first") as forker:
         while all.kills < 250:
             story = Story(tmp_path / str(all.sessions), sim, a_dialect_for_each(chance))
-            while story.live(nursery, seconds=chance.uniform(0.0, longest(story))):
-                assert story.kills < MOST_LIVES
+            while story.run_once(forker, seconds=chance.uniform(0.0, longest(story))):
+                assert story.kills < MOST_RUNS
             all.add(story, chores)
         assert not sim.refusals
     counted(all.line(f"at random moments, seed {seed}"))
@@ -237,16 +237,16 @@ def test_a_session_killed_at_any_moment_goes_on(
 def test_a_session_killed_at_any_record_goes_on(
     tmp_path: Path, counted: Callable[[str], None], part: int
 ) -> None:
-    chores, all = Chores(), Telling()
-    with Simulated(chores) as sim, a_nursery(sim, tmp_path / "first") as nursery:
+    chores, all = Chores(), Totals()
+    with Simulated(chores) as sim, forker_for(sim, tmp_path / "first") as forker:
         # With every first record of 1 … STRIDE, each record of the file has its turn.
         for first in range(1 + part, STRIDE + 1, 4):
             story = Story(tmp_path / str(first), sim, repeat(DIALECTS[all.sessions % 4]))
             where = ("before", "after")[first % 2]
             for number in chain((first,), repeat(STRIDE)):
-                if not story.live(nursery, **{where: number}):
+                if not story.run_once(forker, **{where: number}):
                     break
-                assert story.kills < MOST_LIVES
+                assert story.kills < MOST_RUNS
             all.add(story, chores)
         assert not sim.refusals
     counted(all.line(f"at every record, part {part}"))
@@ -256,13 +256,13 @@ def test_a_session_killed_at_any_record_goes_on(
 def test_the_command_killed_at_any_moment_goes_on(
     tmp_path: Path, counted: Callable[[str], None], seed: int
 ) -> None:
-    chance, chores, all = random.Random(seed), Chores(), Telling()
+    chance, chores, all = random.Random(seed), Chores(), Totals()
     with Simulated(chores) as sim:
         while all.kills < 12:
             story = Story(tmp_path / str(all.sessions), sim, a_dialect_for_each(chance))
-            while story.run(chance.uniform(0.0, 2 * longest(story))):
-                assert story.kills < MOST_LIVES
+            while story.run_command(chance.uniform(0.0, 2 * longest(story))):
+                assert story.kills < MOST_RUNS
             all.add(story, chores)
         assert not sim.refusals
-    assert_nobody_is_left(all.pids)
+    assert_no_process_left(all.pids)
     counted(all.line(f"of toolwire run, seed {seed}"))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sessions.happenings import a_session, a_turn, kept, said
+from tests.sessions.sample_events import a_session, a_turn, kept, said
 from toolwire.agent.events import AgentEvent
 from toolwire.errors import SessionError
 from toolwire.sessions import records
@@ -134,7 +134,7 @@ def test_a_flipped_bit_never_changes_or_reorders_what_is_read(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("state", STATES)
-def test_a_damaged_session_goes_on_after_its_rescue(
+def test_a_damaged_session_goes_on_after_its_salvage(
     whole: Whole, tmp_path: Path, state: str
 ) -> None:
     damaged = [*[*cuts(whole, state)][::9], *flips(whole, state, 40)]
@@ -149,11 +149,11 @@ def test_a_damaged_session_goes_on_after_its_rescue(
         journal.close_now()
         again = sessions.open(path.stem)
         assert asyncio.run(again.read(path.stem)) == [*before, said("after all")], what
-        assert again.rescued is None, what
+        assert again.salvaged is None, what
         again.close_now()
-        if journal.rescued is not None:
-            assert Path(journal.rescued.kept_as).exists() or not files[""], what
-            assert journal.rescued.records == len(before)
+        if journal.salvaged is not None:
+            assert Path(journal.salvaged.kept_as).exists() or not files[""], what
+            assert journal.salvaged.records == len(before)
 
 
 def test_a_cut_file_is_rescued_and_said(whole: Whole, tmp_path: Path) -> None:
@@ -161,19 +161,19 @@ def test_a_cut_file_is_rescued_and_said(whole: Whole, tmp_path: Path) -> None:
     path = whole.put(tmp_path, {"": data[: len(data) // 2]})
     sessions = Sessions(tmp_path)
     seen = sessions.read(path.stem)
-    assert seen.rescued is not None
-    assert seen.rescued.kept_as == ""
+    assert seen.salvaged is not None
+    assert seen.salvaged.kept_as == ""
     journal = sessions.open(path.stem)
-    rescued = journal.rescued
-    assert rescued is not None
-    assert 10 < rescued.records < len(EVENTS)
-    assert rescued.lost_after == seen.records[-1].at
-    assert rescued.kept_as == str(path.with_suffix(".damaged-1"))
-    assert Path(rescued.kept_as).read_bytes() == data[: len(data) // 2]
-    assert f"{rescued.records} records up to" in rescued.message
+    salvaged = journal.salvaged
+    assert salvaged is not None
+    assert 10 < salvaged.records < len(EVENTS)
+    assert salvaged.lost_after == seen.records[-1].at
+    assert salvaged.kept_as == str(path.with_suffix(".damaged-1"))
+    assert Path(salvaged.kept_as).read_bytes() == data[: len(data) // 2]
+    assert f"{salvaged.records} records up to" in salvaged.message
     assert_prefix(asyncio.run(journal.read(path.stem)))
     journal.close_now()
-    assert sessions.read(path.stem).rescued is None
+    assert sessions.read(path.stem).salvaged is None
     assert sessions.read(path.stem).project != ""
 
 
@@ -243,9 +243,9 @@ def test_a_file_that_is_no_session_gives_an_empty_one_and_is_kept(
     sessions = Sessions(tmp_path)
     assert [(one.id, one.damaged, one.records) for one in sessions.list()] == [(path.stem, True, 0)]
     journal = sessions.open(path.stem)
-    assert journal.rescued is not None
-    assert "nothing of it could be saved" in journal.rescued.message
-    assert Path(journal.rescued.kept_as).read_bytes() == data
+    assert journal.salvaged is not None
+    assert "nothing of it could be saved" in journal.salvaged.message
+    assert Path(journal.salvaged.kept_as).read_bytes() == data
     asyncio.run(journal.append(path.stem, said("new")))
     journal.close_now()
     assert good(path) == [said("new")]
@@ -266,7 +266,7 @@ def test_a_rescue_that_was_itself_interrupted_is_finished(whole: Whole, tmp_path
     sessions = Sessions(tmp_path)
     assert sessions.read(path.stem).events == EVENTS
     assert [one.turns for one in sessions.list()] == [13]
-    # The damaged file's log was left behind; it must not be read into the rescued file.
+    # The damaged file's log was left behind; it must not be read into the salvaged file.
     beside(path, "-wal").write_bytes(whole.files["killed"]["-wal"])
     journal = sessions.open(path.stem)
     assert asyncio.run(journal.read(path.stem)) == EVENTS

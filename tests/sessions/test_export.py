@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sessions.happenings import (
+from tests.sessions.sample_events import (
     a_session,
     call,
     finished,
@@ -44,12 +44,12 @@ from toolwire.sessions.transcript import (
 NASTY = "<script>alert(1)</script></details>\n```\n# x\x1b[31m\u202e"
 
 
-def contents(events: list[AgentEvent], rescued: Salvaged | None = None) -> Contents:
+def contents(events: list[AgentEvent], salvaged: Salvaged | None = None) -> Contents:
     kept_ones = [
         Record(seq=at, at=1_700_000_000.0 + at, event=event)
         for at, event in enumerate(kept(events), 1)
     ]
-    return Contents(id="s1", project="/home/me", records=tuple(kept_ones), rescued=rescued)
+    return Contents(id="s1", project="/home/me", records=tuple(kept_ones), salvaged=salvaged)
 
 
 class Tags(HTMLParser):
@@ -144,10 +144,10 @@ def test_a_transcript_tells_what_happened_in_order() -> None:
     assert told.title == "look"
 
 
-def test_a_call_without_an_answer_is_told_as_that() -> None:
+def test_a_call_without_a_result_is_shown_as_such() -> None:
     told = transcript("s1", contents([reply(call("a")), started(call("a"))]).records)
     assert [block.state for block in told.blocks if isinstance(block, Called)] == [
-        "started, no answer kept"
+        "started, no result stored"
     ]
 
 
@@ -206,9 +206,9 @@ def test_markdown_keeps_foreign_text_inside_its_fence() -> None:
 
 
 def test_a_damaged_session_says_so_in_every_format() -> None:
-    rescued = Salvaged(records=3, lost_after=1_700_000_000.0, damage="record 4 is damaged")
+    salvaged = Salvaged(records=3, lost_after=1_700_000_000.0, damage="record 4 is damaged")
     for form in FORMATS.values():
-        page = form(contents(a_session(1), rescued))
+        page = form(contents(a_session(1), salvaged))
         assert "3 records up to 2023-11-14 22:13:20 UTC are good" in page
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.sessions.happenings import (
+from tests.sessions.sample_events import (
     MODEL,
     a_session,
     a_turn,

@@ -9,7 +9,7 @@ from subprocess import Popen
 
 import pytest
 
-from tests.sessions.happenings import a_session, finished, kept
+from tests.sessions.sample_events import a_session, finished, kept
 from toolwire.agent.events import AgentEvent, AnswersGiven, MessageAdded, ToolFinished, ToolStarted
 from toolwire.history import repair
 from toolwire.messages import Origin, Outcome, calls_without_result
@@ -22,9 +22,9 @@ TURNS = 4
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Iterator["Popen[str]"]:
+def writer(tmp_path: Path) -> Iterator["Popen[str]"]:
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.sessions.nursery", str(tmp_path / "sessions")],
+        [sys.executable, "-m", "tests.sessions.forked_writer", str(tmp_path / "sessions")],
         cwd=Path(__file__).parents[2],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -35,25 +35,25 @@ def nursery(tmp_path: Path) -> Iterator["Popen[str]"]:
         process.stdin.close()
 
 
-def killed_at(nursery: "Popen[str]", record: int) -> tuple[str, int]:
+def killed_at(writer: "Popen[str]", record: int) -> tuple[str, int]:
     """The session of a child that was killed once it had said this record, and what it said."""
-    assert nursery.stdin is not None
-    assert nursery.stdout is not None
-    nursery.stdin.write(f"{TURNS}\n")
-    nursery.stdin.flush()
-    pid, session = nursery.stdout.readline().split()
+    assert writer.stdin is not None
+    assert writer.stdout is not None
+    writer.stdin.write(f"{TURNS}\n")
+    writer.stdin.flush()
+    pid, session = writer.stdout.readline().split()
     said = 0
     while said < record:
-        said = int(nursery.stdout.readline())
+        said = int(writer.stdout.readline())
     os.kill(int(pid), signal.SIGKILL)
-    while (line := nursery.stdout.readline().strip()) != "gone":
+    while (line := writer.stdout.readline().strip()) != "gone":
         said = said if line == "end" else int(line)
     return session, said
 
 
 def assert_goes_on(sessions: Sessions, session: str, said: int) -> None:
     journal = sessions.open(session)
-    assert journal.rescued is None
+    assert journal.salvaged is None
     events = asyncio.run(journal.read(session))
     whole = kept(a_session(TURNS, session))
     assert events == whole[: len(events)]
@@ -95,14 +95,14 @@ def since_reply(events: list[AgentEvent]) -> tuple[set[str], set[str]]:
 
 
 def test_a_killed_process_leaves_a_session_that_goes_on(
-    nursery: "Popen[str]", tmp_path: Path
+    writer: "Popen[str]", tmp_path: Path
 ) -> None:
-    session, said = killed_at(nursery, 11)
+    session, said = killed_at(writer, 11)
     assert_goes_on(Sessions(tmp_path / "sessions"), session, said)
 
 
 @pytest.mark.slow
-def test_killed_at_any_record_a_session_goes_on(nursery: "Popen[str]", tmp_path: Path) -> None:
+def test_killed_at_any_record_a_session_goes_on(writer: "Popen[str]", tmp_path: Path) -> None:
     for record in range(1, len(kept(a_session(TURNS))) + 1):
-        session, said = killed_at(nursery, record)
+        session, said = killed_at(writer, record)
         assert_goes_on(Sessions(tmp_path / "sessions"), session, said)

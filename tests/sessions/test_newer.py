@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.simulated import Place, Simulated
-from tests.sessions.happenings import a_session, kept, said
+from tests.sessions.sample_events import a_session, kept, said
 from toolwire.agent.events import AgentEvent, ToolStarted
 from toolwire.errors import SessionError
 from toolwire.sessions import records
@@ -58,7 +58,7 @@ def test_a_kind_from_the_future_is_skipped_named_and_left_in_the_file(tmp_path: 
     insert(path, "agent\x1b[2Jwoke", b'{"type":"agent\\u001b[2Jwoke"}')
     sessions = Sessions(tmp_path)
     journal = sessions.open(path.stem)
-    assert journal.rescued is None
+    assert journal.salvaged is None
     assert asyncio.run(journal.read(path.stem)) == EVENTS
     assert journal.skipped is not None
     assert journal.skipped.records == 3
@@ -98,7 +98,7 @@ def test_a_known_kind_in_a_shape_of_the_future_is_skipped_too(
     sessions = Sessions(tmp_path)
     contents = sessions.read(path.stem)
     assert contents.events == EVENTS
-    assert contents.rescued is None
+    assert contents.salvaged is None
     assert contents.skipped is not None
     assert contents.skipped.kinds == (kind,)
     (listed,) = sessions.list()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sessions.happenings import a_session, a_turn, call, kept, opened, said, started
+from tests.sessions.sample_events import a_session, a_turn, call, kept, opened, said, started
 from toolwire.agent.events import (
     AgentEvent,
     Streaming,
@@ -53,7 +53,7 @@ def test_what_is_written_is_read_again(sessions: Sessions, tmp_path: Path) -> No
     again = sessions.open(journal.session)
     assert read(again) == kept(events)
     assert read(again, after=numbers[-1] - 1) == events[-1:]
-    assert again.rescued is None
+    assert again.salvaged is None
     again.close_now()
 
 
@@ -206,7 +206,7 @@ def test_a_file_that_cannot_be_read_now_is_not_taken_for_a_damaged_one(
         sessions.open(journal.session)
     beside(journal.path, "-wal").rmdir()
     again = sessions.open(journal.session)
-    assert again.rescued is None
+    assert again.salvaged is None
     again.close_now()
 
 
@@ -250,7 +250,7 @@ def test_another_process_is_refused_until_the_first_lets_go(tmp_path: Path) -> N
 CLOSING = """
 import asyncio, sys
 from pathlib import Path
-from tests.sessions.happenings import a_session
+from tests.sessions.sample_events import a_session
 from toolwire.sessions.store import Sessions
 sessions = Sessions(Path(sys.argv[1]))
 for _ in range(40):
@@ -302,7 +302,7 @@ def test_the_log_goes_into_the_file_between_turns(sessions: Sessions, tmp_path: 
 LIMITED = """
 import asyncio, resource, sys
 from pathlib import Path
-from tests.sessions.happenings import said
+from tests.sessions.sample_events import said
 from toolwire.errors import SessionError
 from toolwire.sessions.store import Sessions
 
@@ -341,7 +341,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> 
     assert f'cannot write session "{session}"' in message
     assert "disk full" in message
     journal = Sessions(root).open(session)
-    assert journal.rescued is None
+    assert journal.salvaged is None
     assert [event.message.text.split()[0] for event in read(journal)] == [  # pyright: ignore[reportAttributeAccessIssue] - all are messages
         str(number) for number in range(1, int(count) + 1)
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sessions.happenings import a_session, a_turn, kept, opened, said
+from tests.sessions.sample_events import a_session, a_turn, kept, opened, said
 from toolwire.agent.events import AgentEvent, MessageAdded
 from toolwire.errors import SessionError
 from toolwire.messages import Message, Text

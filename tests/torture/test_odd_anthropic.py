@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.torture.told import IS_A, IS_B, A, B, Json, Told, called, read, sse
+from tests.torture.summary import IS_A, IS_B, A, B, Json, Summary, called, read, sse
 
 NAME = "anthropic-messages"
 START = {"type": "message_start", "message": {"content": [], "usage": {"input_tokens": 1}}}
@@ -44,23 +44,23 @@ def test_a_block_that_begins_twice_is_one() -> None:
 
 def test_a_call_whose_end_was_seen_is_whole_though_the_stream_broke() -> None:
     told, _ = read(NAME, sse(START, begin("t"), more(A), end()))
-    assert told == Told("", (("t", "f", IS_A, "complete"),), None, "incomplete_stream")
+    assert told == Summary("", (("t", "f", IS_A, "complete"),), None, "incomplete_stream")
 
 
 def test_a_call_that_may_have_been_cut_is_incomplete_when_the_stream_broke() -> None:
     told, _ = read(NAME, sse(START, begin("t"), more('{"p"'), end()))
-    assert told == Told("", (("t", "f", '{"p"', "incomplete"),), None, "incomplete_stream")
+    assert told == Summary("", (("t", "f", '{"p"', "incomplete"),), None, "incomplete_stream")
     told, _ = read(NAME, sse(START, begin("t"), end()))
-    assert told == Told("", (("t", "f", {}, "incomplete"),), None, "incomplete_stream")
+    assert told == Summary("", (("t", "f", {}, "incomplete"),), None, "incomplete_stream")
 
 
 def test_a_broken_stream_tells_the_input_that_came_with_the_start() -> None:
     told, _ = read(NAME, sse(START, begin("t", IS_A)))
-    assert told == Told("", (("t", "f", IS_A, "incomplete"),), None, "incomplete_stream")
+    assert told == Summary("", (("t", "f", IS_A, "incomplete"),), None, "incomplete_stream")
 
 
 def test_content_may_be_a_string_and_hold_things_that_are_no_blocks() -> None:
     body = {"type": "message", "stop_reason": "end_turn"}
-    assert read(NAME, {**body, "content": "hi"}, whole=True)[0] == Told("hi", stop="end")
+    assert read(NAME, {**body, "content": "hi"}, whole=True)[0] == Summary("hi", stop="end")
     blocks = [None, 5, {"type": "text", "text": "hi"}]
-    assert read(NAME, {**body, "content": blocks}, whole=True)[0] == Told("hi", stop="end")
+    assert read(NAME, {**body, "content": blocks}, whole=True)[0] == Summary("hi", stop="end")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.torture.told import IS_A, IS_B, A, B, Json, Told, called, read, sse
+from tests.torture.summary import IS_A, IS_B, A, B, Json, Summary, called, read, sse
 
 NAME = "openai-chat"
 
@@ -56,7 +56,7 @@ def test_two_names_in_one_list_are_two_calls_though_nothing_else_tells_them_apar
 @pytest.mark.parametrize("finish", ["content_filter", "error"])
 def test_a_call_cut_by_anything_but_the_model_is_incomplete(finish: str) -> None:
     told, _ = read(NAME, calling(piece(0, "x", "f", '{"p"'), finish=finish))
-    assert told == Told("", (("x", "f", '{"p"', "incomplete"),), finish)
+    assert told == Summary("", (("x", "f", '{"p"', "incomplete"),), finish)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_members_of_another_type_are_understood(odd: Json, wanted: tuple[Any, ..
     ],
 )
 def test_members_that_say_nothing_readable_are_passed_over(odd: Json) -> None:
-    assert read(NAME, sse(odd, chunk("stop", content="a")))[0] == Told("a", stop="end")
+    assert read(NAME, sse(odd, chunk("stop", content="a")))[0] == Summary("a", stop="end")
 
 
 def test_one_call_may_stand_where_a_list_should() -> None:
@@ -113,7 +113,7 @@ def test_one_call_may_stand_where_a_list_should() -> None:
 
 def test_frames_need_no_blank_line_between_them() -> None:
     body = sse(chunk(content="a"), chunk("stop", content="b"), "[DONE]").replace(b"\n\n", b"\n")
-    assert read(NAME, body)[0] == Told("ab", stop="end")
+    assert read(NAME, body)[0] == Summary("ab", stop="end")
 
 
 def test_usage_is_read_beside_the_finish_reason_and_never_overwritten_by_nothing() -> None:
@@ -130,12 +130,12 @@ def test_the_first_choice_is_the_one_with_index_0() -> None:
         {"index": 1, "message": {"content": "b"}, "finish_reason": "stop"},
         {"index": 0, "message": {"content": "a"}, "finish_reason": "length"},
     ]
-    assert read(NAME, {"choices": choices}, whole=True)[0] == Told("a", stop="length")
+    assert read(NAME, {"choices": choices}, whole=True)[0] == Summary("a", stop="length")
 
 
 def test_a_body_that_was_not_streamed_may_bring_an_empty_delta() -> None:
     choice = {"delta": {"content": ""}, "message": {"content": "a"}, "finish_reason": "stop"}
-    assert read(NAME, {"choices": [{"index": 0, **choice}]})[0] == Told("a", stop="end")
+    assert read(NAME, {"choices": [{"index": 0, **choice}]})[0] == Summary("a", stop="end")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.torture.told import IS_A, IS_B, Json, Told, called, read, sse
+from tests.torture.summary import IS_A, IS_B, Json, Summary, called, read, sse
 
 USAGE = {"promptTokenCount": 5, "candidatesTokenCount": 6}
 
@@ -33,7 +33,7 @@ def dialect(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def told(dialect: str, *chunks: Json) -> tuple[Told, Json]:
+def told(dialect: str, *chunks: Json) -> tuple[Summary, Json]:
     enveloped = dialect == "code-assist"
     return read(dialect, sse(*({"response": one} if enveloped else one for one in chunks)))
 
@@ -62,7 +62,7 @@ def test_growing_calls_may_interleave(dialect: str) -> None:
 
 def test_a_broken_stream_emits_the_pieces_of_an_unfinished_call(dialect: str) -> None:
     answer, _ = told(dialect, chunk(call("f", id="x", **OPEN)), chunk(call(None, "a", **OPEN)))
-    assert answer == Told("", (("x", "f", IS_A, "incomplete"),), None, "incomplete_stream")
+    assert answer == Summary("", (("x", "f", IS_A, "incomplete"),), None, "incomplete_stream")
 
 
 def test_arguments_may_be_text(dialect: str) -> None:
@@ -79,4 +79,4 @@ def test_usage_is_never_overwritten_by_null(dialect: str) -> None:
 def test_the_first_candidate_is_the_one_with_index_0(dialect: str) -> None:
     other = {"index": 1, "content": {"parts": [{"text": "z"}]}}
     first = {"index": 0, "content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}
-    assert told(dialect, {"candidates": [other, first]})[0] == Told("a", stop="end")
+    assert told(dialect, {"candidates": [other, first]})[0] == Summary("a", stop="end")

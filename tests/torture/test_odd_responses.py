@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.torture.told import IS_A, IS_B, A, B, Json, Told, called, read, sse
+from tests.torture.summary import IS_A, IS_B, A, B, Json, Summary, called, read, sse
 
 NAME = "openai-responses"
 
@@ -97,7 +97,7 @@ def test_items_at_one_place_stay_apart_in_a_broken_stream() -> None:
 )
 def test_words_are_told_once_though_places_are_missing(frames: tuple[Json, ...]) -> None:
     told, _ = read(NAME, sse(*frames, completed(message(0, "hi"))))
-    assert told == Told("hi", stop="end")
+    assert told == Summary("hi", stop="end")
 
 
 def test_the_end_of_a_call_without_a_place_is_the_end_of_that_call() -> None:
@@ -110,30 +110,30 @@ def test_an_event_may_be_named_by_its_frame_only() -> None:
         b'event: response.output_text.delta\ndata: {"output_index":0,"delta":"hi"}\n\n'
         b'event: response.completed\ndata: {"response":{"status":"completed","output":[]}}\n\n'
     )
-    assert read(NAME, body)[0] == Told("hi", stop="end")
+    assert read(NAME, body)[0] == Summary("hi", stop="end")
 
 
 @pytest.mark.parametrize("status", [{}, {"status": "in_progress"}, {"status": "incomplete"}])
 def test_the_last_call_of_an_incomplete_response_is_incomplete(status: Json) -> None:
     cut = call(0, "f", '{"p":', **status)
-    wanted = Told("", (("call_0", "f", '{"p":', "incomplete"),), "length")
+    wanted = Summary("", (("call_0", "f", '{"p":', "incomplete"),), "length")
     frames = (added(call(0)), argued(0, '{"p":'), incomplete("max_output_tokens", cut))
     assert read(NAME, sse(*frames))[0] == wanted
     assert read(NAME, frames[-1]["response"], whole=True)[0] == wanted
 
 
 def test_an_incomplete_response_that_gives_no_reason_was_cut() -> None:
-    assert read(NAME, sse(says(0, "a"), incomplete(None)))[0] == Told("a", stop="length")
+    assert read(NAME, sse(says(0, "a"), incomplete(None)))[0] == Summary("a", stop="length")
 
 
 def test_a_broken_stream_tells_what_the_server_had_finished() -> None:
     finished = event("function_call_arguments.done", output_index=0, arguments=A)
     told, _ = read(NAME, sse(added(call(0)), finished))
     wanted = (("call_0", "f", IS_A, "incomplete"),)
-    assert told == Told("", wanted, None, "incomplete_stream")
+    assert told == Summary("", wanted, None, "incomplete_stream")
     text = event("output_text.done", output_index=0, content_index=0, text="hi")
-    assert read(NAME, sse(text))[0] == Told("hi", (), None, "incomplete_stream")
-    assert read(NAME, sse(text, completed()))[0] == Told("hi", stop="end")
+    assert read(NAME, sse(text))[0] == Summary("hi", (), None, "incomplete_stream")
+    assert read(NAME, sse(text, completed()))[0] == Summary("hi", stop="end")
 
 
 def test_arguments_may_come_with_the_beginning_of_a_call() -> None:
@@ -151,9 +151,9 @@ def test_arguments_may_be_an_object() -> None:
 
 def test_items_that_are_no_objects_are_passed_over() -> None:
     body = {"status": "completed", "output": [None, 5, message(0, "a")]}
-    assert read(NAME, body, whole=True)[0] == Told("a", stop="end")
+    assert read(NAME, body, whole=True)[0] == Summary("a", stop="end")
 
 
 def test_a_whole_response_that_repeats_its_input_is_read_where_a_stream_was_asked_for() -> None:
     body = {"object": "response", "status": "completed", "input": [], "text": {"format": {}}}
-    assert read(NAME, {**body, "output": [message(0, "a")]})[0] == Told("a", stop="end")
+    assert read(NAME, {**body, "output": [message(0, "a")]})[0] == Summary("a", stop="end")

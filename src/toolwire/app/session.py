@@ -233,8 +233,8 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             return None, Session()
         stack.push_async_callback(journal.close)
         past = replay(await journal.read(journal.session))
-        if journal.rescued is not None:
-            self.notices.append(str(journal.rescued))
+        if journal.salvaged is not None:
+            self.notices.append(str(journal.salvaged))
         if journal.skipped is not None:
             self.notices.append(str(journal.skipped))
         return journal, past

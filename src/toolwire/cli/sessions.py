@@ -182,7 +182,7 @@ def _shown(contents: "Contents", turns: "list[TurnLine]") -> JsonObject:
         "totals": msgspec.to_builtins(past.totals),
         "cost": past.cost,
         "open_calls": [{"name": one.call.name, "state": one.state} for one in past.open],
-        "damage": contents.rescued.message if contents.rescued else None,
+        "damage": contents.salvaged.message if contents.salvaged else None,
         "skipped": contents.skipped.message if contents.skipped else None,
         "turns": [{**msgspec.to_builtins(one), "at": _iso(one.at)} for one in turns],
     }

@@ -1,1 +1,1 @@
-"""Sessions that survive: what was said and done, kept record by record and read again."""
+"""Persistent sessions: events are stored record by record and replayed."""

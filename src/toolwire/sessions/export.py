@@ -1,4 +1,4 @@
-"""A session for others: JSON with everything, Markdown and HTML to read."""
+"""Session exports: complete JSON, or a Markdown or HTML transcript."""
 
 import re
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ ins { color: var(--good); text-decoration: none; } del { color: var(--bad); text
 
 
 def to_json(contents: Contents) -> str:
-    """Every record whole, and what they add up to."""
+    """All records in full, and the session they replay to."""
     past = replay(contents.events)
     head = {
         "id": contents.id,
@@ -58,7 +58,7 @@ def to_json(contents: Contents) -> str:
         "forked_from": past.forked_from,
         "turns": past.turns,
         "totals": past.totals,
-        "damage": contents.rescued.message if contents.rescued else None,
+        "damage": contents.salvaged.message if contents.salvaged else None,
         "skipped": contents.skipped.message if contents.skipped else None,
         "records": [
             {
@@ -73,21 +73,21 @@ def to_json(contents: Contents) -> str:
 
 
 def to_markdown(contents: Contents) -> str:
-    """A transcript; calls are folded away in details blocks."""
-    told = _told(contents)
-    facts = "\n".join(f"- {name}: {_inline(value)}" for name, value in told.facts)
-    blocks = "\n\n".join(_markdown(block) for block in told.blocks)
-    return f"# {_inline(told.title)}\n\n{facts}\n\n{blocks}\n"
+    """Transcript in Markdown, with calls in collapsed details blocks."""
+    shown = _transcript(contents)
+    facts = "\n".join(f"- {name}: {_inline(value)}" for name, value in shown.facts)
+    blocks = "\n\n".join(_markdown(block) for block in shown.blocks)
+    return f"# {_inline(shown.title)}\n\n{facts}\n\n{blocks}\n"
 
 
 def to_html(contents: Contents) -> str:
-    """The same as one file that needs nothing else and runs nothing."""
-    told = _told(contents)
+    """Transcript as one self-contained HTML file without scripts."""
+    shown = _transcript(contents)
     facts = "".join(
-        f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in told.facts
+        f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in shown.facts
     )
-    blocks = "\n".join(_html(block) for block in told.blocks)
-    title = escape(told.title)
+    blocks = "\n".join(_html(block) for block in shown.blocks)
+    title = escape(shown.title)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -101,7 +101,7 @@ def to_html(contents: Contents) -> str:
 FORMATS = {"json": to_json, "markdown": to_markdown, "html": to_html}
 
 
-def _told(contents: Contents) -> Transcript:
+def _transcript(contents: Contents) -> Transcript:
     return transcript(contents.id, contents.records, "; ".join(contents.notices))
 
 
@@ -150,7 +150,7 @@ def _fenced(text: str, language: str = "text") -> str:
 
 
 def _inline(text: str) -> str:
-    """Words on one line that no reader takes for marks."""
+    """The text on one line, Markdown escaped."""
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", " ".join(text.split()))
 
 

@@ -1,4 +1,4 @@
-"""The files of a session: their form, their names, and that only their owner reads them."""
+"""The files of a session: their schema, names and private modes."""
 
 import os
 import sqlite3
@@ -23,7 +23,7 @@ INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?)"
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """A record whose checksum is right; its body is not read yet."""
+    """A record with a valid checksum and an undecoded body."""
 
     seq: int
     at: float
@@ -33,12 +33,12 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
 
 def beside(path: Path, ending: str) -> Path:
-    """The file SQLite keeps beside the session's: `-wal` or `-shm`."""
+    """SQLite's side file: `-wal` or `-shm`."""
     return path.with_name(path.name + ending)
 
 
 def create(path: Path, meta: Mapping[str, str], rows: Iterable[Row] = ()) -> None:
-    """A new session file, whole or not at all; its folders are made as needed."""
+    """Create a session file atomically, with its folders."""
     draft = path.with_suffix(".draft")
     try:
         private_folder(path.parent.parent)
@@ -50,15 +50,15 @@ def create(path: Path, meta: Mapping[str, str], rows: Iterable[Row] = ()) -> Non
         with suppress(OSError):
             remove_files(draft)
         raise SessionError(
-            f"cannot make a session in {path.parent}: {words_of(error)}; free some space there, or "
+            f"cannot create a session in {path.parent}: {words_of(error)}; free some space, or "
             "name another folder in TOOLWIRE_HOME"
         ) from error
 
 
 def write_whole(path: Path, meta: Mapping[str, str], rows: Iterable[Row]) -> None:
-    """A file with these records, on the disk for good when this returns."""
+    """Write a file with these records and sync it to disk."""
     remove_files(path)
-    # SQLite gives the files beside it the same mode.
+    # SQLite gives its side files the same mode.
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = FULL")
@@ -72,7 +72,7 @@ def write_whole(path: Path, meta: Mapping[str, str], rows: Iterable[Row]) -> Non
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Give an empty file its form."""
+    """Create the tables of an empty file."""
     connection.execute(f"PRAGMA page_size = {PAGE}")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("BEGIN IMMEDIATE")
@@ -85,19 +85,19 @@ def prepare(connection: sqlite3.Connection) -> None:
 
 
 def remove_files(path: Path) -> None:
-    """The session's file and what SQLite keeps beside it."""
+    """Remove the session's file and SQLite's side files."""
     for file in (path, beside(path, "-wal"), beside(path, "-shm")):
         file.unlink(missing_ok=True)
 
 
 def private_folder(folder: Path) -> None:
-    """Make the folder if it is missing; nobody else may look into it."""
+    """Create the folder if it is missing, readable by its owner only."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def settle_folder(folder: Path) -> None:
-    """New names outlive a power cut."""
+    """Sync the folder, so that new names survive a power failure."""
     if sys.platform == "win32":
         return
     handle = os.open(folder, os.O_RDONLY)
@@ -108,7 +108,7 @@ def settle_folder(folder: Path) -> None:
 
 
 def words_of(error: OSError | sqlite3.Error) -> str:
-    """What went wrong, without the path."""
+    """The error's message without the path."""
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return "a file is in the place of a folder"
+        return "a file has the name of a folder"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -1,4 +1,4 @@
-"""What a journal is, and what a session's events add up to."""
+"""The journal protocol, and the session that stored events replay to."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -24,21 +24,21 @@ _TITLE = 70
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One event as it was kept."""
+    """One event as stored."""
 
     seq: int
-    """Counts from 1; a gap is a record that only a newer version can read."""
+    """Counts from 1; a gap is a record that only a newer version can decode."""
     at: float
-    """Seconds since 1970, by the clock of the machine that wrote it."""
+    """Unix time, by the clock of the machine that wrote it."""
     event: AgentEvent
 
 
 class Journal(Protocol):
-    """Keeps what happens in sessions, in order, for good."""
+    """Stores the events of sessions durably and in order."""
 
     async def append(self, session: str, event: AgentEvent) -> int:
-        """Returns the record's number once it is safely kept; the last one for an event that is
-        never kept.
+        """Returns the record's number once it is durable; the last number for an event that is
+        not stored.
         """
         ...
 
@@ -67,7 +67,7 @@ class ModelTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """A session as its events left it."""
+    """The state of a session after its events."""
 
     id: str = ""
     model: str = ""
@@ -79,15 +79,15 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     forked_from: str = ""
     messages: tuple[Message, ...] = ()
     context: int = 0
-    """How many messages at the start were told by us and not typed by a person."""
+    """How many leading messages are generated context, not user input."""
     totals: tuple[ModelTotals, ...] = ()
     turns: int = 0
     title: str = ""
-    """The first words a person said."""
+    """The beginning of the user's first message."""
     ended: TurnEnded | None = None
-    """How the last turn ended; None if it did not."""
+    """How the last turn ended; None if it is unfinished."""
     open: tuple[OpenCall, ...] = ()
-    """Calls of the last message that have no answer yet."""
+    """Calls of the last message without a result."""
 
     @property
     def cost(self) -> float | None:
@@ -97,12 +97,12 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def settled_messages(self) -> tuple[Message, ...]:
-        """The conversation with every call answered, though nothing is run again."""
+        """The conversation with a result for every call; nothing is run again."""
         return (*self.messages, answered(self.open)) if self.open else self.messages
 
 
 def replay(events: Iterable[AgentEvent]) -> Session:
-    """The session these events add up to."""
+    """The session that these events replay to."""
     fold = _Replay()
     for event in events:
         fold.add(event)
@@ -110,7 +110,7 @@ def replay(events: Iterable[AgentEvent]) -> Session:
 
 
 def open_calls(events: Iterable[AgentEvent]) -> tuple[OpenCall, ...]:
-    """The calls of the last reply that have no answer, and what is known of each."""
+    """Calls of the last reply without a result, with the state of each."""
     return replay(events).open
 
 
@@ -151,7 +151,7 @@ class _Replay:
                 pass
 
     def session(self) -> Session:
-        """What has been added so far."""
+        """The session so far."""
         last = self._opened or SessionOpened(session="", model="")
         return Session(
             id=last.session,
@@ -182,7 +182,7 @@ class _Replay:
             self._title = title_of(message.text)
 
     def _close_reply(self) -> None:
-        """A reply that is passed over (it broke off, the user went on) has its calls answered."""
+        """Adds results for the calls of a reply that the conversation moved past."""
         if self._reply is not None:
             self._messages.append(answered(self._reply.calls))
             self._reply = None
@@ -201,7 +201,7 @@ class _Replay:
             if one is not None:
                 waiting.remove(one)
                 given.append(one)
-        # A call the record leaves out is answered all the same: no reader takes it without.
+        # Calls missing from the record get a result too: vendors reject calls without one.
         self._messages.append(answered((*given, *waiting)))
 
     def _shortened(self, event: HistoryReplaced) -> None:
@@ -217,7 +217,7 @@ class _Replay:
 
 
 def title_of(text: str) -> str:
-    """The first words of a text on one line."""
+    """The beginning of a text, on one line."""
     words = " ".join(text.split())
     return words if len(words) <= _TITLE else f"{words[: _TITLE - 1].rstrip()}…"
 

@@ -1,4 +1,4 @@
-"""Calls a session left without an answer, and the answers that are true of them."""
+"""Calls that a session left without a result, and the results to give them."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
@@ -21,7 +21,7 @@ _READS = (Effect.READ, Effect.NETWORK)
 
 
 class CallState(StrEnum):
-    """How far a call got."""
+    """Progress of a call."""
 
     NOT_STARTED = "not_started"
     STARTED = "started"
@@ -29,40 +29,40 @@ class CallState(StrEnum):
 
 
 class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a reply that has not been answered, and what is known of it."""
+    """A call without a result, with its events."""
 
     call: ToolCall
     started: ToolStarted | None = None
     finished: ToolFinished | None = None
     whole: bool = True
-    """Whether the reply came to its own end; a call of one that did not never runs."""
+    """Whether the reply is complete; calls of an incomplete one never run."""
 
     @property
     def state(self) -> CallState:
-        """How far it got."""
+        """Progress of the call."""
         if self.finished is not None:
             return CallState.FINISHED
         return CallState.NOT_STARTED if self.started is None else CallState.STARTED
 
     @property
     def only_reads(self) -> bool:
-        """Whether it started, and did nothing that a second run would do twice."""
+        """Whether it started and has no side effects, so that it can run again."""
         return self.started is not None and self.started.effect in _READS
 
 
 class ResolvedCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be done so that every open call has its answer."""
+    """What gives every open call its result."""
 
     finished: tuple[ToolFinished, ...]
-    """Answers to calls that will not run: to be kept like any other."""
+    """Results of calls that will not run; to be stored like any other."""
     again: tuple[ToolCall, ...]
-    """Calls that only read: to be run again."""
+    """Read-only calls to run again."""
     call_ids: tuple[str, ...]
     """All of them in the reply's order, for `AnswersGiven`."""
 
 
 class OpenReply:
-    """A reply with calls while they are worked on; calls are told apart by id and by order."""
+    """A reply whose calls are running; calls are identified by id and order."""
 
     def __init__(self, message: Message, *, whole: bool) -> None:
         self.message = message
@@ -73,11 +73,11 @@ class OpenReply:
 
     @property
     def calls(self) -> tuple[OpenCall, ...]:
-        """What is known of each call, in the reply's order."""
+        """The state of each call, in the reply's order."""
         return tuple(self._calls)
 
     def add(self, event: ToolStarted | ToolFinished) -> None:
-        """Take in what happened to one of the calls; events of other calls are passed over."""
+        """Record an event of one of the calls; events of other calls are ignored."""
         places = self._places.get(event.call_id)
         if not places:
             return
@@ -95,7 +95,7 @@ class OpenReply:
 
 
 def resolve_open_calls(open: Sequence[OpenCall], *, run_again: bool = True) -> ResolvedCalls:
-    """The answers that make the conversation true after the process ended in the middle."""
+    """Results for the calls that were open when the process ended."""
     finished: list[ToolFinished] = []
     again: list[ToolCall] = []
     for one in open:
@@ -113,7 +113,7 @@ def resolve_open_calls(open: Sequence[OpenCall], *, run_again: bool = True) -> R
 
 
 def answered(open: Sequence[OpenCall], finished: Iterable[ToolFinished] = ()) -> Message:
-    """The user message with a result for every open call; those still without one as settled."""
+    """The user message with a result for every open call, made up where none is stored."""
     parts: list[ToolResult | Text | Media] = []
     for one in _with_answers(open, tuple(finished)):
         last = one.finished or _made_up(one)
@@ -140,7 +140,7 @@ def _with_answers(
 
 
 def _made_up(one: OpenCall) -> ToolFinished:
-    """The answer to a call nobody answered."""
+    """The result for a call that has none."""
     if one.started is None:
         outcome, text = Outcome.NOT_RUN, NOT_STARTED if one.whole else BROKE_OFF
     else:

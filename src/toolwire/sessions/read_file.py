@@ -1,4 +1,4 @@
-"""Reading a session's file, whatever state it is in: good records up to the first bad one."""
+"""Reads a session's file, damaged or not: the good records before the first bad one."""
 
 import sqlite3
 from collections.abc import Generator, Iterable, Iterator
@@ -25,11 +25,11 @@ _LEAST = (PAGE - 12) * 32 // 255 - 23
 _WAL_HEAD = 32
 _FRAME_HEAD = 24
 _WHOLE = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
-"""SQLite's types of whole numbers, and their bytes."""
+"""SQLite's integer types and their sizes in bytes."""
 
 
 def rows_in_pages(data: bytes, log: bytes, after: int = 0) -> tuple[Row, ...]:
-    """The good records behind `after`, as far as they follow each other without a gap."""
+    """The good records after `after`, up to the first gap."""
     pages = {number: data[at : at + PAGE] for number, at in enumerate(range(0, len(data), PAGE), 1)}
     pages.update(_logged(log))
     found: dict[int, Row] = {}
@@ -43,7 +43,7 @@ def rows_in_pages(data: bytes, log: bytes, after: int = 0) -> tuple[Row, ...]:
 
 
 def _logged(log: bytes) -> dict[int, bytes]:
-    """The pages of the log's last generation, to its last whole transaction."""
+    """Pages of the log's last generation, up to its last complete transaction."""
     pages: dict[int, bytes] = {}
     open_pages: dict[int, bytes] = {}
     salt = log[_WAL_HEAD + 8 : _WAL_HEAD + 16]
@@ -73,7 +73,7 @@ def _rows(page: bytes, pages: dict[int, bytes]) -> Iterator[Row]:
 
 
 def _row(page: bytes, at: int, pages: dict[int, bytes]) -> Row | None:
-    """The record in a cell; None for a cell that holds none, or a damaged one."""
+    """The record in a cell; None if there is none or it is damaged."""
     size, at = _number(page, at)
     seq, at = _number(page, at)
     payload = _payload(page, at, size, pages)
@@ -89,14 +89,14 @@ def _row(page: bytes, at: int, pages: dict[int, bytes]) -> Row | None:
     body_end = kind_end + (types[3] - 12) // 2
     kind, body = payload[head:kind_end].decode(), payload[kind_end:body_end]
     crc, _ = _value(payload, body_end, types[4])
-    # SQLite writes a real number without a fraction as a whole one.
+    # SQLite stores a real number without a fraction as an integer.
     at_time = float(time)
     good = checksum(seq, at_time, kind, body) == crc
     return Row(seq, at_time, kind, body, int(crc)) if good else None
 
 
 def _payload(page: bytes, at: int, size: int, pages: dict[int, bytes]) -> bytes:
-    """A cell's bytes, with those on the pages it runs over to."""
+    """A cell's bytes, including its overflow pages."""
     if size <= _LOCAL:
         return page[at : at + size]
     if size > len(pages) * PAGE:
@@ -115,14 +115,14 @@ def _payload(page: bytes, at: int, size: int, pages: dict[int, bytes]) -> bytes:
 
 
 def _value(payload: bytes, at: int, kind: int) -> tuple[float, int]:
-    """A number and the place behind it."""
+    """A number and the offset after it."""
     if kind == 7:
         (real,) = unpack_from(">d", payload, at)
         return real, at + 8
     if kind in (8, 9):
         return kind - 8, at
     if kind not in _WHOLE:
-        raise ValueError("no number")
+        raise ValueError("not a number")
     end = at + _WHOLE[kind]
     if end > len(payload):
         raise IndexError
@@ -130,7 +130,7 @@ def _value(payload: bytes, at: int, kind: int) -> tuple[float, int]:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of one to nine bytes, and the place behind it."""
+    """A varint of one to nine bytes, and the offset after it."""
     number = 0
     for place in range(at, at + 8):
         byte = data[place]
@@ -154,20 +154,20 @@ _PASSING = (
     sqlite3.SQLITE_PROTOCOL,
     sqlite3.SQLITE_READONLY,
 )
-"""Trouble of the machine, not of the file: a later try may go well."""
+"""Errors of the machine, not of the file: a later attempt may succeed."""
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file holds: its good records, and what is wrong behind them."""
+    """A file's good records, and the damage after them."""
 
     rows: tuple[Row, ...]
     meta: dict[str, str]
     damage: str = ""
-    """Empty for a file in order."""
+    """Empty for an intact file."""
 
     @property
     def project(self) -> str:
-        """The folder the session belongs to, as far as the file still says it."""
+        """The session's folder, if the file still contains it."""
         if "project" in self.meta:
             return self.meta["project"]
         first = next((row for row in self.rows if row.kind == "session_opened"), None)
@@ -176,14 +176,14 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
-    """Records in order whose events only a newer version can read."""
+    """Intact records whose events only a newer version can decode."""
 
     records: int
     kinds: tuple[str, ...]
 
     @property
     def message(self) -> str:
-        """For people."""
+        """Notice for the user."""
         shown = (one_line(kind)[:_LONGEST_KIND] for kind in self.kinds[:_MOST_KINDS])
         named = ", ".join(f'"{kind}"' for kind in shown)
         more = ", …" if len(self.kinds) > _MOST_KINDS else ""
@@ -198,14 +198,14 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Damaged(Exception):
-    """Nothing behind this point can be trusted."""
+    """Records after this point are not reliable."""
 
 
 def scan(path: Path, session: str, after: int = 0) -> Scan:
-    """All good records behind `after`; never fails for damage, only for files it may not read."""
+    """All good records after `after`; raises only for files that cannot be read."""
     first = _scan_file(path, session, after)
     if first.damage:
-        # A process that began to write at this very moment looks like damage, once.
+        # A process that starts to write at this moment looks like damage, once.
         first = _scan_file(path, session, after)
     if not first.damage:
         return first
@@ -241,15 +241,15 @@ def _scan_file(path: Path, session: str, after: int) -> Scan:
 
 
 def _damage(error: sqlite3.Error | Damaged, path: Path, session: str) -> str:
-    """What is wrong with the file; trouble that is not the file's own is raised."""
+    """The file's damage in words; errors of the machine are raised."""
     if isinstance(error, sqlite3.Error) and _code(error) in _PASSING:
         raise SessionError(f'cannot read session "{session}": {error}: {path}') from error
     words = str(error)
-    return "the file holds no records" if words.startswith("no such table") else words
+    return "the file contains no records" if words.startswith("no such table") else words
 
 
 def _code(error: sqlite3.Error) -> int:
-    # Errors of the module itself have no code.
+    # Errors of the sqlite3 module itself have no code.
     return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
 
 
@@ -269,7 +269,7 @@ def good_rows(connection: sqlite3.Connection, after: int = 0) -> Iterator[Row]:
 
 
 def records_in(rows: Iterable[Row]) -> tuple[list[Record], Skipped | None]:
-    """The records that this version can read, and those it cannot."""
+    """The records that this version can decode, and a summary of the others."""
     found: list[Record] = []
     unknown: list[str] = []
     for row in rows:
@@ -285,7 +285,7 @@ def records_in(rows: Iterable[Row]) -> tuple[list[Record], Skipped | None]:
 
 @contextmanager
 def readable(path: Path, session: str) -> Generator[sqlite3.Connection]:
-    """A connection that changes nothing; a folder we may not write is read from a copy."""
+    """A read-only connection; a file in a folder that is not writable is read from a copy."""
     try:
         with path.open("rb") as file:
             file.read(1)
@@ -314,20 +314,20 @@ def readable(path: Path, session: str) -> Generator[sqlite3.Connection]:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Without a log nobody writes, and a reader that takes no part leaves no files beside it.
+    # Without a log there is no writer, and an immutable reader creates no side files.
     mode = "ro" if beside(path, "-wal").exists() else "ro&immutable=1"
     connection = sqlite3.connect(
         f"file:{quote(str(path))}?mode={mode}", uri=True, isolation_level=None, timeout=10
     )
-    # Damaged text must not stop the reading of what stands before it.
+    # Damaged text must not prevent reading the records before it.
     connection.text_factory = bytes
-    # SQLite then also reads a file that was cut short.
+    # SQLite then also reads a truncated file.
     connection.execute("PRAGMA writable_schema = ON")
     return connection
 
 
 def meta_of(connection: sqlite3.Connection) -> dict[str, str]:
-    """What the file says of itself."""
+    """The file's metadata."""
     found = connection.execute("SELECT key, value FROM meta").fetchall()
     return {_text(key): _text(value) for key, value in found}
 

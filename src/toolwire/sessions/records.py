@@ -1,4 +1,4 @@
-"""A record's bytes: events as JSON, what is kept, and a checksum over the whole of it."""
+"""Encoding of records: events as JSON, which are stored, and the checksum."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -60,7 +60,7 @@ KeptEvent: TypeAlias = (
 def _plain(value: object) -> object:
     if isinstance(value, Path):
         return str(value)
-    raise NotImplementedError(f"cannot keep a {type(value).__name__}")
+    raise NotImplementedError(f"cannot store a {type(value).__name__}")
 
 
 def _path(kind: type[Any], value: Any) -> Any:
@@ -74,12 +74,12 @@ _decode = msgspec.json.Decoder[KeptEvent](KeptEvent, dec_hook=_path).decode
 
 
 def is_kept(event: AgentEvent) -> bool:
-    """Whether the event is kept at all; what only moves the screen is not."""
+    """Whether the event is stored; display-only events are not."""
     return not isinstance(event, Streaming | ToolOutputText)
 
 
 def matters(event: AgentEvent) -> bool:
-    """Whether the event has to outlive a power cut before anything else happens."""
+    """Whether the event must be synced to disk before the session continues."""
     if isinstance(event, ToolStarted):
         return event.effect != Effect.READ
     return isinstance(event, MessageAdded | AnswersGiven | TurnEnded | HistoryReplaced)
@@ -91,7 +91,7 @@ def kind_of(event: AgentEvent) -> str:
 
 
 def encode(event: AgentEvent) -> bytes:
-    """The event as JSON; half surrogate pairs, which JSON cannot hold, become U+FFFD."""
+    """The event as JSON; lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
     try:
         return _encoder.encode(event)
     except UnicodeEncodeError:
@@ -99,7 +99,7 @@ def encode(event: AgentEvent) -> bytes:
 
 
 def decode(body: bytes) -> AgentEvent | None:
-    """The event again; None for one of a newer version that this one cannot read."""
+    """The decoded event; None for one of a newer version."""
     try:
         return _decode(body)
     except (msgspec.MsgspecError, UnicodeError):
@@ -112,25 +112,25 @@ def readable(body: bytes) -> bool:
 
 
 def checksum(seq: int, at: float, kind: str, body: bytes) -> int:
-    """Of everything a record says."""
+    """Checksum over all fields of a record."""
     return crc32(body, crc32(f"{seq} {at!r} {kind} ".encode()))
 
 
 Redact: TypeAlias = Callable[[bytes], bytes]
-"""Puts a mark in the place of every secret it knows."""
+"""Replaces every known secret with a placeholder."""
 
 
 def unredacted(body: bytes) -> bytes:
-    """Where no secret is known."""
+    """Redactor without secrets."""
     return body
 
 
 def redacted(body: bytes, redact: Redact) -> bytes:
-    """The record without secrets, and still a record."""
+    """The record without secrets, still decodable."""
     clean = redact(body)
     if clean == body or readable(clean):
         return clean
-    # A mark stands where the form needs a word or a number: texts are cleaned one by one instead.
+    # A placeholder broke the structure: redact each text separately instead.
     return msgspec.json.encode(_each_text(msgspec.json.decode(body), redact))
 
 
@@ -147,7 +147,7 @@ def _each_text(value: Any, redact: Redact) -> Any:
 
 @cache
 def _words() -> frozenset[str]:
-    """The words a record's form is made of; none of them alone is a secret."""
+    """Tags and field names of records; none of them alone is a secret."""
     enums: tuple[type[StrEnum], ...]
     enums = (ApprovalOutcome, TurnEnd, StopReason, CallKind, MediaKind, Outcome, Effect)
     tagged = (*get_args(KeptEvent), *get_args(Part))

@@ -1,4 +1,4 @@
-"""Saving what is good of a damaged session; the damaged file is kept beside it."""
+"""Salvages the good records of a damaged session and keeps the damaged file."""
 
 import sqlite3
 from contextlib import suppress
@@ -12,25 +12,25 @@ from toolwire.errors import SessionError
 from toolwire.sessions.files import beside, remove_files, settle_folder, words_of, write_whole
 from toolwire.sessions.read_file import Scan
 
-RESCUED = ".rescued"
-"""A rescued file that is whole but has not taken its place yet."""
+SALVAGED = ".rescued"
+"""A salvaged file that is complete but not yet renamed."""
 _META = ("session", "project", "created", "forked_from")
 
 
 class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
-    """What was saved of a damaged session."""
+    """The result of a salvage."""
 
     records: int
-    """How many records are good, counted from the first."""
+    """Number of good records, counted from the first."""
     lost_after: float | None
-    """When the last good one was written; None if there is none."""
+    """Time of the last good record; None if there is none."""
     damage: str
     kept_as: str = ""
-    """The damaged file; empty while it is still in its place."""
+    """Name of the damaged file; empty while it is not renamed."""
 
     @property
     def message(self) -> str:
-        """For people."""
+        """Notice for the user."""
         if self.lost_after is None:
             saved = "nothing of it could be saved"
         else:
@@ -44,7 +44,7 @@ class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def found_in(scan: Scan) -> Salvaged | None:
-    """What can be saved of a file; None for one in order."""
+    """What can be salvaged of a file; None for an intact one."""
     if not scan.damage:
         return None
     last = scan.rows[-1] if scan.rows else None
@@ -53,36 +53,36 @@ def found_in(scan: Scan) -> Salvaged | None:
     )
 
 
-def rescue(path: Path, scan: Scan) -> Salvaged:
-    """Put a file with the good records in the place of the damaged one."""
+def salvage(path: Path, scan: Scan) -> Salvaged:
+    """Replace the damaged file with one that has the good records."""
     found = found_in(scan) or Salvaged(records=0, lost_after=None, damage="")
     draft = path.with_suffix(".draft")
     meta = {key: value for key, value in scan.meta.items() if key in _META}
     meta["project"] = scan.project
     try:
         write_whole(draft, meta, scan.rows)
-        draft.rename(path.with_suffix(RESCUED))
+        draft.rename(path.with_suffix(SALVAGED))
         settle_folder(path.parent)
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
             remove_files(draft)
         raise SessionError(
-            f'session "{path.stem}" is damaged ({found.damage}) and cannot be rescued: '
+            f'session "{path.stem}" is damaged ({found.damage}) and cannot be salvaged:  '
             f"{words_of(error)}; free some space or make {path.parent} writable"
         ) from error
-    return msgspec.structs.replace(found, kept_as=finish_rescue(path))
+    return msgspec.structs.replace(found, kept_as=finish_salvage(path))
 
 
-def finish_rescue(path: Path) -> str:
-    """Give a rescued file its place, also one that an ended process left; says where the damaged
-    one went.
+def finish_salvage(path: Path) -> str:
+    """Rename a salvaged file into place, also one that a killed process left; returns the name of
+    the damaged one.
     """
-    fresh = path.with_suffix(RESCUED)
+    fresh = path.with_suffix(SALVAGED)
     if not fresh.exists():
         return ""
     try:
         kept = _free_name(path)
-        # The old log must be gone before the new file has the name: it would be read into it.
+        # Remove the old log before the rename: SQLite would replay it into the new file.
         for ending in ("-wal", ""):
             if beside(path, ending).exists():
                 beside(path, ending).rename(beside(kept, ending))
@@ -90,7 +90,7 @@ def finish_rescue(path: Path) -> str:
         fresh.rename(path)
         settle_folder(path.parent)
     except OSError as error:
-        raise SessionError(f'cannot rescue session "{path.stem}": {words_of(error)}') from error
+        raise SessionError(f'cannot salvage session "{path.stem}": {words_of(error)}') from error
     return str(kept)
 
 

@@ -1,4 +1,4 @@
-"""The journal of one session in one SQLite file, held by one process."""
+"""Journal of one session in one SQLite file, locked by one process."""
 
 import asyncio
 import sqlite3
@@ -16,7 +16,7 @@ from toolwire.sessions.files import INSERT, Row, remove_files
 from toolwire.sessions.journal import Record
 from toolwire.sessions.read_file import Skipped, records_in, scan
 from toolwire.sessions.records import Redact, redacted, unredacted
-from toolwire.sessions.salvage import Salvaged, finish_rescue, rescue
+from toolwire.sessions.salvage import Salvaged, finish_salvage, salvage
 from toolwire.storage.locks import SessionLock
 
 
@@ -31,16 +31,16 @@ class SqliteJournal:
         self._redact = redact
         self._clock = clock
         self._lock = SessionLock(path.with_suffix(".lock"), self.session)
-        # One thread: records are written in the order they were handed in.
+        # One thread: records are written in the order they were appended.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="session")
         self._unheard: SessionError | None = None
         self._full: bool | None = None
         self._found: tuple[Row, ...] = ()
         self._closed = False
         self.skipped: Skipped | None = None
-        """What the last reading could not read."""
+        """Records that the last read could not decode."""
         try:
-            self.rescued: Salvaged | None = self._checked()
+            self.salvaged: Salvaged | None = self._checked()
             self._connection = _connect(path)
             (last,) = self._connection.execute("SELECT max(seq) FROM records").fetchone()
         except sqlite3.Error as error:
@@ -52,12 +52,12 @@ class SqliteJournal:
         self._last: int = last or 0
 
     def _checked(self) -> Salvaged | None:
-        """What had to be mended before the file can be written again."""
-        finish_rescue(self.path)
+        """Salvages a damaged file before it is written; None for an intact one."""
+        finish_salvage(self.path)
         found = scan(self.path, self.session)
-        # The first reading needs no second look at the file.
+        # The first read uses this scan.
         self._found = found.rows
-        return rescue(self.path, found) if found.damage else None
+        return salvage(self.path, found) if found.damage else None
 
     async def append(self, session: str, event: AgentEvent) -> int:
         """Once called, the record is written even if the caller is cancelled meanwhile."""
@@ -80,17 +80,17 @@ class SqliteJournal:
         return number
 
     async def read(self, session: str, after: int = 0) -> list[AgentEvent]:
-        """All events after that record."""
+        """All events after that record number."""
         return [record.event for record in await self.records(session, after)]
 
     async def records(self, session: str, after: int = 0) -> list[Record]:
-        """The same with numbers and times."""
+        """The events with numbers and times."""
         self._belongs(session)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writer, self._read, after)
 
     async def close(self) -> None:
-        """Let go of the session; one in which nothing was kept leaves no file."""
+        """Release the session; an empty one leaves no file."""
         if not self._closed:
             await asyncio.shield(asyncio.wrap_future(self._ending()))
 
@@ -100,13 +100,13 @@ class SqliteJournal:
             self._ending().result()
 
     def _ending(self) -> Future[None]:
-        # In the writer's thread, behind every record that was handed in before: SQLite crashes
-        # where one thread closes what another still uses.
+        # In the writer's thread, after all pending records: SQLite crashes if one thread closes a
+        # connection that another still uses.
         self._closed = True
         try:
             ending = self._writer.submit(self._let_go)
         except RuntimeError:
-            # The interpreter ends: the thread has done all it was given, and takes no more.
+            # The interpreter is shutting down: the thread has finished and accepts no more work.
             ending = Future[None]()
             self._let_go()
             ending.set_result(None)
@@ -116,7 +116,7 @@ class SqliteJournal:
     def _let_go(self) -> None:
         with suppress(sqlite3.Error):
             self._connection.close()
-        if not self._last and self.rescued is None:
+        if not self._last and self.salvaged is None:
             remove_files(self.path)
         self._lock.release()
 
@@ -129,7 +129,7 @@ class SqliteJournal:
 
     def _belongs(self, session: str) -> None:
         if session != self.session:
-            raise SessionError(f'this journal is of session "{self.session}", not "{session}"')
+            raise SessionError(f'this journal belongs to session "{self.session}", not "{session}"')
 
     def _overheard(self, writing: "asyncio.Future[int]") -> None:
         failure = None if writing.cancelled() else writing.exception()
@@ -149,7 +149,7 @@ class SqliteJournal:
         return number
 
     def _keep_safe(self, full: bool) -> None:
-        """Whether the next record, and all before it, must outlive a power cut."""
+        """Set whether the next commit is synced to disk."""
         if full and not self.path.exists():
             raise SessionError(f'the file of session "{self.session}" was removed: {self.path}')
         if full != self._full:
@@ -157,7 +157,7 @@ class SqliteJournal:
             self._full = full
 
     def _tidy(self) -> None:
-        """Between turns the log goes into the file: a long session's log stays short."""
+        """Checkpoint between turns, so that the log stays short."""
         with suppress(sqlite3.Error):
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
@@ -169,7 +169,7 @@ class SqliteJournal:
 
 
 def read_records(path: Path, after: int = 0) -> list[Record]:
-    """The good records of a session's file; nothing is locked and nothing changed."""
+    """The good records of a session's file, without locking or changing it."""
     return records_in(scan(path, path.stem, after).rows)[0]
 
 

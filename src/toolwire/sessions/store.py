@@ -1,4 +1,4 @@
-"""All sessions of a user: made, found, listed, forked and deleted."""
+"""The sessions of a user: create, find, list, fork and delete."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ from toolwire.sessions.files import Row, create, remove_files, words_of
 from toolwire.sessions.journal import Record, title_of
 from toolwire.sessions.read_file import Skipped, good_rows, meta_of, readable, records_in, scan
 from toolwire.sessions.records import Redact, unredacted
-from toolwire.sessions.salvage import RESCUED, Salvaged, found_in
+from toolwire.sessions.salvage import SALVAGED, Salvaged, found_in
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.storage.locks import SessionLock
 
@@ -29,7 +29,7 @@ _COUNTS = (
 _AT = "SELECT at FROM records WHERE seq = ?"
 _ONE = "SELECT body FROM records WHERE seq = ?"
 _LOOKED_AT = 40
-"""Records in which the person's first words are looked for; context comes before them."""
+"""Records searched for the user's first message; context comes before it."""
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,14 +43,14 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     turns: int = 0
     records: int = 0
     started: float = 0.0
-    """Seconds since 1970, as is `updated`."""
+    """Unix time, as is `updated`."""
     updated: float = 0.0
     damaged: bool = False
-    """Whether the file shows damage at first sight; opening it looks closer."""
+    """Whether a quick check found damage; opening it checks every record."""
 
 
 def summary_of(path: Path, session: str) -> Summary:
-    """What there is to say of a session's file."""
+    """Summary of a session's file."""
     try:
         with readable(path, session) as connection:
             return _asked(connection, session)
@@ -125,18 +125,18 @@ _FILE = ".sqlite"
 
 
 class Contents(msgspec.Struct, frozen=True, kw_only=True):
-    """All good records of a session, and what is wrong with its file."""
+    """All good records of a session, and the damage of its file."""
 
     id: str
     project: str
     records: tuple[Record, ...]
-    rescued: Salvaged | None = None
+    salvaged: Salvaged | None = None
     skipped: Skipped | None = None
 
     @property
     def notices(self) -> list[str]:
-        """What people should know of the file: damage, and records left out."""
-        return [one.message for one in (self.rescued, self.skipped) if one is not None]
+        """Notices for the user: damage and skipped records."""
+        return [one.message for one in (self.salvaged, self.skipped) if one is not None]
 
     @property
     def events(self) -> list[AgentEvent]:
@@ -145,7 +145,7 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def project_key(project: Path) -> str:
-    """A folder's name in the store: readable, and another for every real path."""
+    """A folder's name in the store: readable, unique per real path."""
     real = project.resolve()
     slug = re.sub(r"[^a-z0-9]+", "-", real.name.lower()).strip("-")[:40] or "root"
     return f"{slug}-{hashlib.sha256(str(real).encode('utf-8', 'surrogateescape')).hexdigest()[:10]}"
@@ -174,11 +174,11 @@ class Sessions:
         return self._open(path)
 
     def open(self, name: str) -> SqliteJournal:
-        """A session to go on with; refused while another process has it, rescued if damaged."""
+        """Open a session for writing; refused while another process has it, salvaged if damaged."""
         return self._open(self.find(name))
 
     def read(self, name: str) -> Contents:
-        """Everything a session holds; nothing is locked and nothing changed."""
+        """The contents of a session, without locking or changing it."""
         path = self.find(name)
         found = scan(_file(path), path.stem)
         kept, skipped = records_in(found.rows)
@@ -186,12 +186,12 @@ class Sessions:
             id=path.stem,
             project=found.project,
             records=tuple(kept),
-            rescued=found_in(found),
+            salvaged=found_in(found),
             skipped=skipped,
         )
 
     def find(self, name: str) -> Path:
-        """The file of the session with this id, or whose id alone begins so."""
+        """The file of the session with this id or unique id prefix."""
         found = [path for path in self._paths() if path.stem.startswith(name)] if name else []
         exact = [path for path in found if path.stem == name]
         if len(exact or found) == 1:
@@ -203,18 +203,18 @@ class Sessions:
         raise SessionError(f'"{name}" begins the ids of {len(found)} sessions: {shown}{more}')
 
     def list(self, project: Path | None = None) -> list[Summary]:
-        """The sessions of a folder, or all; the last worked on first, empty ones left out."""
+        """The sessions of a folder, or all; most recent first, without empty ones."""
         key = project_key(project) if project is not None else "*"
         found = (summary_of(_file(path), path.stem) for path in self._paths(key))
         kept = [one for one in found if one.records or one.damaged]
         return sorted(kept, key=lambda one: (one.updated, one.id), reverse=True)
 
     def latest(self, project: Path) -> Summary | None:
-        """The session last worked on in this folder in which anything was said."""
+        """The most recent session of this folder that is not empty."""
         return next((one for one in self.list(project) if one.turns), None)
 
     def fork(self, name: str, upto: int | None = None) -> str:
-        """A copy, to its record number `upto`, under a new id; also of a session in use."""
+        """Copy a session, up to record `upto`, to a new id; also one in use."""
         path = self.find(name)
         found = scan(_file(path), path.stem)
         rows = tuple(row for row in found.rows if upto is None or row.seq <= upto)
@@ -227,7 +227,7 @@ class Sessions:
         return copy.stem
 
     def delete(self, name: str) -> str:
-        """Remove a session with everything that was rescued of it; refused while it is in use."""
+        """Remove a session and its damaged copies; refused while it is in use."""
         path = self.find(name)
         lock = SessionLock(path.with_suffix(".lock"), path.stem)
         try:
@@ -242,7 +242,7 @@ class Sessions:
         return path.stem
 
     def forget(self, before: float) -> tuple[str, ...]:
-        """Delete what nobody has worked on since then; sessions in use stay."""
+        """Delete the sessions unchanged since then, except those in use."""
         forgotten: tuple[str, ...] = ()
         for one in self.list():
             if one.updated < before and not one.damaged:
@@ -260,11 +260,11 @@ class Sessions:
         return {"session": path.stem, "project": project, "created": repr(self._clock())}
 
     def _paths(self, key: str = "*") -> Iterator[Path]:
-        found = {*self._root.glob(f"{key}/*{_FILE}"), *self._root.glob(f"{key}/*{RESCUED}")}
+        found = {*self._root.glob(f"{key}/*{_FILE}"), *self._root.glob(f"{key}/*{SALVAGED}")}
         yield from sorted({path.with_suffix(_FILE) for path in found})
 
     def _forked(self, session: str, origin: str, rows: tuple[Row, ...]) -> Row:
-        """The record that says where the copy comes from."""
+        """The record with the origin of the copy."""
         opened = [row for row in rows if row.kind == "session_opened"]
         last = records.decode(opened[-1].body) if opened else None
         before = last if isinstance(last, SessionOpened) else SessionOpened(session="", model="")
@@ -274,6 +274,6 @@ class Sessions:
 
 
 def _file(path: Path) -> Path:
-    """Where the records are: a process that ended while it rescued left them beside."""
-    rescued = path.with_suffix(RESCUED)
-    return rescued if rescued.exists() and not path.exists() else path
+    """File with the records; the salvaged copy if a salvage was interrupted."""
+    salvaged = path.with_suffix(SALVAGED)
+    return salvaged if salvaged.exists() and not path.exists() else path

@@ -1,4 +1,4 @@
-"""A session as people read it: turns, prompts, answers, calls and what came of them."""
+"""A session as a readable transcript: turns, prompts, answers, calls and results."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from toolwire.sessions.journal import Record, Session, replay
 from toolwire.terminal_text import terminal_text
 
 SHOWN = 4_000
-"""Characters of a result that are shown; the rest is counted."""
+"""Characters of a result that are shown; the rest is omitted."""
 
 
 class TurnBegan(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class TurnBegan(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """Somebody's words."""
+    """Text of the user, the model or the context."""
 
     who: str
     """`you`, `model` or `context`."""
@@ -49,19 +49,19 @@ class Thoughts(msgspec.Struct, frozen=True):
 
 
 class Called(msgspec.Struct, frozen=True, kw_only=True):
-    """A call and what came of it."""
+    """A call and its outcome."""
 
     name: str
     arguments: str
     state: str
-    """How it ended, in words."""
+    """Outcome in words."""
     success: bool
     result: str
     diff: str = ""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something about the session itself."""
+    """A notice about the session."""
 
     text: str
 
@@ -78,10 +78,10 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def transcript(session: str, records: Iterable[Record], note: str = "") -> Transcript:
-    """The transcript of a session's records; `note` says what is wrong with its file."""
+    """The transcript of a session's records; `note` describes damage of its file."""
     records = tuple(records)
     past = replay(record.event for record in records)
-    telling = _Telling()
+    telling = _Builder()
     for record in records:
         telling.add(record)
     telling.end()
@@ -94,7 +94,7 @@ def transcript(session: str, records: Iterable[Record], note: str = "") -> Trans
 
 
 def when(at: float) -> str:
-    """A time in words."""
+    """The time as text."""
     try:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (OverflowError, OSError, ValueError):
@@ -102,7 +102,7 @@ def when(at: float) -> str:
 
 
 def shortened(text: str, most: int = SHOWN) -> str:
-    """The beginning and the end of a long text, and how much is between them."""
+    """The start and end of a long text, with the number of characters omitted."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -110,7 +110,7 @@ def shortened(text: str, most: int = SHOWN) -> str:
     return f"{text[:half]}\n… {left_out:,} characters left out …\n{text[-half:]}"
 
 
-class _Telling:
+class _Builder:
     def __init__(self) -> None:
         self.blocks: list[Block] = []
         self._turn = 0
@@ -144,13 +144,13 @@ class _Telling:
                 pass
 
     def end(self) -> None:
-        """Tell of the calls that were started and have no answer."""
+        """Add the calls that started and have no result."""
         for event in self._running.values():
             self.blocks.append(
                 Called(
                     name=terminal_text(event.name),
                     arguments=terminal_text(_pretty(event.arguments)),
-                    state="started, no answer kept",
+                    state="started, no result stored",
                     success=False,
                     result="",
                 )
@@ -186,7 +186,7 @@ class _Telling:
 
 
 def _words(message: Message) -> str:
-    """What a message says apart from calls and results, which are told on their own."""
+    """The text of a message, without calls and results, which are separate blocks."""
     words: list[str] = []
     if message.text:
         words.append(message.text)
@@ -235,13 +235,13 @@ class TurnLine(msgspec.Struct, frozen=True, kw_only=True):
     turn: int
     """Counts from 1."""
     at: float
-    """When it began; seconds since 1970."""
+    """Start time; Unix time."""
     last: int
     """The number of its last record."""
     prompt: str = ""
     calls: int = 0
     end: str = ""
-    """Why it ended; empty if it did not."""
+    """Why it ended; empty if it is unfinished."""
 
 
 def turns_of(records: Iterable[Record]) -> list[TurnLine]:
@@ -256,7 +256,7 @@ def turns_of(records: Iterable[Record]) -> list[TurnLine]:
 
 
 def record_after(records: Sequence[Record], turn: int) -> int:
-    """The number of the last record that a copy with so many turns keeps."""
+    """The number of the last record of a copy with that many turns."""
     turns = turns_of(records)
     if turn > len(turns):
         raise SessionError(

@@ -1,1 +1,1 @@
-"""Files that hold state: where they are, who may read them, and who may write them now."""
+"""State on disk: directories, private files and locks."""

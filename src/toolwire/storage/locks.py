@@ -1,4 +1,4 @@
-"""One writer a session: a lock the operating system holds for the life of the process."""
+"""Session lock: one writer, held by the operating system until the process ends."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ else:
     import fcntl
 
 _FAR = 1 << 30
-"""Windows locks bytes against reading too: a byte nobody reads is locked."""
+"""Windows locks also prevent reading, so lock a byte that is never read."""
 
 
 class _Holder(msgspec.Struct, frozen=True):
@@ -25,20 +25,20 @@ class _Holder(msgspec.Struct, frozen=True):
 
 
 class SessionLock:
-    """Holds the lock until it is let go or the process ends, however it ends."""
+    """Holds the lock until it is released or the process ends."""
 
     def __init__(self, path: Path, session: str) -> None:
         self._path = path
         self._handle = _locked(path, session)
         holder = msgspec.json.encode(_Holder(os.getpid(), socket.gethostname()))
-        # Who holds it is only told to people: a full disk does not stop the session here.
+        # The holder is only shown to users: a full disk must not stop the session here.
         with suppress(OSError):
             os.truncate(self._handle, 0)
             os.lseek(self._handle, 0, os.SEEK_SET)
             os.write(self._handle, holder)
 
     def release(self) -> None:
-        """Let go; the file goes too where that can be done while it is held."""
+        """Release the lock; remove the file where it can be removed while locked."""
         if self._handle < 0:
             return
         if sys.platform != "win32":
@@ -65,7 +65,7 @@ def _locked(path: Path, session: str) -> int:
             )
         if _still_named(handle, path):
             return handle
-        # Its holder took the name away while we waited at the door; another file has it now.
+        # The holder unlinked the lock file while we waited; try again on the new one.
         os.close(handle)
 
 

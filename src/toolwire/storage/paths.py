@@ -1,4 +1,4 @@
-"""Where state lives: `TOOLWIRE_HOME` if it is set, else the platform's own directories."""
+"""State directories: `TOOLWIRE_HOME` if it is set, else the platform's own."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,20 +7,20 @@ import msgspec
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """The directories of one user, not yet made."""
+    """The directories of one user, which may not exist yet."""
 
     config: Path
     cache: Path
     credentials: Path
-    """The file that holds keys and logins."""
+    """The file with keys and logins."""
     sessions: Path
-    """What was said and done, one journal or file a session."""
+    """Session files and recordings."""
     state: Path
-    """What the program keeps for itself, such as the audit log."""
+    """Internal state, such as the audit log."""
 
 
 def places(environ: Mapping[str, str]) -> Places:
-    """The places for this environment."""
+    """The directories for this environment."""
     home = environ.get("TOOLWIRE_HOME", "")
     if home:
         root = Path(home).expanduser()
@@ -34,7 +34,7 @@ def places(environ: Mapping[str, str]) -> Places:
     from platformdirs import PlatformDirs  # noqa: PLC0415 - not needed when the home is given
 
     own = PlatformDirs("toolwire", appauthor=False)
-    # Not beside the configuration, which people copy between machines and publish.
+    # Not next to the configuration, which users copy between machines and publish.
     return Places(
         config=own.user_config_path,
         cache=own.user_cache_path,

@@ -1,4 +1,4 @@
-"""Files only their owner reads: written whole or not at all, locked against other processes."""
+"""Owner-only files: replaced atomically, locked against other processes."""
 
 import asyncio
 import os
@@ -21,12 +21,12 @@ _PATIENCE = 120.0
 
 
 def read_private(path: Path, notice: Callable[[str], None]) -> bytes | None:
-    """The file's bytes, None without a file; one that others may read is closed to them first."""
+    """The file's bytes, None if it is missing; fixes a mode that lets others read it."""
     try:
         with path.open("rb") as file:
             if sys.platform != "win32" and os.fstat(file.fileno()).st_mode & _OTHERS:
                 os.fchmod(file.fileno(), 0o600)
-                notice(f"others could read {path}; its mode is now 0600. replace what it held")
+                notice(f"others could read {path}; its mode is now 0600. replace the secrets in it")
             return file.read()
     except FileNotFoundError:
         return None
@@ -35,14 +35,14 @@ def read_private(path: Path, notice: Callable[[str], None]) -> bytes | None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put the content in place in one step, mode 0600; a stop half-way leaves the old file."""
+    """Replace the file atomically, mode 0600."""
     import tempfile  # noqa: PLC0415 - start-up time
 
     target = path.resolve()
     temporary = ""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # mkstemp creates with mode 0600: at no moment can others read it.
+        # mkstemp creates with mode 0600: others can never read it.
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -59,7 +59,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 @contextmanager
 def locked_briefly(path: Path) -> Generator[None]:
-    """Hold the file's lock for a read and a write; others wait."""
+    """Hold the file's lock for a read and a write; other processes wait."""
     handle = _open_lock(path, "write.lock")
     try:
         if sys.platform == "win32":
@@ -77,7 +77,7 @@ async def locked(
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     patience: float | None = _PATIENCE,
 ) -> AsyncGenerator[None]:
-    """Hold the file's lock over a refresh; tasks and processes that want it too wait for it."""
+    """Hold the file's lock during a refresh; other tasks and processes wait."""
     handle = _open_lock(path, "lock")
     try:
         waited = 0.0
@@ -88,7 +88,7 @@ async def locked(
             waited += _PAUSE
         yield
     finally:
-        # Closing lets go of the lock, and so does the end of the process.
+        # Closing releases the lock, and so does the end of the process.
         os.close(handle)
 
 

@@ -1,4 +1,4 @@
-"""What a body says, in the few words a test compares."""
+"""Decoded answers, reduced to what the tests compare."""
 
 import json
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ A, B = '{"p":"a"}', '{"p":"b"}'
 IS_A, IS_B = {"p": "a"}, {"p": "b"}
 
 
-class Told(NamedTuple):
+class Summary(NamedTuple):
     """Calls are (id, name, arguments or raw text, status); an id we made is "made"."""
 
     text: str = ""
@@ -21,9 +21,9 @@ class Told(NamedTuple):
     reasoning: str = ""
 
 
-def called(*calls: tuple[str, str, Any], text: str = "") -> Told:
+def called(*calls: tuple[str, str, Any], text: str = "") -> Summary:
     """Whole calls, and the end that belongs to them."""
-    return Told(text, tuple((*call, "complete") for call in calls))
+    return Summary(text, tuple((*call, "complete") for call in calls))
 
 
 def sse(*frames: Json | str, line: str = "\n") -> bytes:
@@ -31,7 +31,7 @@ def sse(*frames: Json | str, line: str = "\n") -> bytes:
     return "".join(f"data: {text}{line}{line}" for text in texts).encode()
 
 
-def read(dialect: str, body: bytes | Json, *, whole: bool = False) -> tuple[Told, Json]:
+def read(dialect: str, body: bytes | Json, *, whole: bool = False) -> tuple[Summary, Json]:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     numbers = iter(range(1, 100))
     said = described(
@@ -48,4 +48,4 @@ def read(dialect: str, body: bytes | Json, *, whole: bool = False) -> tuple[Told
         for call in said["tool_calls"]
     )
     kind = said["error"]["kind"] if said["error"] else None
-    return Told(said["text"], calls, said["stop_reason"], kind, said["reasoning"]), said
+    return Summary(said["text"], calls, said["stop_reason"], kind, said["reasoning"]), said

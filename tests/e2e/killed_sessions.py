@@ -1,8 +1,8 @@
-"""Started as a program: lives of a session, each a fork that is killed where the line says.
+"""Program that runs a session in forks, each killed where its line says.
 
-A life is described by a line on standard input; how it ended is told in a line on standard output.
-The first is lived by the program itself, and nothing is told of it. The last line of all lists the
-processes that the lives left behind.
+A run is described by a line on standard input; its end is reported in a line on standard output.
+The first run is that of the program itself and is not reported. The last line lists the processes
+that the runs left behind.
 """
 
 import asyncio
@@ -35,8 +35,8 @@ from toolwire.tools.shell.signals import adopt_orphans
 from toolwire.tools.shell.watchdogs import WATCHDOGS
 
 
-class Life(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process does, and where it is killed: nowhere, if nothing says so."""
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of a session, and where it is killed, if at all."""
 
     root: str
     upstream: str
@@ -46,7 +46,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     before: int = 0
     """Killed when it is about to write its record of this number, counted from 1."""
     after: int = 0
-    """Killed when that record is written and nobody has heard of it yet."""
+    """Killed when that record is written and not yet emitted."""
 
     @property
     def environ(self) -> dict[str, str]:
@@ -54,16 +54,16 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
         return {"PATH": os.environ["PATH"], "HOME": self.root, "TOOLWIRE_HOME": home}
 
 
-class Death(msgspec.Struct, frozen=True, kw_only=True):
-    """How a life ended."""
+class Kill(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended."""
 
     pid: int
     killed: bool
     code: int = 0
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person at the screen knows: it was shown."""
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """What was shown to the user."""
 
     role: str = ""
     text: str = ""
@@ -71,28 +71,28 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
     outcome: str = ""
 
 
-def heard_in(root: Path) -> list[Heard]:
-    file = root / "heard.jsonl"
+def shown_in(root: Path) -> list[Shown]:
+    file = root / "shown.jsonl"
     lines = file.read_bytes().splitlines() if file.exists() else []
-    return [msgspec.json.decode(line, type=Heard) for line in lines]
+    return [msgspec.json.decode(line, type=Shown) for line in lines]
 
 
-def _hears(root: Path) -> Any:
-    screen = os.open(root / "heard.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+def _shows(root: Path) -> Any:
+    screen = os.open(root / "shown.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    async def hear(event: AgentEvent) -> None:
+    async def show(event: AgentEvent) -> None:
         if isinstance(event, MessageAdded) and not event.context:
-            heard = Heard(role=event.message.role, text=event.message.text)
+            shown = Shown(role=event.message.role, text=event.message.text)
         elif isinstance(event, ToolFinished):
-            heard = Heard(call_id=event.call_id, outcome=event.outcome)
+            shown = Shown(call_id=event.call_id, outcome=event.outcome)
         else:
             return
-        os.write(screen, msgspec.json.encode(heard) + b"\n")
+        os.write(screen, msgspec.json.encode(shown) + b"\n")
 
-    return hear
+    return show
 
 
-def _kill_at_record(life: Life) -> None:
+def _kill_at_record(run: Run) -> None:
     """The journal writes in a thread of its own: there every call of its `_write` is seen."""
     write = SqliteJournal._write.__code__
     written = 0
@@ -102,59 +102,59 @@ def _kill_at_record(life: Life) -> None:
         if frame.f_code is not write:
             return
         written += event == "call"
-        if written == (life.before if event == "call" else life.after):
+        if written == (run.before if event == "call" else run.after):
             os.kill(os.getpid(), signal.SIGKILL)
 
     threading.setprofile(look)
 
 
-async def _live(life: Life) -> int:
-    root, environ = Path(life.root), life.environ
+async def _run(run: Run) -> int:
+    root, environ = Path(run.root), run.environ
     cwd = root / "work"
     went_on = stored_sessions(environ).latest(cwd) is not None
-    wanted = SessionOptions(upstream=read_upstream(life.upstream), mode=Mode.YOLO, latest=went_on)
+    wanted = SessionOptions(upstream=read_upstream(run.upstream), mode=Mode.YOLO, latest=went_on)
     settings = config.load(environ, cwd)
     async with open_session(
-        wanted, settings=settings, environ=environ, cwd=cwd, readers=(_hears(root),)
+        wanted, settings=settings, environ=environ, cwd=cwd, readers=(_shows(root),)
     ) as session:
-        ended = await session.send(Message(role="user", parts=(Text(life.prompt),)))
+        ended = await session.send(Message(role="user", parts=(Text(run.prompt),)))
     if ended.reason is not TurnEnd.DONE:
-        sys.stderr.write(f"{life}: {ended}\n")
+        sys.stderr.write(f"{run}: {ended}\n")
         return 3
     return 0
 
 
-def _child(life: Life) -> int:
+def _child(run: Run) -> int:
     try:
-        if life.before or life.after:
-            _kill_at_record(life)
-        return asyncio.run(_live(life))
+        if run.before or run.after:
+            _kill_at_record(run)
+        return asyncio.run(_run(run))
     except BaseException:
-        sys.stderr.write(f"{life}\n{traceback.format_exc()}")
+        sys.stderr.write(f"{run}\n{traceback.format_exc()}")
         return 4
     finally:
         sys.stderr.flush()
 
 
-def _die(life: Life) -> Death:
+def _killed_run(run: Run) -> Kill:
     # Its end closes when the child is gone, whatever ended it.
     alive, held = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(alive)
-        os._exit(_child(life))
+        os._exit(_child(run))
     os.close(held)
-    killed = not select.select([alive], [], [], life.seconds)[0]
+    killed = not select.select([alive], [], [], run.seconds)[0]
     if killed:
         os.kill(child, signal.SIGKILL)
     os.close(alive)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return Death(pid=child, killed=code == -signal.SIGKILL, code=code)
+    return Kill(pid=child, killed=code == -signal.SIGKILL, code=code)
 
 
-def _load(life: Life) -> None:
-    """What is loaded where it is used: by a first life of our own, not in every child again."""
-    code = asyncio.run(_live(life))
+def _load(run: Run) -> None:
+    """What is loaded where it is used: by a first run of our own, not in every child again."""
+    code = asyncio.run(_run(run))
     assert code == 0
     WATCHDOGS.close()
     gc.collect()
@@ -162,7 +162,7 @@ def _load(life: Life) -> None:
 
 
 def _left() -> list[int]:
-    """What is still there of all lives, after the time that ending it may take."""
+    """What is still there of all runs, after the time that ending it may take."""
     until = time.monotonic() + 20
     while left := below(os.getpid()):
         if time.monotonic() > until:
@@ -174,10 +174,10 @@ def _left() -> list[int]:
 
 
 if __name__ == "__main__":
-    # Whatever a killed life leaves behind becomes a child of ours.
+    # Whatever a killed run leaves behind becomes a child of ours.
     adopt_orphans()
-    _load(msgspec.json.decode(sys.stdin.readline(), type=Life))
+    _load(msgspec.json.decode(sys.stdin.readline(), type=Run))
     for line in sys.stdin:
-        death = _die(msgspec.json.decode(line, type=Life))
-        os.write(1, msgspec.json.encode(death) + b"\n")
+        kill = _killed_run(msgspec.json.decode(line, type=Run))
+        os.write(1, msgspec.json.encode(kill) + b"\n")
     os.write(1, msgspec.json.encode(_left()) + b"\n")

@@ -1,5 +1,5 @@
-"""Started as a program: for every line on standard input, a child that writes a session and says
-each record it kept, until it is killed.
+"""Program that forks a child per line of standard input; the child writes a session and prints
+the number of each stored record, until it is killed.
 """
 
 import asyncio
@@ -7,25 +7,25 @@ import os
 import sys
 from pathlib import Path
 
-from tests.sessions.happenings import a_session
+from tests.sessions.sample_events import a_session
 from toolwire.sessions.store import Sessions
 
 
-def tell(line: str) -> None:
+def report(line: str) -> None:
     os.write(1, f"{line}\n".encode())
 
 
 def write_session(root: Path, turns: int) -> None:
     journal = Sessions(root).create(root)
-    tell(f"{os.getpid()} {journal.session}")
+    report(f"{os.getpid()} {journal.session}")
 
     async def write() -> None:
         for event in a_session(turns, journal.session):
-            tell(str(await journal.append(journal.session, event)))
+            report(str(await journal.append(journal.session, event)))
 
     asyncio.run(write())
-    tell("end")
-    # Whoever let it live this long still finds it holding the session.
+    report("end")
+    # It keeps the session locked until it is killed.
     sys.stdin.read()
 
 
@@ -36,4 +36,4 @@ if __name__ == "__main__":
             write_session(Path(sys.argv[1]), int(line))
             os._exit(0)
         os.waitpid(child, 0)
-        tell("gone")
+        report("gone")
