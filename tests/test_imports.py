@@ -30,9 +30,9 @@ def test_importing_the_app_loads_no_heavy_library() -> None:
     assert loaded_by("from toolwire import Agent").isdisjoint(heavy)
 
 
-def test_the_models_and_the_workshop_are_loaded_apart() -> None:
+def test_the_models_and_the_toolbox_are_loaded_apart() -> None:
     assert "toolwire.app.toolbox" not in loaded_by("from toolwire.app import open_model")
-    assert "toolwire.app.model_stack" not in loaded_by("from toolwire.app import open_workshop")
+    assert "toolwire.app.model_stack" not in loaded_by("from toolwire.app import open_toolbox")
 
 
 def test_the_package_alone_loads_not_even_msgspec() -> None:

@@ -1,0 +1,16 @@
+"""The tree stays as plain as it has become; `python -m tests.house` prints the figures."""
+
+from tests.house import measures
+
+MOST = {
+    "source files": 450,
+    "modules with one importer": 130,
+    "lines with the word told": 141,
+    "class names shared by packages that import each other": 19,
+    "modules loaded by agent.events": 11,
+}
+
+
+def test_the_tree_is_not_harder_to_read_than_before():
+    found = measures()
+    assert {name: found[name] for name in MOST if found[name] > MOST[name]} == {}
