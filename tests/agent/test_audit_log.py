@@ -45,7 +45,7 @@ class Office:
         self.records: list[AuditRecord] = []
         self.workspace = Workspace(roots=(folder,), temp=folder / "t", home=folder)
         rules = (Rule(decision=Verdict.DENY, tool="run_shell_command", command=("rm",)),)
-        terms = Terms(ground=ground_of(self.workspace, {}), rules=rules)
+        terms = Terms(locations=ground_of(self.workspace, {}), rules=rules)
         self.policy = Policy(terms, lambda rule: None)
         self.registry = Registry(
             [

@@ -68,7 +68,7 @@ async def _key(fresh: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _policy(context: ToolContext) -> Policy:
-    terms = Terms(ground=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
+    terms = Terms(locations=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
     return lambda call, effect, places: rule(call, effect, map(str, places), terms)
 
 

@@ -56,7 +56,7 @@ def test_with_an_allow_list_every_command_must_stand_on_it(command: str, outside
 def test_what_is_not_certain_is_left_to_the_ruling_which_asks(command: str) -> None:
     assert complaint(command, (), ("rm",)) == ""
     deny = Rule(decision=Verdict.DENY, tool="run_shell_command", command=("rm",))
-    terms = Terms(ground=Locations(roots=("/w",)), rules=(deny,), mode=Mode.YOLO)
+    terms = Terms(locations=Locations(roots=("/w",)), rules=(deny,), mode=Mode.YOLO)
     call = ToolCall(id="1", name="run_shell_command", arguments=json.dumps({"command": command}))
     assert rule(call, Effect.EXECUTE, (), terms).decision == "ask"
 

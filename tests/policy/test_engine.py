@@ -45,7 +45,7 @@ GROUND = Locations(
     roots=("/w/p",), home="/home/u", temp="/tmp/p", protected=_protected, matches=_matches
 )
 TERMS = Terms(
-    ground=GROUND,
+    locations=GROUND,
     rules=of_lists(
         allowed=[f"run_shell_command({each.strip()})" for each in PERMITTED.split(",")],
         exclude=["run_shell_command(rm -rf)", "ShellTool(git push)", "run_shell_command(curl)"],
@@ -65,7 +65,7 @@ def tool(name: str, effect: Effect, *paths: str, terms: Terms = TERMS, **argumen
 
 
 def with_mode(mode: Mode, *rules: Rule) -> Terms:
-    return Terms(ground=GROUND, mode=mode, rules=rules)
+    return Terms(locations=GROUND, mode=mode, rules=rules)
 
 
 def named(command: str) -> str:
@@ -349,7 +349,7 @@ def test_an_error_in_the_engine_means_ask():
     def broken(path: str) -> str:
         raise RuntimeError(path)
 
-    terms = Terms(ground=msgspec.structs.replace(GROUND, protected=broken), mode=Mode.YOLO)
+    terms = Terms(locations=msgspec.structs.replace(GROUND, protected=broken), mode=Mode.YOLO)
     ruling = tool("read_file", Effect.READ, INSIDE, terms=terms)
     assert (ruling.decision, ruling.rule) == (Verdict.ASK, "engine error")
     bad_json = ToolCall(id="1", name="read_file", arguments="[]")
@@ -366,7 +366,7 @@ def test_a_link_out_of_the_workspace_is_outside():
         GROUND,
         resolve=lambda path: normpath(path.replace("/w/p/link", "/etc").replace("/here", "")),
     )
-    terms = msgspec.structs.replace(TERMS, ground=linked)
+    terms = msgspec.structs.replace(TERMS, locations=linked)
     assert tool("read_file", Effect.READ, "/w/p/link/x", terms=terms).decision == "ask"
     assert shell("cat link/x", terms).decision == "ask"
     assert shell("cd link && cat x", terms).decision == "ask"
@@ -496,7 +496,7 @@ git clone git@host:a/b.git b
 def _allowing_its_programs(command: str) -> Terms:
     programs = ("echo", "printf", command.split()[0])
     rules = of_lists(allowed=[f"run_shell_command({each})" for each in programs])
-    return Terms(ground=GROUND, rules=rules)
+    return Terms(locations=GROUND, rules=rules)
 
 
 @pytest.mark.parametrize("command", _NOT_COVERED.strip().splitlines())

@@ -25,7 +25,7 @@ class Desk:
         self.root.mkdir()
         self.kept: list[Rule] = []
         workspace = Workspace(roots=(self.root,), temp=folder / "temp", home=folder / "home")
-        terms = Terms(ground=ground_of(workspace, {}), servers={"send": "mail", "list": "mail"})
+        terms = Terms(locations=ground_of(workspace, {}), servers={"send": "mail", "list": "mail"})
         self.policy = Policy(terms, self.kept.append)
 
     def rules(self, call: ToolCall, effect: Effect, *places: Path) -> str:

@@ -11,7 +11,7 @@ from toolwire.tools.spec import Effect, Permit, SandboxSpec
 
 GROUND = Locations(roots=("/w",), home="/home/u")
 WRITING = SandboxSpec(level="workspace-write")
-TERMS = Terms(ground=GROUND, sandbox=WRITING)
+TERMS = Terms(locations=GROUND, sandbox=WRITING)
 
 
 def shell(command: str, terms: Terms = TERMS) -> Ruling:
@@ -72,8 +72,8 @@ def test_without_a_sandbox_nothing_is_confined():
 
 def test_a_search_leaves_out_hidden_files_and_says_so():
     hidden = (Hidden(".env", "credentials"),)
-    ground = msgspec.structs.replace(GROUND, hidden_below=lambda folder, denied, links: hidden)
-    permit = shell("rg x", msgspec.structs.replace(TERMS, ground=ground)).permit
+    locations = msgspec.structs.replace(GROUND, hidden_below=lambda folder, denied, links: hidden)
+    permit = shell("rg x", msgspec.structs.replace(TERMS, locations=locations)).permit
     assert permit is not None
     assert permit.command == "'rg' '--no-config' 'x' '--glob=!.env'"
     assert permit.note == "Left out of the search: .env (credentials)."
@@ -86,11 +86,11 @@ def test_git_gets_its_protection_where_it_starts():
 
 
 def test_known_programs_are_not_found_in_the_workspace():
-    ground = msgspec.structs.replace(GROUND, search_path="/usr/bin:/bin")
-    terms = msgspec.structs.replace(TERMS, ground=ground)
+    locations = msgspec.structs.replace(GROUND, search_path="/usr/bin:/bin")
+    terms = msgspec.structs.replace(TERMS, locations=locations)
     permit = shell("ls", terms).permit
     assert permit is not None
     assert permit.environ == (("PATH", "/usr/bin:/bin"),)
-    mixed = msgspec.structs.replace(allowing("npm test"), ground=ground)
+    mixed = msgspec.structs.replace(allowing("npm test"), locations=locations)
     assert shell("npm test", mixed).decision is Verdict.ALLOW
     assert shell("npm test && ls", mixed).decision is Verdict.ASK

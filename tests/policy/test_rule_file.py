@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from toolwire.errors import BadInput
 from toolwire.policy.locations import Locations
-from toolwire.policy.rule_file import dump, grounded, load, of_lists
+from toolwire.policy.rule_file import dump, load, of_lists, with_absolute_paths
 from toolwire.policy.rules import Mode, Rule, Verdict, path_matches
 from toolwire.tools.spec import Effect
 
@@ -109,8 +109,12 @@ def test_a_list_entry_with_a_star_is_the_whole_tool():
 
 def test_relative_paths_are_of_the_workspace():
     rules = [Rule(decision=Verdict.ALLOW, path=each) for each in ("a/**", "~/b", "/c")]
-    ground = Locations(roots=("/w/p",), home="/home/u")
-    assert [rule.path for rule in grounded(rules, ground)] == ["/w/p/a/**", "/home/u/b", "/c"]
+    locations = Locations(roots=("/w/p",), home="/home/u")
+    assert [rule.path for rule in with_absolute_paths(rules, locations)] == [
+        "/w/p/a/**",
+        "/home/u/b",
+        "/c",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def _registry(capture: Capture, settings: dict[str, Any]) -> Registry:
 
 
 def _policy(context: ToolContext) -> Policy:
-    terms = Terms(ground=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
+    terms = Terms(locations=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
     return lambda call, effect, places: rule(call, effect, map(str, places), terms)
 
 

@@ -163,12 +163,15 @@ async def make_toolbox(
             settings, environ=context.environ, cwd=cwd, tools=tools, context=context
         )
     own = places(environ)
-    ground = ground_of(context.workspace, environ)
+    locations = ground_of(context.workspace, environ)
     standing = read_rules(own.config / RULES) if rules else ()
     terms = Terms(
-        ground=ground,
+        locations=locations,
         mode=mode,
-        rules=widened(rule_file.grounded((*standing, *_listed(settings, allowed)), ground), ground),
+        rules=widened(
+            rule_file.with_absolute_paths((*standing, *_listed(settings, allowed)), locations),
+            locations,
+        ),
         servers={tool.name: tool.server for tool in registry if tool.server},
         headless=headless,
         sandbox=context.sandbox,

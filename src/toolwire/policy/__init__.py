@@ -1,1 +1,1 @@
-"""Policy: what a call may do."""
+"""Policy: whether a call may run."""

@@ -1,4 +1,4 @@
-"""The record of one ruling for the audit log; writing it is the caller's."""
+"""Record of one ruling for the audit log; the caller writes it."""
 
 import msgspec
 
@@ -9,7 +9,7 @@ from toolwire.tools.spec import Effect
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, tag="ruling"):
-    """Who asked for what, what was ruled, by which rule, and what a person answered."""
+    """The call, the ruling, the rule that decided, and the user's answer."""
 
     at: str
     """Time in ISO 8601, given by the caller."""
@@ -23,13 +23,13 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True, tag="ruling"):
     rule: str
     roots: tuple[str, ...] = ()
     answer: str = ""
-    """A person's choice, where one was asked for."""
+    """The user's choice, if asked."""
 
 
 def record(
     ruling: Ruling, call: ToolCall, effect: Effect, mode: Mode, *, at: str, answer: str = ""
 ) -> AuditRecord:
-    """The record of a ruling. Arguments stay out of it: they may hold secrets."""
+    """The record of a ruling. It leaves out arguments: they may contain secrets."""
     return AuditRecord(
         at=at,
         call_id=call.id,

@@ -1,4 +1,4 @@
-"""Command prefixes of the tool lists, `run_shell_command(git)`: what they leave of the shell."""
+"""Command prefixes in tool lists, such as `run_shell_command(git)`."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ _NOT_LISTED = "Command(s) not in the allowed commands list. Disallowed commands:
 
 
 def limited(registry: Registry, core: tuple[str, ...], exclude: tuple[str, ...]) -> Registry:
-    """The same tools; the shell complains, in gemini-cli's words, of what the lists forbid."""
+    """The tools; the shell rejects commands that the lists forbid, with gemini-cli's messages."""
     allowed = prefixes(core, SHELL) or ()
     blocked = prefixes((entry for entry in exclude if "(" in entry), SHELL) or ()
     if not allowed and not blocked:
@@ -33,7 +33,7 @@ def limited(registry: Registry, core: tuple[str, ...], exclude: tuple[str, ...])
 
 
 def complaint(command: str, allowed: tuple[str, ...], blocked: tuple[str, ...]) -> str:
-    """Why a command may not run; every command in it is looked at, also those inside others."""
+    """Why a command may not run; checks every command in it, nested ones included."""
     if not command.strip():
         return ""
     script = prove(command)

@@ -1,4 +1,4 @@
-"""Policy: may a call run? Effects × mode × place × rules; whatever is not understood is asked."""
+"""The policy: decides by effect, mode, zone and rules; what is not understood is asked."""
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
@@ -25,11 +25,11 @@ _GAINS_RIGHTS = frozenset({"sudo", "su", "doas", "pkexec"})
 
 
 def permits(shell: CommandRuling, text: str, terms: Terms) -> tuple[Permit, Permit]:
-    """The permit of a command that runs unasked, and the one after a person said yes.
+    """The permit of a command that runs unasked, and the permit after approval.
 
-    What a person approved runs as they saw it; what runs unasked is the text that was proven.
+    An approved command runs as the user saw it; an unasked one runs as the proven text.
     """
-    path = terms.ground.search_path
+    path = terms.locations.search_path
     return (
         Permit(
             command=text,
@@ -69,7 +69,7 @@ def _approved(shell: CommandRuling, terms: Terms) -> SandboxSpec:
     if spec.level == "off":
         return spec
     if not _GAINS_RIGHTS.isdisjoint(shell.roots):
-        # Other rights cannot be gained inside; a yes to `sudo` is a yes to them.
+        # No other rights can be gained inside the sandbox; approving `sudo` approves them.
         return SandboxSpec()
     return SandboxSpec(
         level="approved",
@@ -80,22 +80,26 @@ def _approved(shell: CommandRuling, terms: Terms) -> SandboxSpec:
 
 
 def _far(shell: CommandRuling, *, writes: bool) -> tuple[str, ...]:
-    """Places outside the workspace, or protected, that the ruling names."""
+    """Paths outside the workspace, or protected, that the ruling names."""
     far = (Zone.OUTSIDE, Zone.PROTECTED)
-    found = (spot.path for spot, written in shell.places if spot.place in far and written == writes)
+    found = (
+        location.path
+        for location, written in shell.touched
+        if location.zone in far and written == writes
+    )
     return tuple(dict.fromkeys(found))
 
 
-NOBODY = (
+NO_USER = (
     "There is no one to approve it here. Reach the goal with what is allowed, or tell the user "
     "what to allow: --allowed-tools, a rule in the rule file, or another --approval-mode."
 )
 
 
-def rule(call: ToolCall, effect: Effect, places: Iterable[str], terms: Terms) -> Ruling:
-    """The ruling on a call: pure, and never more generous when something goes wrong."""
+def rule(call: ToolCall, effect: Effect, paths: Iterable[str], terms: Terms) -> Ruling:
+    """The ruling on a call: pure, and never more permissive after an error."""
     try:
-        ruling = _rule(call, effect, tuple(places), terms)
+        ruling = _rule(call, effect, tuple(paths), terms)
     except Exception as error:  # the outermost edge of the engine: any failure asks
         ruling = Ruling(
             decision=Verdict.ASK,
@@ -104,12 +108,12 @@ def rule(call: ToolCall, effect: Effect, places: Iterable[str], terms: Terms) ->
         )
     if terms.headless and ruling.decision is Verdict.ASK:
         return msgspec.structs.replace(
-            ruling, decision=Verdict.DENY, reason=f"{ruling.reason} {NOBODY}"
+            ruling, decision=Verdict.DENY, reason=f"{ruling.reason} {NO_USER}"
         )
     return ruling
 
 
-def _rule(call: ToolCall, effect: Effect, places: tuple[str, ...], terms: Terms) -> Ruling:
+def _rule(call: ToolCall, effect: Effect, paths: tuple[str, ...], terms: Terms) -> Ruling:
     arguments = _arguments(call)
     act = Act(
         tool=call.name,
@@ -122,8 +126,8 @@ def _rule(call: ToolCall, effect: Effect, places: tuple[str, ...], terms: Terms)
     if call.name == terms.shell and isinstance(command, str):
         return _rule_on_shell(command, _as_text(arguments.get("directory") or ""), act, terms)
     writes = effect is not Effect.READ
-    spots = tuple(terms.ground.spot(place, writes=writes) for place in places)
-    return _ruling(rule_on(act, spots, terms), ())
+    locations = tuple(terms.locations.locate(path, writes=writes) for path in paths)
+    return _ruling(rule_on(act, locations, terms), ())
 
 
 def _rule_on_shell(command: str, directory: str, act: Act, terms: Terms) -> Ruling:
@@ -155,7 +159,7 @@ def _ruling(found: tuple[Finding, ...], roots: tuple[str, ...]) -> Ruling:
 def _arguments(call: ToolCall) -> JsonObject:
     decoded: object = msgspec.json.decode(call.arguments or "{}")
     if not isinstance(decoded, dict):
-        raise TypeError("arguments are no object")
+        raise TypeError("arguments are not an object")
     return cast(JsonObject, decoded)
 
 
@@ -164,7 +168,7 @@ def _as_text(value: object) -> str:
 
 
 def roots(command: str) -> tuple[str, ...]:
-    """The programs a shell text would start, for the question to the person."""
+    """Programs that a shell text would start, for the question to the user."""
     script = prove(command)
     if isinstance(script, Unproven):
         return _first_words(command)
@@ -179,18 +183,18 @@ def roots(command: str) -> tuple[str, ...]:
 
 
 def _first_words(command: str) -> tuple[str, ...]:
-    """The first word of a text that is not proven, to name it by."""
+    """The first word of an unproven text, as its name."""
     return tuple(shown(word) for word in command.split()[:1])
 
 
-Keep: TypeAlias = Callable[[Rule], None]
-"""Writes a rule that holds from now on."""
+SaveRule: TypeAlias = Callable[[Rule], None]
+"""Stores a rule for all later sessions."""
 
 _MOST_RULINGS = 1024
 
 
 class Scope(StrEnum):
-    """How far an approval reaches beyond its call."""
+    """Scope of an approval beyond its call."""
 
     SESSION = "session"
     ALWAYS = "always"
@@ -198,15 +202,15 @@ class Scope(StrEnum):
 
 
 class Policy:
-    """The scheduler asks it for rulings, and tells it of each yes that holds on."""
+    """Policy with memory: applies the rules and records approvals."""
 
-    def __init__(self, terms: Terms, keep: Keep) -> None:
+    def __init__(self, terms: Terms, save: SaveRule) -> None:
         self.terms = terms
-        self._keep = keep
+        self._save = save
         self._rulings: dict[str, Ruling] = {}
 
-    def __call__(self, call: ToolCall, effect: Effect, places: "tuple[Path, ...]" = ()) -> Ruling:
-        ruling = rule(call, effect, (str(place) for place in places), self.terms)
+    def __call__(self, call: ToolCall, effect: Effect, paths: "tuple[Path, ...]" = ()) -> Ruling:
+        ruling = rule(call, effect, (str(path) for path in paths), self.terms)
         self._rulings.pop(call.id, None)
         self._rulings[call.id] = ruling
         while len(self._rulings) > _MOST_RULINGS:
@@ -215,19 +219,19 @@ class Policy:
 
     @property
     def restricts(self) -> Restricts | None:
-        """What the rules say of a tool that comes across a path; None if there are none."""
-        # Answers of the user only allow: what restricts is known from the start.
+        """Check of a path that no call names; None without rules against reading."""
+        # Answers of the user only allow: restrictions are known from the start.
         rules = against_paths(self.terms.rules)
         if not rules:
             return None
         return lambda tool, path: restriction(rules, self.terms.mode, tool, path)
 
     def ruling(self, call_id: str) -> Ruling | None:
-        """The last ruling on a call, as long as it is remembered."""
+        """The last ruling on a call, if it is still remembered."""
         return self._rulings.get(call_id)
 
     def remember(self, call: ToolCall, scope: str) -> None:
-        """Keeps a yes: for the session, for always, or for a whole MCP server."""
+        """Records an approval: for the session, for always, or for a whole MCP server."""
         ruling = self._rulings.get(call.id)
         if ruling is None or ruling.decision is not Verdict.ASK:
             return
@@ -242,4 +246,4 @@ class Policy:
         self.terms = msgspec.structs.replace(self.terms, rules=(*self.terms.rules, *rules))
         if scope == Scope.ALWAYS:
             for each in rules:
-                self._keep(each)
+                self._save(each)

@@ -1,4 +1,4 @@
-"""Where a path lies: inside the workspace, outside, protected, or nowhere that matters."""
+"""Locations of paths: inside the workspace, outside, protected, or a device."""
 
 import posixpath
 from collections.abc import Callable
@@ -12,22 +12,22 @@ from toolwire.tools.files.protection import READ_FREELY
 Resolve: TypeAlias = Callable[[str], str]
 """An absolute path with its links followed."""
 Protected: TypeAlias = Callable[[str], str]
-"""Why an absolute path is protected, in words; empty if it is not."""
+"""The reason why an absolute path is protected; empty if it is not."""
 Matches: TypeAlias = Callable[[str, str], tuple[str, ...] | None]
-"""The paths that a pattern stands for in a folder; None if that is not known."""
+"""Paths that a pattern matches in a folder; None if not known."""
 
 Test: TypeAlias = Callable[[str], bool]
 """Whether an absolute path is a folder that can be entered."""
 HiddenBelow: TypeAlias = Callable[[str, Test | None, bool], "tuple[Hidden, ...] | None"]
-"""The files below a folder that may not simply be read, or that a test names, with links if they
-are followed; None for too many files to say.
+"""Files below a folder that need approval to read, or that the test selects, with links if they
+are followed; None if there are too many files.
 """
 ProgramsOf: TypeAlias = Callable[[str], tuple[str, ...]]
 """Settings of the git repository around a folder through which git may start programs."""
 Foreign: TypeAlias = Callable[[str], str]
-"""The path of a program if the workspace brings it; empty for one of the system."""
+"""The path of a program in the workspace; empty for one of the system."""
 BringsSettings: TypeAlias = Callable[[str], str]
-"""A file through which a folder changes what programs do that run there; empty for none."""
+"""A file that configures programs that run in the folder; empty for none."""
 
 _STREAMS = frozenset(
     {"/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero"}
@@ -36,10 +36,10 @@ _STREAMS = frozenset(
 
 
 class Zone(StrEnum):
-    """How far away a path is."""
+    """Zone of a path."""
 
-    NOWHERE = "nowhere"
-    """A device such as /dev/null: nothing is kept."""
+    DEVICE = "device"
+    """A device such as /dev/null: nothing is stored."""
     INSIDE = "inside"
     OUTSIDE = "outside"
     PROTECTED = "protected"
@@ -50,7 +50,7 @@ class Hidden(msgspec.Struct, frozen=True):
     """A file below a folder that needs a ruling of its own."""
 
     path: str
-    """From that folder; a folder ends in a slash."""
+    """Relative to that folder; a folder ends in a slash."""
     why: str
     link: bool = False
     """A link that leads out of the workspace."""
@@ -59,16 +59,16 @@ class Hidden(msgspec.Struct, frozen=True):
 
 
 class Location(msgspec.Struct, frozen=True):
-    """A path and where it lies."""
+    """A path and its zone."""
 
-    place: Zone
+    zone: Zone
     path: str
     why: str = ""
 
     @property
     def is_near(self) -> bool:
-        """Whether a permission for the workspace covers it."""
-        return self.place in (Zone.INSIDE, Zone.NOWHERE)
+        """Whether permissions for the workspace cover it."""
+        return self.zone in (Zone.INSIDE, Zone.DEVICE)
 
 
 def _as_written(path: str) -> str:
@@ -105,7 +105,7 @@ def _system(name: str) -> str:
 
 
 class Locations(msgspec.Struct, frozen=True, kw_only=True):
-    """The workspace as policy sees it; following links and knowing secrets are handed in."""
+    """The workspace as the policy sees it; access to the file system is injected."""
 
     roots: tuple[str, ...]
     """Absolute; the first is the working directory."""
@@ -120,15 +120,15 @@ class Locations(msgspec.Struct, frozen=True, kw_only=True):
     foreign: Foreign = _system
     brings_settings: BringsSettings = _system
     search_path: str = ""
-    """`PATH` without folders of the workspace, if it has such; empty if it has none."""
+    """`PATH` without folders of the workspace; empty if it contains none."""
 
-    def spot(self, path: str, *, writes: bool) -> Location:
-        """Where an absolute path lies; relative ones are taken from the working directory."""
+    def locate(self, path: str, *, writes: bool) -> Location:
+        """The location of a path; relative paths start at the working directory."""
         # Links are followed before `..` is taken: `link/..` is the parent of the link's target.
         written = posixpath.join(self.roots[0], path)
         full = posixpath.normpath(written)
         if written in _STREAMS:
-            return Location(Zone.NOWHERE, full)
+            return Location(Zone.DEVICE, full)
         real = posixpath.normpath(self.resolve(written))
         why = self.protected(full) or self.protected(real)
         if why and (writes or why not in READ_FREELY):
@@ -139,15 +139,15 @@ class Locations(msgspec.Struct, frozen=True, kw_only=True):
                 return Location(Zone.INSIDE, real)
         return Location(Zone.OUTSIDE, real)
 
-    def spots(
+    def locate_all(
         self, path: str, folders: tuple[str, ...] | None, *, writes: bool
     ) -> tuple[Location, ...]:
-        """Where a path may lead; `folders` are all that it may start from, None any."""
+        """All possible locations of a path relative to `folders`; None means any folder."""
         if path.startswith("/"):
-            return (self.spot(path, writes=writes),)
+            return (self.locate(path, writes=writes),)
         if folders is None or not path:
             return (Location(Zone.UNKNOWN, path),)
-        return tuple(self.spot(posixpath.join(each, path), writes=writes) for each in folders)
+        return tuple(self.locate(posixpath.join(each, path), writes=writes) for each in folders)
 
 
 def lies_in(path: str, folder: str) -> bool:

@@ -1,4 +1,4 @@
-"""Rules against paths: what they mean for every tool, and for files that a call does not name."""
+"""Rules against paths, applied to every tool and to files that a call does not name."""
 
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -14,16 +14,16 @@ _WRITERS = ("write_file", "replace", "apply_patch")
 _WILDCARDS = "*?"
 
 
-def widened(rules: Iterable[Rule], ground: Locations) -> tuple[Rule, ...]:
-    """The rules, those against a path extended to every tool that reaches it in the same way.
+def widened(rules: Iterable[Rule], locations: Locations) -> tuple[Rule, ...]:
+    """The rules, with those against a path extended to every tool that reaches it the same way.
 
     A file that may not be read may not be edited either: an edit shows its lines. Paths are those
-    of `rule_file.grounded`; one that leads through a link is also meant where the link leads.
+    of `rule_file.with_absolute_paths`; one through a link also covers the link's target.
     """
-    return tuple(each for rule in rules for each in _widened(rule, ground))
+    return tuple(each for rule in rules for each in _widened(rule, locations))
 
 
-def _widened(rule: Rule, ground: Locations) -> Iterator[Rule]:
+def _widened(rule: Rule, locations: Locations) -> Iterator[Rule]:
     yield rule
     if rule.decision is Verdict.ALLOW or not rule.path:
         return
@@ -33,7 +33,7 @@ def _widened(rule: Rule, ground: Locations) -> Iterator[Rule]:
             meant.append(msgspec.structs.replace(rule, tool="*", effect=None))
         elif rule.effect in (None, Effect.WRITE) and _covers(rule.tool, _WRITERS):
             meant.append(msgspec.structs.replace(rule, tool="*", effect=Effect.WRITE))
-    real = _resolved(rule.path, ground)
+    real = _resolved(rule.path, locations)
     if real != rule.path:
         meant += [msgspec.structs.replace(each, path=real) for each in meant]
     yield from (each for each in dict.fromkeys(meant) if each != rule)
@@ -43,13 +43,13 @@ def _covers(pattern: str, tools: tuple[str, ...]) -> bool:
     return any(fnmatchcase(tool, pattern) for tool in tools)
 
 
-def _resolved(pattern: str, ground: Locations) -> str:
-    """The pattern with the links in its fixed beginning followed."""
+def _resolved(pattern: str, locations: Locations) -> str:
+    """The pattern with links in its fixed prefix resolved."""
     first = min((at for mark in _WILDCARDS if (at := pattern.find(mark)) >= 0), default=-1)
     if first < 0:
-        return ground.resolve(pattern)
+        return locations.resolve(pattern)
     fixed = pattern[:first].rpartition("/")[0]
-    return f"{ground.resolve(fixed or '/').rstrip('/')}{pattern[len(fixed) :]}"
+    return f"{locations.resolve(fixed or '/').rstrip('/')}{pattern[len(fixed) :]}"
 
 
 def restriction(rules: Iterable[Rule], mode: Mode, tool: str, path: str) -> str:
@@ -65,5 +65,5 @@ def restriction(rules: Iterable[Rule], mode: Mode, tool: str, path: str) -> str:
 
 
 def against_paths(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Those of the rules that can hide a file."""
+    """The rules that can hide a file."""
     return tuple(rule for rule in rules if rule.path and rule.decision is not Verdict.ALLOW)

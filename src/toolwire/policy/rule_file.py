@@ -17,7 +17,7 @@ _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One `[[rule]]` table as people write it."""
+    """One `[[rule]]` table as written in the file."""
 
     decision: Verdict
     tool: _Text = "*"
@@ -40,7 +40,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(text: str, origin: str) -> tuple[Rule, ...]:
-    """The rules of a file; a file that cannot be read is an error, never no rules."""
+    """The rules of a file; an unreadable file is an error, never an empty list."""
     try:
         written = msgspec.convert(tomllib.loads(text), _File)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
@@ -85,7 +85,7 @@ def _listed(entry: str, decision: Verdict, origin: str) -> Rule:
 
 
 def _words(prefix: str | tuple[str, ...], origin: str) -> tuple[str, ...]:
-    """The words of a command prefix. None at all would be every command, so that is an error."""
+    """The words of a command prefix; an empty one would match every command, so it is an error."""
     words = _plain_words(prefix) if isinstance(prefix, str) else prefix
     if not words or not words[0]:
         raise BadInput(f'the command prefix "{prefix}" in {origin} is not a plain command')
@@ -114,19 +114,19 @@ def of_lists(
     )
 
 
-def grounded(rules: Iterable[Rule], ground: Locations) -> tuple[Rule, ...]:
-    """The rules with relative path patterns taken from the workspace, and `~` from home."""
+def with_absolute_paths(rules: Iterable[Rule], locations: Locations) -> tuple[Rule, ...]:
+    """The rules with path patterns relative to the workspace, or to `~`, made absolute."""
     return tuple(
-        msgspec.structs.replace(each, path=_absolute(each.path, ground)) if each.path else each
+        msgspec.structs.replace(each, path=_absolute(each.path, locations)) if each.path else each
         for each in rules
     )
 
 
-def _absolute(pattern: str, ground: Locations) -> str:
+def _absolute(pattern: str, locations: Locations) -> str:
     pattern = pattern.rstrip("/") or "/"
     if pattern.startswith("~/"):
-        return f"{ground.home}{pattern[1:]}"
-    return pattern if pattern.startswith("/") else f"{ground.roots[0].rstrip('/')}/{pattern}"
+        return f"{locations.home}{pattern[1:]}"
+    return pattern if pattern.startswith("/") else f"{locations.roots[0].rstrip('/')}/{pattern}"
 
 
 def dump(rule: Rule) -> str:

@@ -1,4 +1,4 @@
-"""Rules a person keeps: what may run, what may not, what is asked; and what a rule matches."""
+"""Rules of the user, and what a rule matches."""
 
 import re
 from enum import StrEnum
@@ -14,7 +14,7 @@ from toolwire.tools.spec import Effect
 
 
 class Verdict(StrEnum):
-    """What a ruling says."""
+    """Verdict of a rule or ruling."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 
 class Mode(StrEnum):
-    """How much runs without a question."""
+    """Approval mode: what runs without a question."""
 
     DEFAULT = "default"
     AUTO_EDIT = "auto_edit"
@@ -31,7 +31,7 @@ class Mode(StrEnum):
 
 
 class Match(StrEnum):
-    """Whether a rule applies; a word known only when it runs leaves it open."""
+    """Whether a rule applies; undecided if a word is known only when the command runs."""
 
     YES = "yes"
     NO = "no"
@@ -48,7 +48,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Name or pattern of an MCP server."""
     effect: Effect | None = None
     command: tuple[str, ...] = ()
-    """First words of a shell command; `*` stands for anything within a word."""
+    """First words of a shell command; `*` matches anything within a word."""
     path: str = ""
     """Pattern of every path that is touched; `**` crosses folders."""
     arguments: tuple[tuple[str, str], ...] = ()
@@ -59,7 +59,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     network: bool = False
     """Commands that it allows may use the network inside the sandbox."""
     reason: str = ""
-    """For people and the model."""
+    """For the user and the model."""
     origin: str = ""
     """Where it was written: a file, a flag, an answer."""
 
@@ -77,9 +77,9 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
 
     words: tuple[str, ...]
     source: str = ""
-    """As written, for people."""
+    """As written, for display."""
     opaque: str = ""
-    """Why its words do not say what it does."""
+    """Why its effects cannot be derived from its words."""
     covered_from: int = 0
     """A rule that names more than this many words allows what is opaque."""
 
@@ -90,7 +90,7 @@ class Invocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a call would do, as rules see it."""
+    """One action of a call, as rules see it."""
 
     tool: str
     effect: Effect
@@ -102,7 +102,7 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def match(rule: Rule, act: Act) -> Match:
-    """Whether a rule speaks about an act."""
+    """Whether a rule applies to an act."""
     if not fnmatchcase(act.tool, rule.tool):
         return Match.NO
     if rule.server and not (act.server and fnmatchcase(act.server, rule.server)):
@@ -114,7 +114,7 @@ def match(rule: Rule, act: Act) -> Match:
     if rule.path and not (act.path and _path_applies(rule, act.path)):
         return Match.NO
     if rule.decision is Verdict.ALLOW and act.command is not None and rule.arguments:
-        # A pattern over shell text says nothing about the commands in it.
+        # A pattern over shell text does not decide on the commands in it.
         return Match.NO
     given = dict(act.arguments)
     for name, pattern in rule.arguments:
@@ -130,7 +130,7 @@ def match(rule: Rule, act: Act) -> Match:
 
 
 def _permits(prefix: tuple[str, ...], command: Invocation) -> Match:
-    """To permit, the words must be exactly those, and enough of them."""
+    """Match for an allow rule: exactly these words, and enough of them."""
     if command.opaque and len(prefix) <= command.covered_from:
         return Match.NO
     words = _without_harmless_options(command.words)
@@ -148,7 +148,7 @@ def _without_harmless_options(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _forbids(prefix: tuple[str, ...], command: Invocation) -> Match:
-    """To forbid, it is enough that the words may mean it: options in any order, other spellings."""
+    """Match for a deny or ask rule: options in any order and spelling may match."""
     words = command.words
     if command.root.startswith("git-"):
         words = ("git", command.root[4:], *words[1:])

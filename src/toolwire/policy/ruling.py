@@ -1,4 +1,4 @@
-"""What a ruling is, the terms it is made on, and the ruling on one act at one place."""
+"""Rulings, the terms they depend on, and the ruling on one act at one location."""
 
 from collections.abc import Iterable, Mapping
 
@@ -29,29 +29,29 @@ BUILT_IN = (
     *_LOOKS,
     _STOPS,
 )
-"""A search goes to the model's own vendor, as every prompt does. What runs in the background was
-allowed to start, and `background` reaches no more than that; plan mode only looks.
+"""A search goes to the model's vendor, as every prompt does. A background process was
+allowed to start, and `background` reaches nothing else; plan mode only reads.
 """
 
 
 class Ruling(msgspec.Struct, frozen=True, kw_only=True):
-    """May the call run, and why."""
+    """Whether the call may run, and why."""
 
     decision: Verdict
     reason: str = ""
-    """One line for people, and for the model if the call is refused."""
+    """One line for the user, and for the model if the call is denied."""
     rule: str = ""
     """The rule or mode that decided."""
     roots: tuple[str, ...] = ()
     """The programs a shell command would start."""
     asks: tuple[str, ...] = ()
-    """All that would need a yes, one line each."""
+    """Everything that needs approval, one line each."""
     remembers: tuple[Rule, ...] = ()
-    """What "always" would add; empty if a yes can only be given once."""
+    """Rules that "always" would add; empty if the call can only be approved once."""
     permit: Permit | None = None
-    """What a shell command runs as, if no person has to be asked."""
+    """Permit of a shell command that runs without a question."""
     approved: Permit | None = None
-    """What it runs as after a yes."""
+    """Permit of a shell command that the user approved."""
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,19 +64,19 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a ruling depends on beside the call."""
+    """Everything a ruling depends on besides the call."""
 
-    ground: Locations
+    locations: Locations
     mode: Mode = Mode.DEFAULT
     rules: tuple[Rule, ...] = ()
     servers: Mapping[str, str] = {}
-    """Tool names and the MCP server each comes from."""
+    """Tool names and the MCP server of each."""
     headless: bool = False
-    """Nobody can be asked: what would be asked is denied."""
+    """No user can be asked: what would be asked is denied."""
     shell: str = "run_shell_command"
     """The tool whose `command` is shell text."""
     sandbox: SandboxSpec = SandboxSpec()
-    """How commands are confined that run without a yes."""
+    """Confinement of commands that run without a question."""
 
 
 ALLOWED = Finding(decision=Verdict.ALLOW)
@@ -84,7 +84,7 @@ _STRICTNESS = (Verdict.ALLOW, Verdict.ASK, Verdict.DENY)
 
 
 def strictest(findings: Iterable[Finding]) -> tuple[Verdict, tuple[Finding, ...]]:
-    """The strictest decision, and all findings that make it."""
+    """The strictest verdict, and all findings with it."""
     findings = tuple(findings)
     decision = max(
         (finding.decision for finding in findings), key=_STRICTNESS.index, default=Verdict.ALLOW
@@ -92,20 +92,21 @@ def strictest(findings: Iterable[Finding]) -> tuple[Verdict, tuple[Finding, ...]
     return decision, tuple(each for each in findings if each.decision is decision)
 
 
-def rule_on(act: Act, spots: tuple[Location, ...], terms: Terms) -> tuple[Finding, ...]:
-    """One finding for each place the act touches; one if it touches none."""
-    if not spots:
+def rule_on(act: Act, locations: tuple[Location, ...], terms: Terms) -> tuple[Finding, ...]:
+    """One finding for each location the act touches; one if it touches none."""
+    if not locations:
         return (_rule_on_one(act, None, terms),)
     return tuple(
-        _rule_on_one(msgspec.structs.replace(act, path=spot.path), spot, terms) for spot in spots
+        _rule_on_one(msgspec.structs.replace(act, path=location.path), location, terms)
+        for location in locations
     )
 
 
-def _rule_on_one(act: Act, spot: Location | None, terms: Terms) -> Finding:
+def _rule_on_one(act: Act, location: Location | None, terms: Terms) -> Finding:
     forbidden = forbidding(act, terms.rules)
     if forbidden is not None:
         return forbidden
-    near = spot is None or spot.is_near
+    near = location is None or location.is_near
     permitted = next((rule for rule in permitting(act, terms) if near or rule.path), None)
     if terms.mode is Mode.PLAN and act.effect in _CHANGES:
         if permitted is None or Mode.PLAN not in permitted.modes:
@@ -113,13 +114,13 @@ def _rule_on_one(act: Act, spot: Location | None, terms: Terms) -> Finding:
         return Finding(decision=Verdict.ALLOW, rule=str(permitted))
     if permitted is not None:
         return Finding(decision=Verdict.ALLOW, rule=str(permitted))
-    if by_mode(terms.mode, act.effect, Zone.INSIDE if spot is None else spot.place):
+    if by_mode(terms.mode, act.effect, Zone.INSIDE if location is None else location.zone):
         return Finding(decision=Verdict.ALLOW, rule=f"mode {terms.mode}")
     return Finding(
         decision=Verdict.ASK,
-        reason=_question(act, spot),
+        reason=_question(act, location),
         rule=f"mode {terms.mode}",
-        remembers=_remembered(act, spot),
+        remembers=_remembered(act, location),
     )
 
 
@@ -137,7 +138,7 @@ def forbidding(act: Act, rules: tuple[Rule, ...]) -> Finding | None:
                 rule=str(rule),
             )
         if found is not Match.NO and asked is None:
-            unsure = "may forbid" if rule.decision is Verdict.DENY else "wants a question for"
+            unsure = "may forbid" if rule.decision is Verdict.DENY else "requires approval for"
             asked = Finding(
                 decision=Verdict.ASK,
                 reason=rule.reason or f"A rule {unsure} {_subject(act)}.",
@@ -147,7 +148,7 @@ def forbidding(act: Act, rules: tuple[Rule, ...]) -> Finding | None:
 
 
 def permitting(act: Act, terms: Terms) -> tuple[Rule, ...]:
-    """Rules that allow an act; a server's tool does not pass for ours by its name."""
+    """The rule that allows an act; a server's tool does not match by a built-in tool's name."""
     return tuple(
         rule
         for rule in (*terms.rules, *(() if act.server else BUILT_IN))
@@ -158,17 +159,17 @@ def permitting(act: Act, terms: Terms) -> tuple[Rule, ...]:
 _CHANGES = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.OTHER})
 
 
-def by_mode(mode: Mode, effect: Effect, place: Zone) -> bool:
-    """Whether a mode lets an effect through at a place without a question."""
-    if place is Zone.NOWHERE:
+def by_mode(mode: Mode, effect: Effect, zone: Zone) -> bool:
+    """Whether a mode allows an effect in a zone without a question."""
+    if zone is Zone.DEVICE:
         return True
     if mode is Mode.YOLO:
         # Protected files govern what runs later: changing them is asked even here.
-        return place is not Zone.PROTECTED or effect is Effect.READ
+        return zone is not Zone.PROTECTED or effect is Effect.READ
     if effect is Effect.READ:
-        return place is Zone.INSIDE
+        return zone is Zone.INSIDE
     if mode is Mode.AUTO_EDIT:
-        return place is Zone.INSIDE and effect in (Effect.WRITE, Effect.NETWORK)
+        return zone is Zone.INSIDE and effect in (Effect.WRITE, Effect.NETWORK)
     return False
 
 
@@ -187,35 +188,35 @@ def _subject(act: Act) -> str:
 
 
 def shown(text: str) -> str:
-    """A text short enough for a line, its control characters made visible."""
+    """The text cut to one line, with control characters visible."""
     line = " ".join(text.split())
     return line if len(line) <= 80 else f"{line[:77]}..."
 
 
-def _question(act: Act, spot: Location | None) -> str:
+def _question(act: Act, location: Location | None) -> str:
     if act.command is not None:
         return f"{shown(act.command.source)} needs approval."
-    if spot is None or spot.place is Zone.INSIDE:
+    if location is None or location.zone is Zone.INSIDE:
         return f"{_subject(act)} needs approval."
     where = {
         Zone.OUTSIDE: "is outside the workspace",
-        Zone.PROTECTED: f"is protected ({spot.why})",
-        Zone.UNKNOWN: "is a place known only when it runs",
-    }.get(spot.place, "needs approval")
+        Zone.PROTECTED: f"is protected ({location.why})",
+        Zone.UNKNOWN: "is known only when it runs",
+    }.get(location.zone, "needs approval")
     verb = "writing" if act.effect is Effect.WRITE else "reading"
     if act.effect not in (Effect.WRITE, Effect.READ):
         verb = act.tool
-    return f"{verb} {shown(spot.path)} {where}."
+    return f"{verb} {shown(location.path)} {where}."
 
 
-def _remembered(act: Act, spot: Location | None) -> tuple[Rule, ...]:
+def _remembered(act: Act, location: Location | None) -> tuple[Rule, ...]:
     if act.command is not None:
         return _remembered_command(act)
-    if spot is None or spot.is_near:
+    if location is None or location.is_near:
         return (Rule(decision=Verdict.ALLOW, tool=act.tool, server=act.server),)
-    if spot.place is not Zone.OUTSIDE or any(mark in spot.path for mark in "*?"):
+    if location.zone is not Zone.OUTSIDE or any(mark in location.path for mark in "*?"):
         return ()
-    return (Rule(decision=Verdict.ALLOW, tool=act.tool, path=spot.path),)
+    return (Rule(decision=Verdict.ALLOW, tool=act.tool, path=location.path),)
 
 
 _WITH_SUBCOMMANDS = frozenset(

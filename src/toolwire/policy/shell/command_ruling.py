@@ -93,12 +93,12 @@ class CommandRuling:
         self.roots: list[str] = []
         self.rules: list[Rule | None] = []
         """For each command that does more than read: the rule that allowed it."""
-        self.places: list[tuple[Location, bool]] = []
-        """Every place that is touched, with whether it is written."""
+        self.touched: list[tuple[Location, bool]] = []
+        """Every location that is touched, and whether it is written."""
         self.changed = False
-        """An earlier command may have changed files, so what is there now says little."""
+        """An earlier command may have changed files, so their present state proves little."""
         self.linked = False
-        """An earlier command may have brought links."""
+        """An earlier command may have created links."""
         self.by_table = False
         """Some program runs because it is known to be harmless."""
         self.left_out: list[str] = []
@@ -107,10 +107,10 @@ class CommandRuling:
 
     @abstractmethod
     def text(self, text: str, folders: Folders) -> str:
-        """Rules on shell text inside a command; returns what runs in its place."""
+        """Rules on shell text inside a command; returns the text that runs instead."""
 
     def ask(self, reason: str) -> None:
-        """Adds a finding that a person has to be asked."""
+        """Adds a finding that requires approval."""
         self.findings.append(Finding(decision=Verdict.ASK, reason=reason))
 
     def unproven(self, reason: str) -> None:
@@ -124,21 +124,21 @@ class CommandRuling:
         else:
             self.ask(f"What the command does is not certain: {reason}.")
 
-    def spots(self, path: str, folders: Folders, *, writes: bool) -> tuple[Location, ...]:
-        """Where a path may lead."""
-        spots = self.terms.ground.spots(path, folders, writes=writes)
-        self.places += [(spot, writes) for spot in spots]
-        return spots
+    def locate_all(self, path: str, folders: Folders, *, writes: bool) -> tuple[Location, ...]:
+        """All possible locations of a path."""
+        locations = self.terms.locations.locate_all(path, folders, writes=writes)
+        self.touched += [(location, writes) for location in locations]
+        return locations
 
-    def brought(self, spots: Iterable[Location]) -> Iterator[Finding]:
-        """Places that an earlier command of the same text may just have replaced by a link."""
+    def brought(self, locations: Iterable[Location]) -> Iterator[Finding]:
+        """Findings on locations that an earlier command may have replaced by a link."""
         if not self.linked or self.terms.mode is Mode.YOLO:
             return
-        for spot in spots:
-            if spot.place is Zone.INSIDE:
+        for location in locations:
+            if location.zone is Zone.INSIDE:
                 yield Finding(
                     decision=Verdict.ASK,
-                    reason=f"An earlier command may change where {shown(spot.path)} leads.",
+                    reason=f"An earlier command may change where {shown(location.path)} leads.",
                 )
 
     def on_command(
@@ -182,7 +182,7 @@ class CommandRuling:
         self.changed = self.changed or more or bool(effects.writes)
 
     def _opaque(self, act: Act, invocation: Invocation) -> None:
-        """A command whose words do not say what it does: a rule has to name enough of them."""
+        """Rules on an opaque command: a rule has to name enough of its words."""
         terms = self.terms
         self.changed = self.linked = True
         permitted = self._permitting(act)
@@ -203,15 +203,19 @@ class CommandRuling:
         return next((rule for rule in found if not plan or Mode.PLAN in rule.modes), None)
 
     def _permission(self, act: Act, effects: Effects, folders: Folders) -> Iterator[Finding]:
-        """What a command needs beyond reading the workspace, and every place it touches."""
+        """What a command needs beyond reading the workspace, and every location it touches."""
         terms = self.terms
         name = act.command.words[0] if act.command else ""
-        foreign = "" if name in BUILTINS else terms.ground.foreign(name)
+        foreign = "" if name in BUILTINS else terms.locations.foreign(name)
         written = (*effects.writes, *effects.removes)
-        writes = [spot for path in written for spot in self.spots(path, folders, writes=True)]
+        writes = [
+            location for path in written for location in self.locate_all(path, folders, writes=True)
+        ]
         read = (*effects.reads, *effects.trees)
-        reads = [spot for path in read for spot in self.spots(path, folders, writes=False)]
-        by_itself = all(by_mode(terms.mode, Effect.WRITE, spot.place) for spot in writes)
+        reads = [
+            location for path in read for location in self.locate_all(path, folders, writes=False)
+        ]
+        by_itself = all(by_mode(terms.mode, Effect.WRITE, location.zone) for location in writes)
         executes = bool(foreign or effects.changes or effects.removes) or not effects.known
         if not executes and by_itself:
             self.by_table = self.by_table or name not in BUILTINS
@@ -224,37 +228,39 @@ class CommandRuling:
                 yield from self._elsewhere(folders)
             else:
                 (found,) = rule_on(act, (), terms)
-                why = "the workspace brings this program" if foreign else effects.changes
+                why = "the workspace contains this program" if foreign else effects.changes
                 yield _because(found, why)
-        yield from self._places(reads, "read_file", Effect.READ)
-        yield from self._places(writes, "write_file", Effect.WRITE)
+        yield from self._findings_on(reads, "read_file", Effect.READ)
+        yield from self._findings_on(writes, "write_file", Effect.WRITE)
 
-    def read_places(self, spots: Iterable[Location]) -> Iterator[Finding]:
-        """Findings on places that are read or listed."""
-        return self._places(tuple(spots), "read_file", Effect.READ)
+    def read_locations(self, locations: Iterable[Location]) -> Iterator[Finding]:
+        """Findings on locations that are read or listed."""
+        return self._findings_on(tuple(locations), "read_file", Effect.READ)
 
     def _elsewhere(self, folders: Folders) -> Iterator[Finding]:
         """A rule is for the project: a folder with settings of its own is asked about."""
         if self.terms.mode is Mode.YOLO:
             return
         for folder in folders or ():
-            found = self.terms.ground.brings_settings(folder)
+            found = self.terms.locations.brings_settings(folder)
             if found:
-                reason = f"{shown(folder)} brings settings of its own ({found})."
+                reason = f"{shown(folder)} contains settings of its own ({found})."
                 yield Finding(decision=Verdict.ASK, reason=reason)
 
-    def _places(self, spots: Sequence[Location], tool: str, effect: Effect) -> Iterator[Finding]:
-        """Places inside the workspace need no permission beside the command's own."""
+    def _findings_on(
+        self, locations: Sequence[Location], tool: str, effect: Effect
+    ) -> Iterator[Finding]:
+        """Findings on locations; inside the workspace the command's own permission is enough."""
         act = Act(tool=tool, effect=effect, mode=self.terms.mode)
-        for spot in spots:
-            if not spot.is_near:
-                yield from rule_on(act, (spot,), self.terms)
+        for location in locations:
+            if not location.is_near:
+                yield from rule_on(act, (location,), self.terms)
                 continue
-            at_place = msgspec.structs.replace(act, path=spot.path)
-            forbidden = forbidding(at_place, self.terms.rules)
+            there = msgspec.structs.replace(act, path=location.path)
+            forbidden = forbidding(there, self.terms.rules)
             if forbidden is not None:
                 yield forbidden
-        yield from self.brought(spots)
+        yield from self.brought(locations)
 
     def search(
         self,
@@ -269,14 +275,14 @@ class CommandRuling:
 
         `names`: it only lists files, which another command then reads.
         """
-        ground = self.terms.ground
+        locations = self.terms.locations
         if folders is None or (self.terms.mode is Mode.YOLO and not self._denies_paths()):
             return words
         for tree in trees:
-            for spot in ground.spots(tree, folders, writes=False):
-                if spot.place is not Zone.INSIDE:
+            for location in locations.locate_all(tree, folders, writes=False):
+                if location.zone is not Zone.INSIDE:
                     continue
-                hidden = ground.hidden_below(spot.path, self._denied(), follows)
+                hidden = locations.hidden_below(location.path, self._denied(), follows)
                 if hidden is None:
                     self.ask(f"{shown(tree)} contains too many files to check each of them.")
                     continue
@@ -373,7 +379,7 @@ class CommandRuling:
             return
         for folder in folders or ():
             path = posixpath.normpath(posixpath.join(folder, effects.repository))
-            settings = self.terms.ground.programs_of(path)
+            settings = self.terms.locations.programs_of(path)
             if settings:
                 named = ", ".join(settings[:3])
                 self.ask(f"This repository's own settings may start programs ({named}).")

@@ -49,7 +49,7 @@ def program_name(word: str) -> str:
 
 
 def effects_of(words: tuple[str, ...]) -> Effects:
-    """What a command does; one that no table knows is not `known`."""
+    """Effects of a command; one that is in no table is not `known`."""
     name = program_name(words[0])
     if not re.fullmatch(r"[\w+./:@%,\[-]+", name, re.ASCII):
         return opaque(f"the command name {ascii(words[0])[:60]} has unusual characters")
@@ -112,7 +112,7 @@ def _reading(words: tuple[str, ...]) -> Effects:
     if words[0] == "date" and any(not text.startswith("+") for text, _ in line.operands):
         return msgspec.structs.replace(found, changes="it sets the clock")
     if words[0] == "diff":
-        # A folder stands for the files in it, and links among them are followed.
+        # A folder means the files in it, and links among them are followed.
         return msgspec.structs.replace(found, follows=True)
     if words[0] == "strings" and any(text.startswith("@") for text, _ in line.operands):
         return opaque("strings reads its options from a file")

@@ -1,4 +1,4 @@
-"""What a command does: the files it reads and writes, what it starts, what is not known."""
+"""Effects of a command: files it reads and writes, commands it starts, what is not known."""
 
 import re
 from enum import StrEnum
@@ -14,7 +14,7 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
     """What one command does, beyond computing and printing."""
 
     known: bool = True
-    """Whether the program is in the tables; of any other a rule has to speak."""
+    """Whether the program is in the tables; any other needs a rule."""
     reads: tuple[str, ...] = ()
     trees: tuple[str, ...] = ()
     """Folders of which every file may be read."""
@@ -26,7 +26,7 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[tuple[str, ...], ...] = ()
     """Commands that it starts, each ruled on as well."""
     runs_at: int = 0
-    """The index of the first word of the command it starts, where it is a part of its own."""
+    """The index of the first word of the command it starts, if that is a part of its own words."""
     fed: bool = False
     """Further words for that command come from its input."""
     lists: bool = False
@@ -36,11 +36,11 @@ class Effects(msgspec.Struct, frozen=True, kw_only=True):
     changes: str = ""
     """What it changes besides files of the workspace: the network, processes, a repository."""
     opaque: str = ""
-    """Why its words do not say what it does."""
+    """Why its effects cannot be derived from its words."""
     covered_from: int = NEVER
     """A rule that names more than this many words covers what is opaque."""
     words: tuple[str, ...] | None = None
-    """What runs in place of the words as written."""
+    """The words that run instead of those written."""
     environ: tuple[tuple[str, str], ...] = ()
     """Variables that are set when it runs unasked."""
     assigns: tuple[tuple[str, str], ...] = ()
@@ -55,7 +55,7 @@ NOTHING = Effects()
 
 
 def opaque(reason: str, covered_from: int = NEVER) -> Effects:
-    """A command whose words do not say what it does."""
+    """Effects of a command that cannot be derived from its words."""
     return Effects(opaque=reason, covered_from=covered_from)
 
 
@@ -98,7 +98,7 @@ class Given(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True):
-    """The words of a command told apart by its syntax."""
+    """The words of a command, classified by its syntax."""
 
     options: tuple[Given, ...] = ()
     operands: tuple[tuple[str, int], ...] = ()

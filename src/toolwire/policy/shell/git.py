@@ -354,12 +354,12 @@ def _changing(name: str, words: tuple[str, ...], at: int, folder: str | None) ->
     for operand, position in line.operands:
         if "::" in operand.partition("/")[0]:
             return opaque(f"{operand[:40]} names a program", position)
-    places = () if folder is None else (folder,)
+    folders = () if folder is None else (folder,)
     return msgspec.structs.replace(
         found,
         changes=f"git {name} changes the repository or contacts another",
-        reads=(*_paths(found.reads), *places),
-        writes=(*_paths(_local(found.writes)), *places),
+        reads=(*_paths(found.reads), *folders),
+        writes=(*_paths(_local(found.writes)), *folders),
         removes=tuple(_paths(found.removes)),
     )
 

@@ -95,7 +95,7 @@ class Chars:
 
 
 class Reader:
-    """A place in a text, and the words that start there."""
+    """A position in a text, and the words that start there."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -37,7 +37,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 
 def with_nulls(producer: tuple[str, ...], words: tuple[str, ...]) -> Listed | None:
-    """A lister of files and the xargs behind it; None if the names cannot be kept apart."""
+    """A lister of files and the xargs behind it; None if the names cannot be separated."""
     started = inner(words)
     if not isinstance(started, Inner) or not started.words:
         return None
@@ -129,24 +129,24 @@ class ShellRuling(CommandRuling):
         forbidden = forbidding(self.act, self.terms.rules)
         if forbidden is not None:
             self.findings.append(forbidden)
-        start = self.terms.ground.spot(directory or ".", writes=False)
-        if start.place is not Zone.INSIDE and self.terms.mode is not Mode.YOLO:
+        start = self.terms.locations.locate(directory or ".", writes=False)
+        if start.zone is not Zone.INSIDE and self.terms.mode is not Mode.YOLO:
             self.ask("It runs outside the workspace.")
         script = prove(text)
         if isinstance(script, Unproven):
             self.unproven(script.reason)
             return ""
         written, _ = self._script(script, (start.path,))
-        if self.by_table and self.rules and self.terms.ground.search_path:
+        if self.by_table and self.rules and self.terms.locations.search_path:
             yolo = self.terms.mode is Mode.YOLO
             if not yolo:
                 self.ask(
-                    "The search path holds folders of the workspace, which may bring programs."
+                    "The search path holds folders of the workspace, which may contain programs."
                 )
         return written.text or ":"
 
     def text(self, text: str, folders: Folders) -> str:
-        """Rules on a text inside a command; returns what runs in its place."""
+        """Rules on a text inside a command; returns the text that runs instead."""
         self._shells += 1
         script = prove(text)
         if self._shells > _DEEPEST:
@@ -233,18 +233,18 @@ class ShellRuling(CommandRuling):
             writes = redirect.opens == "write"
             tool, effect = ("write_file", Effect.WRITE) if writes else ("read_file", Effect.READ)
             act = Act(tool=tool, effect=effect, mode=self.terms.mode)
-            spots = self.spots(target, folders, writes=writes)
-            self.findings += rule_on(act, spots, self.terms)
-            self.findings += self.brought(spots)
-            if writes and any(spot.place is not Zone.NOWHERE for spot in spots):
+            locations = self.locate_all(target, folders, writes=writes)
+            self.findings += rule_on(act, locations, self.terms)
+            self.findings += self.brought(locations)
+            if writes and any(location.zone is not Zone.DEVICE for location in locations):
                 self.changed = True
         return tuple(written)
 
     def _home(self, word: Word) -> str:
-        return f"{self.terms.ground.home}{word.text[1:]}" if word.tilde else word.text
+        return f"{self.terms.locations.home}{word.text[1:]}" if word.tilde else word.text
 
     def _expanded(self, words: tuple[Word, ...], folders: Folders) -> _Words:
-        """The words with home folders and file patterns replaced by what they stand for."""
+        """The words with home folders and file patterns replaced by what they expand to."""
         found: list[str] = []
         for at, word in enumerate(words):
             if not word.pattern:
@@ -262,34 +262,34 @@ class ShellRuling(CommandRuling):
     def _matched(self, word: Word, folders: Folders) -> _Words | None:
         if self.changed or folders is None or len(folders) != 1:
             return None
-        home = self.terms.ground.home
+        home = self.terms.locations.home
         pattern = f"{home}{word.pattern[1:]}" if word.tilde else word.pattern
         listed = posixpath.dirname(pattern[: min(map(pattern.index, set("*?") & set(pattern)))])
-        names = self.terms.ground.matches(folders[0], pattern)
+        names = self.terms.locations.matches(folders[0], pattern)
         for path in (listed or ".", *(names or ())):
             # A protected name may be listed; whether the file is read is another question.
-            spots = self.spots(path, folders, writes=False)
-            outside = (spot for spot in spots if spot.place is not Zone.PROTECTED)
-            self.findings += self.read_places(outside)
+            locations = self.locate_all(path, folders, writes=False)
+            outside = (location for location in locations if location.zone is not Zone.PROTECTED)
+            self.findings += self.read_locations(outside)
         return names if names is None or names else (self._home(word),)
 
     def _after(self, effects: Effects, folders: Folders) -> _Where:
         """Where the next command runs."""
         if effects.folder is None or folders is None:
             return _Where(folders, folders)
-        ground = self.terms.ground
-        folder = ground.home if effects.folder == "~" else effects.folder
+        locations = self.terms.locations
+        folder = locations.home if effects.folder == "~" else effects.folder
         reached: list[str] = []
         sure = not self.changed
         for each in folders:
             path = posixpath.normpath(posixpath.join(each, folder))
-            if ground.spot(posixpath.join(each, folder), writes=False).place is not Zone.INSIDE:
+            if locations.locate(posixpath.join(each, folder), writes=False).zone is not Zone.INSIDE:
                 if self.terms.mode is not Mode.YOLO:
                     self.ask(f"cd {shown(folder)} leaves the workspace.")
                 return _Where(None, None)
-            self.findings += self.brought(ground.spots(path, (each,), writes=False))
+            self.findings += self.brought(locations.locate_all(path, (each,), writes=False))
             reached.append(path)
-            sure = sure and ground.is_folder(path)
+            sure = sure and locations.is_folder(path)
         return _Where(tuple(reached), () if sure else folders)
 
 

@@ -72,7 +72,7 @@ _HANDS_ON = frozenset({"npm", "yarn", "pnpm", "cargo", "go"})
 
 
 def effects(words: tuple[str, ...]) -> Effects:
-    """What a runner does: more than its words say, but only what a rule for it means."""
+    """Effects of a runner: more than its words show, but within what a rule for it allows."""
     name = words[0]
     if name == "sqlite3":
         return _sqlite(words)

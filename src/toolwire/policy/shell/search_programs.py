@@ -141,13 +141,13 @@ def find(words: tuple[str, ...]) -> Effects:
             at = end + 1
         else:
             return opaque(f"{word[:40]} of find is not known, or runs something", at)
-    places = tuple(starts) or (".",)
+    starts_at = tuple(starts) or (".",)
     return Effects(
-        reads=(*places, *compared),
+        reads=(*starts_at, *compared),
         follows=follows,
         writes=tuple(writes),
         runs=tuple(runs),
-        trees=places if follows else (),
+        trees=starts_at if follows else (),
     )
 
 

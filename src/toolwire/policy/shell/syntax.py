@@ -71,7 +71,7 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     assignments: tuple[Assignment, ...] = ()
     redirects: tuple[Redirect, ...] = ()
     source: str = ""
-    """As written, for people."""
+    """As written, for display."""
 
 
 class Subshell(msgspec.Struct, frozen=True, kw_only=True):

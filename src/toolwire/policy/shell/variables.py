@@ -1,4 +1,4 @@
-"""Which variables may be set without changing what a command does."""
+"""Variables that may be set without changing what a command does."""
 
 import re
 
@@ -17,7 +17,7 @@ _LOWER_CASE_WITH_MEANING = re.compile(
 
 
 def is_harmless(name: str, value: str = "") -> bool:
-    """Whether no program or shell is known to take orders from this variable.
+    """Whether no program or shell is known to change its behaviour by this variable.
 
     Programs read upper-case names (`PAGER`, `LD_PRELOAD`, …) and no list of those is whole, so only
     known harmless ones pass; single letters and lower-case names are a script's own.
