@@ -5,7 +5,7 @@ from pathlib import Path
 import toolwire
 from toolwire import app
 
-HEAVY = ("aiohttp", "asyncio", "click", "json_repair", "jsonschema_rs", "pydantic", "openai")
+HEAVY = ("aiohttp", "asyncio", "click", "jsonschema_rs", "pydantic", "openai")
 
 
 def loaded_by(statement: str) -> set[str]:

@@ -27,7 +27,7 @@ from toolwire.providers.addresses import address
 from toolwire.storage.paths import places
 from toolwire.wire.json_access import JsonObject, dump
 
-_CORE = ("toolwire", "msgspec", "aiohttp", "click", "jsonschema-rs", "json-repair", "platformdirs")
+_CORE = ("toolwire", "msgspec", "aiohttp", "click", "jsonschema-rs", "platformdirs")
 _EXTRAS = (("keyring", "keyring"), ("google-auth", "vertex"), ("xllamacpp", "local"))
 _PATIENCE = Limits(connect=2.0, read=2.0, total=3.0)
 

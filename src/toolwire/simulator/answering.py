@@ -5,9 +5,9 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from enum import Enum
+from typing import TYPE_CHECKING
 
 import msgspec
-from aiohttp import web
 
 from toolwire import dialects
 from toolwire.collect import Collector
@@ -18,6 +18,9 @@ from toolwire.simulator.received import Received
 from toolwire.simulator.script import EVERY, Fault, Reply
 from toolwire.simulator.speaking import Voice, spoken
 from toolwire.wire.sse import Frame, SseEncoder
+
+if TYPE_CHECKING:
+    from aiohttp import web
 
 _OUR_ITEM = re.compile(rb'(?<!\\)"((?:resp|msg|rs|fc|ctc|ig)_)tw(?=[0-9a-z])')
 """Ids by which our own encoder marks items that it made up; here they are the vendor's."""
@@ -125,9 +128,11 @@ _PLAIN = Fault()
 
 @asynccontextmanager
 async def serving(
-    handle: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]], host: str, port: int
+    handle: "Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]", host: str, port: int
 ) -> AsyncGenerator[str]:
     """A server until the block ends; gives its address."""
+    from aiohttp import web  # noqa: PLC0415 - scripts are read without it
+
     server = web.Server(handle, handler_cancellation=True, access_log=None)
     listening = await asyncio.get_running_loop().create_server(server, host, port)
     try:
@@ -141,9 +146,11 @@ async def serving(
 
 
 async def send(
-    request: web.BaseRequest, answer: Written, fault: Fault, received: Received
-) -> web.StreamResponse:
+    request: "web.BaseRequest", answer: Written, fault: Fault, received: Received
+) -> "web.StreamResponse":
     """Writes the answer; returns when it is out, broken off, or when the client has gone."""
+    from aiohttp import web  # noqa: PLC0415 - scripts are read without it
+
     if fault.wait_first:
         await asyncio.sleep(fault.wait_first)
     received.status = answer.status
@@ -166,7 +173,7 @@ async def send(
     return response
 
 
-async def _write(response: web.StreamResponse, answer: Written, fault: Fault) -> None:
+async def _write(response: "web.StreamResponse", answer: Written, fault: Fault) -> None:
     if fault.endless:
         await _repeat(response, answer, fault)
     left = fault.cut_bytes
@@ -191,7 +198,7 @@ def _noisy(pieces: tuple[bytes, ...], fault: Fault) -> Iterator[bytes]:
         yield piece
 
 
-async def _repeat(response: web.StreamResponse, answer: Written, fault: Fault) -> None:
+async def _repeat(response: "web.StreamResponse", answer: Written, fault: Fault) -> None:
     """The opening, then the piece before the end again and again."""
     words = answer.pieces[len(answer.pieces) // 2]
     for piece in answer.pieces[: len(answer.pieces) // 2]:

@@ -254,13 +254,10 @@ class JsonRepair:
 
 LARGEST_REPAIR = 1_000_000
 """Characters; longer text is not repaired."""
-LARGEST_GUESS = 50_000
-"""Characters; the cost of the guessing repair can grow faster than the text."""
 
 _decode = msgspec.json.Decoder().decode
 _fence = re.compile(r"\s*```[\w-]*[ \t]*\n?(.*?)\n?\s*(?:```\s*)?", re.DOTALL).fullmatch
 _LONGEST_SHOWN = 60
-_MOST_REPORTED = 8
 
 
 class Parsed(msgspec.Struct, frozen=True):
@@ -334,7 +331,7 @@ def _parse_repaired(text: str, offset: int, changes: list[str], error: str) -> P
     try:
         value = _decode(repair.run())
     except (Unrepairable, msgspec.DecodeError, UnicodeError, RecursionError):
-        return _guessed(text, changes, error)
+        return Parsed(None, error=f"{error}; the text is too disordered to repair")
     rest = text[repair.end :].strip()
     if rest.startswith("{"):
         return Parsed(None, error="several objects are glued together")
@@ -344,50 +341,6 @@ def _parse_repaired(text: str, offset: int, changes: list[str], error: str) -> P
         changes.append(f"the text stops in the middle, after {offset + len(text)} characters")
     changes.extend(repair.changes)
     return Parsed(value, tuple(changes), error, repair.truncated)
-
-
-def _guessed(text: str, changes: list[str], error: str) -> Parsed:
-    if len(text) > LARGEST_GUESS:
-        why = f"too disordered for {len(text)} characters"
-        return Parsed(None, error=f"{error}; not repaired: {why}")
-    import json_repair  # noqa: PLC0415 - most runs never repair anything
-
-    try:
-        answer = json_repair.loads(text, skip_json_loads=True, logging=True)
-        value, log = cast(tuple[Any, list[dict[str, str]]], answer)
-        value = _decode(msgspec.json.encode(value))
-    except (ValueError, RecursionError, IndexError, TypeError) as failure:
-        return Parsed(None, error=f"{error}; not repaired: {failure}")
-    if not isinstance(value, dict) or not value:
-        return Parsed(None, error=f"{error}; no single object could be made of it")
-    found = cast(JsonObject, value)
-    guesses = list(
-        dict.fromkeys(f"guessed: {entry['text']} (near {entry['context']!r})" for entry in log)
-    )
-    changes.append("rewrote text that is out of order; members may be wrong")
-    changes.extend(guesses[:_MOST_REPORTED])
-    changes.extend(_unlike(found, text)[:_MOST_REPORTED])
-    cut = text.rstrip()[-1:] not in ("}", "`")
-    if cut:
-        changes.append(f"the text stops in the middle, after {len(text)} characters")
-    return Parsed(found, tuple(changes), error, cut)
-
-
-def _unlike(value: JsonObject, text: str) -> list[str]:
-    """Paths of values that do not occur literally in the input."""
-    places: list[str] = []
-    waiting: list[tuple[str, Any]] = [("", value)]
-    while waiting and len(places) < _MOST_REPORTED:
-        path, node = waiting.pop()
-        if isinstance(node, dict):
-            members = cast(JsonObject, node)
-            waiting.extend((f"{path}.{name}".lstrip("."), one) for name, one in members.items())
-        elif isinstance(node, list):
-            items = cast(list[Any], node)
-            waiting.extend((f"{path}[{index}]", one) for index, one in enumerate(items))
-        elif not isinstance(node, bool | None) and str(node) not in text:
-            places.append(f"value at {path} is not as written: {_shown(str(node))}")
-    return places
 
 
 def _shown(text: str) -> str:
