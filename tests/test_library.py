@@ -198,7 +198,7 @@ def test_an_approver_that_fails_stops_the_turn_and_is_heard() -> None:
 
 def test_an_approver_that_says_something_else_is_told_so() -> None:
     wrong: Any = lambda question: "yes"  # noqa: E731 - a bad answer in one line
-    with adding(approve=wrong) as agent, pytest.raises(TypeError, match="approve gave 'yes'"):
+    with adding(approve=wrong) as agent, pytest.raises(TypeError, match="approve returned 'yes'"):
         agent.run_sync("?")
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Names are loaded when first used: `toolwire --version` pays for none of them.
+# Names are loaded on first use: `toolwire --version` loads none of them.
 _HOMES = {
     "agent.questions": ("Choice", "Confirmation"),
     "agent.events": (

@@ -5,12 +5,12 @@ import sys
 
 
 def _forget_current_folder() -> None:
-    """`python -m` puts the current folder first: a project's modules would pass for ours."""
+    """Removes the current folder from sys.path: a project's modules would shadow ours."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is slow to load
     try:
         here = os.getcwd()  # noqa: PTH109 - same
     except OSError:
-        # It was deleted; the command says so.
+        # It was deleted; the command reports that.
         return
     if not sys.flags.safe_path and sys.path[:1] == [here] and ours != here:
         del sys.path[0]

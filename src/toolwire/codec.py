@@ -17,7 +17,7 @@ from toolwire.wire.names import ToolNames
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """All that could be read. `error` says where it broke; `finished` is then None."""
+    """A decoded answer. `error` says where it broke; `finished` is then None."""
 
     message: Message
     finished: Finished | None = None
@@ -32,7 +32,7 @@ def read_answer(
     whole: bool = False,
     make_id: Callable[[], str] = new_id,
 ) -> Answer:
-    """What a response body says, streamed or `whole`; a bad body ends in `error`, not a raise."""
+    """Decodes a response body, streamed or `whole`; a bad body sets `error`."""
     codec = dialects.get(dialect)
     reading = dialects.DecodeOptions(new_id=make_id, origin=Origin(codec.family))
     chunks = (body,) if isinstance(body, bytes) else body
@@ -54,7 +54,7 @@ def read_answer(
 
 
 class Translated(msgspec.Struct, frozen=True, kw_only=True):
-    """The request in its new format and what it could not carry."""
+    """A converted request and its losses."""
 
     http: HttpRequest
     losses: tuple[Loss, ...]
@@ -65,8 +65,8 @@ class Translated(msgspec.Struct, frozen=True, kw_only=True):
 def translate(
     body: bytes, source: str, target: str, *, model: str = "", quirks: Quirks = DEFAULT
 ) -> Translated:
-    """Translate a request body; within one format only the model changes, if one is named, and what
-    the quirks of the server demand.
+    """Converts a request body; within one format only the model changes, and what the server's
+    quirks require.
     """
     request = dialects.get(source).decode_request(body, model)
     if model:
@@ -95,7 +95,7 @@ def _renamed(request: ModelRequest, names: ToolNames) -> tuple[dict[str, str], l
 
 
 def _named(request: ModelRequest) -> Iterator[tuple[str, str, str]]:
-    """Every tool, offered or only called, with its namespace."""
+    """Returns every tool, offered or only called, with its namespace."""
     for number, tool in enumerate(request.tools):
         if not isinstance(tool, ServerTool):
             yield f"tools[{number}]", tool.name, tool.namespace

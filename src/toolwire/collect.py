@@ -48,7 +48,7 @@ class _OpenCall:
 
 
 class Collector:
-    """One per answer; `message()` works at any time, also after a failure."""
+    """One per answer. `message()` works at any time, after a failure too."""
 
     def __init__(self) -> None:
         self._parts: list[Part | _OpenCall] = []
@@ -60,7 +60,7 @@ class Collector:
         self.finished: Finished | None = None
 
     def add(self, event: ModelEvent) -> None:
-        """Add the next event."""
+        """Adds an event."""
         match event:
             case TextDelta() | ThinkingDelta() | RefusalDelta():
                 if type(event) is not self._kind:
@@ -100,12 +100,12 @@ class Collector:
                 self.finished = event
 
     def add_all(self, events: Iterable[ModelEvent]) -> None:
-        """Add several events."""
+        """Adds several events."""
         for event in events:
             self.add(event)
 
     def message(self) -> Message:
-        """The message so far; calls without an end event are incomplete."""
+        """Returns the message so far; calls without an end are incomplete."""
         parts = [part.call() if isinstance(part, _OpenCall) else part for part in self._parts]
         open_part = self._open_part()
         if open_part is not None:

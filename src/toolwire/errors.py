@@ -2,11 +2,11 @@
 
 ToolwireError
 ├── BadInput            a body, schema or name from outside that cannot be read
-├── UnknownName         a dialect, provider, tool … that does not exist; says the nearest
+├── UnknownName         a dialect, provider, tool … that does not exist; names the nearest
 ├── ModelMissing        no model to ask: none is configured, or its file is not there
-├── MalformedStream     a stream said something that is not in its wire format
+├── MalformedStream     a stream contains something that is not in its wire format
 ├── IncompleteStream    a stream stopped before its own end mark
-├── ConnectionFailed    no answer came: unreachable, broken or silent; worth another try
+├── ConnectionFailed    no answer: unreachable, broken or silent; may be retried
 ├── SessionError        a session that is unknown, in use, or cannot be read or written
 └── ProviderError       the vendor answered with an error; `kind` says how to treat it
 """
@@ -19,7 +19,7 @@ _LONGEST_NAME = 200
 
 
 class ErrorKind(StrEnum):
-    """How a vendor's error is to be treated."""
+    """Kinds of vendor errors."""
 
     AUTH = "auth"
     PERMISSION = "permission"
@@ -36,7 +36,7 @@ class ErrorKind(StrEnum):
 
 
 class ToolwireError(Exception):
-    """Everything we raise on purpose."""
+    """Base of all our errors."""
 
     kind: str = "error"
 
@@ -48,7 +48,7 @@ class BadInput(ToolwireError):
 
 
 class UnknownName(ToolwireError):
-    """No thing of that kind has that name."""
+    """A name that does not exist."""
 
     kind = "unknown_name"
 
@@ -63,13 +63,13 @@ class UnknownName(ToolwireError):
 
 
 class ModelMissing(ToolwireError):
-    """There is no model to ask; the message says the ways to one."""
+    """No model is available; the message lists the options."""
 
     kind = "model_missing"
 
 
 class MalformedStream(ToolwireError):
-    """A stream said something that is not in its wire format."""
+    """A stream contains something that is not in its wire format."""
 
     kind = "malformed_stream"
 
@@ -79,7 +79,7 @@ class MalformedStream(ToolwireError):
 
 
 class IncompleteStream(ToolwireError):
-    """A stream stopped before its own end mark: what came before it is a part, never the whole."""
+    """A stream stopped before its end mark: its content is partial."""
 
     kind = "incomplete_stream"
 
@@ -91,17 +91,17 @@ class ConnectionFailed(ToolwireError):
         super().__init__(message)
         self.kind = "timeout" if timed_out else "connection_failed"
         self.lasting = lasting
-        """Another try meets the same: a certificate nobody trusts."""
+        """Whether a retry cannot help: an untrusted certificate."""
 
 
 class SessionError(ToolwireError):
-    """A session that does not exist, that another process holds, or whose file fails."""
+    """A session that does not exist, is in use by another process, or whose file fails."""
 
     kind = "session"
 
 
 class ProviderError(ToolwireError):
-    """The vendor's own error, its words kept."""
+    """An error from the vendor, with its text."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class ProviderError(ToolwireError):
         self.kind = kind
         self.status = status
         self.code = code
-        """The vendor's own error word."""
+        """The vendor's error code."""
         self.param = param
         """The request member the vendor complains about."""
         self.retry_after = retry_after

@@ -1,6 +1,4 @@
-"""What a model's answer is made of while it streams: one closed set of events for every wire
-format.
-"""
+"""Events of a streamed answer: one closed set for every wire format."""
 
 from enum import StrEnum
 from typing import TypeAlias
@@ -24,7 +22,7 @@ class StopReason(StrEnum):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens as the vendor counts them; None where it said nothing."""
+    """Tokens as the vendor counts them; None where not reported."""
 
     input: int | None = None
     output: int | None = None
@@ -62,7 +60,7 @@ class ThinkingDelta(msgspec.Struct, frozen=True, gc=False, tag="thinking_delta")
 
 
 class RefusalDelta(msgspec.Struct, frozen=True, gc=False, tag="refusal_delta"):
-    """More of the words for declining."""
+    """More refusal text."""
 
     text: str
 
@@ -74,8 +72,8 @@ class CitationAdded(msgspec.Struct, frozen=True, tag="citation_added"):
 
 
 class TextEnded(msgspec.Struct, frozen=True, tag="text_ended"):
-    """Closes the open text (or refusal) part, or stands for an empty one, and hangs vendor state on
-    it.
+    """Closes the open text (or refusal) part, or represents an empty one, and attaches vendor
+    state.
 
     Formats without part boundaries send none; the part then ends where another kind begins.
     """
@@ -85,7 +83,7 @@ class TextEnded(msgspec.Struct, frozen=True, tag="text_ended"):
 
 
 class ThinkingEnded(msgspec.Struct, frozen=True, tag="thinking_ended"):
-    """Closes the open reasoning part, or stands for an empty one, and hangs vendor state on it."""
+    """Closes the open reasoning part, or represents an empty one, and attaches vendor state."""
 
     seal: Seal | None = None
     kept: Kept | None = None
@@ -100,7 +98,7 @@ class ToolCallStarted(msgspec.Struct, frozen=True, gc=False, tag="tool_call_star
     namespace: str = ""
     made_id: bool = False
     kept: Kept | None = None
-    """Set where the format says it at the start; an end that keeps something wins."""
+    """Set where the format sends it at the start; the end's value takes precedence."""
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True, gc=False, tag="tool_call_delta"):
@@ -111,7 +109,7 @@ class ToolCallDelta(msgspec.Struct, frozen=True, gc=False, tag="tool_call_delta"
 
 
 class ToolCallEnded(msgspec.Struct, frozen=True, gc=False, tag="tool_call_ended"):
-    """A call's end. `arguments` is set when the vendor's last word differs from the deltas."""
+    """A call's end. `arguments` is set when the vendor's final value differs from the deltas."""
 
     id: str
     arguments: str | None = None
@@ -121,7 +119,7 @@ class ToolCallEnded(msgspec.Struct, frozen=True, gc=False, tag="tool_call_ended"
 
 
 class MediaAdded(msgspec.Struct, frozen=True, tag="media_added"):
-    """An image, sound or file the model made."""
+    """An image, sound or file from the model."""
 
     media: Media
 
@@ -133,19 +131,19 @@ class ServerBlockAdded(msgspec.Struct, frozen=True, tag="server_block_added"):
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False, tag="notice"):
-    """Something a reader should know and no value shows: a duplicate, a dropped choice."""
+    """A notice for readers: a duplicate, a dropped choice."""
 
     kind: str
     message: str
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):
-    """The positive end of an answer. Nothing follows it."""
+    """The end of a complete answer. Nothing follows it."""
 
     reason: StopReason
     usage: Usage = Usage()
     detail: str = ""
-    """The vendor's own word for the end where ours says less, with its message."""
+    """The vendor's stop reason where it is more specific, with its message."""
     response_id: str = ""
     model: str = ""
     kept: Kept | None = None

@@ -1,4 +1,4 @@
-"""What is said: messages and their parts, the only language spoken inside."""
+"""Messages and their parts, the internal representation."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
-    """Who made a piece of opaque state: the wire format, the vendor and the model."""
+    """Origin of opaque state: wire format, vendor and model."""
 
     dialect: str
     provider: str = ""
@@ -29,7 +29,7 @@ def _agree(one: str, other: str) -> bool:
 
 
 class Seal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """Opaque provider state, kept byte for byte and returned only to the family that made it."""
+    """Opaque provider state, stored byte for byte and returned only to its origin."""
 
     origin: Origin
     data: str
@@ -80,7 +80,7 @@ class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
 
 
 class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
-    """The model's words for declining."""
+    """The model's refusal."""
 
     text: str
     seal: Seal | None = None
@@ -88,7 +88,7 @@ class Refusal(msgspec.Struct, frozen=True, tag="refusal"):
 
 
 class MediaKind(StrEnum):
-    """What a person would call the thing."""
+    """A human-readable name."""
 
     IMAGE = "image"
     AUDIO = "audio"
@@ -131,7 +131,7 @@ class CallKind(StrEnum):
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True, tag="tool_call"):
-    """A call that the model asks for."""
+    """A call requested by the model."""
 
     id: str
     name: str
@@ -144,7 +144,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True, tag="tool_call"):
     complete: bool = True
     """False when a length stop or a broken stream cut it; such a call never runs."""
     made_id: bool = False
-    """The vendor gave no id; this one is ours and stays inside where the vendor takes none."""
+    """The vendor gave no id; this one is ours and is not sent where the vendor takes none."""
     cache: CacheMark | None = None
     seal: Seal | None = None
     kept: Kept | None = None
@@ -158,7 +158,7 @@ class Outcome(StrEnum):
     DENIED = "denied"
     CANCELLED = "cancelled"
     INTERRUPTED = "interrupted"
-    """Started, then lost: nobody knows whether it took effect."""
+    """Started, then lost: its effect is unknown."""
     NOT_RUN = "not_run"
 
 
@@ -181,16 +181,16 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag="tool_result"):
 
     @property
     def text(self) -> str:
-        """All text parts, one after the other."""
+        """Returns all text parts, concatenated."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
 
 class ServerBlock(msgspec.Struct, frozen=True, kw_only=True, tag="server_block"):
-    """Something the vendor's own servers did or need back (search, code run, compaction), whole."""
+    """A server-side item of the vendor (search, code run, compaction), verbatim."""
 
     origin: Origin
     kind: str
-    """The vendor's type word."""
+    """The vendor's type name."""
     data: str
     """The vendor's JSON object, byte for byte."""
 
@@ -200,7 +200,7 @@ Role: TypeAlias = Literal["system", "user", "assistant"]
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn's words of one speaker. Results travel in user messages."""
+    """A message of one role. Results are sent in user messages."""
 
     role: Role
     parts: tuple[Part, ...]
@@ -208,27 +208,27 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """All text parts, one after the other."""
+        """Returns all text parts, concatenated."""
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def thinking(self) -> str:
-        """All reasoning, one after the other."""
+        """Returns all reasoning, concatenated."""
         return "".join(part.text for part in self.parts if isinstance(part, Thinking))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls, in the order the model made them."""
+        """Returns the calls in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The answers to calls, in order."""
+        """Returns the results in order."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
 
 
 def calls_without_result(messages: Iterable[Message]) -> Iterator[ToolCall]:
-    """Calls that no later message answers."""
+    """Returns the calls that no later message answers."""
     messages = tuple(messages)
     answered = {result.call_id for message in messages for result in message.results}
     for message in messages:

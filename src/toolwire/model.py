@@ -1,4 +1,4 @@
-"""What a model is to everything that asks one: a callable from a request to a stream of events."""
+"""The model interface: a callable from a request to a stream of events."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ _Item = TypeVar("_Item")
 
 @asynccontextmanager
 async def reading(stream: AsyncIterator[_Item]) -> AsyncGenerator[AsyncIterator[_Item]]:
-    """The stream, closed on the way out: a reader that stops early stops the model too."""
+    """Yields the stream and closes it on exit: leaving early stops the model."""
     try:
         yield stream
     finally:

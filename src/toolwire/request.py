@@ -1,4 +1,4 @@
-"""What a model is asked: the request, its tools, and what a conversion could not carry."""
+"""Model requests: messages, tools and options, and losses of a conversion."""
 
 from enum import StrEnum
 from typing import Any, Literal, TypeAlias
@@ -8,7 +8,7 @@ import msgspec
 from toolwire.messages import CacheMark, Kept, Message, Text
 
 JsonObject: TypeAlias = dict[str, Any]
-"""A decoded JSON object. Schemas are kept so because programs build and read them."""
+"""A decoded JSON object. Schemas have this type because programs build and read them."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True, tag="json_tool"):
@@ -57,7 +57,7 @@ class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Effort(StrEnum):
-    """How hard to think."""
+    """Reasoning effort."""
 
     NONE = "none"
     MINIMAL = "minimal"
@@ -69,20 +69,20 @@ class Effort(StrEnum):
 
 
 class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted of the model's thinking."""
+    """Reasoning options."""
 
     enabled: bool | None = None
     """True or False switches it; None leaves it to the model."""
     effort: Effort | None = None
     budget: int | None = None
-    """Thinking tokens at most; -1 lets the model decide."""
+    """Maximum number of thinking tokens; -1 lets the model decide."""
     visible: bool | None = None
-    """Whether thoughts (or their summary) should come back as text."""
+    """Whether thoughts (or their summary) are returned as text."""
     kept: Kept | None = None
 
 
 class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """The shape an answer must have."""
+    """The required format of an answer."""
 
     kind: Literal["text", "json", "json_schema"] = "text"
     schema: JsonObject | None = None
@@ -104,7 +104,7 @@ class Source:
         self.dialect = dialect
         self.body: JsonObject = {} if body is None else body
         self._values: dict[str, object] = {}
-        # The value is stored too: its id stays its own only as long as it lives.
+        # The value is stored too: its id is unique only while it is alive.
         self._wires: dict[int, tuple[object, Any]] = {}
 
     def add(self, value: object, wire: Any) -> None:
@@ -125,18 +125,18 @@ class Source:
         return all(self._values.get(name, self) is getattr(request, name) for name in names)
 
     def __eq__(self, other: object) -> bool:
-        """Where a request came from is not part of what it says."""
+        """Always equal: the source of a request is not part of its value."""
         return isinstance(other, Source)
 
     __hash__ = None  # type: ignore[assignment]
 
 
 NO_SOURCE = Source()
-"""Of a request that was built, not decoded."""
+"""The source of a request that was built, not decoded."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One question to a model, complete."""
+    """A complete request to a model."""
 
     model: str
     messages: tuple[Message, ...]
@@ -165,7 +165,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Something a conversion could not carry, or carried weaker."""
+    """Something a conversion dropped or weakened."""
 
     path: str
     what: str
@@ -173,10 +173,10 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request ready to send but for address and credentials."""
+    """A request without address and credentials."""
 
     path: str
-    """After the provider's base address."""
+    """Relative to the provider's base address."""
     body: bytes
     method: str = "POST"
     query: tuple[tuple[str, str], ...] = ()

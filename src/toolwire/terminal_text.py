@@ -1,4 +1,4 @@
-"""Text of models, tools and servers made harmless for a terminal, at linear cost."""
+"""Escapes text of models, tools and servers for a terminal, in linear time."""
 
 import re
 
@@ -13,14 +13,14 @@ _SPACES = re.compile(r"[\t\n]+")
 
 
 class TerminalText:
-    """One per stream: text that may be cut anywhere, in the order it is printed."""
+    """Escapes one stream of text, cut anywhere."""
 
     def __init__(self) -> None:
         self._return = False
-        """The last piece ended in a carriage return; with a newline it is a line end."""
+        """Whether the last chunk ended in a carriage return, which may begin a CRLF."""
 
     def feed(self, text: str) -> str:
-        """The text with every dangerous character written out, as JSON would escape it.
+        """Returns the text with dangerous characters escaped as in JSON.
 
         JSON stays the same JSON: a character that is escaped here means itself in a JSON string.
         """
@@ -36,12 +36,12 @@ class TerminalText:
 
 
 def terminal_text(text: str) -> str:
-    """A whole text made harmless."""
+    """Escapes a whole text."""
     return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:
-    """A whole text made harmless, its line ends and tabs as spaces."""
+    """Escapes a whole text, newlines and tabs as spaces."""
     return _SPACES.sub(" ", terminal_text(text)).strip()
 
 

@@ -162,7 +162,7 @@ def test_a_session_with_a_small_model_is_short_and_careful(tmp_path: Path):
             transport=line,
         ) as session:
             await session.send(Message(role="user", parts=(Text("hello"),)))
-            return session.workshop.policy.terms.mode
+            return session.toolbox.policy.terms.mode
 
     assert asyncio.run(go()) is Mode.DEFAULT
     system, asked = line.asked[-1]["messages"]

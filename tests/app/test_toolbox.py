@@ -20,7 +20,7 @@ from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput
 
 
 class Bench:
-    """Runs calls in a workshop of its own each time, as separate runs of the program would."""
+    """Runs calls in a new toolbox each time, as separate runs of the program would."""
 
     def __init__(self, folder: Path) -> None:
         self.root = folder / "project"
@@ -132,7 +132,7 @@ def test_a_rule_file_that_takes_no_table_is_told_and_left_alone(bench: Bench) ->
     file.write_text('rule = [{decision = "deny", command = "rm"}]\n')
     assert not bench.run(shell("factor 11"), choice=Choice.ALWAYS)[0].is_error
     assert file.read_text() == 'rule = [{decision = "deny", command = "rm"}]\n'
-    assert "the answer holds for this session only" in bench.notices[0]
+    assert "the answer applies to this session only" in bench.notices[0]
     assert "[[rule]] tables" in bench.notices[0]
 
 

@@ -33,7 +33,7 @@ def test_doctor_tells_versions_places_and_the_way_out(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "toolwire" in done.stdout
     assert str(tmp_path) in done.stdout
-    assert "(toolwire providers NAME says what one needs)" in done.stdout
+    assert "(toolwire providers NAME shows what one needs)" in done.stdout
 
 
 def test_doctor_reaches_a_server_and_says_which_style_and_why(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_doctor_tells_which_configuration_files_count_and_whether_the_folder_is_
     monkeypatch.chdir(work)
     places = json.loads(doctor(tmp_path, "--offline", "--json").stdout)["places"]
     assert places["this folder"] == "not trusted; you have not been asked yet"
-    assert "left out: the folder is not trusted" in places["project"]
+    assert "skipped: the folder is not trusted" in places["project"]
     assert places["user"] == f"{tmp_path / 'config.toml'} (does not exist)"
     trusted = doctor(tmp_path, "--offline", "--json", TOOLWIRE_TRUST_WORKSPACE="1")
     places = json.loads(trusted.stdout)["places"]
@@ -102,7 +102,7 @@ def test_without_anything_doctor_names_the_embedded_model(tmp_path: Path) -> Non
     done = doctor(tmp_path, "--offline")
     _, _, told = done.stdout.partition("Model\n")
     assert told.startswith("  local/qwen2.5-coder-")
-    assert "because nothing is configured, and servers were not looked for" in told
+    assert "because nothing is configured, and servers were not probed" in told
     assert "  ready: " in told
 
 

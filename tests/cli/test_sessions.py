@@ -58,7 +58,7 @@ def test_no_sessions_is_said_and_no_failure(home: Path) -> None:
 def test_the_list_shows_this_folder_or_all(home: Path) -> None:
     here, there = made(home), made(home, folder=home)
     lines = run("list").stdout.splitlines()
-    assert lines[0].split() == ["ID", "LAST", "WORKED", "ON", "TURNS", "MODEL", "TITLE"]
+    assert lines[0].split() == ["ID", "LAST", "USED", "TURNS", "MODEL", "TITLE"]
     assert [line.split()[0] for line in lines[1:]] == [here]
     assert [line.split()[0] for line in run("list", "--all").stdout.splitlines()[1:]] == [
         there,
@@ -148,7 +148,7 @@ def test_delete_asks_first_and_takes_all_or_none(home: Path) -> None:
     one, two = made(home), made(home)
     refused = run("delete", one)
     assert refused.exit_code == 2
-    assert "delete with --yes" in refused.stderr
+    assert "use --yes" in refused.stderr
     assert run("delete", one, "nope", "--yes").exit_code == 1
     assert len(store(home).list()) == 2
     done = run("delete", one, two, one, "--yes")

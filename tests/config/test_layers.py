@@ -77,7 +77,7 @@ def test_a_project_cannot_say_where_keys_are_sent(tmp_path: Path) -> None:
 
 def test_a_built_in_name_is_only_taken_by_an_entry_that_extends(tmp_path: Path) -> None:
     table = '[providers.openai]\ndialect = "openai-chat"\n'
-    with pytest.raises(BadInput, match=r'providers\.openai is built in; say extends = "openai"'):
+    with pytest.raises(BadInput, match=r'providers\.openai is built in; write extends = "openai"'):
         settings(tmp_path, table + 'base_url = "https://h/v1"')
     changed = settings(tmp_path, table + 'extends = "openai"').provider("openai")
     assert changed.dialect == "openai-chat"
@@ -109,7 +109,7 @@ def test_an_unknown_provider_is_told_the_users_own_too(tmp_path: Path) -> None:
         ("providers = 1", "write [providers.<name>]"),
         ("[providers]\nmine = 1", "write [providers.mine]"),
         ("[providers.mine]\nbase_url = 1", "providers.mine: Expected `str`, got `int`"),
-        ('[providers."a/b"]', "a name may not be empty or hold a slash"),
+        ('[providers."a/b"]', "a name may not be empty or contain a slash"),
         ('[providers.a]\nextends = "b"', 'unknown provider "b"'),
         ("a = = 1", "is not TOML"),
     ],
@@ -213,7 +213,7 @@ def test_a_variable_sets_its_setting(
         ("LIMITS_COST", "inf", "limits.cost must be a number of at least 0; found inf"),
         ("COMPRESSION_ENABLED", "maybe", 'enabled must be true or false; found "maybe"'),
         ("APPROVAL_MODE", "yollo", 'approval_mode: unknown value "yollo"; did you mean "yolo"?'),
-        ("FALLBACK", "[", "fallback: no list"),
+        ("FALLBACK", "[", "fallback: not a list"),
         ("FALLBACK", "[1]", 'fallback[0] must be "provider/model"; found 1'),
     ],
 )

@@ -246,10 +246,10 @@ async def _play(capture: Capture, stage: Stage) -> Played:
             settings=settings,
             environ=env,
             cwd=stage.workspace,
-            readers=(output.hear,),
+            readers=(output.receive,),
         ) as session:
             said = user_message(
-                capture.data["prompt"], session.workshop.context, piped=piped_to(capture)
+                capture.data["prompt"], session.toolbox.context, piped=piped_to(capture)
             )
             ended = await session.send(said.message)
         output.end("", ended)

@@ -1,4 +1,4 @@
-"""Settings into working parts: the one package that knows them all."""
+"""Composition root: builds sessions from settings."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from toolwire.app.session import AgentSession, open_session
     from toolwire.app.toolbox import Toolbox, open_toolbox
 
-# Names are loaded when first used: who opens a model does not pay for the tools.
+# Names are loaded on first use: opening a model does not load the tools.
 _HOMES = {
     "model_stack": ("Opened", "open_model", "with_fallback"),
     "session": ("AgentSession", "open_session"),

@@ -1,4 +1,4 @@
-"""The parts of a session before it is one: its journal, its model, its past, its prompt."""
+"""Parts of a session: journal, model, past and prompt."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOST_NAMED = 10
 
 
 def stored_sessions(environ: Mapping[str, str]) -> Sessions:
-    """This user's sessions; no secret the process knows is written into one."""
+    """Returns this user's sessions; known secrets are redacted from records."""
     return Sessions(places(environ).sessions, redact=redaction())
 
 
@@ -57,9 +57,9 @@ def open_journal(
     keep_days: int = 0,
     now: float = 0.0,
 ) -> SqliteJournal | None:
-    """The journal of the session that is wanted; None for one that is not to be kept.
+    """Returns the journal of the requested session; None if it is not stored.
 
-    Sessions nobody worked on for `keep_days` are forgotten on the way; 0 keeps them all.
+    Deletes sessions unused for `keep_days`; 0 keeps them all.
     """
     store = stored_sessions(environ)
     if keep_days:
@@ -69,7 +69,7 @@ def open_journal(
     if wanted.latest:
         found = store.latest(cwd)
         if found is None:
-            raise SessionError(f"no session was held in {cwd} yet; leave --continue out")
+            raise SessionError(f"no session in {cwd} yet; omit --continue")
         return store.open(found.id)
     return store.create(cwd) if wanted.kept else None
 
@@ -84,7 +84,7 @@ async def open_models(
     cwd: Path | None = None,
     consent: DownloadConsent | None = None,
 ) -> list[Opened]:
-    """The model, and those to ask when it does not answer."""
+    """Returns the model and its fallbacks."""
     settings = chosen.settings
     style = wanted.tool_style or chosen.style or settings.tool_style or AUTO
     learned = Learned()
@@ -122,14 +122,14 @@ async def open_models(
 
 
 def _marking(opened: Opened) -> Opened:
-    """The same model with marks for the vendor's prompt cache, where it wants some."""
+    """Wraps the model: adds prompt cache marks where the vendor needs them."""
     provider = opened.provider
     ask = with_cache_marks(opened.ask, provider.dialect, provider.quirks_for(opened.model))
     return msgspec.structs.replace(opened, ask=ask)
 
 
 def with_cache_report(ask: Model) -> Model:
-    """The same model with a notice when a prompt cache can not go on from the last request."""
+    """Wraps the model: emits a notice when a request breaks the prompt cache."""
     meter = PrefixMeter()
 
     async def asked(request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -144,23 +144,23 @@ def with_cache_report(ask: Model) -> Model:
     return asked
 
 
-async def settle(past: Session, workshop: Toolbox, telling: Emit) -> tuple[Message, ...]:
-    """The past with every call answered: what only reads is run again, the rest told as it is."""
+async def settle(past: Session, toolbox: Toolbox, sink: Emit) -> tuple[Message, ...]:
+    """Returns the past with every call answered: reads run again, the rest is reported."""
     if not past.open:
         return past.messages
     finished: list[ToolFinished] = []
 
-    async def tell(event: AgentEvent) -> None:
+    async def record(event: AgentEvent) -> None:
         if isinstance(event, ToolFinished):
             finished.append(event)
-        await telling(event)
+        await sink(event)
 
     plan = resolve_open_calls(past.open)
     for event in plan.finished:
-        await tell(event)
+        await record(event)
     if plan.again:
-        await workshop.scheduler(emit=tell).run(plan.again)
-    await tell(AnswersGiven(call_ids=plan.call_ids))
+        await toolbox.scheduler(emit=record).run(plan.again)
+    await record(AnswersGiven(call_ids=plan.call_ids))
     return (*past.messages, answered(past.open, finished))
 
 
@@ -169,19 +169,19 @@ def system_text(
     settings: Settings,
     environ: Mapping[str, str],
     *,
-    workshop: Toolbox,
+    toolbox: Toolbox,
     mode: Mode,
     notice: SayNotice,
 ) -> str:
-    """The system prompt with the memory files after it.
+    """Returns the system prompt followed by the memory files.
 
-    Notes are text, so those of a folder that is neither trusted nor distrusted are read, and named
+    Notes are text: those of a folder that is neither trusted nor distrusted are read, and listed
     to the user; its system prompt is not.
     """
-    workspace = workshop.context.workspace
+    workspace = toolbox.context.workspace
     cwd = workspace.roots[0]
     facts = PromptFacts(
-        tools=workshop.registry.names,
+        tools=toolbox.registry.names,
         git=any((folder / ".git").exists() for folder in (cwd, *cwd.parents)),
         interactive=wanted.interactive,
         mode=mode,
@@ -199,9 +199,9 @@ def system_text(
     context = settings.context
     memory = load_memory(
         workspace,
-        global_file=memory_file(workshop.context),
+        global_file=memory_file(toolbox.context),
         trusted=settings.trusted is not False,
-        hides=Visibility(workshop.context, "read_file").hides,
+        hides=Visibility(toolbox.context, "read_file").hides,
         settings=MemorySettings(
             names=context.files,
             outer_names=NAMES if "context.files" in settings.set_by_project else context.files,
@@ -216,17 +216,17 @@ def system_text(
 
 
 def _read_notes(memory: Memory) -> tuple[str, ...]:
-    """One line that names the project's notes; nothing without any."""
+    """Returns one line that lists the project's notes; empty without any."""
     notes = [file for file in memory.files if not file.outer]
     if not notes:
         return ()
     shown = ", ".join(file.shown for file in notes[:_MOST_NAMED])
     more = f" and {len(notes) - _MOST_NAMED} more" if len(notes) > _MOST_NAMED else ""
     size = sum(file.size for file in notes)
-    return (f"notes of this project that the model is given: {shown}{more} ({size:,} bytes)",)
+    return (f"project notes given to the model: {shown}{more} ({size:,} bytes)",)
 
 
 def compression_rules(settings: Settings) -> CompressionRules:
-    """When a long conversation is made shorter, as the settings say."""
-    said = settings.compression
-    return CompressionRules(enabled=said.enabled, threshold=said.threshold, keep=said.keep)
+    """Returns the compression rules of the settings."""
+    rules = settings.compression
+    return CompressionRules(enabled=rules.enabled, threshold=rules.threshold, keep=rules.keep)

@@ -1,4 +1,4 @@
-"""What this machine offers by itself: a server that runs, or the embedded model."""
+"""Models on this machine: a running server, or the embedded model."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ async def choose_here(
     *,
     look: bool = True,
 ) -> Chosen:
-    """The model that is configured, else one of a running server, else the embedded one.
+    """Returns the configured model, else one of a running server, else the embedded one.
 
-    `look` says whether servers are looked for.
+    `look` says whether to probe for servers.
     """
     try:
         return choose()
@@ -49,7 +49,7 @@ async def choose_here(
         reason = f"nothing is configured, and {found.title} runs on this machine"
         return Chosen(name=found.name, reason=reason, settings=settings)
     weights = fitting(machine())
-    seen = "no model server runs on this machine" if look else "servers were not looked for"
+    seen = "no model server runs on this machine" if look else "servers were not probed"
     reason = f"nothing is configured, and {seen}"
     return Chosen(name=f"local/{weights.model}", reason=reason, settings=settings)
 
@@ -61,7 +61,7 @@ async def embedded_transport(
     consent: DownloadConsent | None,
     notice: Callable[[str], None],
 ) -> Transport:
-    """The way to the embedded model, its file in place; loaded when it is first asked."""
+    """Returns the embedded model, its file in place; loaded on the first request."""
     from toolwire.embedded import catalogue  # noqa: PLC0415 - start-up time
     from toolwire.embedded.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
     from toolwire.embedded.weights import DownloadConsent, WeightStore  # noqa: PLC0415 - start-up time
@@ -75,7 +75,7 @@ async def embedded_transport(
 
 
 def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
-    """The model with the tools in their short form, and the folder's files as choices."""
+    """Wraps the model: short tool forms, and the folder's files as choices."""
     from toolwire.embedded.small import style  # noqa: PLC0415 - start-up time
     from toolwire.embedded.small.workspace import ground  # noqa: PLC0415 - start-up time
 
@@ -84,7 +84,7 @@ def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
 
 
 def tokens_shown_small(message: Message) -> int:
-    """The tokens of a message for a small model, which is shown only the ends of long results."""
+    """Returns a message's tokens for a small model, which gets only the ends of long results."""
     from toolwire.embedded.small.past import RESULT_LIMIT  # noqa: PLC0415 - start-up time
 
     def cut(part: Part) -> Part:
@@ -96,11 +96,11 @@ def tokens_shown_small(message: Message) -> int:
 
 
 def cautious(mode: Mode, notice: Callable[[str], None]) -> Mode:
-    """The approval mode for a small model, which mistakes one file for another too easily."""
+    """Returns the approval mode for a small model, which easily confuses files."""
     if mode in (Mode.DEFAULT, Mode.PLAN):
         return mode
     notice(
         f"the embedded model asks before every change, also in {mode} mode; what --allowed-tools "
-        "names runs without a question"
+        "names runs without asking"
     )
     return Mode.DEFAULT

@@ -1,4 +1,4 @@
-"""Events on their way out of the loop: kept first, then heard by whoever listens."""
+"""Delivers agent events: to the journal first, then to readers."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
@@ -11,7 +11,7 @@ Redact: TypeAlias = Callable[[bytes], bytes]
 
 
 class EventSink:
-    """One session's `Emit`: nothing is shown that is not kept already."""
+    """One session's `Emit`: stores each event before readers receive it."""
 
     def __init__(self, session: str, journal: Journal | None, readers: Iterable[Emit]) -> None:
         self._session = session
@@ -24,13 +24,13 @@ class EventSink:
         await self.show(event)
 
     async def show(self, event: AgentEvent) -> None:
-        """Only to the listeners: for what can no longer be kept."""
+        """Delivers to readers only: for events that can no longer be stored."""
         for reader in self._readers:
             await reader(event)
 
 
 def redaction() -> Redact:
-    """Takes every secret this process knows out of a record, those it learns later too."""
+    """Redacts every secret that this process knows from a record."""
     known: tuple[str, ...] = ()
     redactor = Redactor()
 

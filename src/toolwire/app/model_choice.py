@@ -1,4 +1,4 @@
-"""Which model a session asks: the one named or set, or one that a key in the environment is for."""
+"""Chooses a session's model: named, configured, or by a key in the environment."""
 
 from collections.abc import Mapping
 
@@ -11,17 +11,17 @@ from toolwire.providers._spec import ApiKey
 from toolwire.providers.upstream import NAME, Upstream
 
 _FIRST = ("anthropic", "openai", "google", "openrouter")
-"""Looked at before the others, which follow in the order they are listed."""
+"""Tried before the others, which follow in listed order."""
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's name, why this one, and what is needed to open it."""
+    """A chosen model, the reason, and what is needed to open it."""
 
     name: str
     """`provider/model`."""
     reason: str
     settings: Settings
-    """With the nameless provider among its own, if there is one."""
+    """Settings that include the ad-hoc provider, if there is one."""
     key: str = ""
     style: str = ""
 
@@ -35,7 +35,7 @@ def choose_model(
     upstream: Upstream | None = None,
     before: str = "",
 ) -> Chosen:
-    """The model to ask; `before` is the one a session was last held with."""
+    """Returns the model to use; `before` is the session's last one."""
     if upstream is not None:
         own = (*settings.providers, upstream.provider)
         return Chosen(
@@ -47,7 +47,7 @@ def choose_model(
         )
     name, reason = _named(settings, model, provider)
     if not name and before and not before.startswith(f"{NAME}/"):
-        name, reason = before, "the session was held with it"
+        name, reason = before, "the session used it"
     if not name and settings.default_model:
         name, reason = settings.default_model, "default_model in the settings"
     if not name:
@@ -69,12 +69,12 @@ def _named(settings: Settings, model: str, provider: str) -> tuple[str, str]:
         return f"{provider}/{model}", "--provider and --model"
     found = settings.provider(provider)
     if not found.default_model:
-        raise BadInput(f"{provider} has no model of its own; name one with --model")
-    return f"{provider}/{found.default_model}", f"the first choice of {provider}"
+        raise BadInput(f"{provider} has no default model; name one with --model")
+    return f"{provider}/{found.default_model}", f"the default model of {provider}"
 
 
 def _keyed(environ: Mapping[str, str]) -> tuple[str, str]:
-    """The first provider that a key in the environment is for."""
+    """Returns the first provider whose key is in the environment."""
     others = (name for name in providers.names() if name not in _FIRST)
     for name in (*_FIRST, *others):
         found = providers.get(name)

@@ -1,4 +1,4 @@
-"""Settings into models that can be asked."""
+"""Builds models from settings: client, retries, tool style."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that can be asked, and how it was come by."""
+    """A ready model and how it was resolved."""
 
     ask: Model
     provider: Provider
     model: str
     style: Choice
     origin: str
-    """Where its credential comes from, in words."""
+    """Where its credential comes from, as text."""
     info: ModelInfo | None = None
 
     def price(self, usage: Usage) -> float | None:
-        """US dollars of one answer; None where no price is known."""
+        """Returns the US dollars of an answer; None without a known price."""
         return cost(usage, self.info.prices if self.info is not None else None)
 
 
@@ -59,10 +59,10 @@ async def open_model(
     consent: DownloadConsent | None = None,
     notice: Callable[[str], None] = no_notice,
 ) -> Opened:
-    """`provider/model` ready to be asked: credential, address, retries and tool style in place.
+    """Returns `provider/model` ready for use: credential, address, retries and tool style set.
 
-    `cwd` is the folder that a small model is told of; `consent` is about fetching the embedded
-    model, should it be the one.
+    `cwd` is the folder described to a small model; `consent` is for downloading the embedded
+    model, if it is used.
     """
     provider, model = settings.split(name)
     if settings.allow_insecure_http:
@@ -103,7 +103,7 @@ async def open_model(
 
 
 def with_fallback(opened: Sequence[Opened]) -> Model:
-    """The first of these that answers; one alone needs no chain."""
+    """Returns a model that asks these in order until one answers."""
     named = [(f"{one.provider.name}/{one.model}", one.ask) for one in opened]
     return named[0][1] if len(named) == 1 else falling_back(named)
 

@@ -1,4 +1,4 @@
-"""What a front end asks of a session."""
+"""Options of a session."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from toolwire.tools.registry import Registry
 
 
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is empty is left to the settings."""
+    """Options from a front end; empty ones fall back to the settings."""
 
     model: str = ""
     provider: str = ""
@@ -26,9 +26,9 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode | None = None
     allowed: tuple[str, ...] = ()
     session: str = ""
-    """The id of a session to go on with."""
+    """The id of a session to continue."""
     latest: bool = False
-    """Go on with the session last worked on in this folder."""
+    """Continue the most recent session of this folder."""
     system: Path | None = None
     limits: Limits | None = None
     interactive: bool = False
@@ -43,21 +43,21 @@ NAME = "own"
 
 
 class HostOverrides(msgspec.Struct, frozen=True, kw_only=True):
-    """Its tools and words are all the model is told: no prompt, notes or surroundings of ours."""
+    """What a host program supplies in place of the coding agent's prompt and tools."""
 
     tools: Registry
     system: str = ""
     model: Opened | None = None
-    """Asked in place of the one that is wanted."""
+    """Used in place of the configured model."""
     rules: bool = False
-    """The user's rule file counts and keeps answers, and rulings are recorded."""
+    """Whether the user's rule file applies and stores answers, and rulings are recorded."""
     temp: Path | None = None
-    """Where long outputs are kept; the user's cache if not said."""
+    """Where long outputs are stored; the user's cache if None."""
 
 
 def opened(ask: Model) -> Opened:
-    """Any callable as a model that can be asked; its price is what it says itself."""
+    """Wraps any callable as a model; its cost is what its usage reports."""
     name = getattr(ask, "__name__", type(ask).__name__)
-    provider = Provider(name=NAME, title="Own model", dialect="", base_url="", auth=NoAuth())
-    style = Choice(style=ToolStyle.NATIVE, reason="the program brings the model")
+    provider = Provider(name=NAME, title="Host model", dialect="", base_url="", auth=NoAuth())
+    style = Choice(style=ToolStyle.NATIVE, reason="the host program supplies the model")
     return Opened(ask=ask, provider=provider, model=name, style=style, origin="")

@@ -1,4 +1,4 @@
-"""A session wired together: model, tools, policy, journal and history, ready for a prompt."""
+"""A session: model, tools, policy, journal and history, ready for a prompt."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from toolwire.tools.spec import Tool
 
 
 class AgentSession:
-    """A conversation in progress, one turn at a time. `request` holds all that was said."""
+    """A conversation, one turn at a time. `request` contains it so far."""
 
     def __init__(
         self,
@@ -71,8 +71,8 @@ class AgentSession:
         *,
         opened: Opened,
         model: Model,
-        workshop: Toolbox,
-        telling: EventSink,
+        toolbox: Toolbox,
+        sink: EventSink,
         limits: Limits,
         shorten: Compressor,
         approver: Approver | None = None,
@@ -81,17 +81,17 @@ class AgentSession:
         self.id = id
         self.request = request
         self.opened = opened
-        self.workshop = workshop
+        self.toolbox = toolbox
         self._model = model
-        self._telling = telling
+        self._sink = sink
         self._limits = limits
         self._shorten = shorten
-        self._scheduler = workshop.scheduler(approver, editor, telling)
+        self._scheduler = toolbox.scheduler(approver, editor, sink)
         self._inbox: list[Message] = []
         self._ended: TurnEnded | None = None
 
     async def send(self, message: Message) -> TurnEnded:
-        """Work on what the user says; returns how the turn ended, raises if it is cancelled."""
+        """Runs a turn for the user's message; returns how it ended, raises if cancelled."""
         self._inbox.append(message)
         self._ended = None
         replies = Replies(
@@ -111,9 +111,9 @@ class AgentSession:
         try:
             await turn.run(self._limits, self._take, time.monotonic)
         except SessionError as error:
-            # It can no longer be kept: stop, and say so to whoever listens.
+            # It can no longer be stored: stop, and report that to readers.
             self._ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
-            await self._telling.show(self._ended)
+            await self._sink.show(self._ended)
         finally:
             self.request = turn.request
         if self._ended is None:
@@ -121,20 +121,20 @@ class AgentSession:
         return self._ended
 
     def say(self, message: Message) -> None:
-        """Words for a turn that is under way: it hears them at its next step."""
+        """Adds a user message to the running turn, for its next step."""
         self._inbox.append(message)
 
     async def compress(self) -> HistoryReplaced | None:
-        """Make the conversation shorter now; None if it can not be."""
+        """Shortens the conversation now; None if it cannot be shortened."""
         replaced = await self._shorten(self.request, force=True)
         if replaced is not None:
             self.request = msgspec.structs.replace(self.request, messages=replaced.messages)
-            await self._telling(replaced)
+            await self._sink(replaced)
         return replaced
 
     async def note(self, kind: str, message: str) -> None:
-        """Tell whoever listens something about the session."""
-        await self._telling(Noticed(kind=kind, message=message))
+        """Emits a notice about the session."""
+        await self._sink(Noticed(kind=kind, message=message))
 
     def _take(self) -> list[Message]:
         taken, self._inbox = self._inbox, []
@@ -143,7 +143,7 @@ class AgentSession:
     async def _hear(self, event: AgentEvent) -> None:
         if isinstance(event, TurnEnded):
             self._ended = event
-        await self._telling(event)
+        await self._sink(event)
 
 
 if TYPE_CHECKING:
@@ -169,9 +169,9 @@ async def open_session(
     own: HostOverrides | None = None,
     today: Callable[[], date] = date.today,
 ) -> AsyncGenerator[AgentSession]:
-    """A new session, or an old one as it was left; everything it opened closes with it.
+    """Opens a new or stored session; closes everything it opened with it.
 
-    `own` is what a program brings in place of the coding agent's tools, words and model.
+    `own` replaces the coding agent's tools, prompt and model.
     """
     opening = _SessionBuilder(wanted=wanted, settings=settings, environ=environ, cwd=cwd, own=own)
     async with AsyncExitStack() as stack:
@@ -182,26 +182,26 @@ async def open_session(
         name, models = await opening.models(past.model, transport, consent)
         mode = opening.mode(models[0])
         headless = approver is None
-        workshop = await opening.workshop(stack, models[0], mode, tools, ask, headless=headless)
-        system = opening.system(workshop, mode)
+        toolbox = await opening.toolbox(stack, models[0], mode, tools, ask, headless=headless)
+        system = opening.system(toolbox, mode)
         id = new_id("") if journal is None else journal.session
-        telling = EventSink(id, journal, readers)
-        await telling(_opened(id, name, models[0], mode, cwd))
+        sink = EventSink(id, journal, readers)
+        await sink(_opened(id, name, models[0], mode, cwd))
         for words in opening.notices:
-            await telling(Noticed(kind="setup", message=words))
-        messages = await settle(past, workshop, telling)
+            await sink(Noticed(kind="setup", message=words))
+        messages = await settle(past, toolbox, sink)
         if not messages and own is None and not models[0].provider.small:
-            messages = await _surroundings(workshop, settings, telling, today())
+            messages = await _surroundings(toolbox, settings, sink, today())
         model = with_fallback(models)
-        shorten = opening.compressor(models[0], workshop, telling)
+        shorten = opening.compressor(models[0], toolbox, sink)
         yield AgentSession(
             id,
-            opening.request(models[0], messages, system, workshop),
+            opening.request(models[0], messages, system, toolbox),
             opened=models[0],
             model=with_cache_report(shorten.watching(model)),
             shorten=shorten,
-            workshop=workshop,
-            telling=telling,
+            toolbox=toolbox,
+            sink=sink,
             limits=wanted.limits or _limits(settings),
             approver=approver,
             editor=editor,
@@ -209,9 +209,7 @@ async def open_session(
 
 
 class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wanted, and the steps from there to a session; what people should know of them is
-    noted.
-    """
+    """Builds a session from its options, and collects notices for the user."""
 
     wanted: SessionOptions
     settings: Settings
@@ -221,7 +219,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     notices: list[str] = []
 
     async def journal(self, stack: AsyncExitStack) -> tuple[SqliteJournal | None, Session]:
-        """The journal, held until the session ends, and what it says of the past."""
+        """Returns the journal, locked until the session ends, and its past."""
         journal = open_journal(
             self.wanted,
             self.environ,
@@ -242,7 +240,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     async def models(
         self, before: str, transport: Transport, consent: DownloadConsent | None
     ) -> tuple[str, list[Opened]]:
-        """The name of the model, and the models themselves; `before` is what was asked last."""
+        """Returns the model's name and the models; `before` is the last one used."""
         own, wanted = self.own, self.wanted
         if own is not None and own.model is not None:
             return f"{own.model.provider.name}/{own.model.model}", [own.model]
@@ -268,11 +266,11 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         return chosen.name, models
 
     def mode(self, opened: Opened) -> Mode:
-        """What runs without a question; a small model is never given a free hand."""
+        """Returns the approval mode; a small model always asks before changes."""
         mode = self.wanted.mode or Mode(self.settings.approval_mode)
         return cautious(mode, self.notices.append) if opened.provider.small else mode
 
-    async def workshop(
+    async def toolbox(
         self,
         stack: AsyncExitStack,
         opened: Opened,
@@ -282,9 +280,9 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         *,
         headless: bool,
     ) -> Toolbox:
-        """The tools and the policy; where nobody can answer, no tool that asks is offered."""
+        """Returns the toolbox; without a user, no tool that asks one is offered."""
         own = self.own
-        workshop = await make_toolbox(
+        toolbox = await make_toolbox(
             self.settings,
             environ=self.environ,
             cwd=self.cwd,
@@ -301,46 +299,46 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             rules=own is None or own.rules,
             notice=self.notices.append,
         )
-        # No generator within the generator: an event loop that ends closes both at once.
-        stack.push_async_callback(workshop.close)
+        # No nested generators: an event loop that ends closes both at once.
+        stack.push_async_callback(toolbox.close)
         if ask is not None:
-            return workshop
-        offered = workshop.registry.without(("ask_user",))
-        return msgspec.structs.replace(workshop, registry=offered)
+            return toolbox
+        offered = toolbox.registry.without(("ask_user",))
+        return msgspec.structs.replace(toolbox, registry=offered)
 
-    def system(self, workshop: Toolbox, mode: Mode) -> str:
-        """The system prompt: a program's own words, or ours with the notes of the folder."""
+    def system(self, toolbox: Toolbox, mode: Mode) -> str:
+        """Returns the system prompt: the host program's, or ours with the folder's notes."""
         if self.own is not None:
             return self.own.system
         return system_text(
             self.wanted,
             self.settings,
             self.environ,
-            workshop=workshop,
+            toolbox=toolbox,
             mode=mode,
             notice=self.notices.append,
         )
 
     def request(
-        self, opened: Opened, messages: tuple[Message, ...], system: str, workshop: Toolbox
+        self, opened: Opened, messages: tuple[Message, ...], system: str, toolbox: Toolbox
     ) -> ModelRequest:
-        """The request that every turn goes on from."""
+        """Returns the initial request."""
         reasoning = self.settings.reasoning
         return ModelRequest(
             model=opened.model,
             messages=messages,
             system=(Text(system),) if system else (),
-            tools=workshop.registry.specs(),
+            tools=toolbox.registry.specs(),
             reasoning=None if reasoning == Reasoning() else reasoning,
         )
 
-    def compressor(self, opened: Opened, workshop: Toolbox, telling: Emit) -> Compressor:
-        """What makes the conversation shorter when it has to be."""
+    def compressor(self, opened: Opened, toolbox: Toolbox, sink: Emit) -> Compressor:
+        """Returns the compressor."""
         return Compressor(
             opened.ask,
             window=opened.info.context if opened.info is not None else 0,
-            temp=workshop.context.workspace.temp,
-            emit=telling,
+            temp=toolbox.context.workspace.temp,
+            emit=sink,
             rules=compression_rules(self.settings),
             price=opened.price,
             weigh=tokens_shown_small if opened.provider.small else of_message,
@@ -348,18 +346,18 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _surroundings(
-    workshop: Toolbox, settings: Settings, telling: Emit, today: date
+    toolbox: Toolbox, settings: Settings, sink: Emit, today: date
 ) -> tuple[Message, ...]:
-    """The environment, told once at the start and kept: its bytes stay the same from then on."""
+    """Returns the environment message, stored once so that its bytes never change."""
     messages = surroundings(
-        workshop.context.workspace,
+        toolbox.context.workspace,
         today=today,
         system=sys.platform,
         respect_git_ignore=settings.context.respect_git_ignore,
-        hides=Visibility(workshop.context, "list_directory", names_only=True).hides,
+        hides=Visibility(toolbox.context, "list_directory", names_only=True).hides,
     )
     for message in messages:
-        await telling(MessageAdded(message=message, context=True))
+        await sink(MessageAdded(message=message, context=True))
     return messages
 
 

@@ -1,4 +1,4 @@
-"""Settings into the place where calls become work: tools, policy, context and scheduler."""
+"""Builds a session's toolbox from the settings: tools, policy, context and scheduler."""
 
 import hashlib
 import logging
@@ -36,12 +36,12 @@ from toolwire.tools.spec import SandboxSpec, Tool, ToolContext, Workspace
 
 
 def read_rules(file: Path) -> tuple[Rule, ...]:
-    """The rules of a file; none if there is no file, an error if it cannot be read."""
+    """Returns the rules of a file; none without a file, an error if it is unreadable."""
     return load(_text(file), str(file))
 
 
 def keep_rule(file: Path, rule: Rule) -> None:
-    """Add a rule at the end of its file, if it is not there yet; what people wrote stays."""
+    """Appends a rule to its file unless it contains it; the rest is unchanged."""
     with locked_briefly(file):
         text = _text(file)
         before = load(text, str(file))
@@ -78,7 +78,7 @@ _log = logging.getLogger(__name__)
 
 
 class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one session needs to run calls."""
+    """What a session needs to run calls."""
 
     registry: Registry
     policy: Policy
@@ -86,11 +86,11 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
 
     async def close(self) -> None:
-        """End what its commands left running."""
+        """Ends the processes that its commands left running."""
         await end_shells(self.context.owner)
 
     def with_model(self, model: Model, dialect: str) -> "Toolbox":
-        """The same, with a model for questions beside the conversation."""
+        """Returns a copy with a model for side questions."""
         context = msgspec.structs.replace(self.context, model=model, model_dialect=dialect)
         return msgspec.structs.replace(self, context=context)
 
@@ -100,7 +100,7 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
         editor: Editor | None = None,
         emit: Emit = no_events,
     ) -> Scheduler:
-        """A scheduler that rules by this policy, remembers answers and records the rulings."""
+        """Returns a scheduler that applies this policy and records approvals and rulings."""
         return Scheduler(
             self.registry,
             context=self.context,
@@ -115,12 +115,12 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
 
 @asynccontextmanager
 async def open_toolbox(settings: Settings, **options: Any) -> AsyncGenerator[Toolbox]:
-    """A workshop (`make_workshop` says with which options) that closes with the block."""
-    workshop = await make_toolbox(settings, **options)
+    """Opens a toolbox (options as in `make_toolbox`) and closes it with the block."""
+    toolbox = await make_toolbox(settings, **options)
     try:
-        yield workshop
+        yield toolbox
     finally:
-        await workshop.close()
+        await toolbox.close()
 
 
 async def make_toolbox(
@@ -141,10 +141,10 @@ async def make_toolbox(
     rules: bool = True,
     notice: Callable[[str], None] = _log.warning,
 ) -> Toolbox:
-    """The workshop of one session in a folder; whoever makes it closes it.
+    """Returns the toolbox of one session in a folder; the caller closes it.
 
-    `allowed` are entries of `--allowed-tools`, `tools` those a program brings itself, `temp` is
-    where long outputs are kept. A `registry` takes the place of all tools; without `rules` the
+    `allowed` are entries of `--allowed-tools`, `tools` those of the host program, `temp` is
+    where long outputs are stored. A `registry` replaces all tools; without `rules` the
     user's rule file is neither read nor written, and no ruling is recorded.
     """
     context = ToolContext(
@@ -184,7 +184,7 @@ async def make_toolbox(
 
 
 def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:
-    """How commands are confined; BadInput if a level was named that the system cannot keep."""
+    """Returns the sandbox; BadInput if the system does not support the named level."""
     level = settings.tools.get("sandbox", "auto")
     if level in ("off", "none"):
         return SandboxSpec()
@@ -204,7 +204,7 @@ def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:
 
 
 def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None) -> Workspace:
-    """The folder as tools see it; long outputs of a project are kept in the user's cache."""
+    """Returns the workspace; a project's long outputs are stored in the user's cache."""
     root = cwd.resolve()
     project = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()
     return Workspace(
@@ -222,10 +222,10 @@ async def open_registry(
     tools: Iterable[Tool] = (),
     context: ToolContext | None = None,
 ) -> Registry:
-    """Built-in, installed and discovered tools, as the allow and deny lists leave them.
+    """Returns the built-in, installed and discovered tools after the allow and deny lists.
 
-    Tools a program brings itself take the place of others of that name, and only a deny list takes
-    them away. The environment is what a discovery command gets.
+    Tools of the host program replace others of that name, and only a deny list removes them.
+    The environment is passed to the discovery command.
     """
     found = builtins(settings.tools).with_tools(installed())
     discovery, call = (settings.tools.get(f"{one}_command") for one in ("discovery", "call"))
@@ -270,6 +270,6 @@ def _keeper(file: Path, notice: Callable[[str], None]) -> Callable[[Rule], None]
         try:
             keep_rule(file, rule)
         except ToolwireError as error:
-            notice(f"the answer holds for this session only: {error}")
+            notice(f"the answer applies to this session only: {error}")
 
     return keep

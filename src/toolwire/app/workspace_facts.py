@@ -1,4 +1,4 @@
-"""What policy asks of the disk: where links lead, what a folder holds, what git would start."""
+"""Workspace facts for policy: link targets, folder contents, programs git would start."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from toolwire.tools.spec import Workspace
 
 _MOST_MATCHES = 1000
 _MOST_ENTRIES = 60_000
-"""Files that a look below a folder takes in."""
+"""Maximum number of files listed below a folder."""
 _PACKAGES = ("node_modules", "site-packages")
 _MOST_HIDDEN = 30
 _GIT_SECONDS = 5
@@ -68,7 +68,7 @@ def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Locations:
 
 
 def _matches(folder: str, pattern: str) -> tuple[str, ...] | None:
-    """What a pattern matches now; None where bash may differ, or for very many."""
+    """Returns a pattern's matches; None where bash may differ, or for too many."""
     if "[" in pattern or "\\" in pattern or "**" in pattern or re.search(r"/\.[^/]*[*?]", pattern):
         return None
     if re.match(r"\.[^/]*[*?]", pattern) or re.search(r"[*?].*\.\.(?:/|$)", pattern):
@@ -82,7 +82,7 @@ def _is_folder(path: str) -> bool:
 
 
 class WorkspaceFacts:
-    """Answers for one workspace; nothing is remembered between questions."""
+    """Answers for one workspace, without caching."""
 
     def __init__(self, workspace: Workspace, environ: Mapping[str, str]) -> None:
         self._workspace = workspace
@@ -90,22 +90,22 @@ class WorkspaceFacts:
         self._roots = tuple(str(real(root) or root) for root in workspace.roots)
         folders = (environ.get("PATH") or os.defpath).split(os.pathsep)
         self.search_path = os.pathsep.join(safe_folders(folders, workspace.roots))
-        """Folders of programs that neither the workspace nor a current folder brings."""
+        """Returns the PATH folders outside the workspace."""
         self.safe = self.search_path == os.pathsep.join(folders)
 
     def resolve(self, path: str) -> str:
-        """The path with its links followed; the root folder if it cannot be one."""
+        """Returns the path with links resolved; the root folder if it is invalid."""
         found = real(path)
         return "/" if found is None else str(found)
 
     def protected(self, path: str) -> str:
-        """Why a path is protected."""
+        """Returns why a path is protected."""
         return protected(path, self._workspace, self._environ)
 
     def hidden_below(
         self, folder: str, denied: Callable[[str], bool] | None, links: bool
     ) -> tuple[Hidden, ...] | None:
-        """The files below a folder that may not simply be read; None if there are too many."""
+        """Returns the protected files below a folder; None if there are too many."""
         # Installed packages are public, keys for their tests among them; links in them may not be.
         skipped = frozenset({".git"} if links or denied else {".git", *_PACKAGES})
         protection = Protection(self._workspace, self._environ)
@@ -135,7 +135,7 @@ class WorkspaceFacts:
         return tuple(found)
 
     def _linked(self, path: str, protection: Protection) -> str:
-        """Why what a link leads to may not simply be read."""
+        """Returns why a link's target is protected."""
         found = real(path)
         if found is None or not self._is_inside(path):
             return "a link that leads outside"
@@ -146,7 +146,7 @@ class WorkspaceFacts:
         return found is not None and any(found.is_relative_to(root) for root in self._roots)
 
     def programs_of(self, folder: str) -> tuple[str, ...]:
-        """Settings of the repository around a folder through which git may start programs."""
+        """Returns settings of the enclosing repository through which git may start programs."""
         git = which("git", path=self.search_path)
         if git is None:
             return ()
@@ -176,7 +176,7 @@ class WorkspaceFacts:
         return tuple(name for name in names if not _HARMLESS_SETTING.fullmatch(name))
 
     def foreign(self, name: str) -> str:
-        """The path of a program that the workspace brings; empty for one of the system."""
+        """Returns the path of a program inside the workspace; empty for a system program."""
         if "/" in name:
             return "" if name.startswith("/") and not self._is_inside(name) else name
         if which(name, path=self.search_path):
@@ -184,7 +184,7 @@ class WorkspaceFacts:
         return which(name, path=self._environ.get("PATH") or os.defpath) or ""
 
     def brings_settings(self, folder: str) -> str:
-        """A file through which a folder inside the workspace changes what programs run there."""
+        """Returns a file in a folder that changes which programs run there."""
         if folder in self._roots:
             return ""
         path = Path(folder)

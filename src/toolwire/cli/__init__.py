@@ -3,7 +3,7 @@
 import sys
 
 _FEW_COLLECTIONS = 20_000
-"""New objects between two looks for garbage: loading modules makes many and leaves none of it."""
+"""Garbage collection threshold: loading modules creates many objects and no garbage."""
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     import gc
 
     gc.set_threshold(_FEW_COLLECTIONS, *gc.get_threshold()[1:])
-    # On its way out the interpreter walks all objects several times over, to no use here.
+    # At exit the interpreter would traverse all objects several times for nothing.
     atexit.register(gc.freeze)
     from toolwire.cli.commands import toolwire
     from toolwire.cli.streams import protect_streams
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _fill_streams() -> None:
-    """Streams that the parent closed lead nowhere: files we open must not take their numbers."""
+    """Reopens closed stdio on /dev/null, so later files do not get descriptors 0 to 2."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open("/dev/null", mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - pathlib is slow to load; stays open

@@ -1,4 +1,4 @@
-"""What the options of a session ask for, read into values."""
+"""Parses the options of a session."""
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -20,7 +20,7 @@ from toolwire.providers.upstream import read_upstream
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """A session's settings, what is wanted of it, and where it works."""
+    """A session's settings, options and working folder."""
 
     settings: Settings
     wanted: SessionOptions
@@ -30,7 +30,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 def read_asked(
     options: Mapping[str, Any], environ: Mapping[str, str], *, interactive: bool
 ) -> Asked:
-    """The options with the settings below them."""
+    """Merges the command's options with the settings."""
     cwd = options["folder"].resolve() if options["folder"] else current_folder()
     if not options["folder"]:
         check_workspace(cwd, environ)
@@ -58,7 +58,7 @@ def read_asked(
 
 
 def open_transport(options: Mapping[str, Any], stack: AsyncExitStack) -> Transport:
-    """HTTP, written down with `--record`; with `--replay` only what was written down."""
+    """Returns the HTTP transport; records with `--record`, replays with `--replay`."""
     replay, record = options["replay"], options["record"]
     if replay:
         try:
@@ -83,7 +83,7 @@ def open_transport(options: Mapping[str, Any], stack: AsyncExitStack) -> Transpo
 
 
 def _listed(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Entries of comma lists; a comma inside brackets belongs to the command."""
+    """Splits comma-separated lists; commas inside brackets belong to the entry."""
     entries: list[str] = []
     for value in values:
         depth, entry = 0, ""

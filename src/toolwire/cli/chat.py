@@ -15,7 +15,7 @@ from toolwire.errors import ToolwireError
 @click.command("chat")
 @session_options
 def command(**options: Any) -> None:
-    """Talk with a model that works on the files in front of you; it asks before it changes any.
+    """Chat with a model that works on the files in this folder; it asks before it changes any.
 
     Without a terminal, use `toolwire run`.
     """

@@ -7,18 +7,18 @@ import click
 from toolwire import __version__
 
 _COMMANDS = {
-    "chat": "Talk with a model that works on the files in front of you.",
-    "run": "Work on one prompt without questions, and print the answer.",
-    "decode": "Read a vendor's response body and print what it says.",
-    "convert": "Translate a request body from one wire format to another.",
-    "schema": "Make a JSON Schema fit a wire format.",
+    "chat": "Chat with a model that works on the files in this folder.",
+    "run": "Run one prompt without asking questions, and print the answer.",
+    "decode": "Decode a vendor's response body to JSON.",
+    "convert": "Convert a request body from one wire format to another.",
+    "schema": "Convert a JSON Schema to what a wire format supports.",
     "providers": "List the providers, or show one in detail.",
     "tools": "List the tools, or call one as the agent would.",
-    "sessions": "List, read, export, fork and delete sessions.",
-    "models": "List the models that are known.",
+    "sessions": "List, show, export, fork and delete sessions.",
+    "models": "List the known models.",
     "login": "Store a provider's key, or log in to it.",
     "logout": "Remove stored credentials.",
-    "config": "Show, change and explain the settings; trust a folder.",
+    "config": "Show and change the settings; trust a folder.",
     "doctor": "Report what is configured and reachable, and how to fix the rest.",
     "simulate": "Serve a scripted model over HTTP in every wire format.",
 }

@@ -1,4 +1,4 @@
-"""`toolwire config`: what is set and by whom, changes to it, and the folders that are trusted."""
+"""`toolwire config`: show and change settings, trust folders."""
 
 import os
 from collections.abc import Generator
@@ -22,7 +22,7 @@ _TARGET = click.option(
     "--project/--user",
     "project",
     default=False,
-    help="Change the project's file, or your own (which is usual).",
+    help="Change the project's file, or your own (default).",
 )
 
 
@@ -34,7 +34,7 @@ def command() -> None:
 @command.command("show")
 @_JSON
 def show(as_json: bool) -> None:
-    """Print every setting with its value and where it comes from; secrets are hidden."""
+    """Print every setting with its value and its origin; secrets are hidden."""
     with _errors_told():
         _print(rows(config.resolve(os.environ, config.current_folder(), ask=asker())), as_json)
 
@@ -43,7 +43,7 @@ def show(as_json: bool) -> None:
 @click.argument("key")
 @_JSON
 def get(key: str, as_json: bool) -> None:
-    """Print one setting's value, or all those of a table."""
+    """Print the value of a setting, or of every setting in a table."""
     with _errors_told():
         found = rows(config.resolve(os.environ, config.current_folder()))
         exact = [row for row in found if row.key == key]
@@ -66,7 +66,7 @@ def get(key: str, as_json: bool) -> None:
 @click.argument("value")
 @_TARGET
 def set_(key: str, value: str, project: bool) -> None:
-    """Write a setting into your file or the project's; the rest of the file stays as it is.
+    """Store a setting in your file or the project's; the rest of the file is unchanged.
 
     A list is written a,b or as TOML: ["a", "b"].
     """
@@ -93,7 +93,7 @@ def unset(key: str, project: bool) -> None:
 @command.command("path")
 @_JSON
 def path(as_json: bool) -> None:
-    """Print the files that settings are read from, the weaker ones first."""
+    """Print the files that settings are read from, lowest precedence first."""
     with _errors_told():
         found = file_states(os.environ, config.current_folder())
     if as_json:
@@ -111,12 +111,12 @@ def path(as_json: bool) -> None:
     default=".",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.option("--no", "refuse", is_flag=True, help="Do not trust it, and do not ask again.")
-@click.option("--parent", is_flag=True, help="Trust the folder above it with all it holds.")
+@click.option("--no", "refuse", is_flag=True, help="Do not trust it, and never ask again.")
+@click.option("--parent", is_flag=True, help="Trust the parent folder and everything in it.")
 def trust_(folder: Path, refuse: bool, parent: bool) -> None:
-    """Trust a folder's settings as they are now; when they change, you are asked again."""
+    """Trust a folder's current settings; if they change, you are asked again."""
     if refuse and parent:
-        raise click.UsageError("--no and --parent say different things; give one of them")
+        raise click.UsageError("--no and --parent contradict each other; give one")
     answer = trust.Answer.NO if refuse else trust.Answer.YES
     with _errors_told():
         about = trust.trust(folder, trust.Answer.PARENT if parent else answer, os.environ)
@@ -125,7 +125,7 @@ def trust_(folder: Path, refuse: bool, parent: bool) -> None:
 
 @contextmanager
 def _trust_kept() -> Generator[None]:
-    """A definition that the user changes with a command stays trusted."""
+    """Keeps a folder trusted after the user changes its settings with a command."""
     cwd = config.current_folder()
     trusted = trust.is_trusted(cwd, os.environ)
     yield
@@ -146,8 +146,8 @@ def _tell_what_wins(key: str, file: Path) -> None:
 
 def _print(found: list[Row], as_json: bool) -> None:
     if as_json:
-        told = {row.key: {"value": row.value, "origin": row.origin} for row in found}
-        click.echo(dump(told))
+        values = {row.key: {"value": row.value, "origin": row.origin} for row in found}
+        click.echo(dump(values))
         return
     echo_table(("SETTING", "VALUE", "FROM"), ((row.key, row.text, row.origin) for row in found))
 

@@ -1,4 +1,4 @@
-"""Whether to work in a home folder, or in one that holds it: said first, never by accident."""
+"""Consent to work in a home folder, or in one that contains it."""
 
 import os
 import sys
@@ -17,14 +17,16 @@ _WHY = "the files that your shell, desktop and programs run are below it"
 
 
 def check_workspace(cwd: Path, environ: Mapping[str, str]) -> None:
-    """Ask about a folder that holds a home; BadInput if the answer is no, or none can be given.
+    """Asks before working in a home folder; BadInput if refused or no user can answer.
 
-    A home in the temporary folder is one of a test or a build, and gets a notice only.
+    A home in the temporary folder belongs to a test or a build: only a notice.
     """
     held = [home for home in _homes(environ) if home.is_relative_to(cwd.resolve())]
     if not held:
         return
-    what = "your home folder" if cwd.resolve() in held else "a folder that holds your home folder"
+    what = (
+        "your home folder" if cwd.resolve() in held else "a folder that contains your home folder"
+    )
     shown = one_line(str(cwd))
     if can_ask():
         if not agrees(f"{shown} is {what}: {_WHY}. Work in it?"):
@@ -53,7 +55,7 @@ def _is_temporary(home: Path, environ: Mapping[str, str]) -> bool:
 
 
 def asker() -> trust.Ask | None:
-    """Asks the person at the terminal whether to trust a folder; None if nobody is there."""
+    """Asks the user whether to trust a folder; None without a terminal."""
     return _ask if can_ask() else None
 
 
@@ -61,14 +63,14 @@ def _ask(folder: Path) -> trust.Answer | None:
     name, parent = one_line(str(folder)), one_line(str(folder.parent))
     what = "has changed" if trust.has_changed(folder, os.environ) else "has"
     click.echo(
-        f"{name} {what} settings of its own. They count only if you trust the folder: they choose "
-        "models and what a model is told.",
+        f"{name} {what} settings of its own. They apply only if you trust the folder: they choose "
+        "models and change the instructions a model gets.",
         err=True,
     )
     words = ", ".join(str(answer) for answer in trust.Answer)
     question = f"Trust {name}? (parent: trust {parent} and all in it) ({words}) [no]:"
     while True:
-        said = (ask_line(question) or str(trust.Answer.NO)).lower()
+        typed = (ask_line(question) or str(trust.Answer.NO)).lower()
         with suppress(ValueError):
-            return trust.Answer(said)
-        click.echo(f"{said!r} is not one of {words}", err=True)
+            return trust.Answer(typed)
+        click.echo(f"{typed!r} is not one of {words}", err=True)

@@ -1,4 +1,4 @@
-"""`toolwire convert`: a request body in another wire format."""
+"""`toolwire convert`: convert a request body to another wire format."""
 
 import sys
 
@@ -12,11 +12,11 @@ from toolwire.wire.json_access import JsonObject, dump, parse
 
 @click.command("convert")
 @click.option("--from", "source", metavar="DIALECT", help="Wire format of the input.")
-@click.option("--to", "target", metavar="DIALECT", help="Wire format wanted.")
-@click.option("--model", default="", help="Model to name in the result.")
-@click.option("--jsonl", is_flag=True, help="Many at once: one JSON object a line.")
+@click.option("--to", "target", metavar="DIALECT", help="Wire format of the output.")
+@click.option("--model", default="", help="Model name in the output.")
+@click.option("--jsonl", is_flag=True, help="JSON Lines: one input object per line.")
 def command(source: str | None, target: str | None, model: str, jsonl: bool) -> None:
-    """Translate a request body from standard input; prints the request and what was lost.
+    """Convert a request body from standard input; prints the request and what was lost.
 
     With --jsonl each line is {"id", "from", "to", "request"}.
     """

@@ -1,4 +1,4 @@
-"""`toolwire decode`: what a response body says."""
+"""`toolwire decode`: decode a response body."""
 
 import base64
 import binascii
@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from toolwire.cli.lines import each_line, fail, need, told
+from toolwire.cli.lines import each_line, error_object, fail, need
 from toolwire.codec import Answer, read_answer
 from toolwire.dialects import arguments
 from toolwire.errors import BadInput, ProviderError, UnknownName
@@ -21,15 +21,15 @@ _MARKS = {
     "gemini": _GEMINI,
     "code-assist": _GEMINI,
 }
-"""What stands in the first frames of a stream: one that broke before it said a word has them."""
+"""Beginnings of streams: one that broke before any content still has them."""
 
 
 @click.command("decode")
 @click.argument("dialect", required=False)
-@click.option("--whole", is_flag=True, help="The body is one JSON body, not a stream.")
-@click.option("--jsonl", is_flag=True, help="Many at once: one JSON object a line.")
+@click.option("--whole", is_flag=True, help="The input is one JSON body, not a stream.")
+@click.option("--jsonl", is_flag=True, help="JSON Lines: one input object per line.")
 def command(dialect: str | None, whole: bool, jsonl: bool) -> None:
-    """Read a vendor's response body from standard input and print what it says as JSON.
+    """Decode a vendor's response body from standard input and print it as JSON.
 
     With --jsonl each line is {"id", "dialect", "whole", "body" or "body_b64"}.
     """
@@ -50,7 +50,7 @@ def command(dialect: str | None, whole: bool, jsonl: bool) -> None:
 
 
 def described(answer: Answer) -> JsonObject:
-    """The answer in the shape of the outer contract."""
+    """Returns the answer as the command prints it."""
     message, finished = answer.message, answer.finished
     usage = finished.usage if finished else None
     refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
@@ -67,7 +67,7 @@ def described(answer: Answer) -> JsonObject:
             "cache_write": usage.cache_write if usage else None,
         },
         "notices": [{"kind": note.kind, "message": note.message} for note in answer.notices],
-        "error": told(answer.error) if answer.error else None,
+        "error": error_object(answer.error) if answer.error else None,
         "refusal": refusal,
         "stop_detail": finished.detail if finished else "",
         "server_items": [part.kind for part in message.parts if isinstance(part, ServerBlock)],

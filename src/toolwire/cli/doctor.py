@@ -1,4 +1,4 @@
-"""`toolwire doctor`: what is configured, what can be reached, and what to do about the rest."""
+"""`toolwire doctor`: report what is configured and reachable, and how to fix the rest."""
 
 import asyncio
 import os
@@ -33,11 +33,11 @@ _PATIENCE = Limits(connect=2.0, read=2.0, total=3.0)
 
 
 class _Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One provider as it stands here."""
+    """State of one provider."""
 
     name: str
     credential: str
-    """Where it comes from, in words; empty for none."""
+    """Where the credential comes from; empty for none."""
     address: str = ""
     reached: str = ""
     model: str = ""
@@ -111,8 +111,8 @@ def _config_files() -> dict[str, str]:
         False: "not trusted",
         None: "not trusted; you have not been asked yet",
     }
-    told = {layer: f"{file} ({state})" for layer, file, state in found}
-    return {**told, "this folder": words[trusted]}
+    listed = {layer: f"{file} ({state})" for layer, file, state in found}
+    return {**listed, "this folder": words[trusted]}
 
 
 def _sandbox(settings: Settings) -> JsonObject:
@@ -176,7 +176,7 @@ def _model(provider: Provider, settings: Settings) -> str:
 
 
 async def _reach(finding: _Finding, transport: HttpTransport) -> _Finding:
-    # Any answer shows that the way is open; what it says of a bare GET does not matter.
+    # Any response proves that the server is reachable; its status does not matter.
     try:
         async with transport.open(Outgoing(method="GET", url=finding.address)) as answer:
             return msgspec.structs.replace(finding, reached=f"yes (HTTP {answer.status})")
@@ -218,13 +218,13 @@ def _tell(report: JsonObject, findings: list[_Finding]) -> None:
                 click.echo(f"  {finding.name}: {finding.problem}")
     others = [finding.name for finding in findings if finding not in ready]
     click.echo(f"  not set up here: {', '.join(others) or 'none'}")
-    click.echo("  (toolwire providers NAME says what one needs)")
+    click.echo("  (toolwire providers NAME shows what one needs)")
     for problem in report["problems"]:
         click.echo(f"Problem: {problem}")
 
 
 def _is_absent(finding: _Finding) -> bool:
-    """A server of this machine that does not run is nothing to worry about."""
+    """Returns whether a problem is worth reporting; a local server that is down is not."""
     return finding.reached == "no" and finding.credential.startswith("no ")
 
 

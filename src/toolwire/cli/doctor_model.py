@@ -1,4 +1,4 @@
-"""Which model would be asked now, why, and whether it is ready."""
+"""The model that would be used now, why, and whether it is ready."""
 
 import os
 from functools import partial
@@ -19,7 +19,7 @@ from toolwire.storage.paths import places
 async def model_in_use(
     settings: Settings, transport: Transport, *, offline: bool
 ) -> dict[str, str]:
-    """Name, reason and readiness, in words."""
+    """Returns name, reason and readiness as text."""
     choose = partial(choose_model, settings, os.environ)
     try:
         chosen = await choose_here(choose, settings, os.environ, transport, look=not offline)
@@ -45,4 +45,4 @@ def _embedded(model: str, transport: Transport) -> str:
     how = f"{found.threads} threads, {found.context} tokens of context"
     if file.is_file():
         return f"yes: {file} ({how})"
-    return f"its file is fetched once, on consent: {readable(weights.size)} ({how})"
+    return f"its file is downloaded once, on consent: {readable(weights.size)} ({how})"

@@ -1,4 +1,4 @@
-"""Fetching the embedded model from the command line: the question, and a bar while it comes."""
+"""Download of the embedded model: consent and progress bar."""
 
 import asyncio
 import sys
@@ -18,7 +18,7 @@ _SELDOM = 10.0
 
 
 def consent(options: Mapping[str, Any], ask: Ask | None = None) -> DownloadConsent:
-    """What the options say; a person at the terminal is asked for the rest."""
+    """Returns the consent from the options, else asks on the terminal."""
     if ask is None and can_ask():
         ask = _ask
     report = Bar(sys.stderr).show
@@ -30,7 +30,7 @@ async def _ask(question: str) -> bool:
 
 
 class Bar:
-    """One line that grows on a terminal; elsewhere a line now and then."""
+    """Progress: one updated line on a terminal, occasional lines elsewhere."""
 
     def __init__(self, err: TextIO) -> None:
         self._err = err
@@ -38,7 +38,7 @@ class Bar:
         self._last = float("-inf")
 
     def show(self, progress: Progress) -> None:
-        """Draw where the download is."""
+        """Draws the progress."""
         now = time.monotonic()
         done = progress.done >= progress.total
         if not done and now - self._last < (_EVERY if self._drawn else _SELDOM):
@@ -53,20 +53,20 @@ class Bar:
 
 
 def bar(progress: Progress) -> str:
-    """The line for a terminal."""
+    """Returns the line for a terminal."""
     full = _WIDTH * progress.done // max(progress.total, 1)
     return f"[{'█' * full}{'·' * (_WIDTH - full)}] {words(progress)}"
 
 
 def words(progress: Progress) -> str:
-    """Bytes, speed and what remains."""
-    said = f"{readable(progress.done)} of {readable(progress.total)}"
+    """Returns bytes, speed and remaining time."""
+    text = f"{readable(progress.done)} of {readable(progress.total)}"
     if progress.speed:
-        said += f", {readable(progress.speed)}/s"
+        text += f", {readable(progress.speed)}/s"
     left = progress.remaining
     if left and progress.done < progress.total:
-        said += f", {_time(left)} left"
-    return f"{said} ({progress.source})"
+        text += f", {_time(left)} left"
+    return f"{text} ({progress.source})"
 
 
 def _time(seconds: float) -> str:

@@ -11,7 +11,7 @@ from toolwire.config import current_folder
 
 
 async def needed() -> bool:
-    """Whether the engine has to be installed before anything can be asked."""
+    """Whether the engine must be installed before a model can be used."""
     if find_spec("xllamacpp") is not None:
         return False
     transport = HttpTransport()

@@ -1,4 +1,4 @@
-"""The end of the process: Ctrl-C before and after a turn, and threads that still work."""
+"""Process exit: Ctrl-C outside a turn, and threads that still run."""
 
 import os
 import signal
@@ -9,12 +9,12 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 
 GRACE = 0.5
-"""Seconds for threads to notice that they are not needed any more."""
+"""Seconds to wait for threads to stop."""
 
 
 @contextmanager
 def ending_at_once(code: int) -> Generator[None]:
-    """Ctrl-C ends the process, even in the middle of work that awaits nothing."""
+    """Makes Ctrl-C end the process, even in code that never awaits."""
 
     def end(number: int, frame: FrameType | None) -> None:
         del number, frame
@@ -31,7 +31,7 @@ def ending_at_once(code: int) -> Generator[None]:
 
 
 def end_soon(code: int) -> None:
-    """Do not wait for a thread that is in the middle of something: it cannot be stopped."""
+    """Exits without waiting for busy threads: they cannot be stopped."""
 
     def end() -> None:
         for stream in (sys.stdout, sys.stderr):

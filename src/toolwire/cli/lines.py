@@ -1,4 +1,4 @@
-"""Many inputs at once: one JSON object a line in, one a line out, and a bad line stops nothing."""
+"""JSON Lines input and output: an error in one line does not stop the others."""
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -12,18 +12,18 @@ from toolwire.wire.surrogates import whole_characters
 
 
 def fail(error: ToolwireError) -> None:
-    """Say what is wrong on standard error and leave with code 1."""
+    """Prints the error on standard error and exits with code 1."""
     click.echo(f"toolwire: {error}", err=True)
     raise SystemExit(1)
 
 
-def told(error: ToolwireError) -> JsonObject:
-    """An error as the commands print it."""
+def error_object(error: ToolwireError) -> JsonObject:
+    """Returns an error as the commands print it."""
     return {"kind": str(error.kind), "message": str(error)}
 
 
 def each_line(answer: Callable[[JsonObject], JsonObject]) -> None:
-    """Answer every line of standard input, in order."""
+    """Answers every line of standard input, in order."""
     out = sys.stdout
     for raw in sys.stdin.buffer:
         if not raw.strip():
@@ -33,13 +33,13 @@ def each_line(answer: Callable[[JsonObject], JsonObject]) -> None:
             line = parse_object(whole_characters(raw), "line")
             result = answer(line)
         except ToolwireError as error:
-            result = {"error": told(error)}
+            result = {"error": error_object(error)}
         out.write(dump({"id": line.get("id"), **result}) + "\n")
         out.flush()
 
 
 def need(line: JsonObject, key: str) -> str:
-    """A string member that a line must have."""
+    """Returns a required string member of a line."""
     value = line.get(key)
     if not isinstance(value, str):
         raise BadInput(f'the line has no "{key}"')
@@ -47,7 +47,7 @@ def need(line: JsonObject, key: str) -> str:
 
 
 def echo_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows under a head, each column as wide as its widest cell."""
+    """Prints rows below a header, columns aligned."""
     lines = [tuple(head), *(tuple(map(one_line, row)) for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
     for line in lines:

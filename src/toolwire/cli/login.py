@@ -1,4 +1,4 @@
-"""`toolwire login`: keep a provider's key, or log in with the vendor."""
+"""`toolwire login`: store a provider's key, or log in with the vendor."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ _NAMED = ("DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "WSL_INTEROP", "VSCODE_*", "
 
 
 def open_browser(url: str, environ: Mapping[str, str]) -> bool:
-    """Start `BROWSER` or the desktop's own opener; whether there is one."""
+    """Opens a browser (`BROWSER` or the desktop's default); False if there is none."""
     command = _command(environ)
     if not command:
         return False
@@ -68,16 +68,16 @@ _REFUSALS = (ErrorKind.AUTH, ErrorKind.PERMISSION)
 @click.option(
     "--key",
     help="The key; `-` reads it from standard input. Other users of this machine may see a key "
-    "given here: leave it out to be asked, or pipe it in.",
+    "given here: omit it to be prompted, or pipe it in.",
 )
-@click.option("--file", "in_file", is_flag=True, help="Store it in the file, not in the keyring.")
-@click.option("--oauth", is_flag=True, help="Log in with the vendor instead of giving a key.")
-@click.option("--no-browser", is_flag=True, help="Only print the address; open no browser.")
+@click.option("--file", "in_file", is_flag=True, help="Store it in a file, not in the keyring.")
+@click.option("--oauth", is_flag=True, help="Log in with the vendor instead of entering a key.")
+@click.option("--no-browser", is_flag=True, help="Print the URL; do not open a browser.")
 def command(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:
     """Store a key for PROVIDER, or log in with the vendor.
 
-    Without --key it is asked for without being shown, or read from standard input when that is
-    piped. It goes to the system's keyring, else to a file that only you can read.
+    Without --key you are prompted without echo, or the key is read from standard input when that
+    is piped. It is stored in the system keyring, else in a file that only you can read.
     """
     if oauth and key is not None:
         raise click.UsageError("give --key or --oauth, not both")
@@ -85,7 +85,7 @@ def command(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: 
 
 
 def guarded(work: Callable[[], None]) -> None:
-    """Run a command's work; leave with the code that the outer contract gives to its failure."""
+    """Runs a command; exits with the documented code of its failure."""
     try:
         work()
     except (KeyboardInterrupt, click.Abort):
@@ -98,14 +98,14 @@ def guarded(work: Callable[[], None]) -> None:
 
 
 def provider_named(name: str) -> Provider:
-    """The provider of the catalogue."""
+    """Returns the provider from the catalogue."""
     from toolwire.providers import get
 
     return get(name)
 
 
 def own_store() -> Store:
-    """The store of this user; what it has to say goes to standard error."""
+    """Returns this user's credential store; its notices go to standard error."""
     return open_store(places(os.environ), os.environ, _tell)
 
 
@@ -116,9 +116,9 @@ def _log_in(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: 
         return
     flow = _flow_of(provider)
     if flow == "code-assist" and key is not None:
-        raise click.UsageError("a token of Google's ends within the hour and is not stored")
+        raise click.UsageError("a Google token expires within the hour and is not stored")
     if oauth and not flow:
-        raise click.UsageError(f"{provider.title} has no login of its own; give a key")
+        raise click.UsageError(f"{provider.title} has no login; give a key")
     asks_for_key = isinstance(provider.auth, ApiKey) and not oauth
     stored = _given(provider, key) if key is not None or asks_for_key else None
     if stored is None and flow:
@@ -141,7 +141,7 @@ def _flow_of(provider: Provider) -> str:
 
 
 def _given(provider: Provider, key: str | None) -> Stored:
-    """The key as it was handed over, piped in or typed."""
+    """Returns the key from the option, the pipe or the prompt."""
     if key is None and sys.stdin.isatty():
         if isinstance(provider.auth, ApiKey) and provider.auth.url:
             _tell(f"get a key at {provider.auth.url}")
@@ -151,9 +151,9 @@ def _given(provider: Provider, key: str | None) -> Stored:
     secret = Secret(str(key).strip())
     if not secret:
         raise click.UsageError("the key is empty")
-    # A header takes no others; most often two lines were pasted, or a name with the key.
+    # A header allows no others; usually two lines were pasted, or a name with the key.
     if not all("!" <= character <= "~" for character in secret.reveal()):
-        raise click.UsageError("this is not a key: it has spaces or characters outside ASCII")
+        raise click.UsageError("this is not a key: it contains spaces or non-ASCII characters")
     return StoredKey(key=secret)
 
 
@@ -163,7 +163,7 @@ def _in_browser(provider: Provider, flow: str, store: Store, no_browser: bool) -
         _tell(terms)
 
     def show(url: str) -> None:
-        _tell(f"open this address and agree:\n\n  {url}\n")
+        _tell(f"open this URL and approve the login:\n\n  {url}\n")
         if not no_browser and sys.stderr.isatty():
             open_browser(url, os.environ)
 

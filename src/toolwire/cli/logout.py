@@ -1,4 +1,4 @@
-"""`toolwire logout`: forget a provider's key or login."""
+"""`toolwire logout`: remove a provider's stored credentials."""
 
 import os
 
@@ -27,4 +27,4 @@ def _log_out(name: str) -> None:
             if os.environ.get(variable):
                 click.echo(f"{variable} is still set and will be used", err=True)
     if isinstance(provider.auth, OAuth) and provider.auth.flow == "code-assist":
-        click.echo("the login file of the Gemini CLI is its own and was left alone", err=True)
+        click.echo("the Gemini CLI's login file was not changed", err=True)

@@ -1,4 +1,4 @@
-"""`toolwire models`: what is known of the models that can be asked."""
+"""`toolwire models`: list the known models."""
 
 import os
 
@@ -16,12 +16,12 @@ from toolwire.wire.json_access import dump
 
 
 @click.command("models")
-@click.option("--provider", "-p", help="Only this provider's models.")
+@click.option("--provider", "-p", help="List only this provider's models.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(provider: str | None, as_json: bool) -> None:
     """List the known models: context, output limit, price per million tokens, abilities.
 
-    A provider may offer others; name any of them as provider/model.
+    A provider may offer others; use any of them as provider/model.
     """
     try:
         settings = config.load(os.environ, config.current_folder())
@@ -39,11 +39,11 @@ def command(provider: str | None, as_json: bool) -> None:
         head = ("MODEL", "CONTEXT", "OUTPUT", "IN", "OUT", "CACHED", "ABILITIES")
         echo_table(head, (_row(info) for info in found))
     else:
-        click.echo(f"no model of {provider} is listed; name it as {provider}/<model>", err=True)
+        click.echo(f"no known models of {provider}; use any as {provider}/<model>", err=True)
 
 
 def _found(settings: Settings, provider: str | None) -> tuple[ModelInfo, ...]:
-    """The catalogue, what the user says of models, and the names of the user's providers."""
+    """Returns the catalogue with the user's models, and the user's provider names."""
     known = catalogue.models(provider, settings.models)
     names = {(info.provider, info.id) for info in known}
     bare = tuple(

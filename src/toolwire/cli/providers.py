@@ -1,4 +1,4 @@
-"""`toolwire providers`: who can be asked, and how."""
+"""`toolwire providers`: list the providers, or show one."""
 
 import os
 
@@ -36,10 +36,10 @@ def command(name: str | None, as_json: bool) -> None:
         fail(error)
         return
     if as_json:
-        told = [
+        rows = [
             {**described(one, os.environ), "base_url": hide_in_url(one.base_url)} for one in found
         ]
-        click.echo(dump(told[0] if name else told))
+        click.echo(dump(rows[0] if name else rows))
     elif name:
         _tell(found[0])
     else:
@@ -89,9 +89,9 @@ def _facts(provider: Provider) -> list[tuple[str, str]]:
     state = f"{found} is set" if found else f"set {' or '.join(known)}" if known else ""
     return [
         ("dialect", provider.dialect),
-        ("also speaks", ", ".join(dialect for dialect, _ in provider.other_dialects)),
+        ("other formats", ", ".join(dialect for dialect, _ in provider.other_dialects)),
         ("address", hide_in_url(provider.base_url)),
-        ("moved by", ", ".join(variables(provider))),
+        ("address from", ", ".join(variables(provider))),
         *((f"{{{blank.name}}}", " or ".join(blank.env)) for blank in provider.placeholders),
         ("credentials", f"{way_in(auth)}; {state}" if state else way_in(auth)),
         ("terms", auth.terms if isinstance(auth, OAuth) else ""),

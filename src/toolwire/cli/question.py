@@ -1,4 +1,4 @@
-"""A question at the terminal whose answer is only what was typed after it appeared."""
+"""Questions on the terminal: only input typed after a question answers it."""
 
 import os
 import select
@@ -6,7 +6,7 @@ import sys
 
 
 def discard_typed(descriptor: int) -> None:
-    """Throw away input that was not read yet, a line begun on a terminal included."""
+    """Discards unread input, including an incomplete line on a terminal."""
     if os.isatty(descriptor):
         import termios
 
@@ -17,12 +17,12 @@ def discard_typed(descriptor: int) -> None:
 
 
 def can_ask() -> bool:
-    """Whether a person is at the terminal, to read a question and to answer it."""
+    """Whether a user at a terminal can read and answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_line(question: str) -> str | None:
-    """The line typed after the question was shown; None if input ends or no terminal is there."""
+    """Returns the line typed after the question; None without input or terminal."""
     if not can_ask():
         return None
     body, _, last = question.rpartition("\n")
@@ -30,7 +30,7 @@ def ask_line(question: str) -> str | None:
     if body:
         sys.stderr.write(f"{body}\n")
     sys.stderr.flush()
-    # Before the last line, so that an answer as soon as it is visible is not too early.
+    # Before the last line, so that an answer typed as soon as it is visible counts.
     discard_typed(sys.stdin.fileno())
     sys.stderr.write(f"{last} ")
     sys.stderr.flush()
@@ -39,5 +39,5 @@ def ask_line(question: str) -> str | None:
 
 
 def agrees(question: str) -> bool:
-    """A question that only a clear yes answers."""
+    """Asks; True only for an explicit yes."""
     return (ask_line(f"{question} [y/N]:") or "").lower() in ("y", "yes")

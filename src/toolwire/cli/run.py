@@ -1,4 +1,4 @@
-"""`toolwire run`: one prompt, worked on without a person, its answer printed."""
+"""`toolwire run`: run one prompt headless and print the answer."""
 
 import asyncio
 import os
@@ -19,14 +19,14 @@ _FORMATS = ("text", "json", "stream-json")
 
 @click.command("run")
 @click.argument("prompt", required=False)
-@click.option("-p", "--prompt", "more", metavar="PROMPT", help="The prompt, as an option.")
+@click.option("-p", "--prompt", "more", metavar="PROMPT", help="The prompt.")
 @session_options
 @click.option("--output-format", type=click.Choice(_FORMATS), default="text", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
 def command(**options: Any) -> None:
-    """Work on one prompt without asking questions, and print the answer.
+    """Run one prompt without asking questions, and print the answer.
 
-    The prompt is PROMPT, --prompt or standard input; of both, standard input comes first.
+    The prompt is PROMPT, --prompt or standard input; given both, standard input comes first.
     Tools that need approval run only with --approval-mode or --allowed-tools.
     """
     from toolwire.cli.headless.headless_run import Run

@@ -1,4 +1,4 @@
-"""`toolwire schema`: a JSON Schema made to fit a wire format."""
+"""`toolwire schema`: convert a JSON Schema to what a wire format supports."""
 
 import sys
 
@@ -12,11 +12,11 @@ from toolwire.wire.json_access import JsonObject, dump, parse
 
 
 @click.command("schema")
-@click.option("--to", "target", metavar="DIALECT", help="Wire format the schema is for.")
-@click.option("--strict", is_flag=True, help="OpenAI strict, where nothing is lost by it.")
-@click.option("--jsonl", is_flag=True, help="Many at once: one JSON object a line.")
+@click.option("--to", "target", metavar="DIALECT", help="Wire format of the output.")
+@click.option("--strict", is_flag=True, help="OpenAI's strict form, where nothing is lost by it.")
+@click.option("--jsonl", is_flag=True, help="JSON Lines: one input object per line.")
 def command(target: str | None, strict: bool, jsonl: bool) -> None:
-    """Make the JSON Schema on standard input fit a wire format; prints it and what was weakened.
+    """Convert the JSON Schema on standard input; prints the schema and what was weakened.
 
     With --jsonl each line is {"id", "to", "schema"}.
     """

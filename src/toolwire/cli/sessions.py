@@ -1,4 +1,4 @@
-"""`toolwire sessions`: what was said and done before, to list, read, copy and forget."""
+"""`toolwire sessions`: list, show, export, fork and delete sessions."""
 
 import os
 import sys
@@ -26,14 +26,16 @@ _WORDS = 60
 
 @click.group("sessions")
 def command() -> None:
-    """List, read, copy and delete sessions. ID is a session's id or its beginning."""
+    """List, show, export, fork and delete sessions. ID is a session's id or a unique prefix."""
 
 
 @command.command("list")
-@click.option("--all", "everywhere", is_flag=True, help="Those of every folder, not only this one.")
+@click.option(
+    "--all", "everywhere", is_flag=True, help="Sessions of every folder, not only this one."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_sessions(everywhere: bool, as_json: bool) -> None:
-    """List the sessions of this folder, the last worked on first."""
+    """List the sessions of this folder, most recent first."""
     try:
         found = _sessions().list(None if everywhere else Path.cwd())
     except ToolwireError as error:
@@ -42,7 +44,7 @@ def list_sessions(everywhere: bool, as_json: bool) -> None:
     if as_json:
         click.echo(dump([_described(one) for one in found]))
     elif found:
-        head = ("ID", "LAST WORKED ON", "TURNS", "MODEL", "TITLE")
+        head = ("ID", "LAST USED", "TURNS", "MODEL", "TITLE")
         rows = [_row(one) for one in found]
         if everywhere:
             head = (*head, "FOLDER")
@@ -69,10 +71,10 @@ def show(session: str, as_json: bool) -> None:
     if as_json:
         click.echo(dump(_shown(contents, turns)))
         return
-    told = transcript(contents.id, contents.records)
-    click.echo(told.title)
-    width = max(len(name) for name, _ in told.facts)
-    for name, value in told.facts:
+    page = transcript(contents.id, contents.records)
+    click.echo(page.title)
+    width = max(len(name) for name, _ in page.facts)
+    for name, value in page.facts:
         click.echo(f"{name.ljust(width)}  {value}")
     if turns:
         click.echo()
@@ -94,7 +96,7 @@ def show(session: str, as_json: bool) -> None:
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Write to this file.")
 def export(session: str, form: str, output: Path | None) -> None:
-    """Print a session whole: JSON with every record, or a transcript to read."""
+    """Print a whole session: JSON with every record, or a readable transcript."""
     from toolwire.sessions.export import FORMATS
 
     try:
@@ -107,7 +109,7 @@ def export(session: str, form: str, output: Path | None) -> None:
 @click.argument("session", metavar="ID")
 @click.option("--at", "turn", type=click.IntRange(min=0), help="Keep only the first N turns.")
 def fork(session: str, turn: int | None) -> None:
-    """Copy a session under a new id, which is printed; also one that is in use."""
+    """Copy a session, even one in use, and print the copy's id."""
     from toolwire.sessions.transcript import record_after
 
     try:
@@ -120,15 +122,15 @@ def fork(session: str, turn: int | None) -> None:
 
 @command.command("delete")
 @click.argument("names", metavar="ID...", nargs=-1, required=True)
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(names: tuple[str, ...], yes: bool) -> None:
-    """Delete sessions for good."""
+    """Delete sessions permanently."""
     try:
         sessions = _sessions()
         found = sorted({sessions.find(name).stem for name in names})
         if not yes:
             if not can_ask():
-                raise click.UsageError("no terminal to ask at; delete with --yes")
+                raise click.UsageError("no terminal to ask for confirmation; use --yes")
             if not agrees(f"delete {', '.join(found)}?"):
                 raise click.Abort
         for one in found:
@@ -159,7 +161,7 @@ def _write(text: str, output: Path | None) -> None:
             sys.stdout.write(text)
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has seen enough; what is still buffered goes nowhere at the end.
+        # The reader closed the pipe; discard what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
     except OSError as error:
@@ -189,8 +191,8 @@ def _shown(contents: "Contents", turns: "list[TurnLine]") -> JsonObject:
 
 
 def _described(one: "Summary") -> JsonObject:
-    said = msgspec.to_builtins(one)
-    return {**said, "started": _iso(one.started), "updated": _iso(one.updated)}
+    fields = msgspec.to_builtins(one)
+    return {**fields, "started": _iso(one.started), "updated": _iso(one.updated)}
 
 
 def _row(one: "Summary") -> tuple[str, ...]:

@@ -12,9 +12,11 @@ from toolwire.simulator import Received, Script, Simulator, load
 
 @click.command("simulate")
 @click.argument("script", type=click.Path(path_type=Path))
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", default=8790, show_default=True, help="0 for any that is free.")
-@click.option("--key", default="", help="Answer 401 to requests without this key.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", default=8790, show_default=True, help="Port to listen on; 0 picks a free one."
+)
+@click.option("--key", default="", help="Require this key; other requests get 401.")
 def command(script: Path, host: str, port: int, key: str) -> None:
     """Serve the replies of SCRIPT (a TOML file) in every wire format until interrupted."""
     try:

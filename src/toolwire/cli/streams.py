@@ -1,4 +1,4 @@
-"""Standard output and standard error: everything printed is made harmless here."""
+"""Standard output and standard error: escapes everything that is printed."""
 
 import sys
 from codecs import lookup
@@ -9,10 +9,10 @@ from toolwire.terminal_text import TerminalText
 
 
 class SafeStream(TextIOWrapper):
-    """Escapes what a terminal would obey; only `control` writes sequences of our own."""
+    """Escapes control sequences; only `control` writes some to the terminal."""
 
     def __init__(self, stream: TextIOWrapper) -> None:
-        # click opens the bytes below a stream that is ASCII only, and would go round this one.
+        # click opens the raw bytes of an ASCII-only stream, which would bypass this one.
         ascii_only = lookup(stream.encoding).name == "ascii"
         options: dict[str, Any] = {
             "encoding": "utf-8" if ascii_only else stream.encoding,
@@ -24,21 +24,21 @@ class SafeStream(TextIOWrapper):
         self._text = TerminalText()
 
     def write(self, text: str, /) -> int:
-        """Print it, dangerous characters written out."""
+        """Prints the text with dangerous characters escaped."""
         super().write(self._text.feed(text))
         return len(text)
 
     def control(self, sequence: str) -> None:
-        """Write a sequence of our own as it is."""
+        """Writes a control sequence unescaped."""
         super().write(sequence)
 
 
 @runtime_checkable
 class Controllable(Protocol):
-    """A stream that tells our own sequences from text."""
+    """A stream that distinguishes our control sequences from text."""
 
     def control(self, sequence: str) -> None:
-        """Write a sequence of our own as it is."""
+        """Writes a control sequence unescaped."""
         ...
 
 
@@ -47,7 +47,7 @@ class _Writable(Protocol):
 
 
 def write_control(stream: _Writable, sequence: str) -> None:
-    """Write a sequence of our own, such as one that clears a line."""
+    """Writes a control sequence, such as one that clears a line."""
     if isinstance(stream, Controllable):
         stream.control(sequence)
     else:
@@ -55,7 +55,7 @@ def write_control(stream: _Writable, sequence: str) -> None:
 
 
 def protect_streams() -> None:
-    """Put the sanitiser in front of both streams, for every later writer of this process."""
+    """Replaces both standard streams by escaping ones for the whole process."""
     for name in ("stdout", "stderr"):
         stream: object = getattr(sys, name)
         if isinstance(stream, TextIOWrapper) and not isinstance(stream, SafeStream):

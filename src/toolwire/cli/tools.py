@@ -1,4 +1,4 @@
-"""`toolwire tools`: what tools there are, and one call of one of them."""
+"""`toolwire tools`: list the tools, or call one."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ def command() -> None:
 @command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_tools(as_json: bool) -> None:
-    """List the tools that a model is offered here, in the order they are declared."""
+    """List the tools offered to the model in this folder, in declaration order."""
     try:
         cwd = Path.cwd()
         settings = _settings(cwd)
@@ -63,15 +63,15 @@ def list_tools(as_json: bool) -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Work in this folder instead of the current one.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the parts a model would be sent.")
-@click.option("--yes", is_flag=True, help="Approve the call beforehand.")
+@click.option("--json", "as_json", is_flag=True, help="Print the parts as sent to the model.")
+@click.option("--yes", is_flag=True, help="Approve the call without asking.")
 @SANDBOX
 def call_tool(
     name: str, arguments: str, folder: Path | None, as_json: bool, yes: bool, sandbox: str | None
 ) -> None:
     """Call one tool with a JSON object of arguments, as the agent would.
 
-    A call that needs approval is asked about on a terminal, or approved with --yes.
+    A call that needs approval is confirmed on a terminal, or approved with --yes.
     """
     cwd = (folder or Path.cwd()).resolve()
     try:
@@ -86,8 +86,8 @@ def call_tool(
     if as_json:
         error = {"type": finished.error_type, "message": finished.result.text}
         parts = _gemini_parts(name, arguments, finished, answers)
-        told = {"parts": parts, "display": finished.display}
-        click.echo(dump({**told, "error": None if finished.success else error}))
+        printed = {"parts": parts, "display": finished.display}
+        click.echo(dump({**printed, "error": None if finished.success else error}))
     elif finished.success:
         for part in (*finished.result.parts, *answers.parts[1:]):
             click.echo(part.text if isinstance(part, Text) else f"[{type(part).__name__.lower()}]")
@@ -124,7 +124,7 @@ async def _called(
 
 
 async def _with_model(shop: Toolbox, settings: Settings, opened: AsyncExitStack) -> Toolbox:
-    """The workshop with the default model for questions beside the conversation."""
+    """Returns the toolbox with the default model for side questions."""
     from toolwire.app import open_model
     from toolwire.client.http.transport import HttpTransport
 
@@ -162,7 +162,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _approver(yes: bool) -> Approver | None:
-    """A yes given beforehand, the person at the terminal, or nobody."""
+    """Returns the approver: --yes, the user at the terminal, or none."""
 
     async def agree(question: Confirmation) -> Answer:
         del question
@@ -171,8 +171,8 @@ def _approver(yes: bool) -> Approver | None:
     async def ask(question: Confirmation) -> Answer:
         click.echo(shown(question), err=True)
         words = f"{one_line(question.title)}: run it? (y: yes, a: always, n: no) [n]:"
-        said = await asyncio.to_thread(ask_line, words)
-        return Answer(choice=_CHOICES.get((said or "n").lower(), Choice.CANCEL))
+        typed = await asyncio.to_thread(ask_line, words)
+        return Answer(choice=_CHOICES.get((typed or "n").lower(), Choice.CANCEL))
 
     if yes:
         return agree
@@ -180,7 +180,7 @@ def _approver(yes: bool) -> Approver | None:
 
 
 def _gemini_parts(name: str, arguments: str, finished: ToolFinished, answers: Message) -> list[Any]:
-    """The parts of the user content that answers this call, as Gemini is sent them."""
+    """Returns the parts that answer this call, as sent to Gemini."""
     from toolwire import dialects
 
     call = ToolCall(id=finished.call_id, name=name, arguments=arguments, made_id=True)

@@ -1,4 +1,4 @@
-"""Settings for people to read: each value with its origin, secrets hidden."""
+"""Settings for display: each value with its origin, secrets hidden."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,27 +14,27 @@ from toolwire.config.paths import config_files
 from toolwire.config.schema import dotted
 
 _NOT_SECRET = frozenset({"key_env", "key_header", "key_prefix"})
-"""They say where a key is, not what it is."""
+"""Settings that name where a key is, not the key."""
 _VALUES_HIDDEN = frozenset({"headers", "env"})
-"""Tables whose values are often keys, whatever their names are."""
+"""Tables whose values are often keys, whatever their names."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One setting as it stands."""
+    """One setting for display."""
 
     key: str
     value: Any
-    """None if it is left to the program."""
+    """None if unset."""
     origin: str
 
     @property
     def text(self) -> str:
-        """The value as TOML writes it."""
+        """Returns the value as TOML."""
         return "-" if self.value is None else rendered(self.value)
 
 
 def rows(resolved: Resolved) -> list[Row]:
-    """All settings, those in tables with names one by one."""
+    """Returns all settings, those in named tables one by one."""
     found: list[Row] = []
     for path, value in resolved.values.items():
         origin = resolved.origins[path]
@@ -48,7 +48,7 @@ def rows(resolved: Resolved) -> list[Row]:
 
 
 def file_states(environ: Mapping[str, str], cwd: Path) -> list[tuple[str, str, str]]:
-    """Each file by its layer: where it is, and whether it counts."""
+    """Returns each layer's file and whether it applies."""
     files = config_files(environ, cwd)
     found: list[tuple[str, str, str]] = []
     for layer in ("system", "user", "project"):
@@ -63,7 +63,7 @@ def file_states(environ: Mapping[str, str], cwd: Path) -> list[tuple[str, str, s
 def _state_of_project(trusted: bool | None) -> str:
     if trusted:
         return "read"
-    why = "left out: the folder is not trusted"
+    why = "skipped: the folder is not trusted"
     return why if trusted is False else f"{why}; run toolwire config trust"
 
 
@@ -90,7 +90,7 @@ def _hidden(path: tuple[str, ...], value: Any) -> Any:
 
 
 def _arguments(words: list[Any]) -> list[Any]:
-    """A list of arguments without what follows `--token` or `--token=`."""
+    """Returns a list of arguments without the values of `--token` and its like."""
     shown: list[Any] = []
     after = False
     for word in words:

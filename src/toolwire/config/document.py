@@ -1,4 +1,4 @@
-"""The page about the settings, made from them: `python -m toolwire.config.document`."""
+"""Generates the page about the settings: `python -m toolwire.config.document`."""
 
 import sys
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from toolwire.config.schema import Key, keys
 
 
 def page() -> str:
-    """The whole page."""
+    """Returns the whole page."""
     words = (get_data("toolwire.config", "document.md") or b"").decode()
     return words.replace("{table}", _table(keys().values()))
 

@@ -33,12 +33,12 @@ class _Statement(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     section: Path
-    """The header it stands under; its own, for a header."""
+    """The header it is under; its own, for a header."""
     path: Path = ()
     """The whole path of a pair; empty for a header."""
     value: tuple[int, int] = (0, 0)
     array: bool = False
-    """It stands under, or is, a `[[header]]`."""
+    """It is, or is under, a `[[header]]`."""
 
 
 def assign(text: str, path: Path, value: object) -> str:
@@ -103,7 +103,7 @@ def _checked(text: str, wanted: dict[str, Any], path: Path) -> str:
 
 
 def _without_empty(table: dict[str, Any]) -> dict[str, Any]:
-    """The tables that hold something: a table goes with its last dotted key, which is no loss."""
+    """Returns the tables that are not empty: a table goes with its last dotted key."""
     inner = {
         name: _without_empty(cast(dict[str, Any], value)) if isinstance(value, dict) else value
         for name, value in table.items()
@@ -117,7 +117,7 @@ def _with(table: dict[str, Any], path: Path, value: object) -> dict[str, Any]:
         return {**table, path[0]: tomllib.loads(f"value = {rendered(value)}")["value"]}
     inner = table.get(path[0], {})
     if not isinstance(inner, dict):
-        raise BadInput(f"{path[0]} is no table there; edit the file by hand")
+        raise BadInput(f"{path[0]} is not a table there; edit the file by hand")
     return {**table, path[0]: _with(cast(dict[str, Any], inner), path[1:], value)}
 
 

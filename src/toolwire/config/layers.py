@@ -1,4 +1,4 @@
-"""The layers of settings, weakest first: defaults, system, user, project, variables, flags."""
+"""Merges settings, lowest precedence first: defaults, system, user, project, variables, flags."""
 
 import sys
 import tomllib
@@ -19,7 +19,7 @@ from toolwire.providers._spec import ModelInfo, Provider
 
 
 def tables_of(key: str, found: object) -> dict[str, dict[str, Any]]:
-    """The tables below a key, by name."""
+    """Returns the tables below a key, by name."""
     if not isinstance(found, dict):
         raise BadInput(f"{key} must be tables; write [{key}.<name>]")
     for name, entry in cast(dict[str, object], found).items():
@@ -31,21 +31,21 @@ def tables_of(key: str, found: object) -> dict[str, dict[str, Any]]:
 def read_providers(
     tables: Mapping[str, Mapping[str, object]], below: Mapping[str, Provider]
 ) -> dict[str, Provider]:
-    """The providers of weaker layers, and on top what these tables describe."""
+    """Returns the providers of lower layers with those of these tables."""
     done = dict(below)
 
     def find(name: str) -> Provider:
-        # Only what was written above it, so that no entry can extend itself through another.
+        # Only earlier entries, so that none can extend itself through another.
         return done[name] if name in done else providers.get(name)
 
     for name, table in tables.items():
         if name in providers.names() and "extends" not in table:
             raise BadInput(
                 f"providers.{name} is built in; "
-                f'say extends = "{name}" to change it, or choose another name'
+                f'write extends = "{name}" to change it, or choose another name'
             )
         if not name or "/" in name:
-            raise BadInput(f'providers."{name}": a name may not be empty or hold a slash')
+            raise BadInput(f'providers."{name}": a name may not be empty or contain a slash')
         done[name] = providers.custom(name, table, find)
     return done
 
@@ -53,10 +53,10 @@ def read_providers(
 def read_models(
     tables: Mapping[str, Mapping[str, object]], below: Mapping[str, ModelInfo]
 ) -> dict[str, ModelInfo]:
-    """What weaker layers say of models, and on top what these tables say."""
-    said = {name: catalogue.described(name, entry) for name, entry in tables.items()}
-    kept = {name: info for name, info in below.items() if name not in said}
-    return kept | said
+    """Returns the models of lower layers with those of these tables."""
+    described = {name: catalogue.described(name, entry) for name, entry in tables.items()}
+    others = {name: info for name, info in below.items() if name not in described}
+    return others | described
 
 
 DEFAULT = "default"
@@ -64,7 +64,7 @@ FLAG = "flag"
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings, and where each comes from."""
+    """The settings and their origins."""
 
     settings: Settings
     values: Mapping[str, Any]
@@ -74,12 +74,12 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source says."""
+    """Values of one source."""
 
     origin: str
     table: Mapping[str, Any]
     base: Path
-    """The folder that paths in it start from."""
+    """The folder that its relative paths start from."""
     file: Path | None = None
     project: bool = False
 
@@ -93,11 +93,11 @@ def load(
     ask: trust.Ask | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Settings:
-    """The settings of this user in this folder; files that do not exist say nothing.
+    """Returns the settings of this user in this folder; missing files are skipped.
 
-    `flags` are values by path (`limits.turns`), None for those not given. A project's file counts
-    if the folder is trusted: `trusted` says so, else the environment, else what was answered
-    before, else `ask`. A file that is left out for that is told to `notice`.
+    `flags` are values by path (`limits.turns`), None for those not given. A project's file applies
+    if the folder is trusted: by `trusted`, else the environment, else the stored answer, else
+    `ask`. A file skipped for that is reported to `notice`.
     """
     resolved = resolve(environ, cwd, flags=flags, trusted=trusted, ask=ask, notice=notice)
     return resolved.settings
@@ -112,7 +112,7 @@ def resolve(
     ask: trust.Ask | None = None,
     notice: Callable[[str], None] | None = None,
 ) -> Resolved:
-    """As `load`, with the origin of each value."""
+    """Returns the settings with the origin of each value."""
     files = config_files(environ, cwd)
     if trusted is None:
         trusted = _trusted(files, environ, cwd, ask, notice or _to_stderr)
@@ -127,18 +127,18 @@ def resolve(
 
 
 def check_file(files: ConfigFiles, file: Path, text: str) -> None:
-    """Read a file that would have this text, on top of the weaker ones, for its errors alone."""
+    """Validates a file with this text, on top of the lower layers."""
     found = _Merged()
     for one in (files.system, files.user, files.project):
-        said = text if one == file else read_text(one)
-        if said is not None:
-            found.add(file_layer(one, said, project=one == files.project), files.user)
+        content = text if one == file else read_text(one)
+        if content is not None:
+            found.add(file_layer(one, content, project=one == files.project), files.user)
         if one == file:
             return
 
 
 def has_project_file(files: ConfigFiles) -> bool:
-    """Whether the folder brings settings of its own; the user's file is not a project's."""
+    """Whether the folder has project settings; the user's file is not a project's."""
     try:
         return files.project.exists() and not (
             files.user.exists() and files.project.samefile(files.user)
@@ -148,7 +148,7 @@ def has_project_file(files: ConfigFiles) -> bool:
 
 
 def parse(file: Path, text: str) -> dict[str, Any]:
-    """The file's text as tables."""
+    """Parses the file's text."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -156,7 +156,7 @@ def parse(file: Path, text: str) -> dict[str, Any]:
 
 
 def file_layer(file: Path, text: str, *, project: bool = False) -> Layer:
-    """What a file with this text says."""
+    """Returns the layer of a file with this text."""
     return Layer(
         origin=str(file), table=parse(file, text), base=file.parent, file=file, project=project
     )
@@ -171,21 +171,21 @@ def _trusted(
 ) -> bool | None:
     brings = has_project_file(files)
     prompt = _project_prompt(environ, cwd)
-    said = trust.decide(cwd, environ, ask if brings or prompt else None)
-    if said is None and brings:
+    trusted = trust.decide(cwd, environ, ask if brings or prompt else None)
+    if trusted is None and brings:
         changed = "it changed since this folder was trusted"
         why = changed if trust.has_changed(cwd, environ) else "this folder is not trusted"
         notice(
-            f"{files.project} is left out because {why}; "
+            f"{files.project} is skipped because {why}; "
             'run "toolwire config trust" to use it, or "toolwire config trust --no"'
         )
-    if said and (brings or prompt):
+    if trusted and (brings or prompt):
         trust.pin(cwd, environ)
-    return said
+    return trusted
 
 
 def _project_prompt(environ: Mapping[str, str], cwd: Path) -> bool:
-    """Whether the folder brings a system prompt that the environment asks for."""
+    """Whether the folder has a system prompt that the environment requests."""
     wanted = environ.get("GEMINI_SYSTEM_MD", "").strip().lower()
     if wanted in ("", "0", "false"):
         return False
@@ -229,7 +229,7 @@ def _nested(path: str, value: object) -> dict[str, Any]:
 
 
 class _Merged:
-    """The layers so far, the stronger on top."""
+    """Merges layers, the higher ones on top."""
 
     def __init__(self) -> None:
         self._values: dict[str, Any] = {}
@@ -242,7 +242,7 @@ class _Merged:
         self._by_project: set[str] = set()
 
     def add(self, layer: Layer, user: Path) -> None:
-        """Put a layer on top, all of it or nothing."""
+        """Adds a layer, completely or not at all."""
         try:
             for key, value in _said(layer.table):
                 if layer.project and not key.project:
@@ -287,7 +287,7 @@ class _Merged:
             self._origins[dotted(key.path, name)] = layer.origin
 
     def resolved(self, *, trusted: bool | None) -> Resolved:
-        """What the layers come to."""
+        """Returns the merged settings."""
         plain = {path: key.default for path, key in keys().items() if not key.tables}
         return Resolved(
             settings=self._settings(trusted=trusted),
@@ -311,10 +311,10 @@ class _Merged:
             set_by_project=frozenset(self._by_project),
             trusted=trusted,
         )
-        for group, said in changes.items():
+        for group, values in changes.items():
             before = getattr(usual, group)
             if isinstance(before, msgspec.Struct):
-                changes[group] = msgspec.structs.replace(before, **said)
+                changes[group] = msgspec.structs.replace(before, **values)
         return msgspec.structs.replace(usual, **changes)
 
 

@@ -1,4 +1,4 @@
-"""Where settings are written: the system's file, the user's, and the project's."""
+"""Paths of the settings files: system, user and project."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ SYSTEM_VARIABLE = "TOOLWIRE_SYSTEM_CONFIG"
 
 
 class ConfigFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """The files that may hold settings, the weaker ones first; none has to exist."""
+    """Settings files, lowest precedence first; they may not exist."""
 
     system: Path
     user: Path
@@ -24,7 +24,7 @@ class ConfigFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def current_folder() -> Path:
-    """The folder we work in; it may have been deleted under us."""
+    """Returns the current folder; BadInput if it was deleted."""
     try:
         return Path.cwd()
     except OSError as error:
@@ -32,7 +32,7 @@ def current_folder() -> Path:
 
 
 def config_files(environ: Mapping[str, str], cwd: Path) -> ConfigFiles:
-    """The files for this environment and folder."""
+    """Returns the files for this environment and folder."""
     return ConfigFiles(
         system=_system(environ),
         user=places(environ).config / FILE,
@@ -53,7 +53,7 @@ def _system(environ: Mapping[str, str]) -> Path:
 
 
 def read_text(file: Path) -> str | None:
-    """The file's text, line ends as they are; None without a file."""
+    """Returns the file's text with its line ends; None without a file."""
     try:
         return file.read_bytes().decode("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):

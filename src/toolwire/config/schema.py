@@ -1,4 +1,4 @@
-"""The table of settings, made from the structs that hold them, and the reading of one value."""
+"""Table of settings, derived from their structs, and parsing of values."""
 
 import math
 import re
@@ -30,28 +30,28 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     default: Any
     doc: str
     project: bool = False
-    """A project may make it."""
+    """A project may set it."""
     joins: bool = False
-    """Lists of stronger layers are added to those of weaker ones."""
+    """Lists of higher layers are appended to those of lower ones."""
     file: bool = False
-    """A path, taken from the folder of the file that names it."""
+    """A path, relative to the folder of the file that sets it."""
     tighter: tuple[object, ...] = ()
-    """Its values, the loosest first: a project may only move on in that order."""
+    """Its values, loosest first: a project may only tighten it."""
     tables: bool = False
-    """Tables by name; each is read as a whole."""
+    """Named tables; each is read as a whole."""
 
     @property
     def variable(self) -> str:
-        """The environment variable that sets it; tables have none."""
+        """Returns the environment variable that sets it; tables have none."""
         return "" if self.tables else PREFIX + self.path.upper().replace(".", "_")
 
     @property
     def wanted(self) -> str:
-        """The values it takes, in words."""
+        """Returns a description of its values."""
         return "tables" if self.tables else _wanted(inspect.type_info(self.kind))
 
     def read(self, value: object) -> Any:
-        """The value as this setting's type; the error says what was found and what is wanted."""
+        """Converts the value to this setting's type; the error names both."""
         if isinstance(value, float) and not math.isfinite(value):
             raise self._wrong("", value)
         try:
@@ -61,7 +61,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
             raise self._wrong(at[1] if at else "", value) from error
 
     def from_text(self, text: str) -> object:
-        """What a variable or an argument says, as a TOML file would; `read` judges it."""
+        """Parses a variable or an argument to a TOML value; `read` validates it."""
         match _bare(inspect.type_info(self.kind)):
             case inspect.BoolType():
                 return truth(text, text)
@@ -88,25 +88,25 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def keys() -> Mapping[str, Key]:
-    """Every setting by its path, in the order of the page about them."""
+    """Returns every setting by its path, in documentation order."""
     return {key.path: key for key in _keys_of(Settings, "")}
 
 
 def names_in(group: str = "") -> tuple[str, ...]:
-    """The names that may stand in a table; the outermost by default."""
+    """Returns the names allowed in a table; by default the top level."""
     prefix = f"{group}." if group else ""
     inside = [path.removeprefix(prefix) for path in keys() if path.startswith(prefix)]
     return tuple(dict.fromkeys(path.partition(".")[0] for path in inside))
 
 
 def truth(text: str, other: object = None) -> object:
-    """True or False as people write them, else the other value."""
-    said = text.strip().lower()
-    return said in _TRUE if said in (*_TRUE, *_FALSE) else other
+    """Parses common spellings of True and False, else returns the other value."""
+    word = text.strip().lower()
+    return word in _TRUE if word in (*_TRUE, *_FALSE) else other
 
 
 def shown(value: object) -> str:
-    """A value as a TOML file has it, for people."""
+    """Returns a value as TOML, for display."""
     match value:
         case None:
             return "nothing"
@@ -123,7 +123,7 @@ def shown(value: object) -> str:
 
 
 def dotted(*parts: str) -> str:
-    """A path as TOML writes it: parts that are no bare words in quotes."""
+    """Returns a path as TOML writes it: parts that are not bare keys in quotes."""
     return ".".join(
         part if _is_bare(part) else msgspec.json.encode(part).decode() for part in parts
     )
@@ -159,7 +159,7 @@ def _said(kind: Any) -> tuple[dict[str, Any], str]:
 
 
 def _bare(kind: inspect.Type) -> inspect.Type:
-    """The type without notes, and without the None of what may be left unsaid."""
+    """Returns the type without annotations and without None."""
     if isinstance(kind, inspect.Metadata):
         return _bare(kind.type)
     if isinstance(kind, inspect.UnionType):
@@ -217,4 +217,4 @@ def _list(path: str, text: str) -> object:
     try:
         return tomllib.loads(f"list = {text}")["list"]
     except tomllib.TOMLDecodeError as error:
-        raise BadInput(f'{path}: no list: {error}; write a,b or ["a", "b"]') from error
+        raise BadInput(f'{path}: not a list: {error}; write a,b or ["a", "b"]') from error

@@ -1,4 +1,4 @@
-"""Every setting: its type, default, meaning, and whether a project may make it. One line each."""
+"""Every setting: its type, default, meaning, and whether a project may set it."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -37,99 +37,111 @@ Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 
 
 def setting(doc: str, **rules: object) -> msgspec.Meta:
-    """What the table of settings says of one.
+    """Returns the description of a setting.
 
-    Rules: `project` (a project may make it), `joins` (lists of stronger layers are added),
+    Rules: `project` (a project may set it), `joins` (lists of higher layers are added),
     `file` (a path, from the folder of the file that names it), `tables` (tables by name),
     `tighter` (the values, loosest first, if a project may only tighten it), `group` (the struct
-    that describes a table kept as a mapping).
+    that describes a table stored as a mapping).
     """
     return msgspec.Meta(description=doc, extra=rules)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one run stops; zero is no limit."""
+    """Limits of one run; zero means no limit."""
 
-    turns: Annotated[Count, setting("Requests to the model in one run; 0 is no limit.")] = 0
-    tokens: Annotated[Count, setting("Tokens of one run, in and out; 0 is no limit.")] = 0
-    cost: Annotated[Amount, setting("US dollars for one run; 0 is no limit.")] = 0.0
-    seconds: Annotated[Amount, setting("Seconds one run may take; 0 is no limit.")] = 0.0
+    turns: Annotated[Count, setting("Requests to the model in one run; 0 means no limit.")] = 0
+    tokens: Annotated[Count, setting("Tokens of one run, in and out; 0 means no limit.")] = 0
+    cost: Annotated[Amount, setting("US dollars for one run; 0 means no limit.")] = 0.0
+    seconds: Annotated[Amount, setting("Seconds one run may take; 0 means no limit.")] = 0.0
 
 
 class Compression(msgspec.Struct, frozen=True, kw_only=True):
-    """When a long conversation is summarised."""
+    """When long conversations are summarised."""
 
-    enabled: Annotated[bool, setting("Summarise long conversations by itself.", project=True)] = (
-        True
-    )
+    enabled: Annotated[
+        bool, setting("Summarise long conversations automatically.", project=True)
+    ] = True
     threshold: Annotated[
-        Share, setting("Share of the model's context that sets it off.", project=True)
+        Share, setting("Share of the model's context that triggers it.", project=True)
     ] = 0.7
     keep: Annotated[
-        Share, setting("Share of the conversation that is kept word for word.", project=True)
+        Share, setting("Share of the conversation that is kept verbatim.", project=True)
     ] = 0.3
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """The notes of a project that a model is given."""
+    """Memory files given to the model."""
 
-    files: Annotated[
-        tuple[FileName, ...], setting("Names of the notes that are looked for.", project=True)
-    ] = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
-    max_dirs: Annotated[Count, setting("Folders searched for notes, at most.", project=True)] = 200
-    respect_git_ignore: Annotated[bool, setting("Leave out what git ignores.", project=True)] = True
+    files: Annotated[tuple[FileName, ...], setting("File names of memory files.", project=True)] = (
+        "AGENTS.md",
+        "GEMINI.md",
+        "CLAUDE.md",
+    )
+    max_dirs: Annotated[
+        Count, setting("Maximum number of folders searched for memory files.", project=True)
+    ] = 200
+    respect_git_ignore: Annotated[bool, setting("Skip files that git ignores.", project=True)] = (
+        True
+    )
     import_format: Annotated[
-        ImportFormat, setting("How notes that a note imports are written in.", project=True)
+        ImportFormat, setting("How imported files are inserted.", project=True)
     ] = "tree"
 
 
 class Sessions(msgspec.Struct, frozen=True, kw_only=True):
-    """How sessions are kept."""
+    """Session storage."""
 
-    keep_days: Annotated[Count, setting("Days a session is kept; 0 is for ever.")] = 0
+    keep_days: Annotated[Count, setting("Days an unused session is kept; 0 means forever.")] = 0
 
 
 class Thinking(msgspec.Struct, frozen=True, kw_only=True):
-    """The `[reasoning]` table; what is not said is left to the model."""
+    """The `[reasoning]` table; unset values are left to the model."""
 
-    effort: Annotated[Effort | None, setting("How hard the model thinks.", project=True)] = None
+    effort: Annotated[Effort | None, setting("Reasoning effort.", project=True)] = None
     budget: Annotated[
         Annotated[int, msgspec.Meta(ge=-1)] | None,
-        setting("Thinking tokens at most; -1 lets the model decide.", project=True),
+        setting("Maximum number of thinking tokens; -1 lets the model decide.", project=True),
     ] = None
-    visible: Annotated[bool | None, setting("Ask for the thoughts as text.", project=True)] = None
+    visible: Annotated[bool | None, setting("Request the thoughts as text.", project=True)] = None
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
     """The `[tools]` table."""
 
-    core: Annotated[tuple[str, ...], setting("All tools that are offered; empty is all.")] = ()
+    core: Annotated[tuple[str, ...], setting("Tools that are offered; empty means all.")] = ()
     exclude: Annotated[
         tuple[str, ...], setting("Tools that are not offered.", project=True, joins=True)
     ] = ()
     allowed: Annotated[tuple[str, ...], setting("Tools that need no approval.")] = ()
-    discovery_command: Annotated[str, setting("Command that prints declarations of tools.")] = ""
-    call_command: Annotated[str, setting("Command that runs a tool so declared.")] = ""
+    discovery_command: Annotated[str, setting("Command that prints tool declarations.")] = ""
+    call_command: Annotated[str, setting("Command that runs a discovered tool.")] = ""
     output_limit: Annotated[
-        int, setting("Characters of a result that are sent whole; 0 is no limit.", project=True)
+        int, setting("Characters of a result that are sent whole; 0 means no limit.", project=True)
     ] = 400_000
     output_characters: Annotated[Count, setting("Characters kept of a command's output.")] = 400_000
-    output_lines: Annotated[Count, setting("Lines kept of a command's output; 0 is all.")] = 0
-    shell_seconds: Annotated[Amount, setting("Seconds a command may take; 0 is no limit.")] = 3600.0
+    output_lines: Annotated[Count, setting("Lines kept of a command's output; 0 means all.")] = 0
+    shell_seconds: Annotated[Amount, setting("Seconds a command may take; 0 means no limit.")] = (
+        3600.0
+    )
     shell_idle_seconds: Annotated[
-        Amount, setting("Seconds a command may be silent; 0 is no limit.")
+        Amount, setting("Seconds a command may run without output; 0 means no limit.")
     ] = 300.0
-    plain_edit: Annotated[bool, setting("Offer the plainer form of `replace`.")] = False
-    edit_correction: Annotated[bool, setting("Ask the model how an edit was meant.")] = False
+    plain_edit: Annotated[bool, setting("Offer the simpler form of `replace`.")] = False
+    edit_correction: Annotated[
+        bool, setting("Ask the model to correct an edit that does not match.")
+    ] = False
     search_with: Annotated[
-        SearchWay | None, setting("How files are searched; the first that works if not set.")
+        SearchWay | None, setting("Search program; the first available if not set.")
     ] = None
-    allow_private_addresses: Annotated[bool, setting("Fetch from private networks too.")] = False
+    allow_private_addresses: Annotated[bool, setting("Allow fetching from private networks.")] = (
+        False
+    )
     side_model: Annotated[str, setting("Model named in the errors of searches and fetches.")] = ""
     sandbox: Annotated[
         SandboxSetting,
         setting(
-            "How commands are confined; a project may only tighten it.",
+            "Sandbox for commands; a project may only tighten it.",
             project=True,
             tighter=_SANDBOXES,
         ),
@@ -137,40 +149,38 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     sandbox_network: Annotated[
         bool,
         setting(
-            "Let confined commands use the network; a project may only forbid it.",
+            "Allow network access in the sandbox; a project may only forbid it.",
             project=True,
             tighter=(True, False),
         ),
     ] = False
     sandbox_writable: Annotated[
-        tuple[str, ...], setting("Further folders that confined commands may write to.")
+        tuple[str, ...], setting("Additional folders writable in the sandbox.")
     ] = ()
     memory_file: Annotated[str, setting("File for saved facts, below your home folder.")] = ""
     environment: Annotated[
         tuple[VariableName, ...],
-        setting("Further variables that commands get; `NAME` or `PREFIX_*`."),
+        setting("Additional variables passed to commands; `NAME` or `PREFIX_*`."),
     ] = ()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user wants, from every layer that was found."""
+    """The merged settings of all layers."""
 
-    default_model: Annotated[
-        ModelName, setting("Model to ask when none is named.", project=True)
-    ] = ""
+    default_model: Annotated[ModelName, setting("Default model.", project=True)] = ""
     fallback: Annotated[
         tuple[ModelName, ...],
-        setting("Models to ask in turn when the one before fails.", project=True),
+        setting("Models to try in order when the previous one fails.", project=True),
     ] = ()
-    approval_mode: Annotated[ApprovalMode, setting("What runs without a question.")] = "default"
+    approval_mode: Annotated[
+        ApprovalMode, setting("Approval mode: which calls run without asking.")
+    ] = "default"
     tool_style: Annotated[
-        ToolStyleSetting, setting("How tools are offered to the model.", project=True)
+        ToolStyleSetting, setting("How tools are described to the model.", project=True)
     ] = "auto"
-    system_prompt: Annotated[
-        str, setting("File that takes the place of the system prompt.", file=True)
-    ] = ""
+    system_prompt: Annotated[str, setting("File that replaces the system prompt.", file=True)] = ""
     allow_insecure_http: Annotated[
-        bool, setting("Send credentials over http to other machines, unencrypted.")
+        bool, setting("Allow sending credentials to other machines over unencrypted http.")
     ] = False
     limits: Limits = Limits()
     compression: Compression = Compression()
@@ -178,26 +188,26 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sessions: Sessions = Sessions()
     reasoning: Annotated[Reasoning, setting("", group=Thinking)] = Reasoning()
     tools: Annotated[Mapping[str, Any], setting("", group=Tools)] = {}
-    """What the `[tools]` tables say; what they do not say is the tools' own to choose."""
+    """Values of the `[tools]` tables; the tools have defaults for the rest."""
     providers: Annotated[
-        tuple[Provider, ...], setting("Providers of your own, by name.", tables=True)
+        tuple[Provider, ...], setting("Custom providers, by name.", tables=True)
     ] = ()
     models: Annotated[
         tuple[ModelInfo, ...],
-        setting("What you say of models, by `provider/model`.", tables=True, project=True),
+        setting("Facts about models, by `provider/model`.", tables=True, project=True),
     ] = ()
     mcp_servers: Annotated[
         Mapping[str, JsonObject], setting("MCP servers, by name.", tables=True)
     ] = {}
     files: tuple[Path, ...] = ()
-    """Files that were read, the stronger ones last."""
+    """Files that were read, highest precedence last."""
     set_by_project: frozenset[str] = frozenset()
-    """Paths of the settings that the project's file made."""
+    """Paths of the settings from the project's file."""
     trusted: bool | None = None
-    """Whether the user trusts the folder; None if nobody was asked. Its settings count if True."""
+    """Whether the user trusts the folder; None if not asked. Its settings apply if True."""
 
     def provider(self, name: str) -> Provider:
-        """The user's provider of that name, else the built-in or installed one."""
+        """Returns the user's provider of that name, else the built-in or installed one."""
         own = {provider.name: provider for provider in self.providers}
         if name in own:
             return own[name]
@@ -207,5 +217,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             raise UnknownName("provider", name, (*own, *providers.names())) from error
 
     def split(self, name: str) -> tuple[Provider, str]:
-        """`provider/model` as the provider and the model."""
+        """Splits `provider/model` into the provider and the model."""
         return catalogue.split(name, self.provider)

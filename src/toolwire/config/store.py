@@ -1,4 +1,4 @@
-"""Changing a settings file: checked as a load would read it, then put in place in one step."""
+"""Changes a settings file: validated as a load would, then replaced atomically."""
 
 import tomllib
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from toolwire.errors import BadInput, UnknownName
 
 
 def set_value(files: ConfigFiles, file: Path, name: str, text: str, cwd: Path) -> None:
-    """Write a setting, given as text, into one of the files."""
+    """Stores a setting, given as text, in one of the files."""
     path = edit.split_path(name)
     key = key_of(path)
     value = _table_value(text) if key.tables else _plain_value(key, text, cwd)
@@ -21,13 +21,13 @@ def set_value(files: ConfigFiles, file: Path, name: str, text: str, cwd: Path) -
 
 
 def unset_value(files: ConfigFiles, file: Path, name: str) -> None:
-    """Take a setting out of one of the files."""
+    """Removes a setting from one of the files."""
     path = edit.split_path(name)
     _change(files, file, lambda old: edit.remove(old, path))
 
 
 def key_of(path: tuple[str, ...]) -> Key:
-    """The setting at a path, or the tables that the path leads into."""
+    """Returns the setting at a path, or the named table that contains it."""
     name, outer = ".".join(path), path[0]
     key = keys().get(name) or keys().get(outer)
     if key is not None and key.tables:
@@ -49,7 +49,7 @@ def _plain_value(key: Key, text: str, cwd: Path) -> object:
 
 
 def _table_value(text: str) -> object:
-    """A value below a table of names: as TOML if it is TOML, else the text itself."""
+    """Parses a value in a named table: TOML if valid, else the text itself."""
     try:
         found: Mapping[str, Any] = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -60,7 +60,7 @@ def _table_value(text: str) -> object:
 def _change(files: ConfigFiles, file: Path, change: Callable[[str], str]) -> None:
     from toolwire.storage.private_files import locked_briefly, write_private  # noqa: PLC0415 - loads asyncio
 
-    # One lock for all files, in the user's own folder: a project should not be littered.
+    # One lock for all files, in the user's folder: none in the project.
     with locked_briefly(files.user):
         old = read_text(file)
         try:

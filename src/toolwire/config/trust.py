@@ -1,4 +1,4 @@
-"""Which folders the user trusts, and as what: only there do a project's own files count."""
+"""Trusted folders: a project's settings apply only in these."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -16,22 +16,22 @@ FILE = "trusted.json"
 VARIABLE = "TOOLWIRE_TRUST_WORKSPACE"
 PROMPT_FILES = (Path(".toolwire") / "system.md", Path(".gemini") / "system.md")
 DEFINITION_FILES = (Path(".toolwire") / "config.toml", *PROMPT_FILES)
-"""What a project says of how the agent works; a yes holds for what they said then."""
+"""Files that define how the agent works in a project; trust covers their current content."""
 NO_DEFINITION = hashlib.sha256().hexdigest()
 _MOST_READ = 4 << 20
 
 
 class Answer(StrEnum):
-    """What a person says of a folder."""
+    """The user's answer about a folder."""
 
     YES = "yes"
     NO = "no"
     PARENT = "parent"
-    """Yes, and to everything beside it."""
+    """Trust it and everything in its parent."""
 
 
 Ask: TypeAlias = Callable[[Path], Answer | None]
-"""Asks a person about a folder; None if they do not say."""
+"""Asks the user about a folder; None without an answer."""
 
 _Digest: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
 _kept = msgspec.json.Decoder(dict[str, bool | _Digest])
@@ -40,12 +40,12 @@ _kept = msgspec.json.Decoder(dict[str, bool | _Digest])
 
 
 def trust_file(environ: Mapping[str, str]) -> Path:
-    """Where the answers are kept."""
+    """Returns the file of the answers."""
     return places(environ).config / FILE
 
 
 def definition(folder: Path) -> str:
-    """A digest of what a project's definition files say; `NO_DEFINITION` if it has none."""
+    """Returns a digest of a project's definition files; `NO_DEFINITION` if it has none."""
     digest = hashlib.sha256()
     for name in DEFINITION_FILES:
         try:
@@ -60,10 +60,10 @@ def definition(folder: Path) -> str:
 
 
 def is_trusted(folder: Path, environ: Mapping[str, str]) -> bool | None:
-    """The answer for the nearest folder at or above this one; None if there is none that holds.
+    """Returns the answer for the nearest folder at or above this one; None if none applies.
 
-    A yes to a folder holds as long as its definition stays the same, and for folders below that
-    bring no definition of their own.
+    Trust in a folder applies while its definition is unchanged, and to folders below it that
+    have no definition.
     """
     at, answer = _nearest(folder, environ)
     if not isinstance(answer, str):
@@ -79,10 +79,10 @@ def has_changed(folder: Path, environ: Mapping[str, str]) -> bool:
 
 
 def pin(folder: Path, environ: Mapping[str, str]) -> None:
-    """Note the definition of a folder that is trusted with all folders beside it."""
+    """Stores the definition of a folder that is trusted with its parent."""
     _, answer = _nearest(folder, environ)
-    said = environ.get(VARIABLE, "").strip()
-    if answer is True and not said and definition(folder) != NO_DEFINITION:
+    value = environ.get(VARIABLE, "").strip()
+    if answer is True and not value and definition(folder) != NO_DEFINITION:
         trust(folder, Answer.YES, environ)
 
 
@@ -94,7 +94,7 @@ def _nearest(folder: Path, environ: Mapping[str, str]) -> tuple[Path, bool | str
 
 
 def trust(folder: Path, answer: Answer, environ: Mapping[str, str]) -> Path:
-    """Keep the answer; gives the folder it is now about."""
+    """Stores the answer; returns the folder it applies to."""
     from toolwire.storage.private_files import locked_briefly, write_private  # noqa: PLC0415 - loads asyncio
 
     here = folder.resolve()
@@ -115,12 +115,12 @@ def trust(folder: Path, answer: Answer, environ: Mapping[str, str]) -> Path:
 
 
 def decide(folder: Path, environ: Mapping[str, str], ask: Ask | None = None) -> bool | None:
-    """What the variable says, else what was answered before, else what a person says now."""
-    said = environ.get(VARIABLE, "").strip()
-    if said:
-        known = truth(said)
+    """Returns the variable's value, else the stored answer, else asks the user."""
+    value = environ.get(VARIABLE, "").strip()
+    if value:
+        known = truth(value)
         if not isinstance(known, bool):
-            raise BadInput(f'{VARIABLE} must be 1 or 0; found "{said}"')
+            raise BadInput(f'{VARIABLE} must be 1 or 0; found "{value}"')
         return known
     before = is_trusted(folder, environ)
     if before is not None or ask is None:

@@ -1,4 +1,4 @@
-"""The agent as an object: tools, an approver and a model of the program's own."""
+"""The agent as an object, with the program's tools, approver and model."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ from toolwire.agent.limits import Limits
 from toolwire.app.options import HostOverrides, SessionOptions, opened
 from toolwire.config import Settings, load
 from toolwire.errors import BadInput
-from toolwire.library.conversation import Approve, Conversation, Hear, Plan, streamed
+from toolwire.library.conversation import Approve, Conversation, Listener, Plan, streamed
 from toolwire.library.result import Result
 from toolwire.library.thread import LoopThread
 from toolwire.messages import Message, Text
@@ -29,10 +29,10 @@ Prompt: TypeAlias = str | Message
 
 
 class Agent:
-    """A conversation with a model that may call tools; it goes on from prompt to prompt.
+    """A conversation with a model that may call tools; each prompt continues it.
 
-    Nothing of the user's configuration counts unless `settings` are given, nothing is written to
-    disk unless it is `kept`, and what needs approval is refused unless `approve` says yes.
+    The user's configuration applies only if `settings` are given, nothing is written to disk
+    unless `kept`, and calls that need approval are denied unless `approve` allows them.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Agent:
         kept: bool = False,
         session: str = "",
         settings: Settings | None = None,
-        on_event: Hear | None = None,
+        on_event: Listener | None = None,
         key: str = "",
         base_url: str = "",
         environ: Mapping[str, str] | None = None,
@@ -58,14 +58,14 @@ class Agent:
         """`model` is `provider/model`, `DIALECT=URL[,key=K][,model=M]`, or any `Model`.
 
         `allowed` names tools that need no approval (`run_shell_command(git)` for one command),
-        `session` is one to go on with, `key` and `base_url` are for the provider.
+        `session` is one to continue, `key` and `base_url` are for the provider.
         """
         named, upstream = (model, None) if isinstance(model, str) else ("", None)
         if "=" in named.partition("/")[0]:
             named, upstream = "", read_upstream(named)
         elif isinstance(model, str) and not model:
             raise BadInput(
-                "no model is named; say provider/model, such as anthropic/claude-sonnet-5"
+                "no model is named; use provider/model, such as anthropic/claude-sonnet-5"
             )
         given = settings or Settings()
         plan = Plan(
@@ -90,23 +90,23 @@ class Agent:
             environ=dict(os.environ if environ is None else environ),
             cwd=Path.cwd() if cwd is None else Path(cwd),
             approve=approve,
-            hear=on_event,
+            listener=on_event,
         )
         self._conversation = Conversation(plan)
         self._thread: LoopThread | None = None
 
     @property
     def session(self) -> str:
-        """The session's id, to go on with later if it is kept; empty before the first prompt."""
+        """The session's id, to continue it later if it is stored; empty before the first prompt."""
         return self._conversation.session
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All that was said so far."""
+        """The conversation so far."""
         return self._conversation.messages
 
     async def run(self, prompt: Prompt) -> Result:
-        """Work on a prompt until the model is done, after those given before.
+        """Runs a prompt until the model is done; continues the conversation.
 
         Raises `TurnFailed` if the vendor, the connection or the session fails; a limit, a refusal
         or a cut answer is a result whose `ok` is false.
@@ -114,11 +114,11 @@ class Agent:
         return await self._conversation.run(_message(prompt))
 
     def stream(self, prompt: Prompt) -> AsyncGenerator[AgentEvent, None]:
-        """The same as events while they happen; leaving the loop cancels the work."""
+        """Runs a prompt and yields its events; leaving the loop cancels it."""
         return streamed(self._conversation, _message(prompt))
 
     def run_sync(self, prompt: Prompt) -> Result:
-        """The same as `run` for code without an event loop."""
+        """Runs a prompt, for code without an event loop."""
         self._conversation.check_open()
         if self._thread is None:
             self._thread = LoopThread(self._conversation.close)
@@ -126,14 +126,14 @@ class Agent:
         return self._thread.do(self._conversation.run(_message(prompt)))
 
     async def aclose(self) -> None:
-        """End connections and commands that were left running."""
+        """Closes connections and ends commands that still run."""
         if self._thread is not None:
             await asyncio.to_thread(self.close)
         else:
             await self._conversation.close()
 
     def close(self) -> None:
-        """The same for code without an event loop; a forgotten agent closes by itself."""
+        """Closes it, for code without an event loop; finalizers do it too."""
         if self._thread is not None:
             self._thread.leave()
             self._thread.join()
@@ -166,7 +166,7 @@ class Agent:
 def load_settings(
     cwd: str | Path | None = None, environ: Mapping[str, str] | None = None
 ) -> Settings:
-    """The user's settings in a folder, as the commands read them."""
+    """Returns the user's settings in a folder, as the commands read them."""
     folder = Path.cwd() if cwd is None else Path(cwd)
     return load(os.environ if environ is None else environ, folder)
 
@@ -177,14 +177,14 @@ def _message(prompt: Prompt) -> Message:
             raise BadInput(f"a prompt is a user's message; this one is the {prompt.role}'s")
         return prompt
     if not prompt.strip():
-        raise BadInput("the prompt is empty; say what is to be done")
+        raise BadInput("the prompt is empty")
     return Message(role="user", parts=(Text(prompt),))
 
 
 def _registry(
     tools: Iterable[AnyTool], wanted: bool | Sequence[str], settings: Settings
 ) -> Registry:
-    """The program's own tools, and those of the built-in ones that it wants and has not itself."""
+    """Returns the program's tools and the requested built-in ones that it does not replace."""
     own = Registry(one if isinstance(one, Tool) else tool(one) for one in tools)
     if isinstance(wanted, str):
         raise BadInput(f'builtin_tools is a list of names; write ["{wanted}"]')

@@ -23,13 +23,13 @@ from toolwire.messages import Message
 
 Approved: TypeAlias = bool | Choice | Answer
 Approve: TypeAlias = Callable[[Confirmation], Approved | Awaitable[Approved]]
-"""May this call run? A plain function is called in a thread of its own."""
-Hear: TypeAlias = Callable[[AgentEvent], object]
-"""Is told what happens; if it gives an awaitable, that is awaited before the work goes on."""
+"""Decides whether a call may run. A plain function is called in its own thread."""
+Listener: TypeAlias = Callable[[AgentEvent], object]
+"""Receives events; an awaitable it returns is awaited before the work continues."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent was made with."""
+    """Arguments of the agent."""
 
     wanted: SessionOptions
     settings: Settings
@@ -37,15 +37,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     cwd: Path
     approve: Approve | None = None
-    hear: Hear | None = None
+    listener: Listener | None = None
 
     def __repr__(self) -> str:
-        # The environment holds secrets.
+        # The environment contains secrets.
         return f"Plan({self.wanted!r})"
 
 
 class Conversation:
-    """Belongs to the event loop that first used it."""
+    """A session, bound to the event loop that first used it."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -58,7 +58,7 @@ class Conversation:
 
     @property
     def used(self) -> bool:
-        """Whether it belongs to an event loop already."""
+        """Whether it is bound to an event loop."""
         return self._loop is not None
 
     @property
@@ -68,20 +68,20 @@ class Conversation:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All that was said."""
+        """The conversation so far."""
         return () if self._session is None else self._session.request.messages
 
     def check_open(self) -> None:
-        """Refuse what can no longer be done."""
+        """Raises if the agent is closed."""
         if self._closed:
             raise BadInput("the agent is closed; make a new one, with its session if it was kept")
 
-    async def run(self, message: Message, hear: Hear | None = None) -> Result:
-        """Work on what the user says, after what was asked for before."""
+    async def run(self, message: Message, listener: Listener | None = None) -> Result:
+        """Runs the user's message; waits for earlier ones."""
         self._belong()
         async with self._turns:
             self.check_open()
-            watched = _Watched(tuple(filter(None, (self._plan.hear, hear))))
+            watched = _Watched(tuple(filter(None, (self._plan.listener, listener))))
             self._watched = watched
             try:
                 ended = await watched.over(self._turn(message))
@@ -93,7 +93,7 @@ class Conversation:
         return result
 
     async def close(self) -> None:
-        """End what is open; the agent can not be used any more."""
+        """Closes the session; the agent cannot be used any more."""
         if not self._closed and self._loop is not None:
             self._belong()
         async with self._turns:
@@ -110,7 +110,7 @@ class Conversation:
         own = plan.own
         if own.temp is None and not (plan.wanted.kept or plan.wanted.session):
             folder = mkdtemp(prefix="toolwire-")
-            # Also where nobody closes: forgotten with its event loop, or at the program's end.
+            # Also without a close: dropped with its event loop, or at exit.
             self._stack.callback(weakref.finalize(self, rmtree, folder, ignore_errors=True))
             own = msgspec.structs.replace(own, temp=Path(folder))
         return await self._stack.enter_async_context(
@@ -137,7 +137,7 @@ class Conversation:
 
     async def _hear(self, event: AgentEvent) -> None:
         if self._watched is not None:
-            await self._watched.hear(event)
+            await self._watched.receive(event)
 
     async def _ask(self, question: Confirmation) -> Answer:
         try:
@@ -150,35 +150,37 @@ class Conversation:
 
 
 async def answer(approve: Approve | None, question: Confirmation) -> Answer:
-    """The program's answer: a bool is a yes or no for this one call."""
-    said: object = Choice.CANCEL
+    """Returns the program's answer; a bool allows or denies this one call."""
+    answer: object = Choice.CANCEL
     if inspect.iscoroutinefunction(approve):
-        said = await approve(question)
+        answer = await approve(question)
     elif approve is not None:
-        said = await asyncio.to_thread(approve, question)
-        said = await said if inspect.isawaitable(said) else said
-    match said:
+        answer = await asyncio.to_thread(approve, question)
+        answer = await answer if inspect.isawaitable(answer) else answer
+    match answer:
         case Answer():
-            return said
+            return answer
         case Choice():
-            return Answer(choice=said)
+            return Answer(choice=answer)
         case bool():
-            return Answer(choice=Choice.ONCE if said else Choice.CANCEL)
+            return Answer(choice=Choice.ONCE if answer else Choice.CANCEL)
         case _:
-            raise TypeError(f"approve gave {said!r}; give True, False, a Choice or an Answer")
+            raise TypeError(
+                f"approve returned {answer!r}; return True, False, a Choice or an Answer"
+            )
 
 
 class _Watched:
-    """A turn under way; if the program's own code fails, it is stopped and that is raised."""
+    """A running turn; if a listener fails, it is stopped and the error is raised."""
 
-    def __init__(self, listeners: tuple[Hear, ...]) -> None:
+    def __init__(self, listeners: tuple[Listener, ...]) -> None:
         self.gathered = Gathering()
         self._listeners = listeners
         self._turn: asyncio.Task[TurnEnded] | None = None
         self._failure: Exception | None = None
 
     async def over(self, turn: Awaitable[TurnEnded]) -> TurnEnded:
-        """How it ended."""
+        """Returns how it ended."""
         self._turn = asyncio.ensure_future(turn)
         try:
             ended = await self._turn
@@ -191,21 +193,21 @@ class _Watched:
         return ended
 
     def fail(self, error: Exception) -> None:
-        """Stop the turn as a person would; every open call is answered before it ends."""
+        """Cancels the turn; every open call is answered before it ends."""
         if self._failure is None and self._turn is not None:
             self._failure = error
             self._turn.cancel()
 
-    async def hear(self, event: AgentEvent) -> None:
-        """Tell the listeners."""
+    async def receive(self, event: AgentEvent) -> None:
+        """Passes an event to the listeners."""
         self.gathered.add(event)
         if self._failure is not None:
             return
         try:
             for listen in self._listeners:
-                heard = listen(event)
-                if inspect.isawaitable(heard):
-                    await heard
+                result = listen(event)
+                if inspect.isawaitable(result):
+                    await result
         except Exception as error:
             self.fail(error)
 
@@ -218,7 +220,7 @@ def _is_cancelled() -> bool:
 async def streamed(
     conversation: Conversation, message: Message
 ) -> AsyncGenerator[AgentEvent, None]:
-    """Every event; whoever leaves before the last one has the turn cancelled."""
+    """Yields every event; leaving before the last one cancels the turn."""
     pipe: asyncio.Queue[AgentEvent | None] = asyncio.Queue(1)
     left = False
 
@@ -242,5 +244,5 @@ async def streamed(
         turn.cancel()
         await asyncio.wait((turn,))
         if not turn.cancelled():
-            # Seen: a turn that was left early has nobody to tell its failure to.
+            # Retrieved: a turn that was left early has no caller to report its failure to.
             turn.exception()

@@ -1,4 +1,4 @@
-"""What came of one prompt, and the error for one that failed."""
+"""Result of one prompt, and the error of a failed one."""
 
 import msgspec
 
@@ -12,14 +12,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """How the work on one prompt ended."""
 
     text: str
-    """The model's last words."""
+    """The model's final text."""
     stop: TurnEnd
     detail: str = ""
-    """Why it stopped, in words; empty when it is simply done."""
+    """Why it stopped, as text; empty when it is done."""
     calls: tuple[ToolFinished, ...] = ()
     """Every call that was made, with arguments, decision and result, in the order they ended."""
     messages: tuple[Message, ...] = ()
-    """The whole conversation, as the model is told it next time."""
+    """The whole conversation, as the next request sends it."""
     requests: int = 0
     usage: Usage = Usage()
     """Summed over all requests."""
@@ -29,14 +29,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the model said all it wanted: no limit, refusal or cut came between."""
+        """Whether the model finished: no limit, refusal or cut."""
         return self.stop is TurnEnd.DONE
 
 
 class TurnFailed(ToolwireError):
     """The work on a prompt broke off: the vendor, the connection or the session failed.
 
-    `result` holds what was said and done until then; the conversation can go on.
+    `result` contains everything up to then; the conversation can continue.
     """
 
     def __init__(self, ended: TurnEnded, result: Result) -> None:
@@ -46,16 +46,16 @@ class TurnFailed(ToolwireError):
 
 
 class Gathering:
-    """Folds the events of one turn into its result."""
+    """Builds the result of one turn from its events."""
 
     def __init__(self) -> None:
         self._text = ""
         self._calls: list[ToolFinished] = []
 
     def add(self, event: AgentEvent) -> None:
-        """Take one event in."""
+        """Adds one event."""
         match event:
-            # Acknowledgements in the model's place are context: they are not its words.
+            # Acknowledgements on the model's behalf are context, not its answer.
             case MessageAdded(context=False) if event.message.role == "assistant":
                 self._text = event.message.text
             case ToolFinished():
@@ -64,7 +64,7 @@ class Gathering:
                 pass
 
     def result(self, ended: TurnEnded, messages: tuple[Message, ...], session: str) -> Result:
-        """All that was gathered."""
+        """Returns the result."""
         return Result(
             text=self._text,
             stop=ended.reason,

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, for callers that have none."""
+"""An event loop in its own thread, for callers without one."""
 
 import asyncio
 import atexit
@@ -12,13 +12,13 @@ from toolwire.errors import BadInput
 
 _Value = TypeVar("_Value")
 _LONGEST = 5.0
-"""Seconds that the end of the program waits for one."""
+"""Seconds that the exit of the program waits for one."""
 _running: set["LoopThread"] = set()
 _log = logging.getLogger(__name__)
 
 
 class LoopThread:
-    """Runs until it is left; `last` is awaited before it ends."""
+    """Runs until it is stopped; `last` is awaited before it ends."""
 
     def __init__(self, last: Callable[[], Awaitable[None]]) -> None:
         self._last = last
@@ -31,7 +31,7 @@ class LoopThread:
         self._ready.wait()
 
     def do(self, work: Coroutine[Any, Any, _Value]) -> _Value:
-        """Wait for the work; Ctrl-C ends it in order, a second one leaves at once."""
+        """Waits for the work; Ctrl-C cancels it cleanly, a second one exits at once."""
         if threading.current_thread() is self._thread:
             work.close()
             raise BadInput("run_sync would wait for the work it is called from; await run instead")
@@ -63,12 +63,12 @@ class LoopThread:
         return tasks[0].result()
 
     def leave(self) -> None:
-        """Let it end by itself: nobody waits, so this is safe wherever an agent is forgotten."""
+        """Stops the loop without waiting; safe from finalizers."""
         if self in _running:
             self._loop.call_soon_threadsafe(self._left.set)
 
     def join(self, seconds: float | None = None) -> None:
-        """Wait for its end."""
+        """Waits for its end."""
         if threading.current_thread() is not self._thread:
             self._thread.join(seconds)
 
@@ -80,8 +80,8 @@ class LoopThread:
             await self._left.wait()
             await self._last()
         except Exception:
-            # The outermost edge: nobody is left to be told.
-            _log.debug("an agent did not close well", exc_info=True)
+            # The outermost edge: no caller is left to report to.
+            _log.debug("an agent failed to close", exc_info=True)
         finally:
             _running.discard(self)
 

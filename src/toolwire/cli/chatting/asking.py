@@ -1,4 +1,4 @@
-"""Questions to the person: may this call run, and what they are asked by the model itself."""
+"""Questions to the user: approvals, and questions that the model asks."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _ANYWAY = "[y]es, for this [s]ession, [a]lways"
 
 
 class Questions:
-    """Asks on a terminal, one question at a time; only what is typed after it is an answer."""
+    """Asks on a terminal, one question at a time; only later input is an answer."""
 
     def __init__(
         self, out: TextIO, lines: Lines, paused: Callable[[], AbstractContextManager[None]]
@@ -41,17 +41,17 @@ class Questions:
         self._out = out
         self._lines = lines
         self._paused = paused
-        """Stops every other output for as long as a question is on the screen."""
+        """Pauses all other output while a question is on the screen."""
         self._one = asyncio.Lock()
 
     async def approve(self, question: Confirmation) -> Answer:
-        """Shows what would happen, and waits for a clear answer; anything else is a no with
-        these words for the model.
+        """Shows the call and waits for a choice; any other text denies it and is sent to the
+        model.
         """
         details = question.details
         editable = isinstance(details, EditDetails) and details.editable
         reason = f"({one_line(question.reason)})\n" if question.reason else ""
-        ways = f"{_ANYWAY}{', [e]dit first' if editable else ''}, [n]o, or say what to do instead"
+        ways = f"{_ANYWAY}{', [e]dit first' if editable else ''}, [n]o, or type what to do instead"
         word = await self._answer(
             f"\n{shown(question)}\n{reason}", f"{one_line(question.title)}: run it? {ways}: "
         )
@@ -63,17 +63,17 @@ class Questions:
         return Answer(choice=Choice.CANCEL, feedback=word)
 
     async def edit(self, proposal: Proposal) -> str:
-        """The proposed text in the person's own editor; as it was if they do not save."""
+        """Opens the proposed text in the user's editor; unchanged if not saved."""
         with self._paused(), self._lines.lent():
             edited = click.edit(proposal.after, extension=proposal.path.suffix or ".txt")
         return proposal.after if edited is None else edited
 
     async def agrees(self, question: str) -> bool:
-        """A question that only a clear yes answers."""
+        """Asks; True only for an explicit yes."""
         return (await self._answer("", f"{question} [y/N] ")).lower() in ("y", "yes")
 
     async def ask(self, question: str, choices: tuple[str, ...]) -> str:
-        """A question of the model's; a number stands for a choice."""
+        """Asks a question of the model; a number selects a choice."""
         listed = "".join(f"  {number}. {one_line(one)}\n" for number, one in enumerate(choices, 1))
         line = await self._answer(f"\n{_quoted(question)}\n{listed}", "? ")
         if line.isdigit() and 1 <= int(line) <= len(choices):
@@ -81,7 +81,7 @@ class Questions:
         return line
 
     async def _answer(self, body: str, last: str) -> str:
-        """What is typed after the last line has appeared."""
+        """Returns what is typed after the last line appeared."""
         async with self._one:
             with self._paused():
                 self._say(body)
@@ -93,7 +93,7 @@ class Questions:
 
 
 def shown(question: Confirmation) -> str:
-    """What a person has to see before they say yes."""
+    """Returns what the user must see before approving."""
     match question.details:
         case EditDetails():
             return question.details.diff
@@ -106,5 +106,5 @@ def shown(question: Confirmation) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Text of the model's, its later lines set in: no line of it can pass for one of ours."""
+    """Returns the model's text with later lines indented: none can pass for our output."""
     return text.replace("\n", "\n  ")

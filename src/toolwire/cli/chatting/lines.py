@@ -1,4 +1,4 @@
-"""What a person types, line by line, while other things go on."""
+"""Terminal input, line by line, while a turn runs."""
 
 import asyncio
 import codecs
@@ -23,13 +23,13 @@ class Lines:
         self._unasked = unasked
         self._loop = asyncio.get_running_loop()
         self._reading = threading.Lock()
-        """Held while input is read or thrown away, so that each line is before or after a
+        """Held while input is read or discarded, so that each line is before or after a
         question.
         """
         self._questions = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._begun = ""
-        """A line whose end was not typed yet."""
+        """An incomplete line."""
         self._waiting: asyncio.Future[str | None] | None = None
         self._answering = 0
         """The number of the question that waits for its answer; 0 for none."""
@@ -39,13 +39,13 @@ class Lines:
         threading.Thread(target=self._read, daemon=True, name="typing").start()
 
     async def next(self) -> str | None:
-        """The next line without its end; None when the person left (Ctrl-D)."""
+        """Returns the next line without its newline; None at end of input (Ctrl-D)."""
         if self._early:
             return self._early.pop(0)
         return await self._typed()
 
     async def answer(self, show: Callable[[], None]) -> str | None:
-        """A line that was typed after `show` put the end of a question on the screen."""
+        """Returns a line typed after `show` displayed the end of a question."""
         with self._reading:
             self._forget()
             self._questions += 1
@@ -58,13 +58,13 @@ class Lines:
 
     @contextmanager
     def lent(self) -> Generator[None]:
-        """Another program has the terminal for as long as this lasts."""
+        """Lends the terminal to another program inside the block."""
         with self._reading:
             yield
             self._forget()
 
     def working(self, busy: bool) -> None:
-        """Whether a turn is under way: lines without a reader are then words for the model."""
+        """Sets whether a turn is running: lines without a reader then go to the model."""
         self._busy = busy
 
     async def _typed(self) -> str | None:
@@ -85,7 +85,7 @@ class Lines:
     def _read(self) -> None:
         descriptor = self._descriptor
         while True:
-            # Waits without reading: what is not read yet can still be thrown away.
+            # Waits without reading: unread input can still be discarded.
             select.select([descriptor], [], [])
             with self._reading:
                 if not select.select([descriptor], [], [], 0)[0]:
@@ -98,7 +98,7 @@ class Lines:
                 return
 
     def _take(self) -> list[str] | None:
-        """Whole lines; None at the end of the input."""
+        """Returns complete lines; None at the end of the input."""
         try:
             data = os.read(self._descriptor, 65536)
         except OSError:

@@ -23,16 +23,16 @@ from toolwire.messages import Message, Text
 from toolwire.wire.json_access import dump
 
 _HELP = """\
-/help      this list            /tools     what the model may call
-/stats     what it took so far  /compress  make the conversation shorter
-/model P/M go on with another   /new       a fresh session
+/help      show this list       /tools     list the tools
+/stats     usage so far         /compress  shorten the conversation
+/model P/M switch models        /new       start a new session
 /quit      leave (Ctrl-D)       Ctrl-C     stop the turn; twice: leave
-Words typed while it works are heard at its next step. @path puts a file in.
+Text typed while it works reaches the model at its next step. @path attaches a file.
 """
 
 
 class Talk:
-    """One terminal, as many sessions as the person opens on it."""
+    """A terminal and the sessions that the user opens on it, one at a time."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Talk:
         self._questions = Questions(out, self._lines, self._output.paused)
 
     async def run(self) -> None:
-        """Until the person leaves."""
+        """Runs until the user quits."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupted)
         try:
@@ -73,7 +73,7 @@ class Talk:
             wanted = await self._held(wanted)
 
     async def _held(self, wanted: SessionOptions) -> SessionOptions | None:
-        """Holds one session; says what to open next, if anything."""
+        """Runs one session; returns what to open next, if anything."""
         async with AsyncExitStack() as stack:
             session = await stack.enter_async_context(
                 open_session(
@@ -121,7 +121,7 @@ class Talk:
             case "/model":
                 self._say(f"{session.opened.provider.name}/{session.opened.model}\n")
             case "/tools":
-                self._say("\n".join(session.workshop.registry.names) + "\n")
+                self._say("\n".join(session.toolbox.registry.names) + "\n")
             case "/stats":
                 stats = msgspec.json.format(dump(self._stats.body()), indent=2)
                 self._say(f"{stats}\n")
@@ -133,15 +133,15 @@ class Talk:
         return None
 
     async def _prompted(self, session: AgentSession, line: str) -> None:
-        said = user_message(
+        prompt = user_message(
             line,
-            session.workshop.context,
+            session.toolbox.context,
             respect_git_ignore=self._asked.settings.context.respect_git_ignore,
         )
-        for words in said.notices:
+        for words in prompt.notices:
             await session.note("mention", words)
         self._lines.working(True)
-        self._turn = asyncio.create_task(session.send(said.message))
+        self._turn = asyncio.create_task(session.send(prompt.message))
         try:
             ended = await self._turn
         except asyncio.CancelledError:
@@ -159,7 +159,7 @@ class Talk:
 
     async def _hear(self, event: AgentEvent) -> None:
         self._stats.add(event)
-        await self._output.hear(event)
+        await self._output.receive(event)
 
     def _meanwhile(self, line: str) -> None:
         if self._session is not None and line.strip():

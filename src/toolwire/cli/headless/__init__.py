@@ -1,1 +1,1 @@
-"""One run without a person: what it prints, and the code it ends with."""
+"""Headless runs: their output and exit codes."""

@@ -23,28 +23,28 @@ from toolwire.context.mentions import user_message
 from toolwire.errors import BadInput
 
 _PATIENCE = 0.5
-"""Seconds for the first byte of a pipe when there is a prompt already: some callers leave their
-standard input open and never write to it.
+"""Seconds to wait for the first byte of a pipe when there is a prompt: some callers leave standard
+input open and never write to it.
 """
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """What was typed, and what came in through a pipe; at least one of them says something."""
+    """The typed prompt and the piped input; at least one is not empty."""
 
     typed: str
     piped: str
 
 
 def read_prompt(argument: str | None, option: str | None) -> Prompt:
-    """Both; an error if there is nothing at all."""
+    """Returns both; BadInput if both are empty."""
     if argument and option:
         raise BadInput("the prompt is given twice, as an argument and with --prompt; give one")
     typed = argument or option or ""
-    # A parent may have closed it: then there is none.
+    # The parent may have closed standard input.
     source: TextIO | None = sys.stdin
     piped = "" if source is None or source.isatty() else _piped(source.buffer, typed)
     if not typed.strip() and not piped.strip():
-        raise BadInput('no prompt; say one: toolwire run "what is in this folder?"')
+        raise BadInput('no prompt; give one: toolwire run "what is in this folder?"')
     return Prompt(typed if typed.strip() else "", piped if piped.strip() else "")
 
 
@@ -68,7 +68,7 @@ def _ready(source: BinaryIO) -> bool:
 
 
 class Run:
-    """What the options ask for; `run` does it."""
+    """A headless run with its options."""
 
     def __init__(self, options: Mapping[str, Any], environ: Mapping[str, str]) -> None:
         self._options = options
@@ -77,7 +77,7 @@ class Run:
         self._asked = read_asked(options, environ, interactive=False)
 
     async def run(self, output: Output) -> int:
-        """The exit code."""
+        """Runs it; returns the exit code."""
         asked = self._asked
         async with AsyncExitStack() as stack:
             transport = open_transport(self._options, stack)
@@ -87,7 +87,7 @@ class Run:
                     settings=asked.settings,
                     environ=self._environ,
                     cwd=asked.cwd,
-                    readers=(output.hear,),
+                    readers=(output.receive,),
                     transport=transport,
                     consent=consent(self._options),
                 )
@@ -105,21 +105,21 @@ class Run:
             return code
 
     async def _sent(self, session: AgentSession) -> TurnEnded:
-        said = await asyncio.to_thread(
+        prompt_message = await asyncio.to_thread(
             user_message,
             self._prompt.typed,
-            session.workshop.context,
+            session.toolbox.context,
             piped=self._prompt.piped,
             respect_git_ignore=self._asked.settings.context.respect_git_ignore,
         )
-        for words in said.notices:
+        for words in prompt_message.notices:
             await session.note("mention", words)
-        return await session.send(said.message)
+        return await session.send(prompt_message.message)
 
 
 @contextmanager
 def interruptible() -> Generator[None]:
-    """The first Ctrl-C (or SIGTERM) ends the turn, the second leaves at once."""
+    """The first Ctrl-C (or SIGTERM) cancels the turn, the second exits at once."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None  # noqa: S101 - we are in one
     pressed = 0
@@ -130,7 +130,7 @@ def interruptible() -> Generator[None]:
         if pressed == 1:
             task.cancel()
         else:
-            # Commands that still run are ended by the watchdogs beside them.
+            # The watchdogs end commands that still run.
             os._exit(exits.CANCELLED)
 
     signals = (signal.SIGINT, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Machine-readable output: one object at the end, or one event a line."""
+"""Machine-readable output: one object at the end, or one event per line."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -29,25 +29,25 @@ from toolwire.wire.repair import parse_arguments
 
 
 def now() -> str:
-    """The time, as events carry it."""
+    """Returns the time in the format of events."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class JsonOutput:
-    """Nothing until the end, then all of it."""
+    """Prints one object at the end."""
 
     def __init__(self, out: Writable) -> None:
         self._out = out
         self._stats = Stats()
         self._response = ""
 
-    async def hear(self, event: AgentEvent) -> None:
-        """Counts, and keeps the last answer."""
+    async def receive(self, event: AgentEvent) -> None:
+        """Updates the counts and the last answer."""
         self._stats.add(event)
         match event:
-            # Acknowledgements in the model's place are context: they are not its words.
+            # Acknowledgements on the model's behalf are context, not its answer.
             case MessageAdded(context=False) if event.message.role == "assistant":
-                self._response = spoken(event.message)
+                self._response = visible_text(event.message)
             case _:
                 pass
 
@@ -66,14 +66,14 @@ class JsonOutput:
 
 
 class StreamJsonOutput:
-    """One event a line, as it happens."""
+    """Prints one event per line as it happens."""
 
     def __init__(self, out: Writable, clock: Callable[[], str] = now) -> None:
         self._out = out
         self._clock = clock
         self._stats = Stats()
 
-    async def hear(self, event: AgentEvent) -> None:
+    async def receive(self, event: AgentEvent) -> None:
         """Writes the lines of an event."""
         self._stats.add(event)
         match event:
@@ -99,7 +99,7 @@ class StreamJsonOutput:
                 pass
 
     def end(self, session: str, ended: TurnEnded) -> None:
-        """Writes how it ended."""
+        """Writes the result."""
         error = error_of(ended)
         if error is not None:
             self._write("error", severity="error", message=error["message"])
@@ -131,6 +131,6 @@ class StreamJsonOutput:
         self._out.flush()
 
 
-def spoken(message: Message) -> str:
-    """What a reply says to a person."""
+def visible_text(message: Message) -> str:
+    """Returns the visible text of a reply."""
     return "".join(part.text for part in message.parts if isinstance(part, Text | Refusal))

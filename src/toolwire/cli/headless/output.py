@@ -1,4 +1,4 @@
-"""What every form of output is to a run: a reader of its events that speaks the last word too."""
+"""Protocol of an output format: receives events, then prints the result."""
 
 from typing import Protocol
 
@@ -7,40 +7,40 @@ from toolwire.errors import BadInput, ErrorKind, ModelMissing, ToolwireError, Un
 
 
 class Writable(Protocol):
-    """Where text goes."""
+    """A text output."""
 
     def write(self, text: str, /) -> object:
-        """Add it."""
+        """Writes the text."""
         ...
 
     def flush(self) -> object:
-        """Have it out."""
+        """Flushes it."""
         ...
 
     def isatty(self) -> bool:
-        """Whether a person looks at it."""
+        """Whether it is a terminal."""
         ...
 
 
 class Output(Protocol):
-    """Hears everything; `end` comes once, after the last event or instead of any."""
+    """Receives every event; `end` is called once, after the last event or instead of any."""
 
-    async def hear(self, event: AgentEvent) -> None:
-        """Take the next event."""
+    async def receive(self, event: AgentEvent) -> None:
+        """Receives the next event."""
         ...
 
     def end(self, session: str, ended: TurnEnded) -> None:
-        """Print what is left to say."""
+        """Prints the result."""
         ...
 
 
 def failed(error: ToolwireError) -> TurnEnded:
-    """An error outside a turn, told like a turn that failed."""
+    """Returns an error outside a turn as a failed turn."""
     return TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
 
 
 def error_of(ended: TurnEnded) -> dict[str, str] | None:
-    """The error of a turn, in machine-readable output; None if it is done."""
+    """Returns a turn's error for machine-readable output; None if it succeeded."""
     if ended.reason is TurnEnd.DONE:
         return None
     return {"type": ended.error or ended.reason, "message": ended.detail or _WORDS[ended.reason]}
@@ -74,14 +74,14 @@ _OF_END = {
 
 
 def code_of(ended: TurnEnded) -> int:
-    """The code for a turn's end."""
+    """Returns the exit code of a turn's end."""
     if ended.reason is TurnEnd.FAILED and ended.error == ErrorKind.AUTH:
         return CREDENTIALS
     return _OF_END.get(ended.reason, FAILED)
 
 
 def code_of_error(error: ToolwireError) -> int:
-    """The code for an error before or outside a turn."""
+    """Returns the exit code of an error outside a turn."""
     if error.kind == ErrorKind.AUTH or isinstance(error, ModelMissing):
         return CREDENTIALS
     return INPUT if isinstance(error, BadInput | UnknownName) else FAILED

@@ -1,4 +1,4 @@
-"""A standard stream as a run writes to it: the disk behind it may be full, its reader gone."""
+"""Writes to a standard stream whose disk may be full or whose reader may be gone."""
 
 import os
 from collections.abc import Callable
@@ -10,29 +10,29 @@ from toolwire.errors import ToolwireError
 
 
 class StreamWriter:
-    """Writes at once; a stream that fails is an error once, or never, and silent from then on."""
+    """Writes unbuffered; a failure is reported once if `needed`, then output is discarded."""
 
     def __init__(self, name: str, stream: TextIO, *, needed: bool = True) -> None:
         self._name = name
         self._stream = stream
         self._needed = needed
-        """Without it the run is pointless: progress is not needed, the answer is."""
+        """Whether a failure ends the run: the answer is needed, progress is not."""
         self.lost = ""
-        """Why nothing can be written any more."""
+        """Why writing failed; empty if it did not."""
 
     def isatty(self) -> bool:
-        """Whether a person looks at it."""
+        """Whether it is a terminal."""
         return self._stream.isatty()
 
     def flush(self) -> None:
-        """Nothing to do: all is out."""
+        """Does nothing: writes are unbuffered."""
 
     def write(self, text: str) -> None:
-        """Out, or thrown away behind a failure."""
+        """Writes the text; discards it after a failure."""
         self._out(self._stream.write, text)
 
     def control(self, sequence: str) -> None:
-        """A sequence of our own, for a terminal."""
+        """Writes a control sequence to a terminal."""
         self._out(partial(write_control, self._stream), sequence)
 
     def _out(self, write: Callable[[str], object], text: str) -> None:
@@ -48,7 +48,7 @@ class StreamWriter:
                 raise ToolwireError(self.lost) from error
 
     def _lead_nowhere(self) -> None:
-        """What is still in the buffer would fail again when the interpreter ends."""
+        """Redirects to /dev/null: buffered output would fail again at exit."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())
         os.close(nowhere)

@@ -31,7 +31,7 @@ _CLEAR = "\r\x1b[2K"
 
 
 class Spinner:
-    """Drawn by a task of its own; `stop` wipes the line."""
+    """Drawn by its own task; `stop` clears the line."""
 
     def __init__(self, err: Writable) -> None:
         self._err = err
@@ -40,17 +40,17 @@ class Spinner:
 
     @property
     def words(self) -> str:
-        """What it shows; empty if it is not drawn."""
+        """The text shown; empty if it is not drawn."""
         return self._words if self._task is not None else ""
 
     def start(self, words: str) -> None:
-        """Shows these words from now on."""
+        """Shows this text from now on."""
         self._words = one_line(words[:_WIDTH])[:_WIDTH]
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._draw())
 
     def stop(self) -> None:
-        """Wipes the line, if there is one."""
+        """Clears the line, if there is one."""
         if self._task is None:
             return
         self._task.cancel()
@@ -74,7 +74,7 @@ _LONGEST = 60
 
 
 class TextOutput:
-    """Text streams as it comes; a line for each call when it is over."""
+    """Streams text as it arrives; prints a line for each finished call."""
 
     def __init__(self, out: Writable, err: Writable, *, quiet: bool = False) -> None:
         self._out = out
@@ -84,10 +84,10 @@ class TextOutput:
         self._mixed = out.isatty() and err.isatty()
         self._open_line = False
         self._held: list[AgentEvent] | None = None
-        """What came while the output was paused; None while it is not."""
+        """Output held back while paused; None while not paused."""
 
-    async def hear(self, event: AgentEvent) -> None:
-        """Prints what a person wants to see of it."""
+    async def receive(self, event: AgentEvent) -> None:
+        """Prints the event."""
         if self._held is None:
             self._show(event)
         else:
@@ -95,7 +95,7 @@ class TextOutput:
 
     @contextmanager
     def paused(self) -> Generator[None]:
-        """Nothing is printed for as long as this lasts, then all of it and the spinner again."""
+        """Pauses output inside the block, then prints it all and restarts the spinner."""
         if self._held is not None:
             yield
             return
@@ -129,7 +129,7 @@ class TextOutput:
             case ToolFinished():
                 self._line(_outcome(event))
             case Noticed(kind="prefix"):
-                # Of interest to who counts: machine-readable output has it.
+                # Machine-readable output has it.
                 pass
             case Noticed() | Retrying():
                 self._line(f"… {one_line(event.message)}")
@@ -142,7 +142,7 @@ class TextOutput:
                 pass
 
     def end(self, session: str, ended: TurnEnded) -> None:
-        """Ends the last line, and says why it stopped if it is not done."""
+        """Ends the last line, and reports why the turn stopped if it failed."""
         self._stop()
         self._end_line()
         error = error_of(ended)
@@ -151,7 +151,7 @@ class TextOutput:
         words = error["message"]
         self._err.write(f"{words}\n" if ended.reason is TurnEnd.CANCELLED else f"error: {words}\n")
         if session:
-            self._err.write(f"go on with: toolwire run --session {session} …\n")
+            self._err.write(f"continue with: toolwire run --session {session} …\n")
         self._err.flush()
 
     def _say(self, text: str) -> None:
@@ -185,7 +185,7 @@ class TextOutput:
 
 
 def hint(arguments: str) -> str:
-    """What a call is about, in a few words: its first short text."""
+    """Returns a short hint of a call: its first short text argument."""
     value = parse_arguments(arguments).value or {}
     text = next((one for one in value.values() if isinstance(one, str) and one), "")
     words = " ".join(text.split())
