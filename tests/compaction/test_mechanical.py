@@ -17,7 +17,7 @@ from tests.agent.histories import (
     words,
 )
 from toolwire.compaction.clip import as_text, clip, shorter
-from toolwire.compaction.mechanical import SMALLEST, facts, floor, weight
+from toolwire.compaction.mechanical import SMALLEST, facts, shorten_mechanically, weight
 from toolwire.compaction.plan import ACKNOWLEDGED, is_prompt
 from toolwire.compaction.tokens import of_message, of_text
 from toolwire.messages import Message, Origin, Refusal, ServerBlock, Text, Thinking, ToolCall
@@ -40,12 +40,12 @@ def last_prompt(said: tuple[Message, ...]) -> Message:
 
 def test_a_conversation_that_fits_stays_as_it_is():
     said = (*SURROUNDINGS, *exchange(1))
-    assert floor(said, target=weight(said)) == said
+    assert shorten_mechanically(said, target=weight(said)) == said
 
 
 def test_whole_exchanges_go_oldest_first_and_facts_of_them_stay():
     said = (*SURROUNDINGS, *(m for n in range(20) for m in exchange(n)), user("and now?"))
-    kept = floor(said, target=1_000)
+    kept = shorten_mechanically(said, target=1_000)
     notes = kept[2].text
     assert kept[:2] == SURROUNDINGS
     assert kept[3] == model(ACKNOWLEDGED)
@@ -60,7 +60,7 @@ def test_whole_exchanges_go_oldest_first_and_facts_of_them_stay():
 
 def test_one_giant_result_is_cut_before_anything_else_is_dropped():
     said = (*SURROUNDINGS, *exchange(1), *exchange(2, 400_000), user("and now?"))
-    kept = floor(said, target=2_000)
+    kept = shorten_mechanically(said, target=2_000)
     assert [message.role for message in kept] == [message.role for message in said]
     assert kept[:8] == said[:8]
     assert "characters left out" in kept[8].results[0].text
@@ -74,7 +74,7 @@ def test_a_turn_in_the_middle_of_its_work_keeps_its_prompt_word_for_word():
         for number in range(40)
         for message in (model(call(f"c{number}")), user(result(f"c{number}", "z" * 400)))
     ]
-    kept = floor((*SURROUNDINGS, prompt, *loop), target=1_500)
+    kept = shorten_mechanically((*SURROUNDINGS, prompt, *loop), target=1_500)
     assert kept[2].text.startswith("<earlier_conversation>")
     assert kept[3:5] == (model(ACKNOWLEDGED), prompt)
     assert kept[5:] == tuple(loop[len(loop) - len(kept[5:]) :])
@@ -82,7 +82,9 @@ def test_a_turn_in_the_middle_of_its_work_keeps_its_prompt_word_for_word():
 
 def test_sealed_thinking_too_long_to_send_is_told_not_cut():
     sealed = model(Thinking("t" * 40_000, SEAL), call("a"))
-    kept = floor((*SURROUNDINGS, user("go"), sealed, user(result("a", "42"))), target=1_000)
+    kept = shorten_mechanically(
+        (*SURROUNDINGS, user("go"), sealed, user(result("a", "42"))), target=1_000
+    )
     assert kept[:2] == SURROUNDINGS
     assert "The last calls answered:\nread_file: 42" in kept[2].text
     assert kept[3:] == (model(ACKNOWLEDGED), user("go"))
@@ -90,7 +92,7 @@ def test_sealed_thinking_too_long_to_send_is_told_not_cut():
 
 def test_surroundings_larger_than_the_target_are_cut_last_of_all():
     front = (user("tree " * 20_000), SURROUNDINGS[1])
-    kept = floor((*front, user("go")), target=1_000)
+    kept = shorten_mechanically((*front, user("go")), target=1_000)
     assert weight(kept) <= 1_000
     assert kept[0].text.startswith("tree tree")
     assert "characters left out" in kept[0].text
@@ -98,7 +100,9 @@ def test_surroundings_larger_than_the_target_are_cut_last_of_all():
 
 
 def test_a_prompt_larger_than_the_target_keeps_its_two_ends():
-    kept = floor((*SURROUNDINGS, user("start " + "x" * 90_000 + " end")), target=1_000)
+    kept = shorten_mechanically(
+        (*SURROUNDINGS, user("start " + "x" * 90_000 + " end")), target=1_000
+    )
     assert weight(kept) <= 1_000
     assert kept[-1].text.startswith("start xxx")
     assert kept[-1].text.endswith("xxx end")
@@ -189,12 +193,12 @@ def test_facts_are_never_above_their_size(said: tuple[Message, ...], tokens: int
 @settings(max_examples=100)
 @given(said=histories(), target=TARGETS)
 def test_any_conversation_is_brought_below_the_target_whole(said: tuple[Message, ...], target: int):
-    kept = floor(said, target=target)
+    kept = shorten_mechanically(said, target=target)
     assert weight(kept) <= target
     assert weight(kept) <= weight(said)
     assert unpaired(kept) == []
     assert kept[: len(SURROUNDINGS)] == SURROUNDINGS
-    assert floor(kept, target=target) == kept
+    assert shorten_mechanically(kept, target=target) == kept
     last = last_prompt(said)
     if of_message(last) <= target // 2:
         assert last in kept
@@ -205,6 +209,6 @@ def test_any_conversation_is_brought_below_the_target_whole(said: tuple[Message,
 def test_any_number_of_messages_may_stand_in_front(
     said: tuple[Message, ...], target: int, context: int
 ):
-    kept = floor(said, target=target, context=context)
+    kept = shorten_mechanically(said, target=target, context=context)
     assert weight(kept) <= target
     assert unpaired(kept) == []

@@ -142,7 +142,7 @@ def test_an_old_image_is_kept_in_a_file_too(tmp_path: Path):
     (file,) = tmp_path.iterdir()
     assert file.suffix == ".png"
     assert file.read_bytes() == b"\x89PNG"
-    assert kept[2] == user(result("a"), f"[image/png, 4 bytes, kept in: {file}]")
+    assert kept[2] == user(result("a"), f"[image/png, 4 bytes, stored in: {file}]")
 
 
 def test_an_image_that_is_only_an_address_stays(tmp_path: Path):

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from toolwire.messages import ToolCall
-from toolwire.policy.command_lists import complaint, limited
 from toolwire.policy.engine import rule
 from toolwire.policy.locations import Locations
+from toolwire.policy.rule_file import complaint, limited
 from toolwire.policy.rules import Mode, Rule, Verdict
 from toolwire.policy.ruling import Terms
 from toolwire.tools.registry import builtins

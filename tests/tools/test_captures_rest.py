@@ -20,8 +20,8 @@ from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, ModelEvent, StopReason, TextDelta
 from toolwire.messages import Kept
 from toolwire.model import Model
-from toolwire.policy.command_lists import limited
 from toolwire.policy.engine import rule
+from toolwire.policy.rule_file import limited
 from toolwire.policy.rules import Mode
 from toolwire.policy.ruling import Terms
 from toolwire.request import ModelRequest

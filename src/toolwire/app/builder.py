@@ -20,7 +20,7 @@ from toolwire.compaction.summary import CompressionRules
 from toolwire.config import Settings
 from toolwire.context.cache import PrefixMeter, with_cache_marks
 from toolwire.context.memory import NAMES, Memory, MemorySettings, load_memory, with_memory
-from toolwire.context.prompt.compose import PromptFacts, chosen_prompt
+from toolwire.context.prompt import PromptFacts, chosen_prompt
 from toolwire.errors import SessionError
 from toolwire.events import ModelEvent, Notice
 from toolwire.messages import Message

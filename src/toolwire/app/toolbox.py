@@ -20,10 +20,9 @@ from toolwire.ids import new_id
 from toolwire.model import Model
 from toolwire.policy import rule_file
 from toolwire.policy.audit import AuditRecord
-from toolwire.policy.command_lists import limited
 from toolwire.policy.engine import Policy, roots
 from toolwire.policy.path_rules import widened
-from toolwire.policy.rule_file import dump, load
+from toolwire.policy.rule_file import dump, limited, load
 from toolwire.policy.rules import Mode, Rule
 from toolwire.policy.ruling import Terms
 from toolwire.storage.paths import places

@@ -1,4 +1,4 @@
-"""Long parts made short: the two ends of a text, and a word on what lies between."""
+"""Long parts cut: the two ends of a text, and a note on what is left out."""
 
 from typing import cast
 
@@ -21,7 +21,7 @@ from toolwire.messages import (
 
 _HEAD_PART = 3
 _HEAVIEST = 5
-"""Times what a letter of plain English weighs, the heaviest letters do."""
+"""Most tokens of a letter, relative to plain English."""
 
 
 def clip(text: str, tokens: int) -> str:
@@ -65,9 +65,9 @@ def as_text(message: Message, tokens: int) -> Message:
     """The message; one above so many tokens as a single text that is not."""
     if of_message(message) <= tokens:
         return message
-    said = "\n".join(filter(None, map(_told, message.parts)))
+    text = "\n".join(filter(None, map(_as_plain_text, message.parts)))
     bare = Message(role=message.role, parts=(Text(""),))
-    return Message(role=message.role, parts=(Text(clip(said, tokens - of_message(bare))),))
+    return Message(role=message.role, parts=(Text(clip(text, tokens - of_message(bare))),))
 
 
 def _part(part: Part, tokens: int) -> Part:
@@ -75,7 +75,7 @@ def _part(part: Part, tokens: int) -> Part:
         return part
     match part:
         case Text():
-            # Citations and seals speak of the whole text.
+            # Citations and seals refer to the whole text.
             return Text(clip(part.text, tokens), cache=part.cache)
         case Refusal():
             return Refusal(clip(part.text, tokens))
@@ -131,7 +131,7 @@ def _clipped(value: object, tokens: int) -> object:
     return clip(value, tokens) if isinstance(value, str) else value
 
 
-def _told(part: Part) -> str:
+def _as_plain_text(part: Part) -> str:
     match part:
         case Text() | Refusal():
             return part.text

@@ -1,4 +1,4 @@
-"""The conversation made to fit without a model: old exchanges go, a list of facts stays."""
+"""Shortening without a model: old exchanges are replaced by a list of facts."""
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -14,7 +14,7 @@ from toolwire.compaction.plan import (
     is_prompt,
     prompts_before,
     snapshot,
-    told,
+    with_note,
 )
 from toolwire.compaction.tokens import of_message, of_text
 from toolwire.messages import Message, ToolCall
@@ -35,7 +35,7 @@ class _Section(NamedTuple):
 
 
 def facts(messages: Sequence[Message], tokens: int, *, latest: bool = False) -> str:
-    """The facts in at most so many tokens; `latest` adds what the last results said."""
+    """The facts in at most so many tokens; `latest` adds the last results."""
     frame = f"{OPENING}\n{_HEADING}\n\n\n{_CLOSING}"
     room = max(0, tokens - of_text(frame))
     # Half for the newest: the model has not answered it yet.
@@ -75,7 +75,7 @@ def _listed(section: _Section, tokens: int) -> str:
 
 
 def _earlier(messages: Sequence[Message]) -> str:
-    """The last summary, or list of facts, that stands in place of still earlier parts."""
+    """The last summary or list of facts, which replaces still earlier parts."""
     for message in reversed(messages):
         if message.role != "user":
             continue
@@ -133,10 +133,10 @@ def _step(item: object) -> str:
 def _recent(messages: Sequence[Message]) -> str:
     for message in reversed(messages):
         if message.results:
-            said = "\n".join(
+            answers = "\n".join(
                 f"{result.name or 'a call'}: {result.text}" for result in message.results
             )
-            return f"The last calls answered:\n{said}"
+            return f"The last calls answered:\n{answers}"
         if is_prompt(message):
             break
     return ""
@@ -165,16 +165,16 @@ SMALLEST = 400
 """Tokens that a conversation can always be brought down to."""
 _SMALLEST_PART = 24
 _THANKS = 24
-"""What the model's thanks for the facts take, and some room."""
+"""Tokens of the model's acknowledgement, and some room."""
 
 
-def floor(
+def shorten_mechanically(
     messages: Sequence[Message], *, target: int, context: int = CONTEXT
 ) -> tuple[Message, ...]:
     """The conversation in at most `target` tokens (`SMALLEST` if that is more).
 
-    Whole exchanges are dropped, oldest first, and told of in a list of facts. The user's last words
-    stay as they are unless they fill half of the target by themselves.
+    Whole exchanges are dropped, oldest first, and listed as facts. The user's last message
+    stays as it is unless it fills half of the target by itself.
     """
     messages = tuple(messages)
     target = max(target, SMALLEST)
@@ -218,19 +218,19 @@ def _dropped(
             prompts = _affordable(prompts_before(cut_down, front, place), target)
         if sums[-1] - sums[place] + weight(prompts) <= room:
             words = facts(messages[front:place], _facts_size(target))
-            return (*cut_down[:front], *told(words, prompts, cut_down[place:]))
+            return (*cut_down[:front], *with_note(words, prompts, cut_down[place:]))
     return None
 
 
 def _told_only(messages: tuple[Message, ...], front: int, target: int) -> tuple[Message, ...]:
-    """Nothing but the front, the facts and the user's last words."""
+    """Only the head, the facts and the user's last message."""
     share = target // 4 // max(front, 1)
     kept = tuple(as_text(message, share) for message in messages[:front])
     if front > 8:
         kept = (as_text(_merged(kept), target // 4),)
     prompts = _last_words(messages, front, target)
     words = facts(messages[front:], _facts_size(target), latest=True)
-    return (*kept, *told(words, prompts, ()))
+    return (*kept, *with_note(words, prompts, ()))
 
 
 def _last_words(messages: tuple[Message, ...], front: int, target: int) -> tuple[Message, ...]:
@@ -238,7 +238,7 @@ def _last_words(messages: tuple[Message, ...], front: int, target: int) -> tuple
 
 
 def _affordable(prompts: tuple[Message, ...], target: int) -> tuple[Message, ...]:
-    """All of the user's words if they fill no more than half, else the last of them."""
+    """All user messages if they fill no more than half, else the last of them."""
     if not prompts or weight(prompts) <= target // 2:
         return prompts
     return (as_text(prompts[-1], target // 2),)

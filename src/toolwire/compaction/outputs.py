@@ -1,4 +1,4 @@
-"""Older tool outputs cut to files: what the newest ones leave no room for keeps its two ends."""
+"""Older tool outputs moved to files: those beyond the budget are cut to their two ends."""
 
 import hashlib
 from collections.abc import Sequence
@@ -7,7 +7,13 @@ from pathlib import Path
 import msgspec
 
 from toolwire.compaction.tokens import of_part
-from toolwire.messages import Media, Message, Part, Text, ToolResult
+from toolwire.messages import (
+    Media,
+    Message,
+    Part,
+    Text,
+    ToolResult,
+)
 from toolwire.tools.output_limits import capped
 
 KEPT_CHARACTERS = 2_000
@@ -70,14 +76,14 @@ def _cut_part(part: Part, folder: Path) -> Part:
 
 def _filed(part: Text | Media, call_id: str, folder: Path) -> Text | Media:
     try:
-        told = _told(part, call_id, folder)
+        text = _replacement(part, call_id, folder)
     except OSError:
-        # A full or read-only disk: another way to shorten will be found.
+        # A full or read-only disk: the next step shortens more.
         return part
-    return part if isinstance(part, Text) and told == part.text else Text(told)
+    return part if isinstance(part, Text) and text == part.text else Text(text)
 
 
-def _told(part: Text | Media, call_id: str, folder: Path) -> str:
+def _replacement(part: Text | Media, call_id: str, folder: Path) -> str:
     if isinstance(part, Text):
         if len(part.text) <= 2 * KEPT_CHARACTERS:
             # Cut once already, with its heading, or in a script of heavy letters.
@@ -92,4 +98,4 @@ def _told(part: Text | Media, call_id: str, folder: Path) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{part.kind.value}-{digest[:16]}{_SUFFIXES.get(part.mime, '')}"
     file.write_bytes(data)
-    return f"[{part.mime or part.kind.value}, {len(data):,} bytes, kept in: {file}]"
+    return f"[{part.mime or part.kind.value}, {len(data):,} bytes, stored in: {file}]"

@@ -10,7 +10,7 @@ from toolwire.compaction.tokens import of_message
 from toolwire.messages import Message, Text, ToolResult
 
 CONTEXT = 2
-"""Messages in front that are never summarised: the surroundings, and the model's word for them."""
+"""Messages in front that are never summarised: the surroundings and their acknowledgement."""
 THRESHOLD = 0.7
 KEEP = 0.3
 ACKNOWLEDGED = "Got it. Thanks for the additional context!"
@@ -18,25 +18,27 @@ _SNAPSHOT = re.compile(r"<state_snapshot>(.*)</state_snapshot>", re.DOTALL)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """A conversation in three: what stays in front, what is summarised, what is kept as it is."""
+    """A conversation in three parts: head, summarised part, unchanged tail."""
 
     front: tuple[Message, ...]
     old: tuple[Message, ...]
     prompts: tuple[Message, ...] = ()
-    """What the user asked for before the tail, where the tail begins in the middle of a turn."""
+    """The user's request before the tail, if the tail begins within a turn."""
     tail: tuple[Message, ...]
 
     def joined(self, words: str) -> tuple[Message, ...]:
-        """The conversation with `words` in place of its old part."""
-        return (*self.front, *told(words, self.prompts, self.tail))
+        """The conversation with `words` instead of its old part."""
+        return (*self.front, *with_note(words, self.prompts, self.tail))
 
 
-def told(words: str, prompts: Sequence[Message], tail: Sequence[Message]) -> tuple[Message, ...]:
-    """Words on what is left out, the model's thanks for them, and what goes on behind them."""
+def with_note(
+    words: str, prompts: Sequence[Message], tail: Sequence[Message]
+) -> tuple[Message, ...]:
+    """A note on what is left out, the model's acknowledgement, and the tail."""
     opening = Message(role="user", parts=(Text(words),))
     behind = (*prompts, *tail)
     if not behind or behind[0].role != "user":
-        # Two messages of the model would stand side by side.
+        # Two messages of the model would be adjacent.
         return (opening, *behind)
     return (opening, Message(role="assistant", parts=(Text(ACKNOWLEDGED),)), *behind)
 
@@ -75,7 +77,7 @@ def snapshot(text: str) -> str | None:
 
 
 def front_of(messages: Sequence[Message], context: int) -> int:
-    """How many messages stand in front: the context ones, and instructions in the list."""
+    """Number of messages in front: context, and instructions in the list."""
     front = 0
     while front < len(messages) and messages[front].role == "system":
         front += 1
@@ -87,7 +89,7 @@ def front_of(messages: Sequence[Message], context: int) -> int:
 
 
 def is_prompt(message: Message) -> bool:
-    """Whether a message is the user's words: nothing in it answers a call."""
+    """Whether a message is user input: it has no results of calls."""
     return message.role == "user" and not any(
         isinstance(part, ToolResult) for part in message.parts
     )
@@ -120,7 +122,7 @@ def cuts(messages: Sequence[Message], front: int) -> list[int]:
 
 
 def prompts_before(messages: Sequence[Message], front: int, cut: int) -> tuple[Message, ...]:
-    """The user's words that the step at `cut` works on: all since the model's last answer."""
+    """The user messages that the step at `cut` answers: all since the model's last answer."""
     prompts: list[Message] = []
     for message in reversed(messages[front:cut]):
         if is_prompt(message):
@@ -144,12 +146,12 @@ def _cut(messages: Sequence[Message], front: int, keep: float) -> int | None:
 
 
 def _bound(messages: Sequence[Message]) -> list[bool]:
-    """For each place, whether a call before it is answered at it or later."""
+    """For each index, whether a call before it is answered at it or later."""
     open_calls: dict[str, list[int]] = {}
     steps = [0] * (len(messages) + 2)
     for place, message in enumerate(messages):
         for result in message.results:
-            # Ids repeat from reply to reply: the nearest call that still waits is meant.
+            # Ids repeat from reply to reply: the nearest open call is meant.
             waiting = open_calls.get(result.call_id)
             if waiting:
                 steps[waiting.pop() + 1] += 1

@@ -1,6 +1,4 @@
-"""Making a long conversation shorter: old outputs to files, one question to the model, and a way
-that needs none.
-"""
+"""Shortens a conversation: old outputs to files, then a summary, then the mechanical way."""
 
 import asyncio
 import time
@@ -13,10 +11,10 @@ import msgspec
 
 from toolwire.agent.events import Emit, HistoryReplaced, Noticed, UsageCounted, no_events
 from toolwire.collect import Collector
-from toolwire.compaction.mechanical import floor, weight
+from toolwire.compaction.mechanical import shorten_mechanically, weight
 from toolwire.compaction.outputs import with_old_outputs_cut
 from toolwire.compaction.plan import CONTEXT, KEEP, THRESHOLD, Plan, front_of, plan, snapshot
-from toolwire.compaction.tokens import Tally, of_message, told_by
+from toolwire.compaction.tokens import Tally, of_message, read_refusal
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import Finished, ModelEvent, StopReason, Usage
 from toolwire.messages import Message, Text
@@ -27,20 +25,20 @@ QUESTION = "First, reason in your scratchpad. Then, generate the <state_snapshot
 FOLDER = "compressed"
 """Below the project's temp directory."""
 _FULL = 0.92
-"""Share of the window from which there is no waiting for a better moment."""
+"""Share of the window from which shortening no longer waits for a better moment."""
 _AFTER = 0.8
-"""Share of the limit that a conversation is brought down to, so that some room is won."""
+"""Share of the limit to which a conversation is shortened."""
 _GROWTH = 0.05
-"""Share of the window by which a conversation grows before a failed summary is asked for again."""
+"""Share of the window by which a conversation grows before a failed summary is requested again."""
 
 Price: TypeAlias = Callable[[Usage], float | None]
 
 
 class CompressionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """When a conversation is made shorter, and how much of it stays."""
+    """When a conversation is shortened, and how much of it stays."""
 
     enabled: bool = True
-    """By itself; on demand, and when a request was too long, it is always done."""
+    """Automatically; on demand, and after a request that was too long, it is always done."""
     threshold: float = THRESHOLD
     keep: float = KEEP
     outputs: int = 50_000
@@ -54,7 +52,7 @@ def _unpriced(usage: Usage) -> float | None:
 
 
 class Compressor:
-    """Shortens one session's conversation when it has to be."""
+    """Shortens one session's conversation when necessary."""
 
     def __init__(
         self,
@@ -70,7 +68,7 @@ class Compressor:
     ) -> None:
         self._model = model
         self.window = window
-        """Tokens the model takes; 0 until something is known of it."""
+        """Tokens the model accepts; 0 while unknown."""
         self._folder = temp / FOLDER
         self._emit = emit
         self._rules = rules or CompressionRules()
@@ -78,11 +76,11 @@ class Compressor:
         self._clock = clock
         self._tally = Tally(weigh)
         self._gave_up = False
-        """A summary came out larger than what it stood for: none is asked for until forced."""
+        """A summary was larger than what it replaced: no other is requested until forced."""
         self._not_before = 0
 
     def watching(self, model: Model) -> Model:
-        """The model; what its vendor counts, and what it refuses for length, is learnt here."""
+        """The model, wrapped: learns from the vendor's counts and from refusals for length."""
 
         async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
             try:
@@ -103,10 +101,10 @@ class Compressor:
         return self._tally.size(request)
 
     def too_long(self, request: ModelRequest, error: ProviderError) -> None:
-        """Learn from a refusal how much the model takes, and how much this request really is."""
-        told = told_by(f"{error}\n{error.body}")
-        size = told.asked or max(self._tally.size(request), self.window)
-        self.window = told.window or self.window or size
+        """Learn the model's limit, and the size of this request, from a refusal."""
+        refusal = read_refusal(f"{error}\n{error.body}")
+        size = refusal.asked or max(self._tally.size(request), self.window)
+        self.window = refusal.window or self.window or size
         self._tally.anchor(request, size)
 
     async def __call__(
@@ -136,7 +134,9 @@ class Compressor:
                 return replaced
         if size >= (limits.start if force else limits.full):
             target = job.target(int(limits.start * _AFTER))
-            messages = floor(job.messages, target=target, context=self._rules.context)
+            messages = shorten_mechanically(
+                job.messages, target=target, context=self._rules.context
+            )
             return job.replaced(messages, "mechanical")
         return job.replaced(job.messages, "outputs")
 
@@ -146,7 +146,7 @@ class Compressor:
         return size >= max(limits.start, self._not_before) and not self._gave_up
 
     async def _summarised(self, job: "_Job") -> HistoryReplaced | None:
-        """The conversation with a summary in place of its old part; None if none is to be had."""
+        """The conversation with a summary instead of its old part; None if there is no summary."""
         rules = self._rules
         planned = plan(
             job.messages, size=1, window=1, threshold=0, keep=rules.keep, context=rules.context
@@ -169,15 +169,17 @@ class Compressor:
             return None
         self._not_before = 0
         if job.size_of(messages) >= job.limits.start:
-            # What was kept word for word is too long by itself.
+            # The unchanged part is too long by itself.
             context = len(planned.front) - front_of(planned.front, 0) + 2
-            messages = floor(messages, target=job.target(job.limits.start), context=context)
+            messages = shorten_mechanically(
+                messages, target=job.target(job.limits.start), context=context
+            )
         return job.replaced(messages, "summary")
 
     async def _asked(self, job: "_Job", planned: Plan) -> str:
         """The model's snapshot of the old part; one too long to be read is cut, then cut again."""
         room = int(job.limits.full * _AFTER)
-        # Twice at most: a second refusal for length means that the figures are of no use.
+        # Twice at most: a second refusal for length means that the figures are wrong.
         for share in (1.0, 0.5):
             request = _question(job.request, planned, job.target(int(room * share)), self._rules)
             try:
@@ -212,7 +214,7 @@ class Compressor:
             raise ToolwireError(f"the model's answer {how}")
         found = snapshot(collector.message().text)
         if found is None:
-            raise ToolwireError("the model's answer holds no whole <state_snapshot>")
+            raise ToolwireError("the model's answer contains no complete <state_snapshot>")
         return found
 
     async def _notice(self, message: str) -> None:
@@ -220,7 +222,7 @@ class Compressor:
 
 
 class _Limits(msgspec.Struct, frozen=True):
-    """Tokens at which something is done."""
+    """Tokens from which the conversation is shortened."""
 
     start: int
     full: int
@@ -233,7 +235,7 @@ class _Limits(msgspec.Struct, frozen=True):
 
 
 class _Job:
-    """One shortening: what it began with and how far it is."""
+    """State of one shortening."""
 
     def __init__(self, request: ModelRequest, size: int, limits: _Limits, tally: Tally) -> None:
         self.request = request
@@ -254,11 +256,11 @@ class _Job:
         return int((self._head + weight(messages)) * self._scale)
 
     def target(self, limit: int) -> int:
-        """What messages may weigh in a request within the limit."""
+        """Tokens that messages may have in a request within the limit."""
         return int(limit / self._scale) - self._head
 
     def replaced(self, messages: tuple[Message, ...], method: str) -> HistoryReplaced | None:
-        """The event to tell, if anything was gained."""
+        """The event to emit, if anything was gained."""
         if weight(messages) >= self._was:
             return None
         return HistoryReplaced(
@@ -269,13 +271,13 @@ class _Job:
 def _question(
     request: ModelRequest, planned: Plan, target: int, rules: CompressionRules
 ) -> ModelRequest:
-    """The request for a summary: the old part, as far as it fits, and what is wanted."""
-    said = floor((*planned.front, *planned.old), target=target, context=rules.context)
-    has_calls = any(message.calls for message in said)
+    """The request for a summary: the old part, as far as it fits, and the instruction."""
+    old = shorten_mechanically((*planned.front, *planned.old), target=target, context=rules.context)
+    has_calls = any(message.calls for message in old)
     return msgspec.structs.replace(
         request,
         system=(Text((get_data("toolwire.compaction", "compression.md") or b"").decode()),),
-        messages=(*said, Message(role="user", parts=(Text(QUESTION),))),
+        messages=(*old, Message(role="user", parts=(Text(QUESTION),))),
         # Vendors refuse calls of tools that are not declared.
         tools=request.tools if has_calls else (),
         tool_choice=ToolChoice(mode="none") if has_calls and request.tools else None,

@@ -1,4 +1,4 @@
-"""How many tokens a request will cost: an estimate, anchored to what the vendor last counted."""
+"""Token estimates of requests, calibrated by the vendor's last count."""
 
 import operator
 import re
@@ -51,20 +51,20 @@ def of_part(part: Part) -> int:
     match part:
         case Text():
             cited = sum(of_text(citation.data) for citation in part.citations)
-            said = of_text(part.text) + cited + _carried(part.seal, part.kept)
+            tokens = of_text(part.text) + cited + _carried(part.seal, part.kept)
         case Thinking() | Refusal():
-            said = of_text(part.text) + _carried(part.seal, part.kept)
+            tokens = of_text(part.text) + _carried(part.seal, part.kept)
         case Media():
-            said = _of_media(part) + _carried(part.seal, part.kept)
+            tokens = _of_media(part) + _carried(part.seal, part.kept)
         case ToolCall():
-            said = of_text(part.name) + of_text(part.id) + of_text(part.arguments)
-            said += _carried(part.seal, part.kept)
+            tokens = of_text(part.name) + of_text(part.id) + of_text(part.arguments)
+            tokens += _carried(part.seal, part.kept)
         case ToolResult():
-            said = of_text(part.name) + of_text(part.call_id) + _carried(None, part.kept)
-            said += sum(map(of_part, part.parts))
+            tokens = of_text(part.name) + of_text(part.call_id) + _carried(None, part.kept)
+            tokens += sum(map(of_part, part.parts))
         case ServerBlock():
-            said = of_text(part.data)
-    return said + _PER_PART
+            tokens = of_text(part.data)
+    return tokens + _PER_PART
 
 
 def of_message(message: Message) -> int:
@@ -107,7 +107,7 @@ class _Anchor(msgspec.Struct, frozen=True):
 
 
 class Tally:
-    """Sizes of a conversation as it grows. What was weighed once is not weighed again."""
+    """Sizes of a conversation as it grows; each message is estimated once."""
 
     def __init__(self, weigh: Callable[[Message], int] = of_message) -> None:
         self._weigh = weigh
@@ -118,7 +118,7 @@ class Tally:
         self._head_size = 0
         self._anchor: _Anchor | None = None
         self.scale = 1.0
-        """Counted tokens for each estimated one, within reason: vendors add words of their own."""
+        """Counted tokens for each estimated one, within bounds: vendors add text of their own."""
 
     def size(self, request: ModelRequest) -> int:
         """Tokens of the request: the last count, and an estimate of what was added since."""
@@ -129,12 +129,12 @@ class Tally:
         return max(0, anchor.counted + int((estimate - anchor.estimate) * self.scale))
 
     def estimate(self, request: ModelRequest) -> int:
-        """Tokens of the request by our own reckoning alone."""
+        """Tokens of the request by the estimate alone."""
         self._follow(request.messages)
         return self.head(request) + self._sums[-1]
 
     def head(self, request: ModelRequest) -> int:
-        """Estimated tokens of what stands before the messages: instructions and tools."""
+        """Estimated tokens of what precedes the messages: instructions and tools."""
         system, tools = self._head
         if request.system is not system or request.tools is not tools:
             self._head = (request.system, request.tools)
@@ -142,9 +142,7 @@ class Tally:
         return self._head_size
 
     def counted(self, request: ModelRequest, usage: Usage) -> None:
-        """Remember what the vendor counted for a request; a vendor that said nothing is passed
-        over.
-        """
+        """Record the vendor's count for a request; no count is ignored."""
         if usage.total_input > 0:
             self.anchor(request, usage.total_input)
 
@@ -156,7 +154,7 @@ class Tally:
 
     def _follow(self, messages: tuple[Message, ...]) -> None:
         known = len(self._messages)
-        # Equal tuples are told by the identity of their members, at no cost worth naming.
+        # Equal tuples are compared by the identity of their members, which costs little.
         if messages[:known] != self._messages:
             same = map(operator.eq, self._messages, messages)
             known = sum(1 for _ in takewhile(bool, same))
@@ -189,16 +187,16 @@ _SMALLEST = 256
 _LARGEST = 100_000_000
 
 
-class Told(msgspec.Struct, frozen=True):
+class RefusedSize(msgspec.Struct, frozen=True):
     """The figures in a refusal; 0 where it names none."""
 
     window: int = 0
     asked: int = 0
 
 
-def told_by(words: str) -> Told:
-    """What a refusal says the model takes, and what it was given."""
-    return Told(_first(_WINDOW, words), _first(_ASKED, words))
+def read_refusal(words: str) -> RefusedSize:
+    """The limit and the request size named in a refusal."""
+    return RefusedSize(_first(_WINDOW, words), _first(_ASKED, words))
 
 
 def _first(patterns: tuple[str, ...], words: str) -> int:

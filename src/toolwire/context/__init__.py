@@ -1,1 +1,1 @@
-"""What a model is given beside the conversation: prompt, notes, files, cache marks."""
+"""Context of a conversation: system prompt, memory files, mentioned files, cache marks."""

@@ -1,4 +1,4 @@
-"""Where a vendor may cut the prompt for its cache: marks on what stays the same."""
+"""Prompt caching: cache marks on stable prefixes, and a report of what changed."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar, cast
@@ -12,7 +12,7 @@ from toolwire.request import AnyTool, ModelRequest, ToolSpec
 from toolwire.wire.json_access import encode
 
 _MARKED_TURNS = 2
-"""The newest turn is written to the cache, the one before is where the last request ended."""
+"""User turns that are marked: the newest, and the end of the previous request."""
 _MARKING = frozenset({"anthropic-messages"})
 """Formats whose servers cache only up to a mark; the others cache by themselves."""
 
@@ -28,8 +28,8 @@ def takes_marks(dialect: str, quirks: Quirks) -> bool:
 def marked(request: ModelRequest, dialect: str, quirks: Quirks, *, ttl: str = "") -> ModelRequest:
     """The request with four marks: after the tools, the system prompt and the last two user turns.
 
-    Marks move with every turn, but no vendor counts them to the cached prefix. Keep the request
-    without them; mark what is sent.
+    Marks move with every turn, but no vendor counts them to the cached prefix. Store the
+    request without them; mark only what is sent.
     """
     if not takes_marks(dialect, quirks):
         return request
@@ -48,14 +48,14 @@ def marked(request: ModelRequest, dialect: str, quirks: Quirks, *, ttl: str = ""
 
 
 def with_cache_marks(ask: Model, dialect: str, quirks: Quirks, *, ttl: str = "") -> Model:
-    """A model whose requests are marked on their way."""
+    """A model whose requests get cache marks."""
     if not takes_marks(dialect, quirks):
         return ask
     return lambda request: ask(marked(request, dialect, quirks, ttl=ttl))
 
 
 def unmarked(request: ModelRequest) -> ModelRequest:
-    """The request without any mark; what has none stays the same object."""
+    """The request without marks; unmarked values stay the same objects."""
     return msgspec.structs.replace(
         request,
         tools=_each(request.tools, _bare_tool),
@@ -67,7 +67,7 @@ def unmarked(request: ModelRequest) -> ModelRequest:
 def bare_message(message: Message) -> Message:
     """The message without marks."""
     for part in message.parts:
-        # Every request looks at the whole conversation: what has no mark is passed over quickly.
+        # Called on the whole conversation for every request: unmarked messages have to be cheap.
         if _is_marked(part) or (
             type(part) is ToolResult and any(_is_marked(inner) for inner in part.parts)
         ):
@@ -114,7 +114,7 @@ def _marked_message(message: Message, mark: CacheMark) -> Message:
 
 
 def _last_marked(values: tuple[_T, ...], mark: CacheMark) -> tuple[_T, ...]:
-    """The last value that can bear a mark gets it; empty text can not."""
+    """The values with a mark on the last that can carry one; empty text cannot."""
     for at in range(len(values) - 1, -1, -1):
         value = values[at]
         if isinstance(value, Markable) and not (isinstance(value, Text) and not value.text):
@@ -130,7 +130,7 @@ class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
     """Two requests in a row, compared in the order in which a model reads them.
 
     That order is model, tools, system prompt, settings that enter the prompt, messages; cache marks
-    do not count. What is compared is bytes of our own writing of each piece: vendors differ in
+    do not count. The bytes of our own encoding of each piece are compared: vendors differ in
     spelling and order, but cache by the same pieces.
     """
 
@@ -141,11 +141,11 @@ class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
     following: int
     """Bytes of the later request."""
     why: str = ""
-    """The first change in words; empty if the earlier request is a whole prefix."""
+    """Description of the first change; empty if the earlier request is a prefix."""
 
     @property
     def stable(self) -> bool:
-        """Whether a cache of the earlier request serves the later one to its end."""
+        """Whether the whole earlier request is a prefix of the later one."""
         return not self.why
 
 
@@ -161,12 +161,12 @@ class Stability(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def share(self) -> float:
-        """The part of the bytes that came again as a prefix; 1 if nothing was to be compared."""
+        """Share of the bytes that were sent again as a prefix; 1 if nothing was compared."""
         return self.shared / self.bytes if self.bytes else 1.0
 
 
 class PrefixMeter:
-    """Compares each request with the one before; costs no more than what is new."""
+    """Compares each request with the one before, at the cost of what is new."""
 
     def __init__(self) -> None:
         self._before: ModelRequest | None = None
@@ -211,7 +211,7 @@ def compared_bodies(previous: bytes, following: bytes) -> PrefixChange:
 
 
 class _Piece:
-    """One piece of a prompt; its bytes are written when they are needed, its size is kept."""
+    """One piece of a prompt; its bytes are encoded on demand, its size is cached."""
 
     __slots__ = ("_value", "name", "size")
 
@@ -221,7 +221,7 @@ class _Piece:
         self.size = -1
 
     def same(self, other: "_Piece") -> bool:
-        """Whether both are the same words in the same place."""
+        """Whether both pieces have the same name and bytes."""
         if self.name != other.name:
             return False
         return self._value is other._value or self._value == other._value
@@ -297,12 +297,12 @@ def _why(at: int, previous: list[_Piece], following: list[_Piece]) -> str:
 
 def _summed(total: Stability, change: PrefixChange) -> Stability:
     number = total.requests + 1
-    told = (f"request {number}: {change.why}",) if change.why else ()
+    change_notes = (f"request {number}: {change.why}",) if change.why else ()
     return Stability(
         requests=number,
         bytes=total.bytes + change.previous,
         shared=total.shared + change.shared,
-        changes=(*total.changes, *told),
+        changes=(*total.changes, *change_notes),
     )
 
 

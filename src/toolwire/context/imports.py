@@ -1,4 +1,4 @@
-"""`@file` in memory files: the named files put in place of the words, or listed one by one."""
+"""`@file` in memory files: imports replaced by the files, or the files listed one by one."""
 
 import posixpath
 import re
@@ -20,14 +20,14 @@ _TICKS = re.compile(r"`+")
 
 
 class ReadText(msgspec.Struct, frozen=True):
-    """A file's text, or why it is not to be had."""
+    """A file's text, or why it cannot be read."""
 
     text: str = ""
     problem: str = ""
 
 
 Read: TypeAlias = Callable[[str], ReadText]
-"""Reads an absolute path; refuses what lies outside of the project."""
+"""Reads an absolute path; refuses paths outside of the project."""
 ImportFormat: TypeAlias = Literal["tree", "flat"]
 
 
@@ -36,7 +36,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     files: tuple[str, ...] = ()
-    """Absolute paths of the imported files, in the order they were met."""
+    """Absolute paths of the imported files, in the order they were found."""
 
 
 def with_imports(text: str, file: str, read: Read, form: ImportFormat = "tree") -> Imported:
@@ -79,8 +79,8 @@ class _Importing:
         seen: dict[str, str] = {}
         self._gather(text, file, 0, seen)
         return "\n\n".join(
-            f"--- File: {path} ---\n{said.strip()}\n--- End of File: {path} ---"
-            for path, said in seen.items()
+            f"--- File: {path} ---\n{body.strip()}\n--- End of File: {path} ---"
+            for path, body in seen.items()
         )
 
     def _gather(self, text: str, file: str, depth: int, seen: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Memory files: what people wrote down for agents, found up and down the tree."""
+"""Memory files: notes for agents in the folders above and below the working directory."""
 
 import errno
 import os
@@ -19,9 +19,9 @@ from toolwire.tools.spec import ToolFailed, Workspace
 
 NAMES = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
 LARGEST = 256 << 10
-"""Bytes of a file that is still taken for notes."""
+"""Largest size of a memory file in bytes."""
 MOST = 512 << 10
-"""Bytes of all notes and what they import; a model is sent them with every request."""
+"""Bytes of all notes and what they import; they are part of every request."""
 _COST = 256
 """What the lines around a file count for."""
 Hides: TypeAlias = Callable[[Path], object]
@@ -29,17 +29,17 @@ Hides: TypeAlias = Callable[[Path], object]
 
 
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What counts as memory."""
+    """Settings for memory files."""
 
     names: tuple[str, ...] = NAMES
     """Names of memory files; all that a folder has are read, in this order."""
     outer_names: tuple[str, ...] = ()
-    """Names outside of the project, where a project's own settings have no say; empty: the same."""
+    """Names outside of the project, where a project's settings do not apply; empty: the same."""
     imports: ImportFormat = "tree"
     most_folders: int = 200
-    """Folders below the working directory that are looked into."""
+    """Most folders below the working directory that are searched."""
     respect_git_ignore: bool = True
-    """Leave folders alone that git ignores; notes themselves count even where git ignores them."""
+    """Skip folders that git ignores; memory files are read even if git ignores them."""
 
 
 class MemoryFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class MemoryFile(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     shown: str
-    """From the working directory."""
+    """Relative to the working directory."""
     size: int
     """Bytes of what it adds to the prompt, its imports included."""
     imported: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class MemoryFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True, kw_only=True):
-    """All memory as one text, and what it was made of."""
+    """All memory as one text, and its files."""
 
     text: str = ""
     files: tuple[MemoryFile, ...] = ()
@@ -65,7 +65,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Place(msgspec.Struct, frozen=True):
-    """A folder, the memory files it has, and the folder that their links may not leave."""
+    """A folder, its memory files, and the folder that their links may not leave."""
 
     files: tuple[Path, ...]
     bound: Path | None
@@ -83,7 +83,7 @@ def load_memory(
 ) -> Memory:
     """The memory of the working directory: global, then from the outside in, then below.
 
-    A folder that is not trusted has no say: only the global file is read. Notes and what they
+    In a folder that is not trusted only the global file is read. Notes and what they
     import are plain files of the project that nothing `hides`: by default the protected ones.
     """
     settings = settings or MemorySettings()
@@ -124,7 +124,7 @@ def _project(cwd: Path, home: Path) -> Path:
 
 
 def _outermost(cwd: Path, home: Path) -> Path:
-    """Where notes end on the way up: the folder with `.git`, else the home that holds it."""
+    """The topmost folder searched: the one with `.git`, else the home folder around it."""
     repository = IgnoreRules(cwd).repository
     if repository is not None:
         return repository
@@ -151,7 +151,7 @@ def _below(cwd: Path, bound: Path, workspace: Workspace, settings: MemorySetting
         for looked, listing in enumerate(listings):
             if looked >= settings.most_folders:
                 break
-            # People keep their own notes out of git: its rules close folders, but hide no memory.
+            # Personal notes are often ignored by git: its rules close folders only.
             there = {entry.name for entry in listing.files}
             files = tuple(
                 cwd / listing.path / name
@@ -161,7 +161,7 @@ def _below(cwd: Path, bound: Path, workspace: Workspace, settings: MemorySetting
             if files:
                 found.append((f"{listing.path}/", _Place(files, bound)))
     except (OSError, ToolFailed):
-        # The working directory itself cannot be listed; the tools will say so.
+        # The working directory itself cannot be listed; the tools will report it.
         return []
     return [place for _, place in sorted(found, key=lambda pair: pair[0])]
 
@@ -179,20 +179,20 @@ class _Loading:
         self._notices: list[str] = []
 
     def load(self, places: Iterable[_Place]) -> Memory:
-        """Read them all; a file is read once, and the same words in one folder count once."""
+        """Read all files; each once, and equal texts in one folder once."""
         blocks: list[str] = []
         files: list[MemoryFile] = []
         seen: set[Path] = set()
         for place in places:
-            said: set[str] = set()
+            texts: set[str] = set()
             for path in place.files:
                 if path in seen:
                     continue
                 seen.add(path)
                 text = self._text(path, place.bound)
-                if not text or text in said:
+                if not text or text in texts:
                     continue
-                said.add(text)
+                texts.add(text)
                 block, file = self._block(path, text, place)
                 blocks.append(block)
                 files.append(file)
@@ -228,7 +228,7 @@ class _Loading:
         return self._read(file, nearest, own=place.bound is None)
 
     def _read(self, path: str, bound: Path, *, own: bool) -> ReadText:
-        """The text of a file at or below `bound`, in the original's words where it fails."""
+        """The text of a file at or below `bound`, or gemini-cli's error text."""
         inside = msgspec.structs.replace(self._workspace, roots=(bound,))
         found = locate(path, inside)
         if found is None:

@@ -1,4 +1,4 @@
-"""`@path` in a prompt: the files meant, put behind the words; piped input, put before them."""
+"""`@path` in a prompt: mentioned files are appended, piped input is prepended."""
 
 import os
 import re
@@ -31,8 +31,8 @@ MOST_FILES = 2000
 MOST_NOTICES = 20
 
 _MENTION = re.compile(
-    # No mail address, no escaped sign; only plain white space ends a path, since names of pictures
-    # hold other kinds.
+    # Not a mail address or an escaped sign; only plain white space ends a path, since names of
+    # pictures contain other kinds.
     r'(?<![A-Za-z0-9_.+\-\\/@%])@(?:"([^"\n]+)"'
     r"|((?:\\.|[^ \t\n\r,;!?()\[\]{}.\\]|\\|\.(?!$|[ \t\n\r]))+))"
 )
@@ -50,11 +50,11 @@ Allows: TypeAlias = Callable[[Path], bool]
 
 
 class Mentioned(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's message, and what was made of its mentions."""
+    """The user's message, and the result of its mentions."""
 
     message: Message
     files: tuple[str, ...] = ()
-    """Absolute paths of the files that were put in."""
+    """Absolute paths of the included files."""
     notices: tuple[str, ...] = ()
     """Mentions that were left as text, and why."""
 
@@ -72,31 +72,31 @@ def user_message(
     allows: Allows = _never,
     respect_git_ignore: bool = True,
 ) -> Mentioned:
-    """What the user says: piped input, a blank line, the prompt, then the files it mentions.
+    """The user's message: piped input, a blank line, the prompt, then the files it mentions.
 
-    Without a prompt the piped text is the prompt. Beside one it is data, and mentions nothing.
+    Without a prompt the piped text is the prompt. Otherwise it is data: no mentions in it.
     """
     prompt, piped = printable(prompt), printable(piped)
-    said = f"{piped}\n\n{prompt}" if prompt and piped else prompt or piped
-    # Piped text may come from anywhere: it names no file that a question would be asked about.
+    text = f"{piped}\n\n{prompt}" if prompt and piped else prompt or piped
+    # Piped text is untrusted: it never leads to a question about a file.
     gathering = _Gathering(context, allows, git=respect_git_ignore, typed=bool(prompt))
     for name in mentions(prompt or piped):
         gathering.add(name)
     parts = gathering.parts()
     body: tuple[Part, ...] = (Text(BEGINS), *parts, Text(ENDS)) if parts else ()
     return Mentioned(
-        message=Message(role="user", parts=(Text(said), *body)),
+        message=Message(role="user", parts=(Text(text), *body)),
         files=tuple(gathering.read),
-        notices=_told(gathering.notices),
+        notices=_reported(gathering.notices),
     )
 
 
-def _told(notices: list[str]) -> tuple[str, ...]:
+def _reported(notices: list[str]) -> tuple[str, ...]:
     """Every notice once; a text full of signs does not flood the screen."""
-    told = tuple(dict.fromkeys(notices))
-    if len(told) <= MOST_NOTICES:
-        return told
-    return (*told[:MOST_NOTICES], f"{len(told) - MOST_NOTICES} more notices about mentions")
+    reported = tuple(dict.fromkeys(notices))
+    if len(reported) <= MOST_NOTICES:
+        return reported
+    return (*reported[:MOST_NOTICES], f"{len(reported) - MOST_NOTICES} more notices about mentions")
 
 
 def mentions(prompt: str) -> list[str]:
@@ -110,12 +110,12 @@ def mentions(prompt: str) -> list[str]:
 
 
 class _File(msgspec.Struct, frozen=True):
-    """One file to put in: its real path, a workspace that holds it, and who asked for it."""
+    """One file to include: its real path, its workspace folder, and what requested it."""
 
     path: Path
     workspace: Workspace
     named: bool
-    """By itself, not by its folder or a pattern."""
+    """Named itself, not by its folder or a pattern."""
 
 
 class _Gathering:
@@ -133,7 +133,7 @@ class _Gathering:
         self.notices: list[str] = []
 
     def add(self, name: str) -> None:
-        """Find what one mention means: a path, a pattern, or a path with signs after it."""
+        """Resolve one mention: a path, a pattern, or a path followed by punctuation."""
         pattern = _MAGIC.search(name)
         path = self._existing(name)
         if path:
@@ -167,7 +167,7 @@ class _Gathering:
         self.notices.append(f"@{name} was left as text: {reason}")
 
     def _existing(self, name: str) -> str:
-        """The absolute path of that name, if something is there."""
+        """The absolute path of that name, if it exists."""
         if not name:
             return ""
         given = Path(name)
@@ -306,7 +306,7 @@ def _written(content: Content) -> str:
 
 
 def _mode(path: Path) -> int:
-    """What kind of thing is there; 0 if nothing is, or nothing that may be looked at."""
+    """The file mode; 0 if the file does not exist or may not be read."""
     try:
         return path.stat().st_mode
     except OSError:

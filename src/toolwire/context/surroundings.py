@@ -1,4 +1,4 @@
-"""Where the agent works, told once at the start: date, system, directories, folder tree."""
+"""Surroundings, sent once at the start: date, system, directories, folder tree."""
 
 from collections.abc import Callable, Iterator
 from datetime import date
@@ -18,7 +18,7 @@ MOST_ITEMS = 200
 ACKNOWLEDGED = "Got it. Thanks for the context!"
 _NAME = "This is toolwire. We are setting up the context for our chat."
 _FOLDED = frozenset({"node_modules", ".git", "dist"})
-"""Folders named but not opened, whatever the ignore rules say."""
+"""Folders that are listed but never opened, regardless of ignore rules."""
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS = [
     "January",
@@ -58,9 +58,9 @@ def surroundings(
     respect_git_ignore: bool = True,
     hides: Hides = _shown,
 ) -> tuple[Message, Message]:
-    """The environment as the user's first words, and the model's acknowledgement.
+    """The environment as the first user message, and the model's acknowledgement.
 
-    `system` is `linux`, `darwin` or `win32`. Compute it once and keep it with the session: another
+    `system` is `linux`, `darwin` or `win32`. Compute it once and store it with the session: another
     date or a new file would change every byte that follows.
     """
     trees = [
@@ -128,7 +128,7 @@ def _visible(listing: Listing, root: Path, hides: Hides) -> Listing:
 
 
 class _Folder(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tree shows of one directory."""
+    """One directory of the tree."""
 
     files: tuple[str, ...] = ()
     folders: tuple[tuple[str, bool], ...] = ()
@@ -138,12 +138,12 @@ class _Folder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _collected(listings: Iterator[Listing]) -> tuple[dict[str, _Folder], bool]:
-    """The directories by path, and whether nothing was left out."""
+    """The directories by path, and whether the listing is complete."""
     room, complete = MOST_ITEMS, True
     found: dict[str, _Folder] = {}
     for listing in listings:
         if room <= 0:
-            # What is left was not looked at; the folders that led here are shown without marks.
+            # The rest was not read; the folders above it are shown without marks.
             break
         files = [entry.name for entry in listing.files if not entry.ignored]
         shown = tuple(files[:room])
@@ -183,7 +183,7 @@ def _drawn(path: str, indent: str, folders: dict[str, _Folder]) -> Iterator[str]
 
 
 def _one_line(name: str) -> str:
-    """A name may hold line ends and bytes that are no text; a session can keep neither."""
+    """The name without line ends and undecodable bytes: a session can store neither."""
     if name.isprintable():
         return name
     return "".join("\ufffd" if category(letter) in _UNKEPT else letter for letter in name)

@@ -1,4 +1,4 @@
-"""Rules from TOML and from gemini-cli's tool lists, and back to TOML."""
+"""Rules from TOML and from gemini-cli's tool lists, and the command prefixes in those lists."""
 
 import tomllib
 from collections.abc import Iterable
@@ -9,9 +9,12 @@ import msgspec
 from toolwire.errors import BadInput
 from toolwire.policy.locations import Locations
 from toolwire.policy.rules import Mode, Rule, Verdict
-from toolwire.policy.shell import Script, prove
-from toolwire.tools.registry import plain
-from toolwire.tools.spec import Effect
+from toolwire.policy.shell import Script, Unproven, prove
+from toolwire.policy.shell.commands import inner_commands
+from toolwire.request import JsonObject
+from toolwire.tools.registry import Registry, plain, prefixes
+from toolwire.tools.spec import Effect, ToolContext
+from toolwire.wire.json_access import dump as dump_json
 
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -152,3 +155,66 @@ def _quoted(text: str) -> str:
 
 def _list(texts: Iterable[str]) -> str:
     return f"[{', '.join(_quoted(each) for each in texts)}]"
+
+
+SHELL = "run_shell_command"
+_NOT_LISTED = "Command(s) not in the allowed commands list. Disallowed commands:"
+
+
+def limited(registry: Registry, core: tuple[str, ...], exclude: tuple[str, ...]) -> Registry:
+    """The tools; the shell rejects commands that the lists forbid, with gemini-cli's messages."""
+    allowed = prefixes(core, SHELL) or ()
+    blocked = prefixes((entry for entry in exclude if "(" in entry), SHELL) or ()
+    if not allowed and not blocked:
+        return registry
+    shell = registry.get(plain(SHELL))
+    if shell is None:
+        return registry
+    inner = shell.check
+
+    def check(arguments: JsonObject, context: ToolContext) -> str:
+        command = str(arguments.get("command", ""))
+        return complaint(command, allowed, blocked) or inner(arguments, context)
+
+    narrow = msgspec.structs.replace(shell, check=check)
+    return Registry(narrow if tool is shell else tool for tool in registry)
+
+
+def complaint(command: str, allowed: tuple[str, ...], blocked: tuple[str, ...]) -> str:
+    """Why a command may not run; checks every command in it, nested ones included."""
+    if not command.strip():
+        return ""
+    script = prove(command)
+    if isinstance(script, Unproven):
+        # A list of what is blocked is a rule too, so the ruling asks; a list of what is allowed
+        # allows nothing that is not certain.
+        named = dump_json(_one_line(command))
+        return f"{_NOT_LISTED} {named} ({script.reason})" if allowed else ""
+    parts = [
+        (" ".join(words), _one_line(part.source))
+        for part in script.commands()
+        if part.words
+        for words in inner_commands(tuple(word.text for word in part.words))
+    ]
+    for meant, source in parts:
+        if any(meant.startswith(prefix) for prefix in blocked):
+            return f"Command '{source}' is blocked by configuration"
+    if not allowed:
+        return ""
+    outside = [
+        source for meant, source in parts if not any(_begins(meant, prefix) for prefix in allowed)
+    ]
+    if not parts:
+        outside = [_one_line(command)]
+    if outside:
+        named = ", ".join(dump_json(part) for part in outside)
+        return f"{_NOT_LISTED} {named}"
+    return ""
+
+
+def _begins(command: str, prefix: str) -> bool:
+    return command == prefix or command.startswith(f"{prefix} ")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -12,9 +12,8 @@ from toolwire.policy.locations import Hidden, Location, Zone
 from toolwire.policy.rules import Act, Invocation, Mode, Rule, Verdict
 from toolwire.policy.ruling import Finding, Terms, by_mode, forbidding, permitting, rule_on, shown
 from toolwire.policy.shell.commands import BUILTINS, effects_of, program_name
-from toolwire.policy.shell.effects import Effects
+from toolwire.policy.shell.effects import Effects, is_harmless
 from toolwire.policy.shell.search_programs import FOUND
-from toolwire.policy.shell.variables import is_harmless
 from toolwire.tools.spec import Effect
 
 _FIND_GLOBALS = {

@@ -11,11 +11,10 @@ from toolwire.policy.ruling import Terms, forbidding, rule_on, shown
 from toolwire.policy.shell import Assignment, Command, Script, Subshell, Unproven, Word, prove
 from toolwire.policy.shell.command_ruling import CommandRuling, Folders
 from toolwire.policy.shell.commands import effects_of
-from toolwire.policy.shell.effects import Effects
+from toolwire.policy.shell.effects import Effects, is_harmless
 from toolwire.policy.shell.runners import Inner, inner
 from toolwire.policy.shell.search_programs import FOUND
 from toolwire.policy.shell.syntax import Pipeline, Redirect, Stage, Step
-from toolwire.policy.shell.variables import is_harmless
 from toolwire.tools.spec import Effect
 
 _FIND_PRINTS_OTHERWISE = frozenset(
