@@ -169,14 +169,14 @@ def test_the_keyring_is_used_first_and_a_key_is_never_in_both(store: Store) -> N
     assert both.delete("acme") == ()
 
 
-def test_a_keyring_that_fails_is_told_without_the_secret_and_the_file_serves(
+def test_a_keyring_that_fails_is_reported_without_the_secret_and_the_file_serves(
     tmp_path: Path,
 ) -> None:
     told: list[str] = []
     file = tmp_path / "credentials.json"
     store = Store(file, keyring=MemoryKeyring(broken=True), notice=told.append)
     assert store.write("acme", StoredKey(key=Secret(PLANTED))) == str(file)
-    assert told == ["the keyring did not take it (RuntimeError)"]
+    assert told == ["the keyring did not store it (RuntimeError)"]
 
 
 def test_without_the_keyring_package_there_is_no_keyring() -> None:

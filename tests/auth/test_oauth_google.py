@@ -124,7 +124,7 @@ def test_a_file_that_cannot_be_used_is_named_and_not_quoted(tmp_path: Path, cont
 
 
 def test_a_named_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="which is no file"):
+    with pytest.raises(BadInput, match="which is not a file"):
         credential(tmp_path, Clock(), GOOGLE_APPLICATION_CREDENTIALS=str(tmp_path / "none"))
 
 

@@ -107,10 +107,10 @@ def test_a_code_the_vendor_does_not_take_is_bad_credentials() -> None:
     assert "planted" not in "".join(traceback.format_exception(error))
 
 
-def test_the_login_ends_when_nobody_comes_and_the_port_is_free_again() -> None:
+def test_the_login_times_out_and_the_port_is_free_again() -> None:
     with stand_in() as vendor:
         shown: list[str] = []
-        with pytest.raises(ProviderError, match="nobody finished the login"):
+        with pytest.raises(ProviderError, match="the login was not finished"):
             asyncio.run(login(shown.append, site=vendor.url, seconds=0.01))
         port = urlsplit(asked_in(shown[0])["callback_url"]).port
         with pytest.raises(OSError, match="refused"):

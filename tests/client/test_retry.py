@@ -1,7 +1,6 @@
 import pytest
 
-from toolwire.client.learned import Learned, without
-from toolwire.client.retry import GiveUp, RetryPolicy, Wait, decide, droppable
+from toolwire.client.retry import GiveUp, Learned, RetryPolicy, Wait, decide, droppable, without
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import (
     BadInput,

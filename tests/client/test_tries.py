@@ -17,8 +17,7 @@ from tests.client.scripted import (
     serving,
     sse,
 )
-from toolwire.client.learned import Learned
-from toolwire.client.retry import RetryPolicy
+from toolwire.client.retry import Learned, RetryPolicy
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import (
     ErrorKind,

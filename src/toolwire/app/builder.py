@@ -15,7 +15,7 @@ from toolwire.app.model_stack import Opened, open_model
 from toolwire.app.options import SessionOptions
 from toolwire.app.toolbox import Toolbox
 from toolwire.client.http.transport import Transport
-from toolwire.client.learned import Learned
+from toolwire.client.retry import Learned
 from toolwire.compaction.summary import CompressionRules
 from toolwire.config import Settings
 from toolwire.context.cache import PrefixMeter, with_cache_marks

@@ -1,4 +1,4 @@
-"""Which credential a provider gets: a flag, the environment, the keyring, a file, in this order."""
+"""The credential of a provider: flag, environment, keyring or file, in this order."""
 
 import asyncio
 import hashlib
@@ -30,14 +30,14 @@ __all__ = [
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 _EXPRESS = "https://aiplatform.googleapis.com/v1beta1"
-"""With a key Vertex has no project and no place in its address."""
+"""With a key, Vertex URLs have no project and no location."""
 
 
 class Credential(Protocol):
-    """Asked before each request, and again with True when the server refused the last answer."""
+    """Called before each request, and again with True when the server refused the last headers."""
 
     origin: str
-    """Where it comes from, in words; never the value."""
+    """Description of its source; never the value."""
 
     async def __call__(self, refresh: bool = False, /) -> Headers:
         """The headers to add."""
@@ -53,7 +53,7 @@ class Credential(Protocol):
 
 
 class FixedCredential:
-    """The same headers each time: a key, or nothing."""
+    """Constant headers: a key, or none."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class FixedCredential:
         return ((self._header, f"{self._prefix}{self._key.reveal()}"),)
 
     async def base_url(self) -> str:
-        """The address the key is for, if not the provider's own."""
+        """The key's own address, if it is not the provider's."""
         return self._base_url
 
     async def project(self) -> str:
@@ -90,8 +90,8 @@ class _Key(msgspec.Struct, frozen=True, kw_only=True):
     from_login: bool = False
 
 
-class _Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """One question for a credential, with what its answer may need."""
+class _Lookup(msgspec.Struct, frozen=True, kw_only=True):
+    """A lookup of a credential, with its inputs."""
 
     provider: Provider
     flag: str
@@ -103,7 +103,7 @@ class _Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def no_notice(message: str) -> None:
-    """Nobody listens."""
+    """Discards notices."""
     del message
 
 
@@ -122,8 +122,8 @@ def credential_for(
     now: Callable[[], float] = time.time,
     sleep: Sleep = asyncio.sleep,
 ) -> Credential:
-    """The credential to use, or an error that says how to get one."""
-    asked = _Asked(
+    """The credential to use; raises an error that says how to get one."""
+    lookup = _Lookup(
         provider=provider,
         flag=flag,
         environ=environ,
@@ -136,19 +136,19 @@ def credential_for(
         case NoAuth():
             return FixedCredential("no credentials needed")
         case ApiKey() as auth:
-            return _api_key(asked, auth)
+            return _api_key(lookup, auth)
         case GoogleLogin() as auth:
-            return _vertex(asked, auth)
+            return _vertex(lookup, auth)
         case OAuth() as auth:
-            return _login(asked, auth)
+            return _login(lookup, auth)
 
 
 def first_use_terms(provider: Provider, beside: Path) -> str:
-    """The vendor's terms if this user has not been shown them yet; they then count as shown."""
+    """The vendor's terms if this user has not seen them yet; marks them as shown."""
     terms = provider.auth.terms if isinstance(provider.auth, OAuth) else ""
     if not terms:
         return ""
-    # The words are part of the mark: new terms are shown again.
+    # The mark contains a hash of the text: changed terms are shown again.
     mark = f"{provider.name} {hashlib.sha256(terms.encode()).hexdigest()[:16]}"
     path = beside.with_name("terms-shown")
     with locked_briefly(path):
@@ -159,14 +159,14 @@ def first_use_terms(provider: Provider, beside: Path) -> str:
     return terms
 
 
-def _find(asked: _Asked, names: tuple[str, ...]) -> _Key | None:
-    if asked.flag:
-        return _Key(secret=Secret(asked.flag), origin="from the command line")
+def _find(lookup: _Lookup, names: tuple[str, ...]) -> _Key | None:
+    if lookup.flag:
+        return _Key(secret=Secret(lookup.flag), origin="from the command line")
     for name in names:
-        value = asked.environ.get(name, "").strip()
+        value = lookup.environ.get(name, "").strip()
         if value:
             return _Key(secret=Secret(value), origin=f"from {name}")
-    found = asked.store.read(asked.provider.name)
+    found = lookup.store.read(lookup.provider.name)
     if found is None:
         return None
     if isinstance(found.stored, StoredLogin):
@@ -174,85 +174,85 @@ def _find(asked: _Asked, names: tuple[str, ...]) -> _Key | None:
     return _Key(secret=found.stored.key, origin=found.origin)
 
 
-def _api_key(asked: _Asked, auth: ApiKey) -> Credential:
-    key = _find(asked, auth.env)
+def _api_key(lookup: _Lookup, auth: ApiKey) -> Credential:
+    key = _find(lookup, auth.env)
     if key is not None:
         return FixedCredential(key.origin, auth.header, auth.prefix, key.secret)
     if auth.optional:
         return FixedCredential("no key set, none needed")
-    raise _missing(asked.provider, auth.env, f"get a key at {auth.url}" if auth.url else "")
+    raise _missing(lookup.provider, auth.env, f"get a key at {auth.url}" if auth.url else "")
 
 
-def _vertex(asked: _Asked, auth: GoogleLogin) -> Credential:
-    from toolwire.auth.oauth import google, google_auth  # noqa: PLC0415 - start-up time
+def _vertex(lookup: _Lookup, auth: GoogleLogin) -> Credential:
+    from toolwire.auth.oauth import google  # noqa: PLC0415 - start-up time
 
-    environ = asked.environ
-    key = _find(asked, auth.env)
+    environ = lookup.environ
+    key = _find(lookup, auth.env)
     express = key and FixedCredential(key.origin, "x-goog-api-key", "", key.secret, _EXPRESS)
-    # A project that is named means its own account: a key in the environment, often there for the
-    # Gemini API, stands back. Google's SDK does the same.
+    # A configured project takes precedence over a key in the environment, which is often set for
+    # the Gemini API. Google's SDK does the same.
     named = environ.get("GOOGLE_CLOUD_PROJECT") or environ.get("GOOGLE_CLOUD_LOCATION")
-    if express is not None and (asked.flag or not named):
+    if express is not None and (lookup.flag or not named):
         return express
     file = google.adc_file(environ)
     if file is None and express is not None:
         return express
-    if file is None and not google_auth.is_installed():
-        raise _missing(asked.provider, auth.env, google_auth.LOGIN)
+    if file is None and not google.is_installed():
+        raise _missing(lookup.provider, auth.env, google.LOGIN)
     url = environ.get(google.TOKEN_URL_VARIABLE) or google.TOKEN_URL
-    return google.AdcCredential(file, scope=auth.scope, url=url, now=asked.now)
+    return google.AdcCredential(file, scope=auth.scope, url=url, now=lookup.now)
 
 
-def _login(asked: _Asked, auth: OAuth) -> Credential:
+def _login(lookup: _Lookup, auth: OAuth) -> Credential:
     if auth.flow == "code-assist":
-        return _code_assist(asked)
-    key = _find(asked, auth.env)
+        return _code_assist(lookup)
+    key = _find(lookup, auth.env)
     if key is None:
-        raise _missing(asked.provider, auth.env)
+        raise _missing(lookup.provider, auth.env)
     if auth.flow == "copilot":
         from toolwire.auth.oauth import copilot  # noqa: PLC0415 - start-up time
 
-        _show_terms(asked)
-        settings = copilot.CopilotSettings.from_environ(asked.environ)
+        _show_terms(lookup)
+        settings = copilot.CopilotSettings.from_environ(lookup.environ)
         return copilot.CopilotCredential(
             key.secret,
             settings,
-            identity=dict(asked.provider.headers),
+            identity=dict(lookup.provider.headers),
             origin=key.origin,
-            now=asked.now,
+            now=lookup.now,
         )
-    # OpenRouter's login gives a plain key, which may as well come from its own page.
+    # OpenRouter's login returns a plain key, which may also come from its website.
     if key.from_login:
-        _show_terms(asked)
+        _show_terms(lookup)
     return FixedCredential(key.origin, "authorization", "Bearer ", key.secret)
 
 
-def _code_assist(asked: _Asked) -> Credential:
+def _code_assist(lookup: _Lookup) -> Credential:
     from toolwire.auth.oauth import code_assist  # noqa: PLC0415 - start-up time
 
-    settings = code_assist.CodeAssistSettings.from_environ(asked.environ)
-    if asked.flag:
-        settings = msgspec.structs.replace(settings, token=Secret(asked.flag))
+    settings = code_assist.CodeAssistSettings.from_environ(lookup.environ)
+    if lookup.flag:
+        settings = msgspec.structs.replace(settings, token=Secret(lookup.flag))
     if not settings.is_configured:
         raise ProviderError(
             ErrorKind.AUTH,
-            f"{asked.provider.title} is off until you configure it: set GOOGLE_GENAI_USE_GCA=true "
+            f"{lookup.provider.title} is off until you configure it: set GOOGLE_GENAI_USE_GCA=true "
             f"and GOOGLE_CLOUD_ACCESS_TOKEN, or {code_assist.CLIENT_ID} and "
             f"{code_assist.CLIENT_SECRET} for the login in ~/.gemini/oauth_creds.json "
             f"({code_assist.CREDENTIALS} names another file)",
         )
-    _show_terms(asked)
+    _show_terms(lookup)
     return code_assist.CodeAssistCredential(
-        settings, now=asked.now, sleep=asked.sleep, notice=asked.notice
+        settings, now=lookup.now, sleep=lookup.sleep, notice=lookup.notice
     )
 
 
-def _show_terms(asked: _Asked) -> None:
-    # Who gives no ear is not shown them, and they stay to be shown.
-    if asked.notice is not no_notice:
-        terms = first_use_terms(asked.provider, asked.store.file)
+def _show_terms(lookup: _Lookup) -> None:
+    # Without a notice callback they are not marked as shown.
+    if lookup.notice is not no_notice:
+        terms = first_use_terms(lookup.provider, lookup.store.file)
         if terms:
-            asked.notice(terms)
+            lookup.notice(terms)
 
 
 def _missing(provider: Provider, names: tuple[str, ...], way: str = "") -> ProviderError:

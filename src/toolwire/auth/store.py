@@ -1,4 +1,4 @@
-"""What `toolwire login` keeps: in the system's keyring, or else in a file of mode 0600."""
+"""Stored credentials: in the system's keyring, or else in a file of mode 0600."""
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -23,7 +23,7 @@ class StoredKey(msgspec.Struct, frozen=True, kw_only=True, tag="key"):
 
 
 class StoredLogin(msgspec.Struct, frozen=True, kw_only=True, tag="login"):
-    """A login's lasting token, from which short-lived ones are made."""
+    """A login's long-lived token, from which short-lived ones are requested."""
 
     token: Secret
 
@@ -40,13 +40,13 @@ class Keyring(Protocol):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """Something stored, and where, in words."""
+    """A stored credential and a description of its location."""
 
     stored: Stored
     origin: str
 
 
-def _silent(message: str) -> None:
+def _no_notice(message: str) -> None:
     del message
 
 
@@ -54,14 +54,14 @@ class Store:
     """Keys and logins by provider name."""
 
     def __init__(
-        self, file: Path, *, keyring: Keyring | None = None, notice: Notice = _silent
+        self, file: Path, *, keyring: Keyring | None = None, notice: Notice = _no_notice
     ) -> None:
         self.file = file
         self._keyring = keyring
         self._notice = notice
 
     def read(self, name: str) -> Found | None:
-        """What is stored for a provider: the keyring is asked first."""
+        """The stored credential of a provider; the keyring comes first."""
         held = self._from_keyring(name)
         if held is not None:
             return Found(stored=_loaded(held, "the keyring"), origin="from the keyring")
@@ -72,12 +72,12 @@ class Store:
         return Found(stored=stored, origin=f"from {self.file}")
 
     def write(self, name: str, stored: Stored, *, in_file: bool = False) -> str:
-        """Keep it, in place of what was there; says where."""
+        """Store or replace a credential; returns where."""
         if self._keyring is not None and not in_file:
             try:
                 self._keyring.set_password(SERVICE, name, _dumped(stored).decode())
-            except Exception as error:  # keyring's backends raise what they like
-                self._notice(f"the keyring did not take it ({type(error).__name__})")
+            except Exception as error:  # keyring's backends raise anything
+                self._notice(f"the keyring did not store it ({type(error).__name__})")
             else:
                 self._change(name, None)
                 return "the keyring"
@@ -86,7 +86,7 @@ class Store:
         return str(self.file)
 
     def delete(self, name: str) -> tuple[str, ...]:
-        """Forget it wherever it is; says where it was."""
+        """Remove a credential; returns where it was."""
         gone = ["the keyring"] if self._drop_from_keyring(name) else []
         if self._change(name, None):
             gone.append(str(self.file))
@@ -97,7 +97,7 @@ class Store:
             return None
         try:
             held = self._keyring.get_password(SERVICE, name)
-        except Exception as error:  # a locked or broken keyring is as good as none
+        except Exception as error:  # a locked or broken keyring counts as none
             self._notice(f"the keyring could not be read ({type(error).__name__})")
             return None
         return held.encode() if held else None
@@ -109,7 +109,7 @@ class Store:
             self._keyring.delete_password(SERVICE, name)
         except Exception as error:
             raise BadInput(
-                f'the keyring still holds the credential of "{name}" ({type(error).__name__}); '
+                f'the keyring still contains the credential of "{name}" ({type(error).__name__}); '
                 "remove it with the keyring's own program"
             ) from error
         return True
@@ -119,13 +119,13 @@ class Store:
         return obj(self._document(content).get("credentials", {}), str(self.file))
 
     def _document(self, content: bytes | None) -> JsonObject:
-        # The content is not quoted: a broken file still holds secrets.
+        # The content is not quoted: a broken file still contains secrets.
         if content is None:
             return {}
         try:
             return parse_object(content, str(self.file))
         except BadInput:
-            raise BadInput(f"{self.file} is not JSON; mend it or remove it") from None
+            raise BadInput(f"{self.file} is not JSON; fix it or remove it") from None
 
     def _change(self, name: str, entry: JsonObject | None) -> bool:
         if entry is None and not self.file.exists():
@@ -143,14 +143,14 @@ class Store:
 
 
 def system_keyring(environ: Mapping[str, str]) -> Keyring | None:
-    """The system's keyring, if the `keyring` extra is installed and there is one that works."""
+    """The system's keyring, if the `keyring` extra is installed and a backend works."""
     if environ.get("TOOLWIRE_NO_KEYRING"):
         return None
     try:
-        # By name: an optional extra is not there for the type checker.
+        # By name: the type checker does not see an optional extra.
         keyring: Any = import_module("keyring")
         usable = keyring.get_keyring().priority > 0
-    except Exception:  # looking for a backend may fail in any way; then there is none
+    except Exception:  # the search for a backend may fail in any way; then there is none
         return None
     return cast(Keyring, keyring) if usable else None
 
@@ -163,7 +163,7 @@ def _loaded(content: bytes, where: str) -> Stored:
     try:
         return msgspec.json.decode(content, type=Stored, dec_hook=_hidden)
     except msgspec.MsgspecError:
-        raise BadInput(f"{where} holds a credential that cannot be read; log in again") from None
+        raise BadInput(f"{where} contains a credential that cannot be read; log in again") from None
 
 
 def _plain(value: Any) -> str:

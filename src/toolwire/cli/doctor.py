@@ -14,7 +14,7 @@ from toolwire import config, providers
 from toolwire.auth.credentials import credential_for, open_store, without_secrets
 from toolwire.cli.doctor_model import model_in_use
 from toolwire.cli.lines import echo_table
-from toolwire.client.http.limits import Limits
+from toolwire.client.http.exchange import Limits
 from toolwire.client.http.transport import HttpTransport, Outgoing
 from toolwire.client.redact import hide_in_url
 from toolwire.config import Settings, trust

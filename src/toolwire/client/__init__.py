@@ -1,1 +1,1 @@
-"""The only place that talks HTTP to models: sending, retrying, recording, falling back."""
+"""HTTP access to models: requests, retries, recordings and fallback."""

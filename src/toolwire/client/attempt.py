@@ -1,11 +1,11 @@
-"""One request sent and its answer read: bytes in, lists of events out."""
+"""One request and its answer: sends the bytes, yields lists of events."""
 
 from asyncio import timeout
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from urllib.parse import urlsplit
 
-from toolwire.client.http.limits import (
+from toolwire.client.http.exchange import (
     MAX_ANSWER,
     MAX_BLANK,
     MAX_ERROR_BODY,
@@ -32,7 +32,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Attempt:
-    """One try at an answer. It knows what its failure leaves behind."""
+    """One attempt at an answer, with the state that a failure leaves."""
 
     def __init__(
         self, transport: Transport, dialect: Dialect, outgoing: Outgoing, reading: DecodeOptions
@@ -43,10 +43,10 @@ class Attempt:
         self._reading = reading
         self._decoder: Decoder | None = None
         self.should_retry: bool | None = None
-        """The server's own word on another try."""
+        """The server's `x-should-retry`, if it sent one."""
 
     async def events(self) -> AsyncGenerator[Sequence[ModelEvent]]:
-        """The events of each chunk of the answer, in order; raises where it breaks."""
+        """The events of each chunk of the answer, in order; raises when it breaks."""
         async with self._transport.open(self._outgoing) as incoming:
             if not 200 <= incoming.status < 300:
                 raise await self._refusal(incoming)
@@ -97,14 +97,14 @@ class Attempt:
             yield self._ended_by(broken, decoder)
             return
         except ToolwireError:
-            # What stood before the error in the same chunk was said all the same.
+            # Events before the error in the same chunk are still valid.
             if events:
                 yield events
             raise
         yield events
 
     def _ended_by(self, broken: ConnectionFailed, decoder: Decoder) -> Sequence[ModelEvent]:
-        """The last events, if the answer was whole before the connection broke."""
+        """The last events, if the answer was complete before the connection broke."""
         try:
             last = decoder.close()
         except ToolwireError:
@@ -142,7 +142,7 @@ class Attempt:
                     if len(body) >= MAX_ERROR_BODY:
                         break
         except (ConnectionFailed, TimeoutError):
-            # The status alone says enough; the words were cut.
+            # The status is sufficient; the body was cut.
             pass
         word = incoming.headers.get("x-should-retry", "").lower()
         self.should_retry = {"true": True, "false": False}.get(word)
@@ -153,9 +153,9 @@ class Attempt:
 
 
 async def _drained(chunks: AsyncIterator[bytes]) -> None:
-    """Reads what follows an answer's end, so that the connection can be used again.
+    """Reads to the end of the body, so that the connection can be reused.
 
-    Some servers leave it open after the end; those are not waited for.
+    Does not wait for servers that leave it open after the answer.
     """
     with suppress(TimeoutError, ConnectionFailed):
         async with timeout(_LINGER):
@@ -164,19 +164,19 @@ async def _drained(chunks: AsyncIterator[bytes]) -> None:
 
 
 async def _head(chunks: AsyncIterator[bytes]) -> tuple[bytes, bool]:
-    """The first bytes, and whether they begin one JSON object instead of a stream.
+    """The first bytes, and whether they start one JSON object instead of a stream.
 
-    Headers do not tell: servers answer streams with JSON and call streams JSON.
+    Headers are not reliable: servers answer streams with JSON and label streams as JSON.
     """
     head, blank = b"", 0
     try:
         async for chunk in chunks:
             head += chunk
-            said = head.removeprefix(_BOM).lstrip(_SPACE)
-            if said:
-                return head, said[:1] == b"{"
+            content = head.removeprefix(_BOM).lstrip(_SPACE)
+            if content:
+                return head, content[:1] == b"{"
             if len(head) > len(_BOM):
-                # Blank bytes say nothing, wherever they are; only their number counts.
+                # Whitespace is skipped, up to a limit.
                 blank += len(head)
                 head = b""
             if blank > MAX_BLANK:

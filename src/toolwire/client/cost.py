@@ -1,4 +1,4 @@
-"""What an answer costs."""
+"""Cost of an answer."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -22,7 +22,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cost(usage: Usage, prices: Prices | None) -> float | None:
-    """US dollars: the vendor's own sum if it said one, else tokens by price; None if unknown."""
+    """US dollars: the vendor's own amount if it sent one, else tokens by price; None if unknown."""
     if usage.cost is not None:
         return usage.cost
     if prices is None or (usage.input is None and usage.output is None):
@@ -36,7 +36,7 @@ def cost(usage: Usage, prices: Prices | None) -> float | None:
 
 
 def metered(model: Model, info: ModelInfo, sink: Callable[[Spent], None]) -> Model:
-    """The model; what each finished answer cost goes to `sink` before its end is passed on."""
+    """The model, with the cost of each answer sent to `sink` before its end event."""
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
         async with reading(model(request)) as events:

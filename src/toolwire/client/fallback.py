@@ -1,4 +1,4 @@
-"""Another model where one does not answer."""
+"""Fallback to another model when one does not answer."""
 
 from collections.abc import AsyncIterator, Sequence
 
@@ -29,11 +29,10 @@ _LOCKED_OUT = frozenset({ErrorKind.AUTH, ErrorKind.PERMISSION})
 
 
 def falling_back(models: Sequence[tuple[str, Model]], *, on_auth: bool = False) -> Model:
-    """The first model that answers. One that has begun to speak is not left; the last one's error
-    is raised.
+    """The first model that answers; there is no fallback after its first event. Raises the error of
+    the last one.
 
-    `on_auth` also passes over a model whose credentials are refused; by default that is told, not
-    hidden.
+    `on_auth` also skips a model whose credentials are refused; by default that is an error.
     """
     models = tuple(models)
     if not models:

@@ -12,9 +12,8 @@ import msgspec
 from toolwire import dialects
 from toolwire.client.attempt import Attempt
 from toolwire.client.http.transport import Outgoing, Transport
-from toolwire.client.learned import Learned, without
 from toolwire.client.redact import Redactor, hide_in_url, learn_url, secrets_of
-from toolwire.client.retry import USUAL, GiveUp, RetryPolicy, decide, droppable
+from toolwire.client.retry import USUAL, GiveUp, Learned, RetryPolicy, decide, droppable, without
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput, ErrorKind, ProviderError, ToolwireError
 from toolwire.events import ModelEvent, Notice
@@ -28,7 +27,7 @@ from toolwire.wire.json_access import encode, parse_object
 
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 Credential: TypeAlias = Callable[[bool], Awaitable[Headers]]
-"""The headers to show; True asks for fresh ones after the old were refused."""
+"""The credential headers; True requests fresh ones after a refusal."""
 
 _LONGEST_WORDS = 300
 _LONGEST_MESSAGE = 4000
@@ -49,9 +48,9 @@ def connect(
     make_id: Callable[[], str] = new_id,
     project: Callable[[], Awaitable[str]] | None = None,
 ) -> Model:
-    """The model, ready to be asked. Before the first event failures are retried, later raised.
+    """A callable model; failures before the first event are retried, later ones raised.
 
-    `project` is asked for the project that a body must name and only the login knows (Code Assist).
+    `project` returns the project that Code Assist bodies must name, which only the login knows.
     """
     base = base_url or provider.base_url
     learn_url(base)
@@ -77,7 +76,7 @@ def connect(
 
 
 class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that lacks only its credentials."""
+    """A request without its credentials."""
 
     http: HttpRequest
     losses: tuple[Loss, ...]
@@ -101,14 +100,14 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
     project: Callable[[], Awaitable[str]] | None
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """The answer's events, with a notice for every loss and every further try."""
+        """The answer's events, with a notice for every loss and every retry."""
         question = _RequestRun(self, request)
-        told: set[Loss] = set()
+        reported: set[Loss] = set()
         while True:
             prepared = question.prepared
             for loss in prepared.losses:
-                if loss not in told:
-                    told.add(loss)
+                if loss not in reported:
+                    reported.add(loss)
                     words = ": ".join(filter(None, (loss.path, loss.what, loss.why)))
                     yield Notice("loss", words)
             attempt = await question.attempt()
@@ -138,7 +137,7 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
                 await self.sleep(wait)
 
     def prepare(self, request: ModelRequest, refused: Sequence[str]) -> _Prepared:
-        """The request fit for this model and this server."""
+        """The request adapted to this model and server."""
         dialect = dialects.get(self.provider.dialect)
         quirks = without(self.quirks, refused)
         origin = Origin(dialect.family, self.provider.name, self.model)
@@ -163,7 +162,7 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def outgoing(self, http: HttpRequest, credentials: Headers) -> Outgoing:
-        """The request with its address and its credentials."""
+        """The request with its URL and credentials."""
         headers = {
             name.lower(): value
             for name, value in (*http.headers, *self.provider.headers, *credentials)
@@ -178,7 +177,7 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _RequestRun:
-    """One request on its way through as many tries as it needs."""
+    """One request with all its attempts."""
 
     def __init__(self, line: _ProviderModel, request: ModelRequest) -> None:
         self._line = line
@@ -192,7 +191,7 @@ class _RequestRun:
         self.prepared = line.prepare(request, self._known)
 
     async def attempt(self) -> Attempt:
-        """The next try."""
+        """The next attempt."""
         line = self._line
         if self._credentials is None:
             self._credentials = await line.credential(False)
@@ -206,7 +205,7 @@ class _RequestRun:
         return Attempt(line.transport, dialect, outgoing, self.prepared.reading)
 
     def cleaned(self, error: ToolwireError) -> ToolwireError:
-        """The error without the secrets of the last try, its message no longer than needed."""
+        """The error without the secrets of the last attempt, its message shortened."""
         cleaned = Redactor(self._secrets).clean(error)
         message = str(cleaned)
         if len(message) > _LONGEST_MESSAGE:
@@ -215,13 +214,13 @@ class _RequestRun:
         return cleaned
 
     def answered(self) -> None:
-        """What had to be dropped for an answer is remembered."""
+        """Record the members that had to be dropped."""
         line = self._line
         for member in self._dropped:
             line.learned.add(line.provider.name, line.model, member)
 
     async def again(self, error: ToolwireError, attempt: Attempt) -> tuple[Notice, float]:
-        """How to try again: what to tell and how long to wait; raises if there is no way."""
+        """The notice and delay of the next attempt; raises if there is none."""
         if isinstance(error, ProviderError):
             if error.status == 401 and error.kind == ErrorKind.AUTH and await self._refresh():
                 words = f"{_words(error)}; asking again with fresh credentials"
@@ -244,14 +243,14 @@ class _RequestRun:
             raise error
         self._number += 1
         if not self._refreshed:
-            # They may run out while we wait.
+            # They may expire during the wait.
             self._credentials = None
         count = f"attempt {self._number} of {policy.attempts}"
         words = f"{_words(error)}; waiting {decision.seconds:.1f} s ({count})"
         return Notice("retry", words), decision.seconds
 
     async def _refresh(self) -> bool:
-        """Whether other credentials than the refused ones are to be had; asked once."""
+        """Whether credentials other than the refused ones are available; tried once."""
         if self._refreshed:
             return False
         self._refreshed = True
@@ -259,7 +258,7 @@ class _RequestRun:
         return self._credentials != old
 
     def _drop(self, member: str) -> bool:
-        """Whether leaving a member out, once, makes another request of it."""
+        """Whether dropping a member changes the request; each is dropped once."""
         if member in self._dropped:
             return False
         dropped = (*self._dropped, member)

@@ -1,4 +1,4 @@
-"""Asking again where a model answers nothing, is kept from it, or makes an unreadable call."""
+"""Asks again after an empty answer, a filtered one, or an unreadable call."""
 
 from collections.abc import AsyncIterator
 
@@ -39,14 +39,14 @@ _NOTHING_SAID = frozenset(
         StopReason.CONTENT_FILTER,
     }
 )
-"""Ends that are none if no word came before them."""
+"""Stop reasons that count as a failure after an empty answer."""
 
 
 def with_reask(model: Model, tries: int = 2) -> Model:
-    """The model, asked up to `tries` more times with a note when it said nothing usable.
+    """The model, asked up to `tries` more times with a note after an unusable answer.
 
-    Of an answer that comes to nothing only notices and thoughts are passed on. One that a content
-    filter swallowed whole is asked for again as it was: filters judge what was drawn by chance.
+    Only notices and thoughts of an unusable answer are passed on. After a content filter, the
+    request is repeated unchanged: answers are sampled, and so is the filter's result.
     """
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -65,14 +65,13 @@ def with_reask(model: Model, tries: int = 2) -> Model:
             if not answer.failed:
                 return
             if not left and answer.filtered:
-                for event in answer.rest():
+                for event in answer.pending():
                     yield event
                 return
             if not left:
                 raise answer.error(tries + 1)
             if answer.thought:
-                # Thoughts of two answers must not run together: the seal of the second signs only
-                # its own.
+                # Keep thoughts of two answers apart: the seal of the second signs only its own.
                 yield ThinkingEnded()
             yield Notice("retry", f"{answer.fault}; asking again ({left} of {tries} tries left)")
             asked = request if answer.filtered else _with_note(request, answer.note)
@@ -81,18 +80,18 @@ def with_reask(model: Model, tries: int = 2) -> Model:
 
 
 class _Answer:
-    """One answer until it is known to be one."""
+    """One answer, until it is known to be usable."""
 
     def __init__(self) -> None:
         self._held: list[ModelEvent] = []
         self._finished: Finished | None = None
         self.spoken = False
         self.thought = False
-        """Thoughts were passed on and are not closed."""
+        """Whether thoughts were passed on and not closed."""
         self.failure: ProviderError | None = None
 
     def take(self, event: ModelEvent) -> list[ModelEvent]:
-        """What may be passed on now."""
+        """The events that can be passed on."""
         if self.spoken or isinstance(event, Notice):
             return [event]
         if isinstance(event, Finished):
@@ -112,8 +111,8 @@ class _Answer:
             return []
         return self._release(event)
 
-    def rest(self) -> list[ModelEvent]:
-        """What was held back, its end included."""
+    def pending(self) -> list[ModelEvent]:
+        """The pending events, including the end."""
         return self._release(self._finished) if self._finished is not None else []
 
     def _release(self, event: ModelEvent) -> list[ModelEvent]:
@@ -122,12 +121,12 @@ class _Answer:
 
     @property
     def failed(self) -> bool:
-        """Whether the answer came to nothing."""
+        """Whether the answer is unusable."""
         return self.failure is not None or self._finished is not None
 
     @property
     def filtered(self) -> bool:
-        """Whether a content filter took all of it."""
+        """Whether a content filter removed the complete answer."""
         return self._ended_by(StopReason.CONTENT_FILTER)
 
     @property
@@ -139,12 +138,12 @@ class _Answer:
 
     @property
     def note(self) -> str:
-        """What the model is told."""
+        """The note for the model."""
         return MALFORMED_NOTE if self._malformed else EMPTY_NOTE
 
     @property
     def fault(self) -> str:
-        """What was wrong, for people."""
+        """The failure, for users."""
         detail = self._detail()
         if self._malformed:
             return f"the model made a call that cannot be read{f': {detail}' if detail else ''}"
@@ -153,7 +152,7 @@ class _Answer:
         return "the model only thought" if self.thought else "the model answered nothing"
 
     def error(self, times: int) -> ProviderError:
-        """The end of all tries."""
+        """The error after the last attempt."""
         words = f"{self.fault} ({times} times in a row); ask differently, or another model"
         kind = ErrorKind.MALFORMED_CALL if self._malformed else ErrorKind.SERVER
         failure = self.failure

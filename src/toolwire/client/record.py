@@ -1,4 +1,4 @@
-"""Raw exchanges written down as readable lines, and played back, without secrets."""
+"""Recording and replay of raw exchanges as readable lines without secrets."""
 
 from base64 import b64decode, b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
@@ -17,7 +17,7 @@ _SHOWN = 60
 
 
 def first_difference(recorded: bytes, now: bytes) -> str:
-    """Where a body departs from a recorded one: the JSON path if both are JSON, else the byte."""
+    """Where a body differs from a recorded one: the JSON path if both are JSON, else the byte."""
     try:
         place = _json(msgspec.json.decode(recorded), msgspec.json.decode(now), "body")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -84,7 +84,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, data: bytes) -> "Body":
-        """The bytes, written."""
+        """The encoded bytes."""
         try:
             return cls(text=data.decode())
         except UnicodeDecodeError:
@@ -92,11 +92,11 @@ class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def data(self) -> bytes:
-        """The bytes, read."""
+        """The decoded bytes."""
         return b64decode(self.base64) if self.base64 else self.text.encode()
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request of an exchange."""
 
     method: str
@@ -105,7 +105,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     body: Body
 
     @classmethod
-    def of(cls, request: Outgoing, redactor: Redactor) -> "Asked":
+    def of(cls, request: Outgoing, redactor: Redactor) -> "RecordedRequest":
         """The request without its secrets."""
         return cls(
             method=request.method,
@@ -116,34 +116,34 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def path(self) -> str:
-        """Path and query; the host may be another when played back."""
+        """Path and query; the host may differ in a replay."""
         parts = urlsplit(self.url)
         return f"{parts.path}?{parts.query}" if parts.query else parts.path
 
 
-class Answered(msgspec.Struct, frozen=True, kw_only=True):
-    """The response of an exchange, as far as it was read."""
+class RecordedResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The response of an exchange, as far as it was received."""
 
     status: int
     headers: Pairs
     body: Body
     chunks: tuple[int, ...]
-    """How many bytes came at a time."""
+    """Sizes of the received chunks."""
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a recording."""
 
-    request: Asked
-    response: Answered | None = None
-    """None if no answer came."""
+    request: RecordedRequest
+    response: RecordedResponse | None = None
+    """None if there was no response."""
     end: Literal["complete", "closed", "broken", "timeout"] = "complete"
     """`closed`: the reader stopped first."""
     error: str = ""
 
 
 class RecordingTransport:
-    """Passes everything through; each exchange becomes a line for `sink` when it is over."""
+    """Passes everything through and sends each finished exchange to `sink` as a line."""
 
     def __init__(
         self, inner: Transport, sink: Callable[[str], None], *, secrets: Iterable[str] = ()
@@ -154,7 +154,7 @@ class RecordingTransport:
 
     @asynccontextmanager
     async def open(self, request: Outgoing) -> AsyncGenerator[Incoming]:
-        """Send and write down."""
+        """Send and record."""
         tape = _Tape(request, self._secrets)
         try:
             async with self._inner.open(request) as incoming:
@@ -168,7 +168,7 @@ class RecordingTransport:
 
 
 class _Tape:
-    """One exchange while it happens."""
+    """One exchange during recording."""
 
     def __init__(self, request: Outgoing, secrets: Iterable[str]) -> None:
         self._redactor = Redactor((*secrets, *secrets_of(request.url, request.headers)))
@@ -179,7 +179,7 @@ class _Tape:
         self.incoming: Incoming | None = None
 
     async def run(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-        """The chunks, kept on their way through."""
+        """The chunks, recorded as they pass."""
         try:
             async for chunk in chunks:
                 self._chunks.append(chunk)
@@ -190,24 +190,24 @@ class _Tape:
         self._end = "complete"
 
     def stop(self, error: ConnectionFailed) -> None:
-        """Note how the connection failed."""
+        """Record how the connection failed."""
         self._end = "timeout" if error.kind == "timeout" else "broken"
         self._error = self._redactor.text(str(error))
 
     def exchange(self) -> Exchange:
-        """What happened."""
+        """The recorded exchange."""
         answered = None
         if self.incoming is not None:
             headers = tuple(self.incoming.headers.items())
-            answered = Answered(
+            answered = RecordedResponse(
                 status=self.incoming.status,
                 headers=_shown(headers, self._redactor),
-                # Redacted whole: a secret may lie across two chunks.
+                # Redacted as a whole: a secret may span two chunks.
                 body=Body.of(self._redactor.body(b"".join(self._chunks))),
                 chunks=tuple(map(len, self._chunks)),
             )
         return Exchange(
-            request=Asked.of(self._request, self._redactor),
+            request=RecordedRequest.of(self._request, self._redactor),
             response=answered,
             end=self._end,
             error=self._error,
@@ -224,7 +224,7 @@ class ReplayTransport:
 
     @asynccontextmanager
     async def open(self, request: Outgoing) -> AsyncGenerator[Incoming]:
-        """Answer as the server once did."""
+        """Respond as recorded."""
         exchange = self._take(request)
         response = exchange.response
         if response is None:
@@ -237,7 +237,7 @@ class ReplayTransport:
 
     def _take(self, request: Outgoing) -> Exchange:
         redactor = Redactor((*self._secrets, *secrets_of(request.url, request.headers)))
-        asked = Asked.of(request, redactor)
+        asked = RecordedRequest.of(request, redactor)
         for place, exchange in enumerate(self._left):
             recorded = exchange.request
             if (recorded.method, recorded.path) == (asked.method, asked.path) and (
@@ -256,7 +256,7 @@ class ReplayTransport:
         )
 
 
-async def _played(exchange: Exchange, response: Answered) -> AsyncGenerator[bytes]:
+async def _played(exchange: Exchange, response: RecordedResponse) -> AsyncGenerator[bytes]:
     body, at = response.body.data, 0
     for size in response.chunks:
         yield body[at : at + size]
@@ -281,7 +281,7 @@ def _shown(headers: Pairs, redactor: Redactor) -> Pairs:
     return tuple((name, redactor.text(value)) for name, value in hide_headers(headers))
 
 
-def _difference(recorded: Asked, asked: Asked) -> str:
+def _difference(recorded: RecordedRequest, asked: RecordedRequest) -> str:
     if recorded.method != asked.method:
         return f"method {recorded.method}, now {asked.method}"
     if recorded.path != asked.path:

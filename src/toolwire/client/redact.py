@@ -1,4 +1,4 @@
-"""Keeping secrets out of errors, notices, reprs and recordings."""
+"""Redaction of secrets in errors, notices, reprs and recordings."""
 
 import re
 from base64 import b64encode, urlsafe_b64encode
@@ -11,9 +11,9 @@ from toolwire.errors import MalformedStream, ProviderError, ToolwireError
 
 HIDDEN = "[hidden]"
 SHORTEST = 8
-"""A shorter value is a placeholder such as `none`; hiding it would garble ordinary words."""
+"""A shorter value is a placeholder such as `none`; redacting it would garble ordinary words."""
 SHORTEST_PASSWORD = 5
-"""A shorter value with letters and others in it is hidden where it is a word of its own."""
+"""A shorter value with letters and other characters is redacted only as a separate word."""
 _upper_hex = re.compile("%[0-9A-F]{2}")
 
 _NAMES = re.compile(
@@ -23,17 +23,17 @@ _NAMES = re.compile(
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a header or query member of that name holds a secret."""
+    """Whether a header or query member of that name contains a secret."""
     return _NAMES.search(name.lower()) is not None
 
 
 def hide_headers(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """The headers without the values nobody may see."""
+    """The headers with secret values redacted."""
     return tuple((name, HIDDEN if is_secret_name(name) else value) for name, value in headers)
 
 
 def hide_in_url(url: str) -> str:
-    """The address without user, password and secret query members."""
+    """The URL without user, password and secret query members."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -44,7 +44,7 @@ def hide_in_url(url: str) -> str:
 
 
 def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """The secret values a request carries in its address and its headers."""
+    """The secret values in a request's URL and headers."""
     found = [value for name, value in headers if is_secret_name(name)]
     try:
         parts = urlsplit(url)
@@ -60,10 +60,10 @@ def secrets_of(url: str, headers: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _login(user: str, password: str) -> Iterable[str]:
-    """A login of an address as it is written there, decoded, as a pair, and as a header has it."""
+    """The spellings of a URL's login: encoded, decoded, as a pair, as a header."""
     for name, word in {(user, password), (unquote(user), unquote(password))}:
         pair = f"{name}:{word}"
-        # Beside a password the name is no secret, and may be an ordinary word.
+        # With a password the user name is not a secret, and may be an ordinary word.
         yield from (word or name, pair)
         data = pair.encode("utf-8", "surrogatepass")
         for encoded in (b64encode(data).decode(), urlsafe_b64encode(data).decode()):
@@ -71,7 +71,7 @@ def _login(user: str, password: str) -> Iterable[str]:
 
 
 class Redactor:
-    """Takes known secrets out of whatever a server may have echoed."""
+    """Redacts known secrets from text that a server may have echoed."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         spellings = {spelling for secret in secrets for spelling in _spellings(secret)}
@@ -82,17 +82,17 @@ class Redactor:
         self._bytes = re.compile(pattern.encode("utf-8", "surrogatepass")) if ordered else None
 
     def text(self, text: str) -> str:
-        """The text with every secret replaced by a word."""
+        """The text with every secret replaced by a placeholder."""
         return text if self._text is None else self._text.sub(HIDDEN, text)
 
     def body(self, data: bytes) -> bytes:
-        """The bytes with every secret starred out; the length stays, and with it every offset."""
+        """The bytes with every secret replaced by stars of the same length."""
         if self._bytes is None:
             return data
         return self._bytes.sub(lambda found: b"*" * len(found[0]), data)
 
     def clean(self, error: ToolwireError) -> ToolwireError:
-        """The same error, fit to be shown."""
+        """The same error without secrets."""
         error.args = tuple(
             self.text(word) if isinstance(word, str) else word for word in error.args
         )
@@ -114,7 +114,7 @@ def _pattern(spelling: str) -> str:
 
 
 def _spellings(secret: str) -> Iterable[str]:
-    """A secret as it stands and as JSON or an address would write it; `Bearer x` also as `x`."""
+    """A secret as it is, JSON-escaped and URL-encoded; `Bearer x` also as `x`."""
     for value in {secret.strip(), secret.strip().rpartition(" ")[2]}:
         if len(value) >= SHORTEST or _is_short_password(value):
             yield value
@@ -128,7 +128,7 @@ def _spellings(secret: str) -> Iterable[str]:
 
 
 def _is_short_password(value: str) -> bool:
-    """Whether it is no ordinary word or number, and too short to be hidden inside of one."""
+    """Whether it is not an ordinary word or number, but too short to redact inside of one."""
     return (
         SHORTEST_PASSWORD <= len(value) < SHORTEST
         and any(map(str.isalpha, value))
@@ -136,12 +136,12 @@ def _is_short_password(value: str) -> bool:
     )
 
 
-# One set for the whole process: whoever writes a record must know the secrets of everybody.
+# Process-wide: every log must redact every secret.
 _known: set[str] = set()
 
 
 class Secret:
-    """A text that is shown only when asked for by `reveal`."""
+    """A text that only `reveal` shows."""
 
     __slots__ = ("_value",)
 
@@ -174,15 +174,15 @@ class Secret:
 
 
 def learn_url(url: str) -> None:
-    """Know the login and the secret query members of an address, in every spelling."""
+    """Register the login and the secret query members of a URL, in every spelling."""
     _known.update(secrets_of(url, ()))
 
 
 def known_secrets() -> tuple[str, ...]:
-    """Every secret this process has seen, for those who write records and logs."""
+    """Every secret of this process, for recordings and logs."""
     return tuple(_known)
 
 
 def without_secrets(text: str) -> str:
-    """The text with every known secret hidden."""
+    """The text with every known secret redacted."""
     return Redactor(_known).text(text)

@@ -1,10 +1,12 @@
-"""Whether a failed request is worth another try, when, and without what. Pure."""
+"""Whether and when a failed request is retried, and without which member. Pure."""
 
 import re
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import Any, TypeAlias
 
 import msgspec
 
+from toolwire.dialects.quirks import Quirks
 from toolwire.errors import (
     ConnectionFailed,
     ErrorKind,
@@ -15,22 +17,22 @@ from toolwire.errors import (
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How patient to be. The curve is that of the vendors' own SDKs."""
+    """Attempts and delays; the backoff is that of the vendors' own SDKs."""
 
     attempts: int = 5
     first_wait: float = 0.5
     longest_wait: float = 8.0
     spread: float = 0.25
-    """The share of a wait that chance may take off, so that many clients do not return at once."""
+    """Random share taken off a delay, so that many clients do not return at once."""
     longest_asked: float = 120.0
-    """A server that asks for more is not waited for."""
+    """The longest delay a server may request; there is no retry after a longer one."""
 
 
 USUAL = RetryPolicy()
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """Try again after so many seconds."""
+    """Try again after this many seconds."""
 
     seconds: float
 
@@ -39,7 +41,7 @@ class GiveUp(msgspec.Struct, frozen=True):
     """Do not try again."""
 
     reason: str = ""
-    """What the error itself does not say; empty if nothing."""
+    """What the error itself does not contain; may be empty."""
 
 
 Decision: TypeAlias = Wait | GiveUp
@@ -64,7 +66,7 @@ def decide(
 ) -> Decision:
     """What to do after `attempt` (counting from 1) failed; `jitter` is between 0 and 1.
 
-    `should_retry` is the server's own word, the header `x-should-retry`.
+    `should_retry` is the server's header `x-should-retry`.
     """
     if not _passes(error, should_retry):
         return GiveUp()
@@ -107,11 +109,11 @@ DROPPABLE = (
     "top_p",
     "strict",
 )
-"""Request members an answer can do without, or that have another spelling."""
+"""Optional request members, or ones with another spelling."""
 
-# Text, not patterns: few programs ever meet such an error, and reading these takes its time.
+# Text, not compiled patterns: such errors are rare, and compiling costs start-up time.
 _NAMED = rf"(?<![a-z_])({'|'.join(DROPPABLE)})(?![a-z_])"
-# A value out of range is the caller's mistake and stays an error; only refused members are dropped.
+# A value out of range is the caller's error and is raised; only refused members are dropped.
 _REFUSED = (
     r"unsupported|not (be )?support|n't support|unknown|unrecogni[sz]ed|unexpected|not permitted"
     r"|not allowed|not (be )?available|extra (inputs?|fields?)|extra_forbidden|deprecated"
@@ -123,13 +125,59 @@ _COMPLAINT_KINDS = frozenset({ErrorKind.BAD_REQUEST, ErrorKind.NOT_FOUND})
 
 
 def droppable(error: ToolwireError) -> str | None:
-    """The member of `DROPPABLE` that the server refuses, if that is its complaint."""
+    """The member of `DROPPABLE` that the server refuses, if any."""
     if not isinstance(error, ProviderError) or error.status not in _COMPLAINTS:
         return None
     if error.kind not in _COMPLAINT_KINDS:
         return None
-    said = f"{error.code} {error}"
-    if not re.search(_REFUSED, said, re.IGNORECASE):
+    message = f"{error.code} {error}"
+    if not re.search(_REFUSED, message, re.IGNORECASE):
         return None
-    found = re.search(_NAMED, error.param) or re.search(_NAMED, said)
+    found = re.search(_NAMED, error.param) or re.search(_NAMED, message)
     return found[1] if found else None
+
+
+_WITHOUT: dict[str, dict[str, Any]] = {
+    "tool_choice": {"tool_choices": frozenset({"auto"})},
+    "parallel_tool_calls": {"parallel_flag": False},
+    "stream_options": {"stream_usage": False},
+    "max_completion_tokens": {"max_tokens_field": "max_tokens"},
+    "max_tokens": {"max_tokens_field": "max_completion_tokens"},
+    "temperature": {"sampling": False},
+    "top_p": {"sampling": False},
+    "strict": {"strict_tools": False},
+}
+
+
+class Learned:
+    """Refused members per provider and model; the owner stores them between runs."""
+
+    def __init__(self, entries: Iterable[tuple[str, str, str]] = ()) -> None:
+        self._refused: dict[tuple[str, str], tuple[str, ...]] = {}
+        for provider, model, member in entries:
+            self.add(provider, model, member)
+
+    def add(self, provider: str, model: str, member: str) -> None:
+        """Record that a server refuses a member for a model."""
+        known = self.refused(provider, model)
+        if member in _WITHOUT and member not in known:
+            self._refused[provider, model] = (*known, member)
+
+    def refused(self, provider: str, model: str) -> tuple[str, ...]:
+        """Members known to be refused, in the order they were learned."""
+        return self._refused.get((provider, model), ())
+
+    def entries(self) -> tuple[tuple[str, str, str], ...]:
+        """All entries for storage: (provider, model, member)."""
+        return tuple(
+            (provider, model, member)
+            for (provider, model), members in self._refused.items()
+            for member in members
+        )
+
+
+def without(quirks: Quirks, refused: Iterable[str]) -> Quirks:
+    """The quirks of a server that also refuses these members."""
+    for member in refused:
+        quirks = msgspec.structs.replace(quirks, **_WITHOUT[member])
+    return quirks

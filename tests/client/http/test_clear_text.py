@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.fakes.simulated import Place
-from toolwire.client.http.clear_text import is_this_machine
+from toolwire.client.http.pool import is_this_machine
 from toolwire.client.http.transport import HttpTransport, Limits, Outgoing
 from toolwire.errors import BadInput, ConnectionFailed
 

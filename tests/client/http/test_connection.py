@@ -11,7 +11,7 @@ import pytest
 from tests.client.http.test_pool import ask, read
 from tests.client.raw import raw_server
 from tests.client.scripted import run
-from toolwire.client.http.limits import Limits
+from toolwire.client.http.exchange import Limits
 from toolwire.client.http.transport import HttpTransport, Outgoing
 from toolwire.errors import ConnectionFailed
 

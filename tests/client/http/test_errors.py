@@ -10,8 +10,7 @@ from tests.client.raw import raw_server
 from tests.client.scripted import run
 from toolwire.client.http.address import read_address
 from toolwire.client.http.aiohttp_proxy import ProxiedHttp
-from toolwire.client.http.exchange import Incoming
-from toolwire.client.http.limits import Limits
+from toolwire.client.http.exchange import Incoming, Limits
 from toolwire.client.http.pool import PlainHttp
 from toolwire.errors import ConnectionFailed
 

@@ -340,7 +340,7 @@ def test_printing_an_address_shows_no_credentials() -> None:
 
 def test_a_login_in_the_address_becomes_a_header() -> None:
     assert b"\r\nauthorization: Basic bWU6cEBzcw==\r\n" in request(url="http://me:p%40ss@h/")
-    with pytest.raises(BadInput, match="holds a login") as caught:
+    with pytest.raises(BadInput, match="contains a login") as caught:
         request(url="http://me:pass@h/", headers=(("authorization", "Bearer k"),))
     assert "pass" not in str(caught.value)
 

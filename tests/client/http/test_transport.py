@@ -11,7 +11,7 @@ import pytest
 
 from tests.client.scripted import Reply, run, serving
 from toolwire.client.http.errors import showable
-from toolwire.client.http.limits import Limits
+from toolwire.client.http.exchange import Limits
 from toolwire.client.http.transport import HttpTransport, Outgoing, Proxies
 from toolwire.errors import BadInput, ConnectionFailed
 
@@ -315,12 +315,12 @@ def test_an_extra_authority_that_cannot_be_read_is_named(tmp_path: Path) -> None
     run(work)
 
 
-def test_a_key_copied_with_its_line_break_is_told_without_the_key() -> None:
+def test_a_key_copied_with_its_line_break_is_reported_without_the_key() -> None:
     async def work() -> None:
         transport = HttpTransport()
         async with serving() as server:
             headers = (("authorization", "Bearer sk-0123456789\n"),)
-            with pytest.raises(BadInput, match="'authorization' holds a line break") as caught:
+            with pytest.raises(BadInput, match="'authorization' contains a line break") as caught:
                 await read(transport, Outgoing(method="POST", url=server.url, headers=headers))
             assert "sk-0123456789" not in str(caught.value)
         await transport.aclose()

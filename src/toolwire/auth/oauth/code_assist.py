@@ -1,4 +1,4 @@
-"""Gemini Code Assist: a person's own token, and the project their requests run in."""
+"""Gemini Code Assist: the user's own token, and the project of their requests."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -18,14 +18,14 @@ _MILLI = 1000.0
 
 
 class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """The OAuth client a login belongs to: configured by the person, never shipped."""
+    """The OAuth client of a login: configured by the user, never shipped."""
 
     id: str
     secret: Secret
 
 
 class LoginFile:
-    """The access token in the file, always one that has some time left."""
+    """The access token in the file, refreshed before it expires."""
 
     def __init__(
         self,
@@ -45,19 +45,19 @@ class LoginFile:
         self._sleep = sleep
         self._notice = notice
         self._without_client = without_client
-        """What to configure when a refresh is due and no client is known."""
+        """What to configure when a refresh is due and no client is set."""
         self._one_at_a_time = asyncio.Lock()
         self._given = ""
         self._refreshed_at = float("-inf")
 
     async def token(self, refresh: bool = False) -> Secret:
-        """The token; with `refresh` another one than was given before."""
+        """The token; with `refresh`, a different one than last returned."""
         refused = self._given if refresh else ""
         async with self._one_at_a_time:
             held = self._read()
             if not self._is_usable(held, refused):
                 async with locked(self.path, self._sleep):
-                    # Another process may have been at it while this one waited for the lock.
+                    # Another process may have refreshed it while this one waited for the lock.
                     held = self._read()
                     if not self._is_usable(held, refused):
                         held = await self._renew(held)
@@ -68,10 +68,10 @@ class LoginFile:
         token, ends = held.get("access_token"), held.get("expiry_date")
         if not isinstance(token, str) or not token:
             return False
-        # A file without a date says nothing against its token until the server does.
+        # A token without an expiry date is valid until the server refuses it.
         if isinstance(ends, int | float) and self._now() >= ends / _MILLI - google.EARLY:
             return False
-        # Several requests refused together ask one after another: one refresh serves them all.
+        # Requests refused at the same time share one refresh.
         return token != refused or self._now() - self._refreshed_at < google.JUST_NOW
 
     async def _renew(self, held: JsonObject) -> JsonObject:
@@ -133,10 +133,10 @@ _CORE: JsonObject = {
 
 
 class CodeAssistSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a person set it up. Nothing is on by itself."""
+    """The user's configuration; nothing is enabled by default."""
 
     token: Secret | None = None
-    """A ready access token of their own."""
+    """The user's own access token."""
     file: Path | None = None
     client: Client | None = None
     project: str = ""
@@ -146,7 +146,7 @@ class CodeAssistSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> "CodeAssistSettings":
-        """The settings of this environment; raises when a project is named by its number."""
+        """The settings of this environment; raises if the project is a number."""
         ready = environ.get("GOOGLE_CLOUD_ACCESS_TOKEN", "")
         wanted = environ.get("GOOGLE_GENAI_USE_GCA", "").lower() in ("true", "1")
         client_id, client_secret = environ.get(CLIENT_ID, ""), environ.get(CLIENT_SECRET, "")
@@ -168,12 +168,12 @@ class CodeAssistSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_configured(self) -> bool:
-        """Whether the person set up a token, a file or a client."""
+        """Whether the user configured a token, a file or a client."""
         return self.token is not None or self.file is not None
 
 
 class CodeAssistCredential:
-    """Headers for Code Assist, and the project that its bodies name."""
+    """Headers for Code Assist, and the project for its bodies."""
 
     def __init__(
         self,
@@ -208,11 +208,11 @@ class CodeAssistCredential:
         return (("authorization", f"Bearer {(await self._token(refresh)).reveal()}"),)
 
     async def base_url(self) -> str:
-        """None: the provider's own address holds."""
+        """Empty: the provider's own address."""
         return ""
 
     async def project(self) -> str:
-        """The project of this account, found once; a new account is set up on the way."""
+        """The project of this account, looked up once; a new account is onboarded first."""
         async with self._one_at_a_time:
             if self._project is None:
                 self._project = await self._discover()
@@ -233,7 +233,7 @@ class CodeAssistCredential:
         reply = await self._call("loadCodeAssist", asked)
         if not reply.ok and _reason(reply.body) != "SECURITY_POLICY_VIOLATED":
             raise refused(reply, "Code Assist did not say what this account may use")
-        # Inside a service perimeter the question is refused, yet the account has the standard tier.
+        # Inside a service perimeter the request is refused, but the account has the standard tier.
         known: JsonObject = reply.body if reply.ok else {"currentTier": {"id": STANDARD}}
         if is_object(known.get("currentTier")):
             return _project_in(known) or configured or _fail_without_project(known)
@@ -244,7 +244,7 @@ class CodeAssistCredential:
         tier = _default_tier(known)
         asked: JsonObject = {"tierId": tier.get("id") or LEGACY, "metadata": _metadata("")}
         if asked["tierId"] != FREE:
-            # The free tier has a project of its own and answers 412 to any other.
+            # The free tier has its own project and answers 412 to any other.
             if not configured and tier.get("userDefinedCloudaicompanionProject"):
                 _fail_without_project(known)
             asked["metadata"] = _metadata(configured)
@@ -341,9 +341,9 @@ def _fail_if_not_eligible(known: JsonObject) -> None:
     barred = _objects(known.get("ineligibleTiers"))
     for tier in barred:
         if tier.get("reasonCode") == "VALIDATION_REQUIRED" and tier.get("validationUrl"):
-            said = tier.get("reasonMessage") or "this account must be verified"
+            reason = tier.get("reasonMessage") or "this account must be verified"
             raise ProviderError(
-                ErrorKind.PERMISSION, f"{said}; open {tier['validationUrl']} and try again"
+                ErrorKind.PERMISSION, f"{reason}; open {tier['validationUrl']} and try again"
             )
     if barred and not _objects(known.get("allowedTiers")):
         raise ProviderError(ErrorKind.PERMISSION, _barred(barred))
@@ -358,5 +358,5 @@ def _fail_without_project(known: JsonObject) -> str:
 
 
 def _barred(barred: list[JsonObject]) -> str:
-    said = [str(tier.get("reasonMessage") or tier.get("reasonCode") or "") for tier in barred]
-    return "; ".join(filter(None, said)) or "this account may not use Code Assist"
+    reasons = [str(tier.get("reasonMessage") or tier.get("reasonCode") or "") for tier in barred]
+    return "; ".join(filter(None, reasons)) or "this account may not use Code Assist"

@@ -1,4 +1,4 @@
-"""GitHub Copilot: a lasting GitHub token is traded for short-lived ones as they run out."""
+"""GitHub Copilot: a long-lived GitHub token is exchanged for short-lived ones as they expire."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,12 +22,12 @@ _JUST_NOW = 30.0
 
 
 class CopilotSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where GitHub is and as whom to speak to it."""
+    """GitHub's addresses and the OAuth application."""
 
     client_id: str = ""
-    """Of an OAuth application the person chose: none is shipped."""
+    """Of an OAuth application that the user chose; none is shipped."""
     integration: str = ""
-    """The integration GitHub registered for that application; we claim to be no other program."""
+    """The integration id of that application; never that of another program."""
     github: str = "https://github.com"
     api: str = "https://api.github.com"
 
@@ -49,7 +49,7 @@ async def login(
     sleep: Callable[[float], Awaitable[None]],
     now: Callable[[], float],
 ) -> Secret:
-    """The device flow; gives the lasting GitHub token."""
+    """Device flow; returns the long-lived GitHub token."""
     if not settings.client_id:
         raise ProviderError(
             ErrorKind.AUTH,
@@ -70,7 +70,7 @@ class _Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CopilotCredential:
-    """Headers for Copilot's chat; the short-lived token lives in memory only."""
+    """Headers for Copilot's chat; the short-lived token is in memory only."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class CopilotCredential:
         named = (("Copilot-Integration-Id", settings.integration),) if settings.integration else ()
         self._named = named
         self._identity = {**identity, **dict(named)}
-        """The headers in which GitHub wants to know the program."""
+        """The headers that identify the program to GitHub."""
         self._github_token = github_token
         self._settings = settings
         self._now = now
@@ -98,11 +98,11 @@ class CopilotCredential:
         return (("authorization", f"Bearer {token.secret.reveal()}"), *self._named)
 
     async def base_url(self) -> str:
-        """Where this account's chat is, as the exchange says; "" when it does not."""
+        """The account's chat address from the token exchange; "" if there is none."""
         return (await self._current(False)).base_url
 
     async def project(self) -> str:
-        """None: Copilot knows no projects."""
+        """Empty: Copilot has no projects."""
         return ""
 
     async def _current(self, refresh: bool) -> _Token:
@@ -115,7 +115,7 @@ class CopilotCredential:
     def _is_stale(self, token: _Token, refresh: bool) -> bool:
         if self._now() >= token.expires_at - _EARLY:
             return True
-        # Several requests refused together ask one after another: one exchange serves them all.
+        # Requests refused at the same time share one exchange.
         return refresh and self._now() - token.made_at >= _JUST_NOW
 
     async def _exchange(self) -> _Token:

@@ -1,4 +1,4 @@
-"""The device flow: a person types a short code in a browser while we ask for the token."""
+"""OAuth device flow: the user enters a short code in a browser while the token is polled."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,7 @@ _SLOWER = 5.0
 
 
 class DeviceCode(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person is shown (address and code), and what the program asks with."""
+    """The address and code for the user, and the device code for polling."""
 
     device_code: Secret
     user_code: str
@@ -23,7 +23,7 @@ class DeviceCode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def start(url: str, client_id: str, scope: str) -> DeviceCode:
-    """Ask for a code to show."""
+    """Request a code to show."""
     reply = await post_form(url, {"client_id": client_id, "scope": scope})
     device_code, user_code = reply.word("device_code"), reply.word("user_code")
     address = reply.word("verification_uri")
@@ -46,7 +46,7 @@ async def wait_for_token(
     sleep: Callable[[float], Awaitable[None]],
     now: Callable[[], float],
 ) -> Secret:
-    """Ask until the person has agreed, has refused, or the code has run out."""
+    """Poll until the user agrees or refuses, or the code expires."""
     fields = {
         "client_id": client_id,
         "device_code": code.device_code.reveal(),

@@ -2,33 +2,125 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 import msgspec
 
-from toolwire.auth.oauth import google_auth
-from toolwire.auth.oauth.http import post_form, refused
+from toolwire.auth.oauth.http import is_safe, post_form, refused
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.wire.json_access import JsonObject, parse_object
+
+LOGIN = 'run "gcloud auth application-default login"'
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True):
+    """A token from the library."""
+
+    token: Secret
+    expires_at: float
+    """0 if unknown."""
+    quota_project: str
+
+
+def is_installed() -> bool:
+    """Whether the `vertex` extra is installed."""
+    try:
+        return find_spec("google.auth") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def fetch(file: Path | None, account: JsonObject, scope: str) -> Given:
+    """A token for the account in the file, or for the machine; blocks."""
+    # By name: the type checker does not see an optional extra.
+    errors: Any = import_module("google.auth.exceptions")
+    try:
+        credentials = _credentials(file, account, scope)
+        credentials.refresh(_over_urllib)
+    except (errors.GoogleAuthError, ValueError) as error:
+        # Not chained: these errors contain the server's full answer, or a part of the key.
+        where = file or "this machine"
+        raise ProviderError(
+            ErrorKind.AUTH, f"{where} gave no token ({type(error).__name__}); {LOGIN}"
+        ) from None
+    expiry: datetime | None = credentials.expiry
+    return Given(
+        token=Secret(credentials.token),
+        # A naive time in UTC.
+        expires_at=expiry.replace(tzinfo=UTC).timestamp() if expiry else 0.0,
+        quota_project=getattr(credentials, "quota_project_id", None) or "",
+    )
+
+
+def _credentials(file: Path | None, account: JsonObject, scope: str) -> Any:
+    if account.get("type") == "service_account":
+        service_account: Any = import_module("google.oauth2.service_account")
+        return service_account.Credentials.from_service_account_info(account, scopes=[scope])
+    auth: Any = import_module("google.auth")
+    if file is not None:
+        return auth.load_credentials_from_file(str(file), scopes=[scope])[0]
+    return auth.default(scopes=[scope])[0]
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """Field names as the library reads them."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes
+
+
+def _over_urllib(
+    url: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+    **_: Any,
+) -> _Answer:
+    """The library's HTTP client interface, without `requests`."""
+    # The metadata server is plain http by design, and used only on Google's machines.
+    if not (is_safe(url) or url.startswith(("http://169.254.169.254", "http://metadata.google"))):
+        raise BadInput(f"refusing to send a secret to {url.partition('?')[0]}; use https")
+    asked = Request(url, data=body, headers=dict(headers or {}), method=method)  # noqa: S310 - checked above
+    try:
+        with urlopen(asked, timeout=timeout or 30.0) as answer:  # noqa: S310 - checked above
+            return _Answer(
+                status=answer.status, headers=dict(answer.headers.items()), data=answer.read()
+            )
+    except HTTPError as error:
+        with error:
+            return _Answer(
+                status=error.code, headers=dict(error.headers.items()), data=error.read()
+            )
+    except URLError as error:
+        failure: Any = import_module("google.auth.exceptions")
+        raise failure.TransportError(str(error.reason)) from error
+
 
 TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 TOKEN_URL_VARIABLE = "TOOLWIRE_GOOGLE_TOKEN_URL"  # noqa: S105 - a variable's name
 EARLY = 300.0
 JUST_NOW = 30.0
-_LOGIN = google_auth.LOGIN
+_LOGIN = LOGIN
 
 
 class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
-    """What the token endpoint gives for a refresh token."""
+    """The token endpoint's response to a refresh token."""
 
     access_token: Secret
     expires_at: float
     refresh_token: Secret | None
-    """Only when Google changes it; otherwise the old one goes on."""
+    """Only if Google changes it; otherwise the old one stays valid."""
     others: JsonObject
-    """`scope`, `token_type`, `id_token` as they came."""
+    """`scope`, `token_type`, `id_token` as received."""
 
     def __repr__(self) -> str:
         return f"Refreshed(expires_at={self.expires_at})"
@@ -46,7 +138,7 @@ async def refresh(
     now: Callable[[], float],
     way_out: str,
 ) -> Refreshed:
-    """Trade a refresh token for an access token."""
+    """Exchange a refresh token for an access token."""
     reply = await post_form(
         url,
         {
@@ -80,7 +172,7 @@ def adc_file(environ: Mapping[str, str]) -> Path | None:
     if named:
         path = Path(named)
         if not path.is_file():
-            raise BadInput(f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which is no file")
+            raise BadInput(f"GOOGLE_APPLICATION_CREDENTIALS names {named}, which is not a file")
         return path
     folder = environ.get("CLOUDSDK_CONFIG", "")
     if not folder and environ.get("APPDATA"):
@@ -131,11 +223,11 @@ class AdcCredential:
         return headers
 
     async def base_url(self) -> str:
-        """None: the provider's own address holds."""
+        """Empty: the provider's own address."""
         return ""
 
     async def project(self) -> str:
-        """None: Vertex takes its project from the address."""
+        """Empty: Vertex takes its project from the address."""
         return ""
 
     def _is_stale(self, token: _Token, refresh: bool) -> bool:
@@ -147,15 +239,15 @@ class AdcCredential:
         account = _read_account(self._file) if self._file is not None else {}
         if account.get("type") == "authorized_user":
             return await self._own_refresh(account)
-        if not google_auth.is_installed():
+        if not is_installed():
             kind = account.get("type", "service account")
             raise ProviderError(
                 ErrorKind.AUTH,
                 f'credentials of the kind "{kind}" need google-auth; '
                 'install it with "pip install toolwire[vertex]"',
             )
-        # In a thread: google-auth waits while it works.
-        given = await asyncio.to_thread(google_auth.fetch, self._file, account, self._scope)
+        # In a thread: google-auth blocks.
+        given = await asyncio.to_thread(fetch, self._file, account, self._scope)
         return _Token(
             secret=given.token,
             expires_at=given.expires_at or self._now() + 3600.0,
@@ -164,7 +256,7 @@ class AdcCredential:
         )
 
     async def _own_refresh(self, account: JsonObject) -> _Token:
-        # The same exchange as google-auth's, which needs no extra and does not block.
+        # The same exchange as google-auth's, without the extra and without blocking.
         fields = [account.get(key) for key in ("refresh_token", "client_id", "client_secret")]
         if not all(isinstance(field, str) and field for field in fields):
             raise BadInput(f"{self._file} lacks a refresh token or its client; {_LOGIN}")

@@ -1,4 +1,4 @@
-"""The few requests a login needs, with errors that never carry a secret."""
+"""HTTP requests of logins, with errors that never contain a secret."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _MAX_REPLY = 1024 * 1024
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """A status and the JSON object that came with it; `{}` when it was none."""
+    """A status and the JSON object of the body; `{}` if it is not one."""
 
     status: int
     body: JsonObject
@@ -32,7 +32,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ok(self) -> bool:
-        """Whether the server did what was asked."""
+        """Whether the request succeeded."""
         return 200 <= self.status < 300
 
     def word(self, key: str) -> str:
@@ -66,9 +66,9 @@ async def get_json(url: str, headers: Mapping[str, str] | None = None) -> Reply:
 def refused(
     reply: Reply, what: str, way_out: str = "", kind: ErrorKind | None = None
 ) -> ProviderError:
-    """The error for a reply that is none of the good ones, in the vendor's words."""
-    said = without_secrets(_words(reply.body))[:_LONGEST]
-    message = f"{what}: {said or f'status {reply.status}'}"
+    """The error for an unsuccessful reply, with the vendor's message."""
+    reason = without_secrets(_words(reply.body))[:_LONGEST]
+    message = f"{what}: {reason or f'status {reply.status}'}"
     if way_out:
         message += f"; {way_out}"
     return ProviderError(kind or _kind(reply.status), message, status=reply.status)

@@ -1,4 +1,4 @@
-"""OpenRouter's login: the person agrees in the browser, and a key of their own comes back."""
+"""OpenRouter's login: the user agrees in the browser and gets a key."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ _THANKS = "Done. You can close this page and go back to the terminal.\n"
 
 
 class Pkce(msgspec.Struct, frozen=True, kw_only=True):
-    """A verifier that stays here and the challenge that is shown."""
+    """A secret verifier and its public challenge."""
 
     verifier: Secret
     challenge: str
@@ -40,7 +40,7 @@ def new_pkce() -> Pkce:
 
 
 class Callback:
-    """The server's end of one login."""
+    """The callback of one login."""
 
     def __init__(self) -> None:
         self.state = secrets.token_urlsafe(32)
@@ -49,17 +49,17 @@ class Callback:
 
     @property
     def url(self) -> str:
-        """Where the browser is to be sent; the state is part of it."""
+        """The callback address for the browser, including the state."""
         return f"http://{HOST}:{self.port}{PATH}?state={self.state}"
 
     async def code(self, seconds: float) -> Secret:
-        """The code the browser brings."""
+        """The code from the browser."""
         try:
             async with asyncio.timeout(seconds):
                 return Secret(await self._answer)
         except TimeoutError:
             raise ProviderError(
-                ErrorKind.AUTH, f"nobody finished the login in {seconds:g} s; log in again"
+                ErrorKind.AUTH, f"the login was not finished in {seconds:g} s; log in again"
             ) from None
 
     def take(self, query: "web.BaseRequest") -> "web.Response":
@@ -67,7 +67,7 @@ class Callback:
         from aiohttp import web  # noqa: PLC0415 - heavy, and most runs need no login
 
         given = query.query.get("state", "")
-        # Another page on this machine may guess the port, not the state; it must not end the login.
+        # Another page on this machine can guess the port, not the state; it must not end the login.
         if not hmac.compare_digest(given.encode(), self.state.encode()):
             return web.Response(status=400, text="This is not the login that was started.\n")
         code = query.query.get("code", "")
@@ -84,7 +84,7 @@ class Callback:
 
 @asynccontextmanager
 async def callback_server(port: int = 0) -> AsyncGenerator[Callback]:
-    """A server for one login, on this machine only; gone when the block ends."""
+    """A loopback server for one login; closed when the block ends."""
     from aiohttp import web  # noqa: PLC0415 - heavy, and most runs need no login
 
     callback = Callback()
@@ -118,7 +118,7 @@ _PATIENCE = 300.0
 async def login(
     show: Callable[[str], None], *, site: str = SITE, seconds: float = _PATIENCE, port: int = 0
 ) -> Secret:
-    """Show an address, wait for the browser, and trade its code for a key."""
+    """Show an address, wait for the browser, and exchange its code for a key."""
     pkce = new_pkce()
     async with callback_server(port) as callback:
         asked = {

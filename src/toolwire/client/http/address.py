@@ -1,4 +1,4 @@
-"""An address taken apart: where to connect, what to ask for, and how to name it in errors."""
+"""A parsed URL: where to connect, the request target, and its name in errors."""
 
 from base64 import b64encode
 from functools import lru_cache
@@ -14,20 +14,20 @@ _ASCII = "".join(map(chr, range(33, 127)))
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """All of a request that its address says. Printing it shows no credentials."""
+    """The parts of a request that its URL determines; its repr shows no credentials."""
 
     scheme: str
     host: str
-    """As the resolver and certificates know it."""
+    """As used by the resolver and in certificates."""
     port: int
     target: str
-    """Path and query, fit for a request line."""
+    """Path and query, as in the request line."""
     authority: str
     """For the `Host` header."""
     shown: str
-    """For people: host, and port if one was given."""
+    """For messages: host, and port if one was given."""
     login: str
-    """The `authorization` that a user and password in the address amount to."""
+    """The `authorization` header for a user and password in the URL."""
 
     def __repr__(self) -> str:
         return f"Address({self.scheme}://{self.authority})"
@@ -35,11 +35,11 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=128)
 def read_address(url: str) -> Address:
-    """Raises BadInput for one that cannot be sent to."""
+    """Parse a URL; raises BadInput for an invalid one."""
     parts, port = _split(url)
     host = parts.hostname
     if not host:
-        raise BadInput(f"{hide_in_url(url)} is no address: no host in it")
+        raise BadInput(f"{hide_in_url(url)} is not a valid address: it has no host")
     shown = f"{host}:{port}" if port else host
     if parts.scheme not in _PORTS:
         raise BadInput(f"{shown}: the address cannot be read")
@@ -62,17 +62,17 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
         parts = urlsplit(url)
         return parts, parts.port
     except ValueError:
-        raise BadInput(f"{hide_in_url(url)} is no address: no host in it") from None
+        raise BadInput(f"{hide_in_url(url)} is not a valid address: it has no host") from None
 
 
 def _ascii_host(host: str, url: str) -> str:
     try:
-        # A name with other letters is looked up in its ASCII spelling.
+        # A name with other letters is looked up in its ASCII form.
         name = host if host.isascii() else host.encode("idna").decode()
     except UnicodeError:
         name = ""
     if not name or any(sign <= " " or sign in '"<>\\^`{|}/?#\x7f' for sign in name):
-        raise BadInput(f"{hide_in_url(url)} is no address to send to")
+        raise BadInput(f"{hide_in_url(url)} is not a valid address")
     return name
 
 
@@ -81,12 +81,12 @@ def _target(parts: SplitResult, url: str) -> str:
     if parts.query:
         target += f"?{parts.query}"
     try:
-        # A login may stand in it as well, and has to be sendable too.
+        # A login in the URL must be encodable too.
         url.encode()
     except UnicodeError:
-        raise BadInput("an address with half a character is no address to send to") from None
+        raise BadInput("an address with a lone surrogate is not a valid address") from None
     if any(sign <= " " or sign == "\x7f" for sign in target):
-        raise BadInput(f"{hide_in_url(url)} is no address to send to")
+        raise BadInput(f"{hide_in_url(url)} is not a valid address")
     return target if target.isascii() else quote(target, safe=_ASCII)
 
 

@@ -1,4 +1,4 @@
-"""HTTP through a proxy, by aiohttp: loaded only where the environment names one."""
+"""HTTP through a proxy, with aiohttp; loaded only if the environment sets one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from toolwire import __version__
 from toolwire.client.http.compression import decompressed
 from toolwire.client.http.errors import failure, showable
-from toolwire.client.http.exchange import Incoming, Outgoing
-from toolwire.client.http.limits import Limits
+from toolwire.client.http.exchange import Incoming, Limits, Outgoing
 from toolwire.client.redact import hide_in_url
 from toolwire.errors import BadInput
 
@@ -20,21 +19,19 @@ if TYPE_CHECKING:
 
     from aiohttp import ClientResponse, StreamReader
 
-_LOOKS = 8
-"""How often the body is looked at within the time limit: the silence found is at most that part of
-it longer.
-"""
+_CHECKS = 8
+"""Checks of the body per time limit: an idle server is found at most that fraction late."""
 
 
-class Silence:
-    """Breaks off a body whose server has said nothing for too long; `end` it when done reading.
+class IdleTimer:
+    """Aborts a body whose server is idle for too long; `end` it when done reading.
 
-    aiohttp's own limit sets a timer for every piece, a tenth of what reading a live stream costs.
+    aiohttp's own limit sets a timer for every chunk, a tenth of the cost of reading a live stream.
     """
 
     def __init__(self, response: ClientResponse, limit: float | None) -> None:
         self.taken = 0
-        """Bytes the reader has; while more are there, the wait is the reader's own."""
+        """Bytes the reader has; while more are buffered, the reader is the slow side."""
         self._content: StreamReader = response.content
         self._loop = get_running_loop()
         self._seen = 0
@@ -45,18 +42,18 @@ class Silence:
         if limit and connection is not None and connection.protocol is not None:
             connection.protocol.read_timeout = None
             self._since = self._loop.time()
-            self._look_later()
+            self._set_timer()
 
     def end(self) -> None:
-        """Stop looking."""
+        """Cancel the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look_later(self) -> None:
-        self._timer = self._loop.call_later(self._limit / _LOOKS, self._look)
+    def _set_timer(self) -> None:
+        self._timer = self._loop.call_later(self._limit / _CHECKS, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         content = self._content
         now = self._loop.time()
         if content.total_bytes != self._seen or content.total_bytes != self.taken:
@@ -68,7 +65,7 @@ class Silence:
             self._timer = None
             content.set_exception(SocketTimeoutError("nothing came for too long"))
             return
-        self._look_later()
+        self._set_timer()
 
 
 if TYPE_CHECKING:
@@ -81,7 +78,7 @@ KEEP_IDLE = 30.0
 
 
 class ProxiedHttp:
-    """Connections that go through proxies; belongs to the event loop that first uses it."""
+    """Connections through proxies; bound to the event loop that first uses it."""
 
     def __init__(self, limits: Limits, certificates: Callable[[], SSLContext]) -> None:
         self._limits = limits
@@ -105,7 +102,7 @@ class ProxiedHttp:
                 content = decompressed(chunks, headers, host)
                 yield Incoming(status=response.status, headers=headers, chunks=content)
         finally:
-            # Nothing happens where the body was read to its end: the connection is back already.
+            # No effect after a complete body: the connection is already back in the pool.
             response.close()
 
     async def _send(self, request: Outgoing, host: str, proxy: str) -> ClientResponse:
@@ -119,7 +116,7 @@ class ProxiedHttp:
                 URL(request.url, encoded=True),
                 headers=request.headers,
                 data=request.body or None,
-                # A redirect would carry the credentials to wherever it points.
+                # A redirect would send the credentials to another host.
                 allow_redirects=False,
                 proxy=proxy,
             )
@@ -132,7 +129,7 @@ class ProxiedHttp:
         from aiohttp import ClientError  # noqa: PLC0415 - start-up time
 
         read = response.content.readany
-        silence = Silence(response, self._limits.read)
+        silence = IdleTimer(response, self._limits.read)
         try:
             while chunk := await read():
                 silence.taken += len(chunk)
@@ -165,12 +162,12 @@ class ProxiedHttp:
                 total=limits.total, connect=limits.connect, sock_read=limits.read
             ),
             cookie_jar=DummyCookieJar(),
-            # Compressed streams come late: the compressor waits for more to compress.
+            # Compressed streams are delayed: the compressor buffers its input.
             headers={"accept-encoding": "identity", "user-agent": f"toolwire/{__version__}"},
-            # aiohttp's own reading of the environment also takes logins from ~/.netrc, which then
-            # clash with the authorization header.
+            # trust_env also reads logins from ~/.netrc, which conflict with the authorization
+            # header.
             trust_env=False,
-            # It would inflate a piece whole, however much that is.
+            # It would inflate a chunk in one piece, without a size limit.
             auto_decompress=False,
         )
 
@@ -178,5 +175,5 @@ class ProxiedHttp:
 def _unsendable(request: Outgoing) -> BadInput:
     for name, value in request.headers:
         if any(sign in name + value for sign in "\r\n\0"):
-            return BadInput(f"the header {name!r} holds a line break; a key was copied with one")
-    return BadInput(f"{hide_in_url(request.url)} is no address to send to")
+            return BadInput(f"the header {name!r} contains a line break; a key was copied with one")
+    return BadInput(f"{hide_in_url(request.url)} is not a valid address")

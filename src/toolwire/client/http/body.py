@@ -1,4 +1,4 @@
-"""HTTP/1.1 bodies: where they end, and what is left when the framing is taken off."""
+"""HTTP/1.1 bodies: framing and decompression."""
 
 import re
 from collections.abc import Generator
@@ -14,25 +14,25 @@ _TRAILERS = rb"(?:[^\r\n\0:]+:[^\r\n\0]*\r?\n)*"
 _trailers = re.compile(_TRAILERS + rb"\r?\n").match
 _may_become_trailers = re.compile(_TRAILERS + rb"[^\r\n\0]*\r?").fullmatch
 _BETWEEN = b"\r\n"
-"""What stands between the content of a chunk and the size of the next."""
+"""What separates a chunk's content from the next size."""
 _MAX_LINES = 16384
-"""How long the line before a chunk or all lines after the last may be."""
+"""Limit of a chunk's size line, and of the trailers."""
 _MAX_PIECE = 262144
 _WITHOUT_BODY = frozenset({204, 304})
 
 
 class Sized:
-    """A body whose length was said."""
+    """A body with a content length."""
 
     def __init__(self, length: int) -> None:
         self._left = length
         self.ended = not length
         self.surplus = False
-        """More came than belongs to this body."""
+        """More bytes arrived than belong to this body."""
         self.ends_with_connection = False
 
     def feed(self, data: bytes) -> bytes:
-        """What of it belongs to the body."""
+        """The bytes that belong to the body."""
         left = self._left - len(data)
         if left > 0:
             self._left = left
@@ -59,12 +59,12 @@ class UntilClose:
 
 
 class Chunked:
-    """A body in chunks that each say their length."""
+    """A body in chunked transfer encoding."""
 
     def __init__(self) -> None:
         self._left = 0
-        """How much of the chunk at hand is still to come."""
-        # As if a chunk had just ended: then every size stands between two line ends.
+        """Missing bytes of the current chunk."""
+        # As if a chunk had just ended: then every size is between two line ends.
         self._rest = _BETWEEN
         self._last = False
         self.ended = False
@@ -72,7 +72,7 @@ class Chunked:
         self.ends_with_connection = False
 
     def feed(self, data: bytes) -> bytes:
-        """The content of the chunks in it, whole or in part."""
+        """The content of the chunks in the data, complete or partial."""
         left = self._left
         if left > len(data):
             self._left = left - len(data)
@@ -113,7 +113,7 @@ class Chunked:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _finish(self, data: bytes) -> None:
-        """What follows the last chunk: trailers, which nobody needs, and a blank line."""
+        """Skips the trailers and the blank line after the last chunk."""
         found = _trailers(data)
         if found is not None:
             self.ended = True
@@ -128,7 +128,7 @@ Body = Sized | UntilClose | Chunked
 
 
 def body_of(head: Head, method: str) -> Body:
-    """How the body after this head ends."""
+    """The framing of the body after this head."""
     if method == "HEAD" or head.status in _WITHOUT_BODY:
         return Sized(0)
     if head.codings:
@@ -140,17 +140,17 @@ def body_of(head: Head, method: str) -> Body:
     length = head.lengths[0]
     if len(set(head.lengths)) > 1 or not (length.isascii() and length.isdigit()):
         raise Unreadable(f"the content length {', '.join(head.lengths)[:40]!r} makes no sense")
-    # More digits than any body has bytes; int refuses thousands of them in words of its own.
+    # No body is that long, and int raises its own error for thousands of digits.
     if len(length) > 18:
         raise Unreadable("the content length makes no sense")
     return Sized(int(length))
 
 
 def _alone(data: bytes) -> bytes | None:
-    """The content, where data is one whole chunk as servers write them: the way a stream comes."""
+    """The content if the data is exactly one chunk, as in most streams."""
     at = data.find(b"\r\n")
     size = len(data) - at - 4
-    # Content of the right length behind a size that is written as we would write it.
+    # Content of the right length after a size in canonical form.
     if size > 0 and data[-2:] == b"\r\n" and data[:at] == b"%x" % size:
         return data[at + 2 : -2]
     return None
@@ -163,23 +163,23 @@ def _unfinished(rest: bytes) -> bytes:
 
 
 class Inflater:
-    """Takes off a compression that nobody asked for."""
+    """Decompresses an answer that a server compressed without request."""
 
     def __init__(self, coding: str) -> None:
         import zlib  # noqa: PLC0415 - hardly any server compresses streams
 
         if coding not in ("gzip", "x-gzip", "deflate"):
-            raise Unreadable(f"it compressed the answer as {coding[:40]!r} without being asked to")
+            raise Unreadable(f"it compressed the answer as {coding[:40]!r} without request")
         self._coding = coding
         self._error = zlib.error
         self._new = zlib.decompressobj
-        # 15 is the largest window; 32 more: with the head of gzip or zlib, whichever is there.
+        # 15 is the largest window; 32 more detects a gzip or zlib header.
         self._inner = zlib.decompressobj(15 + 32)
         self._first: bytes | None = b""
-        """The first two bytes, until both are there: they tell whether there is a head."""
+        """The first two bytes, which show whether there is a zlib header."""
 
     def feed(self, data: bytes) -> Generator[bytes]:
-        """The content, in pieces of bounded size whatever a few bytes claim to hold."""
+        """The content, in pieces of bounded size."""
         if self._first is not None:
             data = self._first + data
             if len(data) < 2:
@@ -187,12 +187,12 @@ class Inflater:
                 return
             self._first = None
             if self._coding == "deflate" and not _has_zlib_head(data):
-                # Some servers leave out the head that deflate should have.
+                # Some servers omit the zlib header of deflate.
                 self._inner = self._new(-15)
         piece = b""
         while data or len(piece) == _MAX_PIECE:
             if self._inner.eof:
-                # Padding after the end means nothing; else gzip may follow on gzip.
+                # Padding after the end is ignored; another gzip member may follow.
                 data = data.lstrip(b"\0")
                 if not data:
                     return
@@ -206,7 +206,7 @@ class Inflater:
                 yield piece
 
     def is_whole(self) -> bool:
-        """Whether the compressed content came to its end; nothing at all is whole."""
+        """Whether the compressed content is complete; an empty one is."""
         return self._inner.eof or self._first == b""
 
 

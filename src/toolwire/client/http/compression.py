@@ -1,4 +1,4 @@
-"""The content of a body that a server compressed."""
+"""Decompression of response bodies."""
 
 from asyncio import sleep
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -11,7 +11,7 @@ from toolwire.client.http.head import Unreadable
 def decompressed(
     chunks: AsyncIterator[bytes], headers: Mapping[str, str], host: str
 ) -> AsyncIterator[bytes]:
-    """The chunks as they are, or what they hold if the headers name a compression."""
+    """The chunks, decompressed if the headers name a coding."""
     coding = headers.get("content-encoding", "").strip().lower()
     return chunks if coding in ("", "identity") else _inflated(chunks, coding, host)
 
@@ -22,7 +22,7 @@ async def _inflated(chunks: AsyncIterator[bytes], coding: str, host: str) -> Asy
         async for chunk in chunks:
             for number, piece in enumerate(inflater.feed(chunk)):
                 if number:
-                    # A few bytes may hold gigabytes: a cancel has to get its turn in between.
+                    # A few bytes may inflate to gigabytes: let a cancellation through.
                     await sleep(0)
                 yield piece
     except Unreadable as error:

@@ -1,4 +1,4 @@
-"""One connection, and the answers that come back on it."""
+"""One connection and its answers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from toolwire.client.http.body import Body, body_of
 from toolwire.client.http.errors import broken, not_done, not_http, silent
+from toolwire.client.http.exchange import Limits
 from toolwire.client.http.head import (
     MAX_BEFORE_BODY,
     MAX_HEAD,
@@ -19,7 +20,6 @@ from toolwire.client.http.head import (
     end_of_head,
     read_head,
 )
-from toolwire.client.http.limits import Limits
 
 if TYPE_CHECKING:
     from asyncio import BaseTransport, Future, TimerHandle
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from toolwire.errors import ConnectionFailed
 
 _MOST_HELD = 262144
-"""With more than that unread, the server has to wait."""
+"""Unread bytes at which reading pauses."""
 _JOINED = 65536
-"""A shorter body travels in one packet with its head; a longer one is not worth the copy."""
+"""A shorter body is sent in one packet with its head; a longer one is not worth the copy."""
 _READ_AT_ONCE = 65536
 
 
 class Answer:
-    """What comes back for one request, read by iterating; breaks off what is silent too long."""
+    """The answer to one request, read by iterating; aborted when the server is idle too long."""
 
     def __init__(
         self, wire: Transport, method: str, host: str, limits: Limits, begun: float
@@ -46,7 +46,7 @@ class Answer:
         self._begun = begun
         self._loop = get_running_loop()
         self._received = bytearray()
-        """The head as far as it came."""
+        """The head received so far."""
         self._before_body = 0
         self._head: Head | None = None
         self._body: Body | None = None
@@ -59,13 +59,13 @@ class Answer:
         self._unsent = 0
         self._timer: TimerHandle | None = None
         self.untouched = True
-        """Nothing has come yet."""
+        """No byte has arrived yet."""
         self.lost = False
-        """The connection ended before the answer did."""
-        self._look_later()
+        """The connection closed before the end of the answer."""
+        self._set_timer()
 
     async def head(self) -> Head:
-        """Waits for it."""
+        """Waits for the head."""
         while self._head is None:
             if self._error is not None:
                 raise self._error
@@ -95,23 +95,23 @@ class Answer:
         return piece
 
     def is_over(self) -> bool:
-        """Whether it came whole, and the connection is fit for another."""
+        """Whether it is complete and the connection can be reused."""
         head, body = self._head, self._body
         whole = body is not None and body.ended and not body.surplus and self._error is None
-        # Both ways to say a length: one of them is a lie that the next reader may believe.
+        # Content-Length and Transfer-Encoding together: do not reuse the connection.
         return whole and head is not None and head.keeps and not (head.lengths and head.codings)
 
     def idle_time(self, most: float) -> float:
-        """For how long the server keeps the connection, a second less if it says so."""
-        said = self._head.headers.get("keep-alive", "") if self._head is not None else ""
-        for member in said.split(","):
+        """Seconds the connection may idle; one less than the server's own limit."""
+        keep_alive = self._head.headers.get("keep-alive", "") if self._head is not None else ""
+        for member in keep_alive.split(","):
             name, _, value = member.strip().partition("=")
             if name == "timeout" and value.isdecimal():
                 return min(most, int(value[:9]) - 1.0)
         return most
 
     def feed(self, data: bytes) -> None:
-        """More from the server."""
+        """Process received bytes."""
         self._heard = self._loop.time()
         body = self._body
         try:
@@ -133,7 +133,7 @@ class Answer:
             self.fail(not_http(self._host, str(error)))
             return
         if body.ended:
-            self._look_no_more()
+            self._cancel_timer()
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None
@@ -141,30 +141,30 @@ class Answer:
                 waiter.set_result(None)
 
     def end(self, error: Exception | None = None) -> None:
-        """Nothing more can come: the connection's end, which may be the body's."""
+        """Process the end of the connection, which may be the body's end."""
         body = self._body
         if body is None or not body.ended:
             if body is not None and body.ends_with_connection and error is None:
                 body.ended = True
-                self._look_no_more()
+                self._cancel_timer()
                 self._wake()
                 return
             self.lost = self._error is None
             self.fail(broken(self._host, begun=self._head is not None), error)
 
     def fail(self, why: ConnectionFailed, cause: Exception | None = None) -> None:
-        """Break off; what came until now can still be read."""
+        """Abort; bytes received so far can still be read."""
         if self._error is None:
             why.__cause__ = cause
             self._error = why
-            self._look_no_more()
+            self._cancel_timer()
             self._wake()
         self._wire.abort()
 
     def _read_head(self, data: bytes) -> bytes:
-        """Takes the head; returns what came after it."""
+        """Parses the head; returns the bytes after it."""
         received, looked_at = self._received, len(self._received)
-        # Blank lines and answers on the way to the answer could go on for ever.
+        # Blank lines and interim answers could continue without end.
         if self._before_body > MAX_BEFORE_BODY:
             raise Unreadable(f"more than {MAX_BEFORE_BODY} bytes came before its answer")
         self._before_body += len(data)
@@ -183,7 +183,7 @@ class Answer:
                 raise Unreadable("it changes to another protocol")
             if head.status >= 200:
                 break
-            # Answers on the way to the answer, such as 100 and 103.
+            # Interim answers, such as 100 and 103.
             looked_at = 0
         rest = bytes(received)
         received.clear()
@@ -203,8 +203,8 @@ class Answer:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _look_later(self) -> None:
-        """A timer that is set anew for every piece is a tenth of what reading a stream costs."""
+    def _set_timer(self) -> None:
+        """One timer per limit: a timer per chunk is a tenth of the cost of reading a stream."""
         limits = self._limits
         due: list[float] = []
         if limits.read:
@@ -212,18 +212,18 @@ class Answer:
         if limits.total:
             due.append(self._begun + limits.total)
         if due:
-            self._timer = self._loop.call_at(min(due), self._look)
+            self._timer = self._loop.call_at(min(due), self._check_idle)
 
-    def _look_no_more(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
+    def _check_idle(self) -> None:
         limits, now = self._limits, self._loop.time()
         unsent = self._wire.get_write_buffer_size()
         if self._pieces or unsent != self._unsent:
-            # The wait is the reader's own, or the server is still taking the request.
+            # The reader is slow, or the server is still receiving the request.
             self._heard = now
             self._unsent = unsent
         if limits.total and now >= self._begun + limits.total:
@@ -231,14 +231,14 @@ class Answer:
         elif limits.read and now >= self._heard + limits.read:
             self.fail(silent(self._host, limits))
         else:
-            self._look_later()
+            self._set_timer()
 
 
 class Connection(BufferedProtocol):
-    """A connection: one request at a time, the next after a whole answer.
+    """A connection: one request at a time, the next after a complete answer.
 
-    It reads into memory of its own: asyncio would else take 256 KB anew for every piece that comes,
-    which costs a third of reading a live stream.
+    It reads into its own buffer: asyncio would allocate 256 KB for every chunk, a third of the cost
+    of reading a live stream.
     """
 
     def __init__(self, host: str, limits: Limits, gone: Callable[[Connection], None]) -> None:
@@ -250,45 +250,45 @@ class Connection(BufferedProtocol):
         self._expires = 0.0
         self._room = memoryview(bytearray(_READ_AT_ONCE))
         self.unanswered = False
-        """The server closed it without a word on the last request."""
+        """The server closed it without answering the last request."""
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """Keep the way to the server."""
+        """Store the transport."""
         assert isinstance(transport, Transport)  # noqa: S101 - what TCP and TLS give
         self._wire = transport
 
     @property
     def peer(self) -> str:
-        """The address it leads to, in numbers."""
+        """The numeric address of the server."""
         name: object = self._wire.get_extra_info("peername")
         return str(cast("tuple[object, ...]", name)[0]) if isinstance(name, tuple) else ""
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next piece goes."""
+        """The buffer for the next chunk."""
         return self._room
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Hand it to the answer."""
+        """Pass the received bytes to the answer."""
         if self._answer is None:
-            # Whatever is said unasked must not be taken for the next answer.
+            # Unrequested bytes must not be taken for the next answer.
             self.drop()
         else:
             self._answer.feed(bytes(self._room[:nbytes]))
 
     def eof_received(self) -> None:
-        """Nothing more can come."""
+        """End the answer: the server sends no more."""
         if self._answer is not None:
             self._answer.end()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever waits."""
+        """End the answer and notify the pool."""
         self._lost = True
         self._gone(self)
         if self._answer is not None:
             self._answer.end(exc)
 
     def send(self, method: str, head: bytes, body: bytes, begun: float) -> Answer:
-        """Send a request; its answer is still to come."""
+        """Send a request; returns its pending answer."""
         wire = self._wire
         if len(body) <= _JOINED:
             wire.write(head + body if body else head)
@@ -300,12 +300,12 @@ class Connection(BufferedProtocol):
             answer.end()
         return answer
 
-    def rest(self, most: float) -> bool:
-        """Forget the last answer; whether the connection can be used again."""
+    def release(self, most: float) -> bool:
+        """Detach the last answer; returns whether the connection can be reused."""
         answer, self._answer = self._answer, None
         if answer is not None:
             idle = answer.idle_time(most)
-            if answer.is_over() and idle > 0 and self._is_at_rest():
+            if answer.is_over() and idle > 0 and self._is_idle():
                 self._expires = get_running_loop().time() + idle
                 return True
             self.unanswered = answer.lost and answer.untouched
@@ -313,11 +313,11 @@ class Connection(BufferedProtocol):
         self.drop()
         return False
 
-    def is_fresh(self, now: float) -> bool:
-        """Whether a resting connection is still good: the server has not closed it meanwhile."""
-        if now >= self._expires or not self._is_at_rest():
+    def is_reusable(self, now: float) -> bool:
+        """Whether an idle connection is still open."""
+        if now >= self._expires or not self._is_idle():
             return False
-        # Its end may have come without the event loop having looked.
+        # The close may not have reached the event loop yet.
         return not _has_something_to_read(self._wire.get_extra_info("socket").fileno())
 
     def drop(self) -> None:
@@ -325,7 +325,7 @@ class Connection(BufferedProtocol):
         if not self._lost:
             self._wire.abort()
 
-    def _is_at_rest(self) -> bool:
+    def _is_idle(self) -> bool:
         wire = self._wire
         return not (self._lost or wire.is_closing() or wire.get_write_buffer_size())
 

@@ -1,6 +1,6 @@
-"""What can go wrong on the way, in words for a person, without addresses that may hold a key."""
+"""Connection errors for users, without URLs that may contain a key."""
 
-from toolwire.client.http.limits import Limits
+from toolwire.client.http.exchange import Limits
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 
 
@@ -10,19 +10,19 @@ def no_connection(host: str, limits: Limits) -> ConnectionFailed:
 
 
 def silent(host: str, limits: Limits) -> ConnectionFailed:
-    """Nothing came for too long."""
+    """No data arrived for too long."""
     return ConnectionFailed(f"nothing came from {host} for {limits.read:g} s", timed_out=True)
 
 
 def not_done(host: str, limits: Limits) -> ConnectionFailed:
-    """The whole took too long."""
+    """The complete answer took too long."""
     if limits.total is None:
         return ConnectionFailed(f"the connection to {host} timed out", timed_out=True)
     return ConnectionFailed(f"{host} was not done within {limits.total:g} s", timed_out=True)
 
 
 def untrusted(host: str, refused: object) -> ConnectionFailed:
-    """The server's certificate is nobody's we know, or not its own."""
+    """Unknown issuer, or the certificate is for another host."""
     why = getattr(refused, "verify_message", "") or "not trusted"
     return ConnectionFailed(
         f"the certificate of {host} is refused: {why}; if it is your own, name its "
@@ -42,21 +42,21 @@ def unreachable(host: str, error: OSError) -> ConnectionFailed:
 
 
 def not_http(host: str, why: str) -> ConnectionFailed:
-    """What came is no answer."""
+    """The server did not answer with HTTP."""
     return ConnectionFailed(f"{host} does not speak HTTP: {why[:200]}")
 
 
 def broken(host: str, *, begun: bool) -> ConnectionFailed:
-    """The connection ended too early; `begun` once the answer's head was there."""
+    """The connection closed too early; `begun` once the head was received."""
     verb = "broke in the middle of the answer" if begun else "closed before an answer came"
     return ConnectionFailed(f"the connection to {host} {verb}")
 
 
 def showable(error: BaseException) -> BaseException | None:
-    """An error of aiohttp as a cause that may be printed; None if it would show a secret."""
+    """An aiohttp error as a printable cause; None if it would show a secret."""
     from aiohttp import ClientResponseError, ConnectionTimeoutError, InvalidURL  # noqa: PLC0415 - start-up time
 
-    # These print the address, and with it a key in its query.
+    # These print the URL, including a key in its query.
     telling = (ClientResponseError, ConnectionTimeoutError, InvalidURL)
     return None if isinstance(error, telling) else error
 
@@ -64,7 +64,7 @@ def showable(error: BaseException) -> BaseException | None:
 def failure(
     error: BaseException, host: str, limits: Limits, *, begun: bool = False
 ) -> ToolwireError:
-    """What an error of aiohttp means; `begun` once the answer's head was there."""
+    """Our error for an aiohttp error; `begun` once the head was received."""
     import aiohttp  # noqa: PLC0415 - start-up time
 
     match error:

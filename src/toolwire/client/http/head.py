@@ -1,4 +1,4 @@
-"""HTTP/1.1 heads: requests written so that nothing can be smuggled in, answers read strictly."""
+"""HTTP/1.1 heads: requests without smuggling, strictly parsed answers."""
 
 import re
 
@@ -14,7 +14,7 @@ MAX_HEAD = 65536
 MAX_BEFORE_BODY = 4 * MAX_HEAD
 """Bytes of all heads of one answer, those of 100 and 103 included."""
 
-_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105 - a grammar's word, no password
+_TOKEN = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"  # noqa: S105 - a grammar's word, not a password
 _is_token = re.compile(_TOKEN).fullmatch
 _breaks_line = re.compile(r"[\r\n\0]").search
 _is_half = re.compile(r"[\ud800-\udfff]").search
@@ -23,7 +23,7 @@ _field = re.compile(rf"({_TOKEN}):([^\r\n\0]*)\r?\n").match
 _end = re.compile(rb"\n\r?\n").search
 _DEFAULTS = {
     "accept": "*/*",
-    # Compressed streams come late: the compressor waits for more to compress.
+    # Compressed streams are delayed: the compressor buffers its input.
     "accept-encoding": "identity",
     "user-agent": f"toolwire/{__version__}",
 }
@@ -32,7 +32,7 @@ _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Unreadable(Exception):
-    """The server said something that is not HTTP; the words say what."""
+    """The server sent something that is not HTTP."""
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,13 +46,13 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     codings: tuple[str, ...] = ()
     """Every `transfer-encoding`, in order."""
     keeps: bool = False
-    """Whether the connection may be used again after the body."""
+    """Whether the connection can be reused after the body."""
 
 
 def write_request(request: Outgoing, address: Address) -> bytes:
-    """The head of the request; raises BadInput where it cannot be sent as it is."""
+    """The head of the request; raises BadInput if it cannot be sent as it is."""
     if not _is_token(request.method):
-        raise BadInput(f"{request.method!r} is no HTTP method")
+        raise BadInput(f"{request.method!r} is not an HTTP method")
     given = [(name.lower(), name, value) for name, value in request.headers]
     known = {lower for lower, _, _ in given}
     lines = [f"{request.method} {address.target} HTTP/1.1"]
@@ -62,13 +62,13 @@ def write_request(request: Outgoing, address: Address) -> bytes:
     if address.login:
         if "authorization" in known:
             raise BadInput(
-                f"the address {hide_in_url(request.url)} holds a login, and there is a key as "
-                "well; drop one of them"
+                f"the address {hide_in_url(request.url)} contains a login, and there is a key as "
+                "well; remove one of them"
             )
         lines.append(f"authorization: {address.login}")
     for lower, name, value in given:
         _check(name, value)
-        # How long the body is, is said below and only there.
+        # The length of the body is set below and only there.
         if lower not in _FRAMING:
             lines.append(f"{name}: {value}")
     if request.body and "content-type" not in known:
@@ -81,27 +81,27 @@ def write_request(request: Outgoing, address: Address) -> bytes:
 
 def _check(name: str, value: str) -> None:
     if _breaks_line(name) or _breaks_line(value):
-        raise BadInput(f"the header {name!r} holds a line break; a key was copied with one")
+        raise BadInput(f"the header {name!r} contains a line break; a key was copied with one")
     if not _is_token(name):
-        raise BadInput(f"{name!r} is no name of a header")
+        raise BadInput(f"{name!r} is not a valid header name")
     if _is_half(value):
-        raise BadInput(f"the header {name!r} holds half a character")
+        raise BadInput(f"the header {name!r} contains a lone surrogate")
 
 
 def end_of_head(received: bytes | bytearray, looked_at: int) -> int:
-    """Where the body begins; 0 as long as the head is not whole."""
-    # The blank line may have begun with what came before.
+    """Offset of the body; 0 while the head is incomplete."""
+    # The blank line may start in earlier bytes.
     found = _end(received, max(0, looked_at - 2))
     return found.end() if found is not None else 0
 
 
 def begins_like_http(received: bytes | bytearray) -> bool:
-    """Whether the first bytes may be those of an answer."""
+    """Whether the first bytes can be those of an HTTP answer."""
     return received[:7] == b"HTTP/1."[: len(received)]
 
 
 def read_head(received: bytes) -> Head:
-    """The head of an answer, up to and with its blank line."""
+    """Parse the head of an answer, including its blank line."""
     text = received.decode("utf-8", "surrogateescape")
     line = _status(text)
     if line is None:
@@ -122,7 +122,7 @@ def read_head(received: bytes) -> Head:
             connection += _members(value)
         at = found.end()
     if text[at:] not in ("\r\n", "\n"):
-        # A line that goes on on the next one is refused here too: readers differ on what it means.
+        # A folded header line is refused here too: parsers differ on its meaning.
         raise Unreadable(f"a header line cannot be read: {text[at : at + 40]!r}")
     version, status = line[1], int(line[2])
     keeps = "close" not in connection if version == "1" else "keep-alive" in connection

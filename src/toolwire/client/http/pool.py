@@ -1,4 +1,4 @@
-"""HTTP/1.1 on bare asyncio: a pool of connections, and nothing that has to be loaded for it."""
+"""HTTP/1.1 connection pool on plain asyncio, without heavy imports."""
 
 from __future__ import annotations
 
@@ -7,14 +7,63 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from toolwire.client.http.address import Address
-from toolwire.client.http.clear_text import exposed, is_exposed, is_this_machine, names_this_machine
 from toolwire.client.http.compression import decompressed
 from toolwire.client.http.connection import Answer, Connection
 from toolwire.client.http.errors import insecure, no_connection, not_done, unreachable, untrusted
-from toolwire.client.http.exchange import Incoming, Outgoing
+from toolwire.client.http.exchange import Incoming, Limits, Outgoing
 from toolwire.client.http.head import write_request
-from toolwire.client.http.limits import Limits
+from toolwire.client.redact import secrets_of
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+_LOOPBACK = frozenset({"127.0.0.1", "::1"})
+
+
+def is_exposed(request: Outgoing, address: Address) -> bool:
+    """Whether the request would carry a credential unencrypted."""
+    if address.scheme != "http" or request.insecure:
+        return False
+    return bool(address.login or secrets_of(request.url, request.headers))
+
+
+def exposed(host: str) -> BadInput:
+    """The error for a credential that would leave this machine unencrypted."""
+    return BadInput(
+        f"refusing to send a credential to {host} over http, where others can read it; use https, "
+        "or set allow_insecure_http = true for this provider"
+    )
+
+
+async def names_this_machine(loop: AbstractEventLoop, address: Address) -> bool:
+    """Whether the host resolves only to addresses of this machine."""
+    if address.host in _LOOPBACK:
+        return True
+    from socket import SOCK_STREAM  # noqa: PLC0415 - start-up time
+
+    try:
+        found = await loop.getaddrinfo(address.host, address.port, type=SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    return bool(found) and all(is_this_machine(str(one[4][0])) for one in found)
+
+
+def is_this_machine(number: str) -> bool:
+    """Whether a numeric address is one of this machine."""
+    if number in _LOOPBACK:
+        return True
+    from ipaddress import IPv6Address, ip_address  # noqa: PLC0415 - start-up time
+
+    try:
+        found = ip_address(number.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(found, IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    # Connecting to 0.0.0.0 reaches this machine too.
+    return found.is_loopback or found.is_unspecified
+
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
@@ -22,12 +71,12 @@ if TYPE_CHECKING:
 
 KEEP_IDLE = 30.0
 _NEXT_ADDRESS = 0.25
-"""How long one address of a name gets before the next is tried beside it."""
+"""Delay before the next address of a name is tried in parallel."""
 _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
 class PlainHttp:
-    """Straight connections; belongs to the event loop that first uses it."""
+    """Direct connections; bound to the event loop that first uses it."""
 
     def __init__(self, limits: Limits, certificates: Callable[[], SSLContext]) -> None:
         self._limits = limits
@@ -52,12 +101,12 @@ class PlainHttp:
             return
         for connection in connections:
             connection.drop()
-        # Sockets are closed when the event loop comes round.
+        # Sockets are closed in the next iteration of the event loop.
         await sleep(0)
 
     async def send(self, request: Outgoing, address: Address) -> tuple[Connection, Answer]:
-        """The connection, and the answer, whose head is there."""
-        loop = self._come_here()
+        """The connection and the answer, once its head is received."""
+        loop = self._bind_loop()
         begun = loop.time()
         head = write_request(request, address)
         guarded = is_exposed(request, address)
@@ -71,20 +120,20 @@ class PlainHttp:
             try:
                 return resting, await self._ask(resting, request, head, begun)
             except ConnectionFailed:
-                # Closed just before it heard us, or just after: nobody knows. A model asked twice
-                # may have to be paid twice, so that is for the caller to decide and to tell.
+                # The server may or may not have received the request. A second one may cost
+                # twice, so the caller decides and reports it.
                 if not resting.unanswered or request.method not in _REPEATABLE:
                     raise
         connection = await self._connect(loop, address, begun)
-        # The name may stand for another address by now.
+        # The name may resolve to another address by now.
         if guarded and not is_this_machine(connection.peer):
             connection.drop()
             raise exposed(address.shown)
         return connection, await self._ask(connection, request, head, begun)
 
     def put_back(self, connection: Connection, address: Address) -> None:
-        """Keep a connection for the next request, or drop it in the middle of an answer."""
-        if connection.rest(KEEP_IDLE) and connection in self._open:
+        """Return a connection to the pool, or close it in the middle of an answer."""
+        if connection.release(KEEP_IDLE) and connection in self._open:
             self._idle.setdefault(_origin(address), []).append(connection)
             if self._sweeping is None:
                 self._sweeping = get_running_loop().call_later(KEEP_IDLE, self._sweep)
@@ -96,7 +145,7 @@ class PlainHttp:
         try:
             await answer.head()
         except BaseException:
-            connection.rest(0)
+            connection.release(0)
             raise
         return answer
 
@@ -129,16 +178,16 @@ class PlainHttp:
         waiting = self._idle.get(_origin(address))
         while waiting:
             connection = waiting.pop()
-            if connection.is_fresh(now):
+            if connection.is_reusable(now):
                 return connection
             connection.drop()
         return None
 
     def _sweep(self) -> None:
-        """Close what nobody has used for long."""
+        """Close connections idle for too long."""
         now = get_running_loop().time()
         for origin, waiting in list(self._idle.items()):
-            kept = [connection for connection in waiting if connection.is_fresh(now)]
+            kept = [connection for connection in waiting if connection.is_reusable(now)]
             for connection in set(waiting).difference(kept):
                 connection.drop()
             self._idle[origin] = kept
@@ -148,10 +197,10 @@ class PlainHttp:
         if self._idle:
             self._sweeping = get_running_loop().call_later(KEEP_IDLE, self._sweep)
 
-    def _come_here(self) -> AbstractEventLoop:
+    def _bind_loop(self) -> AbstractEventLoop:
         loop = get_running_loop()
         if self._loop is not loop:
-            # Connections of an event loop that is gone cannot even be closed.
+            # Connections of a closed event loop cannot be closed.
             self._loop, self._sweeping = loop, None
             self._open, self._idle = set(), {}
         return loop

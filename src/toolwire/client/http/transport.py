@@ -1,4 +1,4 @@
-"""Bytes to a server and back: straight, or through the proxy the environment names."""
+"""HTTP transport: direct, or through the environment's proxy."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from toolwire.client.http.address import read_address
-from toolwire.client.http.clear_text import exposed, is_exposed
-from toolwire.client.http.exchange import Incoming, Outgoing, Transport
-from toolwire.client.http.limits import USUAL, Limits
-from toolwire.client.http.pool import PlainHttp
+from toolwire.client.http.exchange import USUAL, Incoming, Limits, Outgoing, Transport
+from toolwire.client.http.pool import PlainHttp, exposed, is_exposed
 from toolwire.client.redact import learn_url
 from toolwire.errors import BadInput
 
@@ -22,7 +20,7 @@ class Proxies:
         self._known: dict[tuple[str, str], str | None] = {}
 
     def of(self, url: str) -> str | None:
-        """The proxy to go through; None for straight."""
+        """The proxy for a URL; None for a direct connection."""
         parts = urlsplit(url)
         key = (parts.scheme, parts.netloc)
         if key not in self._known:
@@ -31,7 +29,7 @@ class Proxies:
 
 
 def _find(scheme: str, host: str) -> str | None:
-    # A model on this machine is never behind the proxy, whatever NO_PROXY forgets.
+    # A model on this machine is never behind the proxy, even if NO_PROXY omits it.
     if host in ("localhost", "::1") or host.startswith("127.") or host.endswith(".localhost"):
         return None
     from urllib.request import getproxies, proxy_bypass  # noqa: PLC0415 - start-up time
@@ -61,7 +59,7 @@ __all__ = ["HttpTransport", "Incoming", "Limits", "Outgoing", "Transport"]
 
 
 class HttpTransport:
-    """HTTP over one pool of connections; belongs to the event loop that first uses it."""
+    """HTTP over one connection pool; bound to the event loop that first uses it."""
 
     def __init__(
         self, limits: Limits = USUAL, *, ca_file: str = "", env_proxies: bool = True
@@ -87,7 +85,7 @@ class HttpTransport:
         if proxy is None:
             return self._plain.open(request, address)
         if is_exposed(request, address):
-            # Proxies are never asked for this machine itself.
+            # Proxies are never used for this machine itself.
             raise exposed(address.shown)
         if self._proxied is None:
             from toolwire.client.http.aiohttp_proxy import ProxiedHttp  # noqa: PLC0415 - start-up time
@@ -104,7 +102,7 @@ class HttpTransport:
 def _trusting(ca_file: str) -> SSLContext:
     import ssl  # noqa: PLC0415 - start-up time
 
-    # The system's, or those that SSL_CERT_FILE and SSL_CERT_DIR name.
+    # The system's, or those of SSL_CERT_FILE and SSL_CERT_DIR.
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     if ca_file:
