@@ -22,7 +22,7 @@ SCRIPTS: dict[str, Callable[[Path], Script]] = {
         reply(Call.of("stock", item="tea"), when="there is no cocoa; there are tea, milk"),
         reply("No cocoa, but {last_result} packs of tea.", when="12"),
     ),
-    "Who approves": lambda work: replies(
+    "Approval": lambda work: replies(
         reply(*(Call.of("delete", path=path) for path in ("keep.txt", "a.txt", "b.txt"))),
         reply("Clean.", when="that one stays"),
     ),
@@ -30,7 +30,7 @@ SCRIPTS: dict[str, Callable[[Path], Script]] = {
         "Hello.", "Roses are red, violets are blue."
     ),
     "Conversations and sessions": lambda work: replies("Hello Ada.", "Ada."),
-    "What comes back": lambda work: replies(
+    "Results": lambda work: replies(
         reply("Once upon a", stop=StopReason.LENGTH), reply(fault=refused(401))
     ),
     "Built-in tools": lambda work: replies(
