@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from toolwire.tools.shell.live_tail import FLOOD, LiveTail
+from toolwire.tools.shell.output_pipes import FLOOD, LiveTail
 from toolwire.tools.shell.spool import Spool
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from toolwire.tools.files.protection import Protection
-from toolwire.tools.shell.sandbox import bubblewrap, detect, seatbelt
+from toolwire.tools.shell.sandbox import detect, seatbelt, session
 from toolwire.tools.shell.sandbox.denials import Walls, explained
 from toolwire.tools.shell.sandbox.exposure import Exposure, repository_of_worktree
 from toolwire.tools.shell.sandbox.plan import make_plan, paths_of
@@ -402,7 +402,7 @@ def test_the_profile_of_macos_forbids_and_then_allows(
 
 
 def test_bubblewrap_is_given_the_plan(plan: dict[str, object], tmp_path: Path) -> None:
-    words = bubblewrap.words("bwrap", plan, ("/etc/shadow",), ("/w/.git/hooks",))
+    words = session.words("bwrap", plan, ("/etc/shadow",), ("/w/.git/hooks",))
     joined = " ".join(words)
     assert "--unshare-net" in words
     assert "--ro-bind / /" in joined

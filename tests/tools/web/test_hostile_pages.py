@@ -12,8 +12,16 @@ from aiohttp import web
 
 from toolwire.tools.builtin.web_fetch import urls_in
 from toolwire.tools.web.addresses import is_private, is_public_name
-from toolwire.tools.web.fetch import LONGEST_URL, MOST_BYTES, Fetched, Fetching, fetch
-from toolwire.tools.web.page_bytes import BadBody, Body, charset
+from toolwire.tools.web.fetch import (
+    LONGEST_URL,
+    MOST_BYTES,
+    BadBody,
+    Body,
+    Fetched,
+    Fetching,
+    charset,
+    fetch,
+)
 from toolwire.tools.web.page_text import own_text
 
 LIMIT = 20.0

@@ -11,10 +11,9 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.shell.confining import confined_by
 from toolwire.tools.shell.processes import Confined, Ended, Limits, Shell
 from toolwire.tools.shell.programs import find_program
-from toolwire.tools.shell.shells import Shells
+from toolwire.tools.shell.shells import Shells, confined_by
 from toolwire.tools.shell.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
 from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words

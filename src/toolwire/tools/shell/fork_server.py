@@ -25,7 +25,7 @@ from toolwire.tools.shell.signals import (
 from toolwire.tools.shell.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from toolwire.tools.shell.sandbox.surroundings import Surroundings
+    from toolwire.tools.shell.sandbox.system import Surroundings
 
 _END_SECONDS = protocol.TERM_SECONDS + 1.3
 """In which watchdogs end their commands once the agent is gone, before they are killed."""
@@ -169,7 +169,7 @@ def _close(channels: Iterable[int]) -> None:
 
 def _serve_contained(line: socket.socket, options: dict[str, Any]) -> None:
     from toolwire.tools.shell.sandbox.container import contain  # noqa: PLC0415 - only when needed
-    from toolwire.tools.shell.sandbox.surroundings import Surroundings  # noqa: PLC0415 - same
+    from toolwire.tools.shell.sandbox.system import Surroundings  # noqa: PLC0415 - same
 
     if options["kind"] == "namespaces":
         contain(line, options, lambda around: serve_forks(line, around))

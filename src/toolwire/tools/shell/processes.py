@@ -16,8 +16,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.shell import cgroups, protocol
-from toolwire.tools.shell.live_tail import LiveTail
-from toolwire.tools.shell.output_pipes import OutputPipes, wide_pipe
+from toolwire.tools.shell.output_pipes import LiveTail, OutputPipes, wide_pipe
 from toolwire.tools.shell.process_table import below, is_stopped, signal_each
 from toolwire.tools.shell.spool import Spool
 from toolwire.tools.shell.stragglers import MARK, Traces, kill_stragglers

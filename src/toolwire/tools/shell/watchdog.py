@@ -29,7 +29,7 @@ from toolwire.tools.shell.signals import (
 
 if TYPE_CHECKING:
     from toolwire.tools.shell.sandbox.launch import Launcher
-    from toolwire.tools.shell.sandbox.surroundings import Surroundings
+    from toolwire.tools.shell.sandbox.system import Surroundings
 
 _LOCKS_LIMIT = 10
 """A limit that the kernel no longer enforces, which every child inherits: it carries a number by
@@ -190,7 +190,7 @@ def _set_number(number: int) -> None:
 
 def _launcher(plan: dict[str, Any], around: "Surroundings | None") -> "Launcher":
     from toolwire.tools.shell.sandbox.launch import Launcher  # noqa: PLC0415 - for confined commands
-    from toolwire.tools.shell.sandbox.surroundings import Surroundings  # noqa: PLC0415 - same
+    from toolwire.tools.shell.sandbox.system import Surroundings  # noqa: PLC0415 - same
 
     return Launcher(plan, around or Surroundings())
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -26,6 +26,74 @@ from toolwire.tools.shell.sandbox.plan import (
 )
 from toolwire.tools.shell.watchdogs import WATCHDOGS, Watchdogs
 from toolwire.tools.spec import SandboxSpec, Workspace
+
+PROGRAM = "bwrap"
+
+
+def words(
+    program: str, plan: JsonObject, hidden: Sequence[str], frozen: Sequence[str]
+) -> list[str]:
+    """What runs a fork server inside; paths that need no cover are left as they are."""
+    said = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--as-pid-1"]
+    if not plan["network"]:
+        said.append("--unshare-net")
+    said += ["--bind" if plan["open"] else "--ro-bind", "/", "/"]
+    said += ["--proc", "/proc", "--dev", "/dev"]
+    for path in plan["scratch"]:
+        if path.startswith(("/tmp", "/var/tmp")):  # noqa: S108 - replaced by an empty one
+            said += ["--tmpfs", path]
+    for path in plan["state"]:
+        said += ["--tmpfs", path]
+    for path in plan["writable"]:
+        said += ["--bind", path, path]
+    for path in frozen:
+        said += ["--ro-bind-try", path, path]
+    for path in hidden:
+        said += _mask(path)
+    return [*said, "--"]
+
+
+def _mask(path: str) -> list[str]:
+
+    if os.path.isdir(path):
+        return ["--tmpfs", path, "--remount-ro", path]
+    return ["--ro-bind-try", "/dev/null", path]
+
+
+def without_exceptions(plan: JsonObject, hidden: Sequence[str]) -> JsonObject:
+    """The plan with rules that leave the hidden paths out.
+
+    In a writable folder that holds a hidden file, entries that are there can be changed, and new
+    ones cannot be made.
+    """
+    listable: list[str] = []
+    # Processes come and go: a list of them would be old at once.
+    hidden = [path for path in hidden if not path.startswith("/proc/")]
+    holes = plan["writable"]
+    readable = _spread("/", [path for path in hidden if path not in holes], listable)
+    writable = [one for path in plan["writable"] for one in _spread(path, hidden, listable)]
+    everything = {"readable": readable, "listable": listable}
+    if plan["open"]:
+        return plan | everything
+    scratch = [one for path in plan["scratch"] for one in _spread(path, hidden, listable)]
+    return plan | everything | {"writable": writable, "scratch": scratch}
+
+
+def _spread(path: str, hidden: Sequence[str], listable: list[str]) -> list[str]:
+    """The path if nothing in it is hidden, else the parts of it of which that is true."""
+    if path in hidden:
+        return []
+    inside = [one for one in hidden if one.startswith(f"{path.rstrip('/')}/")]
+    if not inside:
+        return [path]
+    listable.append(path)
+    try:
+        # A rule at a link would hold for what it points to.
+        entries = [entry.path for entry in os.scandir(path) if not entry.is_symlink()]
+    except OSError:
+        return []
+    return [part for entry in entries for part in _spread(entry, inside, listable)]
+
 
 _MOST_KNOWN = 64
 _Key: TypeAlias = tuple[SandboxSpec, Workspace, frozenset[tuple[str, str]]]
@@ -128,8 +196,6 @@ class Sandbox:
             server = self._wrapped(plan, exposed)
             return Confined(watchdogs=server, plan=plan, hidden=hidden, frozen=frozen)
         if kind == "landlock":
-            from toolwire.tools.shell.sandbox.reach import without_exceptions  # noqa: PLC0415 - rare
-
             plan = without_exceptions(plan, (*hidden, *plan["state"]))
             return Confined(
                 watchdogs=WATCHDOGS,
@@ -167,10 +233,9 @@ class Sandbox:
         return server
 
     def _wrapped(self, plan: JsonObject, exposed: Exposed) -> Watchdogs:
-        from toolwire.tools.shell.sandbox import bubblewrap  # noqa: PLC0415 - rare
 
-        program = shutil.which(bubblewrap.PROGRAM) or bubblewrap.PROGRAM
-        prefix = bubblewrap.words(program, plan, exposed.hidden, exposed.frozen)
+        program = shutil.which(PROGRAM) or PROGRAM
+        prefix = words(program, plan, exposed.hidden, exposed.frozen)
         key = "\0".join(prefix)
         return self._servers.setdefault(key, Watchdogs(prefix, {"kind": "bubblewrap"}))
 
