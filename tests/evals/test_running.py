@@ -15,7 +15,7 @@ from evals.task import Outcome, Task
 from toolwire.agent.questions import Confirmation, EditDetails, ExecDetails, InfoDetails
 from toolwire.client.http.transport import Incoming, Outgoing
 from toolwire.messages import ToolCall
-from toolwire.tools.spec import DiffStat
+from toolwire.tools.proposals import DiffStat
 
 TASKS = {task.id: task for task in (*one_step.TASKS, *multi_step.TASKS)}
 

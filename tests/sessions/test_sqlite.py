@@ -24,7 +24,7 @@ from toolwire.events import TextDelta
 from toolwire.sessions.files import beside
 from toolwire.sessions.sqlite import SqliteJournal, read_records
 from toolwire.sessions.store import Sessions
-from toolwire.tools.spec import DiffStat
+from toolwire.tools.proposals import DiffStat
 
 
 @pytest.fixture

@@ -220,9 +220,9 @@ def test_functions_that_no_model_could_call_are_refused() -> None:
 
     with pytest.raises(TypeError, match='untyped: parameter "path" has no type; annotate it'):
         tool(untyped)  # pyright: ignore
-    with pytest.raises(TypeError, match=r"many: .* give \*paths: str a plain one"):
+    with pytest.raises(TypeError, match=r"many: .* make \*paths: str a plain one"):
         tool(many)
-    with pytest.raises(TypeError, match="odd: Thread cannot be told to a model"):
+    with pytest.raises(TypeError, match="odd: Thread cannot be described to a model"):
         tool(odd)
-    with pytest.raises(TypeError, match="has no name that a model can say"):
+    with pytest.raises(TypeError, match="has no usable name"):
         tool(lambda: "")

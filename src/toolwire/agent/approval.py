@@ -26,7 +26,8 @@ from toolwire.messages import ToolCall
 from toolwire.request import JsonObject
 from toolwire.tools.files import edit
 from toolwire.tools.files.edit import diff_of
-from toolwire.tools.spec import DiffStat, Effect, Permit, Proposal, Tool, ToolContext
+from toolwire.tools.proposals import DiffStat, Proposal
+from toolwire.tools.spec import Effect, Permit, Tool, ToolContext
 
 NOT_ALLOWED = "[Operation Cancelled] Reason: User did not allow tool call"
 DENIED = "Tool execution denied by policy."

@@ -10,7 +10,8 @@ from toolwire.agent.admission import Admitted, Rejected
 from toolwire.agent.events import ApprovalOutcome
 from toolwire.messages import Media, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
-from toolwire.tools.spec import DiffStat, Effect, Permit, Tool, ToolFailed
+from toolwire.tools.proposals import DiffStat
+from toolwire.tools.spec import Effect, Permit, Tool, ToolFailed
 from toolwire.wire.json_access import dump
 
 _SIDE_BY_SIDE = (Effect.READ, Effect.NETWORK)

@@ -9,7 +9,7 @@ import msgspec
 from toolwire.agent.questions import Confirmation
 from toolwire.events import Finished, ModelEvent, Usage
 from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResult
-from toolwire.tools.spec import DiffStat
+from toolwire.tools.proposals import DiffStat
 
 
 class ApprovalOutcome(StrEnum):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.messages import ToolCall
-from toolwire.tools.spec import DiffStat, Proposal
+from toolwire.tools.proposals import DiffStat, Proposal
 
 
 class EditDetails(msgspec.Struct, frozen=True, kw_only=True, tag="edit"):

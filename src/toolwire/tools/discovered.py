@@ -1,4 +1,4 @@
-"""Tools a project brings along: one command lists them, another runs them (gemini-cli's way)."""
+"""Tools of a project: one command lists them, another runs them, as in gemini-cli."""
 
 import asyncio
 import shlex
@@ -24,7 +24,7 @@ _NOTE = (
     "This tool was found by running `{discover}` in the project. "
     "Calling it runs `{call} {name}` there, with the arguments as JSON on standard input. "
     "On success the result is what the command prints; otherwise Stdout, Stderr, Error, "
-    "Exit Code and Signal are told."
+    "Exit Code and Signal are reported."
 )
 
 
@@ -53,8 +53,8 @@ async def discover(
             f"the discovery command cannot be run: {discovery_command}: {error}"
         ) from error
     if ended.code:
-        said = ended.stderr.strip() or ended.stdout.strip()
-        raise BadInput(f"the discovery command failed with code {ended.code}: {said[:500]}")
+        output = ended.stderr.strip() or ended.stdout.strip()
+        raise BadInput(f"the discovery command failed with code {ended.code}: {output[:500]}")
     found: object = parse(ended.stdout, "the discovery command's output")
     if not isinstance(found, list):
         raise BadInput("the discovery command must print a JSON list of tool declarations")
@@ -91,10 +91,10 @@ def _tool(declaration: JsonObject, discovery: str, call: str, cwd: Path) -> Tool
             words = [*_words(call), name]
             ended = await _run(words, encode(arguments), cwd, context.environ, context)
         except OSError as error:
-            told = _told(_Ended("", "", None, None), str(error))
-            raise ToolFailed(told, type="discovered_tool_execution_error") from error
+            message = _report(_Ended("", "", None, None), str(error))
+            raise ToolFailed(message, type="discovered_tool_execution_error") from error
         if ended.code or ended.signal or ended.stderr:
-            raise ToolFailed(_told(ended, ""), type="discovered_tool_execution_error")
+            raise ToolFailed(_report(ended, ""), type="discovered_tool_execution_error")
         return ToolOutput(text=ended.stdout)
 
     return Tool(
@@ -106,7 +106,7 @@ def _tool(declaration: JsonObject, discovery: str, call: str, cwd: Path) -> Tool
     )
 
 
-def _told(ended: _Ended, error: str) -> str:
+def _report(ended: _Ended, error: str) -> str:
     code = "(none)" if ended.code is None else str(ended.code)
     return "\n".join(
         (

@@ -74,7 +74,7 @@ SETTINGS = {
         "Characters of a result that a model is sent whole; of a longer one it gets both ends and "
         "the name of a file with all of it. 0 is no limit. A project may set it.",
     ),
-    "output_characters": ("400000", "Characters of a command's output that are kept at hand."),
+    "output_characters": ("400000", "Characters of a command's output that are held in memory."),
     "output_lines": ("0", "Lines of a command's output that a model is sent; 0 is all."),
     "shell_seconds": ("3600.0", "Seconds a command may take before it is ended; 0 is no limit."),
     "shell_idle_seconds": ("300.0", "Seconds a command may print nothing; 0 is no limit."),
@@ -127,7 +127,7 @@ def _table(registry: Registry) -> str:
 
 
 def _settings() -> str:
-    rows = (f"| `{name}` | {value} | {words} |" for name, (value, words) in SETTINGS.items())
+    rows = (f"| `{name}` | {value} | {text} |" for name, (value, text) in SETTINGS.items())
     head = ("## Settings", "Under `[tools]` in `config.toml`; those a project may not make are")
     more = ("read from your own file only.", "", "| setting | default | meaning |", "|---|---|---|")
     return "\n".join((*head, *more, *rows, ""))

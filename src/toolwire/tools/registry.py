@@ -57,7 +57,7 @@ ORIGINAL = (
 ADDED = ("apply_patch", "background", "todo", "ask_user")
 """Ours beyond those."""
 NEEDS_APPROVAL = ("replace", "write_file", "run_shell_command")
-"""What gemini-cli does not offer where nobody can approve a call."""
+"""Tools that gemini-cli does not offer if no user can approve a call."""
 ENTRY_POINTS = "toolwire.tools"
 
 _CLASSES = {
@@ -140,7 +140,7 @@ class Registry:
         )
 
     def unknown(self, name: str) -> str:
-        """What a model is told that calls a tool which does not exist.
+        """Error for a call of a tool that does not exist.
 
         The first line is gemini-cli's own, over the tools it would have.
         """
@@ -202,7 +202,7 @@ def distance(one: str, other: str) -> int:
 
 
 def builtin(name: str, settings: Mapping[str, object] = {}) -> Tool:
-    """A built-in tool in the form the settings ask for; its module is loaded now."""
+    """A built-in tool in the form that the settings select; loads its module."""
     if name not in (*ORIGINAL, *ADDED):
         raise UnknownName("built-in tool", name, (*ORIGINAL, *ADDED))
     module = import_module(f"toolwire.tools.builtin.{name}")
@@ -230,13 +230,13 @@ def installed() -> tuple[Tool, ...]:
         several = isinstance(loaded, list | tuple)
         for one in cast(tuple[object, ...], loaded) if several else (loaded,):
             if not isinstance(one, Tool):
-                raise BadInput(f"entry point {point.name} ({point.value}) gives no tool")
+                raise BadInput(f"entry point {point.name} ({point.value}) is not a tool")
             found.append(one)
     return tuple(found)
 
 
 def headless(registry: Registry, mode: str) -> Registry:
-    """What gemini-cli offers in a mode where nobody can approve: it leaves the others out."""
+    """The tools that gemini-cli offers in a mode in which no user can approve."""
     gone = {"default": NEEDS_APPROVAL, "auto_edit": ("run_shell_command",)}.get(mode, ())
     return registry.without(gone)
 

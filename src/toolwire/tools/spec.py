@@ -1,4 +1,4 @@
-"""What a tool is: typed arguments, a declared effect, one function."""
+"""Tools: typed arguments, a declared effect, one function."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -11,10 +11,11 @@ from toolwire.errors import ToolwireError
 from toolwire.messages import Media, Text
 from toolwire.model import Model
 from toolwire.request import JsonObject, ToolSpec
+from toolwire.tools.proposals import DiffStat, Proposal
 
 
 class Effect(StrEnum):
-    """What a call does to the world; policy rules on it."""
+    """Effect of a call, on which the policy rules."""
 
     READ = "read"
     WRITE = "write"
@@ -24,29 +25,20 @@ class Effect(StrEnum):
 
 
 class ToolFailed(ToolwireError):
-    """A tool could not do its work; the text tells the model what to do next."""
+    """A tool failed; the text contains the next step for the model."""
 
     kind = "tool_failed"
 
     def __init__(self, message: str, *, display: str = "", type: str = "") -> None:
         super().__init__(message)
         self.display = display or message
-        """For people."""
+        """For the user."""
         self.type = type
         """A word for telemetry, such as `file_not_found`."""
 
 
-class DiffStat(msgspec.Struct, frozen=True, kw_only=True):
-    """How many lines an edit adds and removes, the model's and the user's told apart."""
-
-    model_added: int = 0
-    model_removed: int = 0
-    user_added: int = 0
-    user_removed: int = 0
-
-
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a call: one text for the model, one for people."""
+    """Result of a call: one text for the model, one for the user."""
 
     text: str = ""
     """The result itself."""
@@ -54,7 +46,7 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     beside: tuple[Text | Media, ...] = ()
     """Parts that follow the result in the same message (contents of many files)."""
     display: str = ""
-    """For people; markdown. Empty shows the text."""
+    """Markdown for the user. Empty shows the text."""
     diff: str = ""
     """Unified diff of an edit, for the screen."""
     stat: DiffStat | None = None
@@ -65,7 +57,7 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
 
     roots: tuple[Path, ...]
     temp: Path
-    """Project temp directory: outputs too long for the model are kept here, and may be read."""
+    """Project temp directory: outputs too long for the model are stored here, and may be read."""
     home: Path
 
 
@@ -88,19 +80,19 @@ class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ruling lets a command run as."""
+    """Permit of the ruling: how a command may run."""
 
     command: str = ""
-    """Proven text that runs in place of the model's; empty: as written."""
+    """Proven text that runs instead of the model's; empty: as written."""
     sandbox: SandboxSpec = SandboxSpec()
     environ: tuple[tuple[str, str], ...] = ()
     """Variables set for this command."""
     note: str = ""
-    """Said at the end of its result."""
+    """Appended to its result."""
 
 
 Restricts: TypeAlias = Callable[[str, str], str]
-"""What the rules say of a tool that comes across an absolute path: `deny`, `ask` or nothing."""
+"""Decision of the rules on an absolute path that no call names: `deny`, `ask` or empty."""
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,26 +113,17 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, object] = {}
     """The `[tools]` table of the configuration."""
     model: Model | None = None
-    """For side calls (search, fetch, edit correction); None where there is none."""
+    """Model for side requests (search, fetch, edit correction), if any."""
     model_dialect: str = ""
-    """The wire format `model` speaks: Gemini's can search and fetch by themselves."""
+    """Wire format of `model`: Gemini's can search and fetch by itself."""
     emit: Callable[[str], None] = print
     """Live output for the screen; never for the model."""
     ask: Callable[[str, tuple[str, ...]], Awaitable[str]] | None = None
-    """Ask the person a question with choices; None where nobody is there."""
+    """Ask the user a question with choices; None if no user is present."""
     seen: dict[str, str] = {}
-    """Versions of the files a session has read or written, kept by the file tools; hand the same
-    dict to every call, and a file changed by others in between is noticed.
+    """Versions of the files a session has read or written, maintained by the file tools; pass the
+    same dict to every call, and a file changed by others in between is noticed.
     """
-
-
-class Proposal(msgspec.Struct, frozen=True, kw_only=True):
-    """What an edit would make of a file: shown before it is approved."""
-
-    path: Path
-    before: str
-    after: str
-    new_file: bool = False
 
 
 Run: TypeAlias = Callable[[JsonObject, ToolContext], Awaitable[ToolOutput]]
@@ -161,7 +144,7 @@ def _no_paths(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool: what the model is told, what it may do, and the function behind it."""
+    """One tool: its description for the model, its effect, and its function."""
 
     name: str
     description: str
@@ -169,16 +152,16 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect
     run: Run
     title: str = ""
-    """For people; empty shows the name."""
+    """Title for the user; empty shows the name."""
     check: Check = _no_complaint
-    """Complaint about arguments that fit the schema but make no sense; empty if fine."""
+    """Error in arguments that fit the schema but are not valid; empty if valid."""
     touches: Places = _no_paths
     """Paths a call reads or writes, for policy."""
     aliases: tuple[str, ...] = ()
     preview: Preview | None = None
     """What an edit would change, one proposal a file; ToolFailed if it cannot be done."""
     adopt: Adopt | None = None
-    """Arguments that write the person's text instead of the proposed one."""
+    """Arguments that write the user's text instead of the proposed one."""
     server: str = ""
     """The MCP server a tool comes from."""
 

@@ -51,7 +51,7 @@ def tool(
 ) -> Any:
     """Make a function into a tool; `more` are members of `Tool`.
 
-    The function takes what a model is to say, each parameter with its type, and its docstring is
+    The parameters of the function are the arguments, each with its type, and its docstring is
     the description; a parameter of type `ToolContext` is given the context. Or it is a coroutine
     of one struct and a context, and the struct's members are the arguments.
     """
@@ -114,7 +114,7 @@ def _of_function(
 ) -> Tool:
     name = name or getattr(function, "__name__", "")
     if not name.isidentifier():
-        raise TypeError(f"{function!r} has no name that a model can say; give one: tool(name=…)")
+        raise TypeError(f"{function!r} has no usable name; give one: tool(name=…)")
     parameters = _parameters(function, name)
     context = next((one for one, hint in parameters.items() if hint is ToolContext), "")
     arguments = _struct_for(function, name, parameters)
@@ -125,12 +125,12 @@ def _of_function(
 
     async def run(typed: msgspec.Struct, given: ToolContext) -> ToolOutput:
         named = {one: getattr(typed, one) for one in typed.__struct_fields__}
-        said = {one: value for one, value in named.items() if value is not msgspec.UNSET}
+        arguments = {one: value for one, value in named.items() if value is not msgspec.UNSET}
         if context:
-            said[context] = given
+            arguments[context] = given
         if inspect.iscoroutinefunction(function):
-            return _output(await function(**said))
-        returned = await asyncio.to_thread(function, **said)
+            return _output(await function(**arguments))
+        returned = await asyncio.to_thread(function, **arguments)
         return _output(await returned if inspect.isawaitable(returned) else returned)
 
     return Tool(
@@ -144,8 +144,8 @@ def _of_function(
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
-    told = function if inspect.isroutine(function) else type(function).__call__
-    return get_type_hints(told, include_extras=True)
+    annotated = function if inspect.isroutine(function) else type(function).__call__
+    return get_type_hints(annotated, include_extras=True)
 
 
 def _parameters(function: Callable[..., object], name: str) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _parameters(function: Callable[..., object], name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in _NAMED:
-            raise TypeError(f"{name}: a model says arguments by name; give {parameter} a plain one")
+            raise TypeError(f"{name}: arguments are passed by name; make {parameter} a plain one")
         if parameter.name not in hints:
             raise TypeError(f'{name}: parameter "{parameter.name}" has no type; annotate it')
         found[parameter.name] = hints[parameter.name]
@@ -183,7 +183,7 @@ def _struct_for(
 
 
 def _described(hint: Any) -> Any:
-    """A string in `Annotated` tells the model what the parameter means."""
+    """The type, with a string in `Annotated` as the description of the parameter."""
     if get_origin(hint) is not Annotated:
         return hint
     notes = (
@@ -203,7 +203,7 @@ def _tell_default(schema: JsonObject, default: object) -> None:
 def _plain(value: object) -> str:
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def _output(returned: object) -> ToolOutput:
@@ -224,7 +224,7 @@ def _path_schema(kind: type) -> JsonObject:
     if kind is Path:
         return {"type": "string"}
     raise TypeError(
-        f"{kind.__name__} cannot be told to a model; take text, numbers, bool, lists, dicts, "
+        f"{kind.__name__} cannot be described to a model; use text, numbers, bool, lists, dicts, "
         "enums, dataclasses or structs"
     )
 

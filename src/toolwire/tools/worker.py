@@ -1,7 +1,7 @@
 """The program of a child process for work on hostile input, which can be killed at any moment.
 
 It is started by file name and imports nothing of the package. On standard input and output go
-frames, each with its length before it. It dies with its parent, after its time, or when told to.
+frames, each with its length before it. It dies with its parent, after its time, or on request.
 """
 
 import fcntl

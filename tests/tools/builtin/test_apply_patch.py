@@ -5,7 +5,8 @@ import pytest
 
 from tests.tools.one_call import done
 from toolwire.tools.builtin.apply_patch import TOOL
-from toolwire.tools.spec import DiffStat, ToolContext, ToolFailed, ToolOutput, Workspace
+from toolwire.tools.proposals import DiffStat
+from toolwire.tools.spec import ToolContext, ToolFailed, ToolOutput, Workspace
 
 
 def context(folder: Path, **more: Any) -> ToolContext:
@@ -99,10 +100,10 @@ def test_hunks_are_laid_on_whole_lines(
     assert file.read_bytes() == after.encode()
 
 
-def test_lines_that_stand_more_than_once_are_refused_with_their_places(tmp_path: Path) -> None:
+def test_lines_that_occur_more_than_once_are_refused_with_their_places(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(CODE)
     said = failure(tmp_path, "*** Update File: app.py", "@@", "-    a = 1", "+    a = 2")
-    assert "stand 2 times, at lines 5, 10" in said
+    assert "occur 2 times, at lines 5, 10" in said
     assert (tmp_path / "app.py").read_text() == CODE
 
 

@@ -11,7 +11,8 @@ from toolwire.events import Finished, ModelEvent, StopReason, TextDelta, Usage
 from toolwire.request import ModelRequest
 from toolwire.tools.builtin import replace
 from toolwire.tools.files.text import read_document
-from toolwire.tools.spec import DiffStat, Proposal, ToolContext
+from toolwire.tools.proposals import DiffStat, Proposal
+from toolwire.tools.spec import ToolContext
 
 CODE = "def f():\n    return 1\n\ndef g():\n    return 1\n"
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.tools.workspaces import call, context_in, put
 from toolwire.tools.builtin import write_file
-from toolwire.tools.spec import DiffStat, Proposal, ToolContext
+from toolwire.tools.proposals import DiffStat, Proposal
+from toolwire.tools.spec import ToolContext
 
 
 @pytest.fixture

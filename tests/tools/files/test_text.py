@@ -57,7 +57,7 @@ def test_text_of_any_encoding_is_read_and_edited_in_place(
 def test_a_character_that_the_encoding_lacks_is_named(context: ToolContext) -> None:
     path = put(context, a_txt="größe\n".encode("latin-1")) / "a.txt"
     said = refused(write_file.TOOL, context, file_path=str(path), content="日本\n")
-    assert said.startswith("File is kept in cp1252, which has no '\\u65e5'")
+    assert said.startswith("File is encoded in cp1252, which has no '\\u65e5'")
     assert path.read_bytes() == "größe\n".encode("latin-1")
 
 

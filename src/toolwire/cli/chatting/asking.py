@@ -18,7 +18,7 @@ from toolwire.agent.questions import (
 )
 from toolwire.cli.chatting.lines import Lines
 from toolwire.terminal_text import one_line
-from toolwire.tools.spec import Proposal
+from toolwire.tools.proposals import Proposal
 
 _CHOICES = {
     "y": Choice.ONCE,

@@ -1,1 +1,1 @@
-"""The built-in tools: one file each, with the words for the model beside it."""
+"""The built-in tools: one file each, with its description for the model beside it."""

@@ -1,4 +1,4 @@
-"""`ask_user`: one question to the person, and the answer."""
+"""`ask_user`: one question to the user, and the answer."""
 
 from typing import Annotated
 
@@ -22,10 +22,10 @@ class AskUser(msgspec.Struct, frozen=True):
 
 @tool("ask_user", Effect.READ, words("ask_user"), title="AskUser")
 async def ask_user(args: AskUser, context: ToolContext) -> ToolOutput:
-    """Wait for the person's words."""
+    """Wait for the user's answer."""
     if context.ask is None:
         raise ToolFailed(
-            "nobody is here to answer; decide by yourself, and say what you assumed",
+            "no user is present to answer; decide by yourself, and state what you assumed",
             type="nobody_to_ask",
         )
     answer = await context.ask(args.question, tuple(args.choices))

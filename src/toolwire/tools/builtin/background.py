@@ -55,14 +55,14 @@ async def background(args: Background, context: ToolContext) -> ToolOutput:
     found = shells_of(context.owner).get(args.pgid)
     if found is None:
         raise ToolFailed(f"no background shell has PGID {args.pgid}; {_known(context)}")
-    shell, said = found
+    shell, spool = found
     if args.action == "stop":
         ended_before = not shell.running
         await shell.end()
         state = "had already ended" if ended_before else "was stopped with all it started"
     else:
         state = "is running" if shell.running else "has ended"
-    return ToolOutput(text=await asyncio.to_thread(_said, shell, said, state, args.lines))
+    return ToolOutput(text=await asyncio.to_thread(_report, shell, spool, state, args.lines))
 
 
 async def _list(context: ToolContext) -> ToolOutput:
@@ -77,17 +77,17 @@ async def _list(context: ToolContext) -> ToolOutput:
     return ToolOutput(text="\n".join(lines) or "No background shells are running.")
 
 
-def _said(shell: Shell, said: Spool, state: str, lines: int) -> str:
-    text = decoded_tail(said.head if said.whole else said.tail)
+def _report(shell: Shell, spool: Spool, state: str, lines: int) -> str:
+    text = decoded_tail(spool.head if spool.whole else spool.tail)
     text = plain_text(text).rstrip("\n")
     found = text.split("\n")
     shown = "\n".join(found[-lines:])[-_CHARACTERS:]
     heading = f"Background shell {shell.pid} (`{shell.command}`) {state}.\n"
-    if len(shown) == len(text) and said.whole:
+    if len(shown) == len(text) and spool.whole:
         return f"{heading}Output since its call returned: {shown or '(empty)'}"
-    said.save()
-    kept = "" if said.unsaved else f" The full output is in: {said.file}"
-    return f"{heading}Last output since its call returned.{kept}\n{shown}"
+    spool.save()
+    where = "" if spool.unsaved else f" The full output is in: {spool.file}"
+    return f"{heading}Last output since its call returned.{where}\n{shown}"
 
 
 TOOL = background

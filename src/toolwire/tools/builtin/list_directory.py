@@ -51,7 +51,7 @@ _PARAMETERS: JsonObject = {
 
 def _check(arguments: JsonObject, context: ToolContext) -> str:
     given = str(arguments.get("path", ""))
-    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is no error here
+    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is not an error here
         return f"Path must be absolute: {given}"
     if locate(given, context.workspace) is None:
         return f"Path must be within one of the workspace directories: {named(context.workspace)}"

@@ -53,7 +53,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     given = str(arguments.get("absolute_path", ""))
     if not given.strip():
         return "The 'absolute_path' parameter must be non-empty."
-    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is no error here
+    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is not an error here
         return (
             f"File path must be absolute, but was relative: {given}. "
             "You must provide an absolute path."
@@ -86,7 +86,7 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
     "read_file", Effect.READ, words("read_file"), title="ReadFile", check=_check, touches=_touches
 )
 async def read_file(args: ReadFile, context: ToolContext) -> ToolOutput:
-    """Read on a thread, so that a slow disk holds up nobody else."""
+    """Read on a thread, so that a slow disk blocks no other task."""
     complaint = _check(msgspec.to_builtins(args), context)
     path = locate(args.absolute_path, context.workspace, temp=True)
     if complaint or path is None:

@@ -114,7 +114,7 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
 
 
 def _named(args: ReadManyFiles, context: ToolContext) -> set[str]:
-    """Files that are wanted by their own name, without a wildcard's help."""
+    """Files that are requested by name, without a wildcard."""
     unwanted = _unwanted(args)
     found: set[str] = set()
     for root in context.workspace.roots:
@@ -222,18 +222,18 @@ class _Reading:
                 f"{self._unread} more files were not read: the contents exceed {self._limit:,} "
                 "characters. Name fewer files, or use read_file."
             )
-        said = "\n".join(filter(None, notes))
+        note = "\n".join(filter(None, notes))
         skipped = self._skipped[:_MOST_SKIPPED]
         if len(self._skipped) > len(skipped):
             skipped.append(f"- and {len(self._skipped) - len(skipped)} more")
         if not self._parts:
-            text = f"{NOTHING}\n{said}" if said else NOTHING
+            text = f"{NOTHING}\n{note}" if note else NOTHING
             return ToolOutput(text=text, display="\n".join([NOTHING, *skipped]))
         display = f"Read {len(self._parts)} file(s)."
         if skipped:
             display += "\nSkipped:\n" + "\n".join(skipped)
         return ToolOutput(
-            text="Tool execution succeeded." + (f"\n{said}" if said else ""),
+            text="Tool execution succeeded." + (f"\n{note}" if note else ""),
             beside=(*self._parts, Text("\n--- End of content ---")),
             display=display,
         )

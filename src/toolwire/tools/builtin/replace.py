@@ -16,7 +16,8 @@ from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
 from toolwire.tools.files.find_text import Match, find, lines_of, nearest
 from toolwire.tools.files.paths import locate, named
 from toolwire.tools.files.text import Document, read_document, refuse_if_changed
-from toolwire.tools.spec import Effect, Proposal, Tool, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.proposals import Proposal
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
 PLAIN_SETTING = "plain_edit"
@@ -68,7 +69,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     given = str(arguments.get("file_path", ""))
     if not given:
         return "The 'file_path' parameter must be non-empty."
-    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is no error here
+    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is not an error here
         return f"File path must be absolute: {given}"
     if locate(given, context.workspace) is None:
         directories = named(context.workspace)
@@ -192,10 +193,10 @@ def _mismatch(
             type="edit_expected_occurrence_mismatch",
         )
     plain_old = old.replace("\r\n", "\n")
-    said = "" if plain else f" ({plain_old}). Original old_string was ({old})"
+    original = "" if plain else f" ({plain_old}). Original old_string was ({old})"
     near = nearest(text, plain_old)
     return Mismatch(
-        f"Failed to edit, 0 occurrences found for old_string{said} in {given}. No edits made. "
+        f"Failed to edit, 0 occurrences found for old_string{original} in {given}. No edits made. "
         "The exact text in old_string was not found. Ensure you're not escaping content "
         "incorrectly and check whitespace, indentation, and context. Use read_file tool to verify."
         + (f"\n{near}" if near else ""),
@@ -208,7 +209,7 @@ def _preview(arguments: JsonObject, context: ToolContext) -> tuple[Proposal, ...
         return (planned(arguments, context).edit.proposal,)
     except Mismatch:
         if _corrects(context):
-            # Only the model can say what it will be.
+            # Only the model knows what it will be.
             return ()
         raise
 
@@ -282,7 +283,7 @@ async def _declared_plain(args: PlainReplace, context: ToolContext) -> ToolOutpu
 
 
 def _whole(declared: Tool) -> Tool:
-    # The person's changes travel as arguments that no model is told of.
+    # The user's changes are passed as arguments that are not in the schema.
     return msgspec.structs.replace(
         declared,
         run=_run,
@@ -299,5 +300,5 @@ PLAIN = _whole(_declared_plain)
 
 
 def tool_for(settings: Mapping[str, object]) -> Tool:
-    """The form that the settings ask for."""
+    """The form that the settings select."""
     return PLAIN if settings.get(PLAIN_SETTING) else TOOL

@@ -20,7 +20,7 @@ from toolwire.tools.typed import tool, words
 
 OUTPUT_CHARACTERS = 400_000
 SHELLS = Shells()
-"""What commands without an owner left running; it ends with the process at the latest."""
+"""Background processes of commands without an owner; they end with this process at the latest."""
 _OWNED: dict[str, Shells] = {}
 
 _EMPTY = "Command cannot be empty."
@@ -82,7 +82,7 @@ class RunShellCommand(msgspec.Struct, frozen=True):
 
 
 class _Text:
-    """A text of which only the start and the end may be at hand."""
+    """A text of which only the start and the end may be in memory."""
 
     def __init__(self) -> None:
         self.start = ""
@@ -176,7 +176,7 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
     if ended.problem.startswith("spawn "):
         raise _not_started(ended.problem.removeprefix("spawn bash "), args, context)
     note = await asyncio.to_thread(_blocked, confined, context, args, ended, (out, err))
-    return await _told(args, context, shell, ended, (out, err), most, note)
+    return await _report(args, context, shell, ended, (out, err), most, note)
 
 
 def _start(
@@ -196,7 +196,7 @@ def _start(
             out=out,
             err=err,
             confined=confined,
-            # A workspace on the search path brings no shell of its own.
+            # Never a shell of the workspace, even if that is on the search path.
             program=find_program("bash", environ, context.workspace.roots),
         )
     except OSError as error:
@@ -254,7 +254,7 @@ def _last(data: bytes, enough: int) -> str:
 
 
 def _output(out: Spool, err: Spool, most: int) -> _Text:
-    """What both streams said, standard output first, as far as memory holds it."""
+    """Output of both streams, standard output first, as far as it is in memory."""
     text = _Text()
     for spool in (out, err):
         if spool.total and text.end and not text.end.endswith("\n"):
@@ -279,14 +279,14 @@ async def _gathered(out: Spool, err: Spool, most: int) -> _Text:
 
 
 async def _cancelled(out: Spool, err: Spool, most: int) -> str:
-    said = await _gathered(out, err, most)
-    text = said.end if said.whole else said.start + _MARKER + said.end
+    output = await _gathered(out, err, most)
+    text = output.end if output.whole else output.start + _MARKER + output.end
     if text:
         return f"{_CANCELLED} Below is the output before it was cancelled:\n{text}"
     return f"{_CANCELLED} There was no output before it was cancelled."
 
 
-async def _told(
+async def _report(
     args: RunShellCommand,
     context: ToolContext,
     shell: Shell,
@@ -295,22 +295,22 @@ async def _told(
     most: int,
     note: str,
 ) -> ToolOutput:
-    said = await _gathered(*spools, most)
-    shown = said.end or "(empty)" if said.whole else said.end
+    output = await _gathered(*spools, most)
+    shown = output.end or "(empty)" if output.whole else output.end
     text = _Text()
     text.add(f"Command: {args.command}\nDirectory: {args.directory or '(root)'}\nOutput: ")
-    if said.whole:
+    if output.whole:
         text.add(shown)
     else:
-        text.add(said.start)
+        text.add(output.start)
         text.gap()
-        text.add(said.end)
+        text.add(output.end)
     text.add(f"\n{_facts(shell, ended)}{note}")
     if context.permit is not None and context.permit.note:
         text.add(f"\n{context.permit.note}")
-    display = (said.end if said.whole else f"{said.start[:2000]}{_MARKER}{said.end[-8000:]}") or (
-        _fate(ended)
-    )
+    display = (
+        output.end if output.whole else f"{output.start[:2000]}{_MARKER}{output.end[-8000:]}"
+    ) or (_fate(ended))
     if text.whole and len(text.end) <= most:
         return ToolOutput(text=text.end, display=display)
     lines = int(_number(context.settings, "output_lines", 0))
@@ -334,9 +334,9 @@ def _blocked(
     failed = bool(ended.exit_code or ended.signal)
     # Many programs print their errors on standard output.
     tails = (spool.last(_SNIFFED) for spool in (spools if failed else spools[1:]))
-    said = "\n".join(plain_text(decoded_tail(tail)) for tail in tails)
+    output = "\n".join(plain_text(decoded_tail(tail)) for tail in tails)
     directory = str(context.workspace.roots[0] / (args.directory or ""))
-    note = explained(said, failed=failed, walls=walls_of(confined, directory))
+    note = explained(output, failed=failed, walls=walls_of(confined, directory))
     return f"\n{note}" if note else ""
 
 

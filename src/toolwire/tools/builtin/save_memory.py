@@ -1,4 +1,4 @@
-"""`save_memory`: a fact kept for every later session."""
+"""`save_memory`: a fact stored for every later session."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ class SaveMemory(msgspec.Struct, frozen=True):
 
 
 def memory_file(context: ToolContext) -> Path:
-    """Where facts are kept; `memory_file` among the tools' settings names another file."""
+    """The file with the facts; `memory_file` among the tools' settings names another file."""
     chosen = context.settings.get("memory_file")
     return context.workspace.home / (chosen if isinstance(chosen, str) and chosen else _FILE)
 
@@ -41,7 +41,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     return "" if str(arguments.get("fact", "")).strip() else _EMPTY
 
 
-# The model does not choose the file, so there is no place for the policy to rule on.
+# The model does not choose the file, so there is no path for the policy to rule on.
 @tool("save_memory", Effect.OTHER, words("save_memory"), title="SaveMemory", check=_check)
 async def save_memory(args: SaveMemory, context: ToolContext) -> ToolOutput:
     """Write the fact below its heading."""
@@ -52,8 +52,8 @@ async def save_memory(args: SaveMemory, context: ToolContext) -> ToolOutput:
     except OSError as error:
         answer = {"success": False, "error": f"Failed to save memory. Detail: {error.strerror}"}
         raise ToolFailed(dump(answer), type="memory_tool_execution_error") from error
-    said = f'Okay, I\'ve remembered that: "{args.fact}"'
-    return ToolOutput(text=dump({"success": True, "message": said}), display=said)
+    message = f'Okay, I\'ve remembered that: "{args.fact}"'
+    return ToolOutput(text=dump({"success": True, "message": message}), display=message)
 
 
 def _keep(file: Path, fact: str) -> None:

@@ -76,7 +76,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
         )
     failed = f"Failed to access path stats for {where}: Error: "
     try:
-        os.stat(found)  # noqa: PTH116 - only its error is wanted
+        os.stat(found)  # noqa: PTH116 - only its error matters
     except OSError as error:
         return failed + stat_error(where, error)
     return "" if found.is_dir() else f"{failed}Path is not a directory: {where}"

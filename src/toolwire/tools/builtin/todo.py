@@ -39,7 +39,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 
 @tool("todo", Effect.READ, words("todo"), title="Todo", check=_check)
 async def todo(args: Todo, context: ToolContext) -> ToolOutput:
-    """Say the list back; whoever shows the session reads it from the call."""
+    """Return the list; user interfaces read it from the call."""
     del context
     if not args.items:
         return ToolOutput(text="The list is now empty.", display="no steps")

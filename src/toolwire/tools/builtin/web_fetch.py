@@ -111,7 +111,7 @@ async def web_fetch(args: WebFetch, context: ToolContext) -> ToolOutput:
 
 
 def _answered(answer: Grounded) -> bool:
-    """Whether the vendor read at least one page, and said something."""
+    """Whether the vendor read at least one page, and answered."""
     statuses = [
         page.get("urlRetrievalStatus") for page in objects(answer.retrieval.get("urlMetadata"))
     ]
@@ -125,8 +125,10 @@ async def _here(
 ) -> ToolOutput:
     pages = await _fetched(urls, context)
     if all(page.error for page in pages):
-        told = "\n".join(f"Error during fallback fetch for {one.url}: {one.error}" for one in pages)
-        raise ToolFailed(told, type="web_fetch_fallback_failed")
+        message = "\n".join(
+            f"Error during fallback fetch for {one.url}: {one.error}" for one in pages
+        )
+        raise ToolFailed(message, type="web_fetch_fallback_failed")
     text = _together(pages)
     shown = f"Content for {urls[0]} processed using fallback fetch."
     if model is None:
@@ -135,8 +137,8 @@ async def _here(
     try:
         answer = await ask(model, question)
     except ToolwireError as error:
-        told = f"Error during fallback fetch for {urls[0]}: {complaint(error, context)}"
-        raise ToolFailed(told, type="web_fetch_fallback_failed") from error
+        message = f"Error during fallback fetch for {urls[0]}: {complaint(error, context)}"
+        raise ToolFailed(message, type="web_fetch_fallback_failed") from error
     return ToolOutput(text=answer.text, display=shown)
 
 

@@ -12,7 +12,8 @@ from toolwire.tools.files.edit import Edit, edit_output, edited_arguments, write
 from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
 from toolwire.tools.files.paths import locate, named
 from toolwire.tools.files.text import read_document, refuse_if_changed
-from toolwire.tools.spec import Effect, Proposal, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.proposals import Proposal
+from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
 
@@ -33,13 +34,13 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     given = str(arguments.get("file_path", ""))
     if not given:
         return 'Missing or empty "file_path"'
-    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is no error here
+    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is not an error here
         return f"File path must be absolute: {given}"
     found = locate(given, context.workspace)
     if found is None:
         directories = named(context.workspace)
         return f"File path must be within one of the workspace directories: {directories}"
-    if os.path.isdir(found):  # noqa: PTH112 - a name too long is no error here
+    if os.path.isdir(found):  # noqa: PTH112 - a name too long is not an error here
         return f"Path is a directory, not a file: {given}"
     return ""
 

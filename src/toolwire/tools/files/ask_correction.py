@@ -66,5 +66,5 @@ async def ask_correction(model: Model, edit: FailedEdit) -> Correction | None:
         answer = collector.message().text.strip().removeprefix("```json").removesuffix("```")
         return msgspec.json.decode(answer, type=Correction)
     except (ToolwireError, msgspec.MsgspecError):
-        # The edit's own error says more to the model than a failed attempt to mend it.
+        # The edit's own error helps the model more than a failed attempt to correct it.
         return None

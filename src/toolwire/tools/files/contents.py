@@ -1,4 +1,4 @@
-"""What a file shows to a model: text, media, or a line that says why neither."""
+"""Content of a file for a model: text, media, or a line with the reason for neither."""
 
 import os
 from pathlib import Path
@@ -77,5 +77,5 @@ def _read(
             data = os.pread(file, size, 0)
             return Content(note=printable(detect(data).decode(data)))
         case FileType.TEXT:
-            wanted = MOST_LINES if count is None else count
-            return Content(lines=read_lines(file, start, wanted, context, path))
+            most = MOST_LINES if count is None else count
+            return Content(lines=read_lines(file, start, most, context, path))

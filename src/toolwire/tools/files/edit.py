@@ -13,7 +13,8 @@ from toolwire.request import JsonObject
 from toolwire.tools.files.encodings import Encoding, printable
 from toolwire.tools.files.paths import parent
 from toolwire.tools.files.text import digest_of, encoded, remember, stamp_of
-from toolwire.tools.spec import DiffStat, Proposal, ToolContext, ToolFailed, ToolOutput, Workspace
+from toolwire.tools.proposals import DiffStat, Proposal
+from toolwire.tools.spec import ToolContext, ToolFailed, ToolOutput, Workspace
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
@@ -23,7 +24,7 @@ def write_new(
 ) -> str:
     """Make a file and the directories above it; gives its stamp. FileExistsError if it exists.
 
-    `like` is the file it comes from: its mode and owner are kept.
+    `like` is the file it comes from: its mode and owner are preserved.
     """
     with parent(path, workspace, create=True) as (folder, name):
         written = _Written(folder, name, data, like)
@@ -48,10 +49,10 @@ def _name_new(temporary: str, name: str, folder: int | None) -> None:
 
 
 def write_over(path: Path, data: bytes, workspace: Workspace, stamp: str) -> str:
-    """Replace a file that still has this stamp; mode, owner and attributes are kept.
+    """Replace a file that still has this stamp; mode, owner and attributes are preserved.
 
     The path has no links, so a link that led here goes on leading here. Other hard links keep the
-    old contents: they may lie outside the workspace, and nothing there is written.
+    old contents: they may be outside the workspace, and nothing there is written.
     """
     with parent(path, workspace) as (folder, name):
         before = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -75,7 +76,7 @@ def write_over(path: Path, data: bytes, workspace: Workspace, stamp: str) -> str
 
 
 class _Written:
-    """The new contents on disk, under a name nobody looks at yet."""
+    """The new contents on disk, under a temporary name."""
 
     def __init__(
         self, folder: int | None, name: str, data: bytes, like: os.stat_result | None
@@ -159,7 +160,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def proposal(self) -> Proposal:
-        """As a person is shown it."""
+        """As shown to the user."""
         return Proposal(
             path=self.path,
             before=printable(self.before),
@@ -207,7 +208,7 @@ def _failure(given: str, error: OSError) -> ToolFailed:
 
 
 def edit_output(edit: Edit, text: str, arguments: JsonObject) -> ToolOutput:
-    """The result of a written edit, with its diff for people."""
+    """The result of a written edit, with its diff for the user."""
     proposal = edit.proposal
     return ToolOutput(
         text=text,
@@ -218,7 +219,7 @@ def edit_output(edit: Edit, text: str, arguments: JsonObject) -> ToolOutput:
 
 
 def edited_arguments(arguments: JsonObject, proposal: Proposal, **changed: str) -> JsonObject:
-    """The call as the person changed it; what the model proposed is kept for the count."""
+    """The call as the user changed it, with the model's proposal for the line counts."""
     proposed = arguments.get("ai_proposed_content", proposal.after)
     return {
         **arguments,
@@ -268,7 +269,7 @@ def _moved(header: str, by: int) -> str:
 
 
 def stat_of(before: str, after: str, proposed: object = None) -> DiffStat:
-    """Lines changed; where the person changed the model's text, theirs are told apart."""
+    """Lines changed; those that the user changed in the model's text are counted apart."""
     if not isinstance(proposed, str):
         added, removed = _counted(before, after)
         return DiffStat(model_added=added, model_removed=removed)

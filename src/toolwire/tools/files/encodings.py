@@ -1,4 +1,4 @@
-"""Bytes as text and back, byte for byte: encoding, mark and line ends are kept."""
+"""Bytes as text and back, byte for byte: encoding, mark and line ends are preserved."""
 
 import codecs
 import re
@@ -41,7 +41,7 @@ class Encoding(msgspec.Struct, frozen=True):
         return self.name.startswith(("utf-16", "utf-32"))
 
     def decode(self, data: bytes) -> str:
-        """The text after the mark; bytes that are no text become lone surrogates or U+FFFD."""
+        """The text after the mark; undecodable bytes become lone surrogates or U+FFFD."""
         return data.removeprefix(self.bom).decode(self.name, _errors(self.name))
 
     def encode(self, text: str) -> bytes:
@@ -97,7 +97,7 @@ def _legacy(sample: bytes) -> str:
 
 
 def _japanese(sample: bytes) -> bool:
-    """Shift JIS has plain letters as second bytes, which hides it from a look at words."""
+    """Shift JIS has plain letters as second bytes, which hides it from the check of words."""
     if not _returns(sample, "cp932"):
         return False
     text = codecs.getincrementaldecoder("cp932")().decode(sample, False)
@@ -106,7 +106,7 @@ def _japanese(sample: bytes) -> bool:
 
 def _returns(sample: bytes, name: str) -> bool:
     try:
-        # A character cut by the end of the sample says nothing against the encoding.
+        # A character cut by the end of the sample does not rule out the encoding.
         text = codecs.getincrementaldecoder(name)().decode(sample, False)
         return sample.startswith(text.encode(name))
     except (UnicodeError, LookupError):

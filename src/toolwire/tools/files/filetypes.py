@@ -75,7 +75,7 @@ def mime_of(path: str | Path) -> str:
 
 
 def media_kind(mime: str) -> MediaKind:
-    """What a person would call it."""
+    """Name of the file type for the user."""
     return _KINDS.get(mime.partition("/")[0], MediaKind.DOCUMENT)
 
 
@@ -94,7 +94,7 @@ def file_type(path: str | Path, head: bytes) -> FileType:
 
 
 def looks_binary(head: bytes) -> bool:
-    """Whether the first bytes are no text: a NUL without a mark of UTF-16, or many controls."""
+    """Whether the first bytes are not text: a NUL without a mark of UTF-16, or many controls."""
     if not head or bom_of(head):
         return False
     if 0 in head:

@@ -10,7 +10,7 @@ _WORDS = re.compile(r"\w+|[^\w\s]")
 _NEAR = 0.5
 _SHOWN = 60
 _MOST_TEXT = 4 << 20
-"""Characters of a file that is looked through for the part most like a text."""
+"""Most characters of a file that is searched for the most similar part."""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -81,7 +81,7 @@ def _without_last_end(old: str, new: str) -> tuple[str, str]:
 
 
 def _runs(have: list[str], wanted: list[str]) -> list[int]:
-    """Where the wanted lines stand, without overlaps."""
+    """Indices at which the lines occur, without overlaps."""
     found: list[int] = []
     first, count, at = wanted[0], len(wanted), 0
     while at <= len(have) - count:
@@ -130,7 +130,7 @@ def nearest(text: str, old: str) -> str:
 
 
 def _closest(lines: list[str], wanted: list[str]) -> tuple[float, int]:
-    """The likest run of lines: first by its words, then by its letters."""
+    """The most similar run of lines: first by words, then by letters."""
     bags = [Counter(_WORDS.findall(line)) for line in lines]
     goal = sum((Counter(_WORDS.findall(line)) for line in wanted), Counter[str]())
     if not goal:
@@ -154,7 +154,7 @@ def _closest(lines: list[str], wanted: list[str]) -> tuple[float, int]:
 
 
 def _change(window: Counter[str], bag: Counter[str], goal: Counter[str], sign: int) -> int:
-    """Move a line in or out of the window; gives how many more wanted words it holds."""
+    """Move a line in or out of the window; returns how many more of the words it contains."""
     gained = 0
     for word, times in bag.items():
         limit = goal.get(word, 0)

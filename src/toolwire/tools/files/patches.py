@@ -22,11 +22,11 @@ class Kind(StrEnum):
 
 
 class Hunk(msgspec.Struct, frozen=True, kw_only=True):
-    """Lines in a row: kept ` `, removed `-` and added `+`."""
+    """Adjacent lines: unchanged ` `, removed `-` and added `+`."""
 
     lines: tuple[tuple[str, str], ...]
     under: tuple[str, ...] = ()
-    """Lines that stand above it, as the `@@` lines say."""
+    """Lines above it, from the `@@` lines."""
     at_end: bool = False
 
     @property
@@ -51,7 +51,7 @@ class CannotApply(BadInput):
 
 
 def parse_patch(text: str) -> tuple[Section, ...]:
-    """The sections of a patch; BadInput says which line is wrong."""
+    """The sections of a patch; BadInput names the wrong line."""
     lines = text.replace("\r\n", "\n").strip("\n").split("\n")
     if lines[0].strip() != BEGIN:
         raise BadInput(f'the patch must begin with the line "{BEGIN}"')
@@ -122,7 +122,7 @@ def _hunks(body: list[str], first: int) -> Iterator[Hunk]:
                 yield Hunk(lines=tuple(lines), under=tuple(under))
                 under, lines = [], []
             context = line.removeprefix("@@").strip()
-            # Numbers of a unified diff say nothing: the lines themselves are looked for.
+            # Line numbers of a unified diff are ignored: the lines themselves are searched.
             if context and not context.startswith("-"):
                 under.append(context)
         elif line.strip() == _END_OF_FILE:
@@ -165,7 +165,7 @@ def _below(lines: list[str], place: int, hunk: Hunk, number: int, path: str) -> 
 
 
 def _found(lines: list[str], start: int, hunk: Hunk, number: int, path: str) -> tuple[int, bool]:
-    """Where the old lines stand: just so, without spaces at the ends, or indented otherwise."""
+    """Index of the old lines: exact, without trailing spaces, or indented differently."""
     old = hunk.old
     for loosely in (str, str.rstrip, str.strip):
         wanted = [loosely(line) for line in old]
@@ -180,8 +180,8 @@ def _found(lines: list[str], start: int, hunk: Hunk, number: int, path: str) -> 
         if len(places) > 1:
             at = ", ".join(str(one + 1) for one in places[:5])
             raise CannotApply(
-                f"hunk {number} of {path}: its lines stand {len(places)} times, at lines {at}; "
-                "give more lines around the change, or an @@ line that stands above it"
+                f"hunk {number} of {path}: its lines occur {len(places)} times, at lines {at};  "
+                "give more lines around the change, or an @@ line that is above it"
             )
         if places:
             return places[0], loosely is not str.strip
@@ -191,8 +191,8 @@ def _found(lines: list[str], start: int, hunk: Hunk, number: int, path: str) -> 
 
 
 def _laid(present: list[str], hunk: Hunk, same: bool) -> list[str]:
-    """The file's own kept lines, and the added ones, indented as the file is."""
-    kept = iter(present)
+    """The file's unchanged lines, and the added ones with the file's indentation."""
+    unchanged = iter(present)
     written, real = ("", "") if same else _margins(hunk.old, present)
     fresh: list[str] = []
     for mark, text in hunk.lines:
@@ -200,14 +200,14 @@ def _laid(present: list[str], hunk: Hunk, same: bool) -> list[str]:
             moved = real + text.removeprefix(written) if text.strip() else text
             fresh.append(text if same else moved)
         else:
-            line = next(kept)
+            line = next(unchanged)
             if mark == " ":
                 fresh.append(line)
     return fresh
 
 
 def _margins(old: list[str], present: list[str]) -> tuple[str, str]:
-    """The indentation the patch gives and the one the file has, at the first line with words."""
+    """The indentation in the patch and in the file, at the first line with text."""
     for one, other in zip(old, present, strict=True):
         if one.strip():
             return one[: len(one) - len(one.lstrip())], other[: len(other) - len(other.lstrip())]

@@ -1,4 +1,4 @@
-"""Where tools may work: the workspace, opened so that no link leads out of it."""
+"""Paths of the workspace, opened so that no link leads out of it."""
 
 import errno
 import os
@@ -29,11 +29,11 @@ def named(workspace: Workspace) -> str:
 def real(path: str | Path) -> Path | None:
     """The path with every link followed, as far as it exists; None if it cannot be one."""
     try:
-        # A path too long for the system is one whose links nobody can follow.
+        # A path too long for the system: its links cannot be resolved.
         if len(os.fsencode(path)) >= _LONGEST:
             return None
         found = os.path.realpath(path)
-        os.stat(path)  # noqa: PTH116 - only its error is wanted
+        os.stat(path)  # noqa: PTH116 - only its error matters
     except (ValueError, UnicodeError):
         return None
     except OSError as error:
@@ -50,7 +50,7 @@ def _as_far_as_it_exists(path: str | Path) -> Path | None:
 
 
 def locate(path: str | Path, workspace: Workspace, *, temp: bool = False) -> Path | None:
-    """The real path if it lies in the workspace (or in the project's temp directory), else None."""
+    """The real path if it is in the workspace (or in the project's temp directory), else None."""
     found = real(path)
     return found if found is not None and _root_of(found, workspace, temp=temp) else None
 
@@ -65,7 +65,7 @@ def _root_of(path: Path, workspace: Workspace, *, temp: bool) -> Path | None:
 
 
 def shown(path: str | Path, workspace: Workspace) -> str:
-    """The path as people see it: from the working directory."""
+    """The path for display, relative to the working directory."""
     return os.path.relpath(path, workspace.roots[0])
 
 
@@ -170,7 +170,7 @@ def starts(given: str, workspace: Workspace) -> list[tuple[str, Path]]:
 
 
 def stat_error(path: str, error: OSError) -> str:
-    """A failed look at a path, in the words of the original's runtime."""
+    """Message of a failed stat, as Node.js words it."""
     reasons = {
         2: "ENOENT: no such file or directory",
         13: "EACCES: permission denied",

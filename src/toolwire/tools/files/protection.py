@@ -175,7 +175,7 @@ class Protection:
         return ""
 
     def _broad(self, whole: str) -> str:
-        """What a folder that holds a home, or lies outside of every root, protects beside it."""
+        """What a folder that contains a home, or is outside of every root, protects besides it."""
         if whole.startswith(self._narrow):
             return ""
         home = next((one for one in self._homes if whole.startswith(one)), _some_home(whole))
@@ -192,7 +192,7 @@ def _holds_a_home(root: str, homes: tuple[str, ...]) -> bool:
 
 
 def _some_home(whole: str) -> str:
-    """The home folder of any user that a path lies in; empty if it lies in none."""
+    """The user's home folder that contains a path; empty if none does."""
     if whole.startswith("/root/"):
         return "/root/"
     first, second, third, *_ = (*whole.split("/"), "", "", "")[1:4]

@@ -32,7 +32,7 @@ class LineIndex(msgspec.Struct, frozen=True, kw_only=True):
     ends: int
     """Of lines, in the whole file."""
     before: "array[int]"
-    """How many of them lie before each step."""
+    """Number of them before each step."""
     digest: str
     """Of the contents; empty if it was not taken."""
 
@@ -90,7 +90,7 @@ LONGEST_LINE = 2000
 """In UTF-16 units, as the original counts."""
 CUT = "... [truncated]"
 LARGEST = 20 * 1024 * 1024
-"""Bytes of a file that is read without being asked for a part of it."""
+"""Bytes of a file that is read without offset and limit."""
 
 _CHUNK = 1 << 18
 _HEAD = 1 << 16
@@ -131,7 +131,7 @@ def stamp_of(found: os.stat_result) -> str:
 
 
 def digest_of(data: bytes) -> str:
-    """What tells two contents apart."""
+    """Stamp that distinguishes two contents."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
@@ -187,7 +187,7 @@ def encoded(text: str, encoding: Encoding, path: Path) -> bytes:
     except UnicodeEncodeError as error:
         lacking = text[error.start : error.start + 1]
         raise ToolFailed(
-            f"File is kept in {encoding.name}, which has no {lacking!a}: {path}. "
+            f"File is encoded in {encoding.name}, which has no {lacking!a}: {path}. "
             "No edits made. Use only characters of that encoding, or convert the file first.",
             type="encoding_error",
         ) from error
@@ -242,7 +242,7 @@ def _read_all(file: int, reader: "_LineReader", *, digested: bool) -> LineIndex:
 
 def _chunks(file: int, place: int = 0) -> Iterator[bytes]:
     while chunk := os.pread(file, _CHUNK, place):
-        # A file may give less than was asked for; each step of the index begins with a chunk.
+        # A read may return less than requested; each step of the index begins with a chunk.
         while len(chunk) < _CHUNK and (
             more := os.pread(file, _CHUNK - len(chunk), place + len(chunk))
         ):
@@ -252,12 +252,12 @@ def _chunks(file: int, place: int = 0) -> Iterator[bytes]:
 
 
 class _LineReader:
-    """Counts every line, keeps the wanted ones, and of a long one only its beginning."""
+    """Counts every line, collects the requested ones, and cuts long ones."""
 
     def __init__(
         self, start: int, count: int, encoding: Encoding, offset: int = 0, before: int = 0
     ) -> None:
-        """From a byte that `before` line ends precede, and the wanted lines follow."""
+        """From a byte that `before` line ends precede, and the requested lines follow."""
         self._start = start
         self._end = start + count
         self._encoding = encoding
@@ -278,7 +278,7 @@ class _LineReader:
 
     @property
     def done(self) -> bool:
-        """Nothing that follows is wanted."""
+        """Whether all requested lines were read."""
         return self._line >= self._end
 
     def feed(self, chunk: bytes) -> None:
@@ -330,7 +330,7 @@ class _LineReader:
         )
 
     def _text(self) -> tuple[str, bool]:
-        """The wanted lines, and whether one of them was cut."""
+        """The requested lines, and whether one of them was cut."""
         if self._encoding.name == "utf-8" and max(map(len, self._kept), default=0) <= _SURELY_SHORT:
             data = b"\n".join(self._kept)
             return printable(data.decode("utf-8", "surrogateescape")), False

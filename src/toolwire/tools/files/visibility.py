@@ -24,7 +24,7 @@ class Visibility:
     """What one tool may show of the files that it comes across."""
 
     def __init__(self, context: ToolContext, tool: str, *, names_only: bool = False) -> None:
-        """`names_only`: the tool shows names, and those of protected files are no secret."""
+        """`names_only`: the tool shows names, and those of protected files are not secret."""
         self._tool = tool
         self._restricts = context.restricts
         self._protection = None if names_only else Protection(context.workspace, context.environ)
@@ -52,7 +52,7 @@ class Visibility:
 
 
 class LeftOut:
-    """Counts the files that a result lacks, and says so in one line."""
+    """Counts the files that a result lacks, for a note of one line."""
 
     def __init__(self, *, names: bool = True) -> None:
         """`names`: whether files are named where a rule does not deny them."""
@@ -79,10 +79,10 @@ class LeftOut:
         """How many files were left out and why; empty if none were."""
         if not self._found:
             return ""
-        said = [self._counted(why) for why in _WORDS if why in self._found]
+        counts = [self._counted(why) for why in _WORDS if why in self._found]
         askable = self._names and any(why is not Hidden.DENIED for why in self._found)
         way = " Name one in read_file, which asks, if you need it." if askable else ""
-        return f"{verb}: {', '.join(said)}.{way}"
+        return f"{verb}: {', '.join(counts)}.{way}"
 
     def _counted(self, why: Hidden) -> str:
         found = self._found[why]

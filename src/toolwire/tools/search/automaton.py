@@ -1,7 +1,7 @@
 """A pattern as a graph, followed through a text for all positions at once.
 
 A set of positions is one integer, a bit for each. Every state takes up each position once, so the
-cost is states times positions, whatever the pattern says.
+cost is states times positions, whatever the pattern.
 """
 
 import re
@@ -51,7 +51,7 @@ class Automaton:
         self._edges: list[list[Edge]] = [[]]
         self._ignore_case = ignore_case
         self._most_steps = most_steps
-        """0 sets no limit: without `Unless` there is no need of one."""
+        """0 sets no limit: without `Unless` none is needed."""
         self.accepts = 0
 
     def state(self) -> int:

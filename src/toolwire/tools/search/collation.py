@@ -1,4 +1,4 @@
-"""The order in which people expect names: case and accents last, signs before letters."""
+"""Collation of names: case and accents last, punctuation before letters."""
 
 import unicodedata
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Lines of an ignore file as git reads them, told apart into a place and a name."""
+"""Rules of an ignore file as git reads them, split into directory and name."""
 
 import re
 from collections.abc import Sequence
@@ -28,10 +28,10 @@ _CLASSES = {
 
 
 class Rule(msgspec.Struct, frozen=True, eq=False):
-    """One line: it speaks of entries themselves, never of what lies below them."""
+    """One rule: it matches entries themselves, never what is below them."""
 
     ignores: bool
-    """False brings back."""
+    """False for a negated rule."""
     folders_only: bool
     where: re.Pattern[str] | None
     """The directory, from the file's own, with a slash at the end; None means any."""
@@ -42,7 +42,7 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
     """The one directory that `where` fits, if it is one."""
 
     def reaches(self, folder: str) -> bool:
-        """Whether it may speak of entries in a directory or further below it."""
+        """Whether it may match entries in a directory or below it."""
         return self.only is None or self.only.startswith(folder)
 
 
@@ -212,7 +212,7 @@ class NameRules:
         return found
 
     def ignores(self, name: str, *, folder: bool) -> bool:
-        """What the strongest rule that fits says."""
+        """The decision of the strongest matching rule."""
         if not self.spoken_of([name]):
             return False
         for rule in self._rules:

@@ -58,7 +58,7 @@ class _Spelling:
         return _joined(pieces)
 
     def _between(self, opening: int, end: int) -> list[str]:
-        """The choices of one pair; none if the brace stands for itself."""
+        """The choices of one pair; none if the brace is literal."""
         close = self._ends.get(opening, end)
         if close >= end or self._pattern[max(opening - 1, 0)] == "\\":
             return []

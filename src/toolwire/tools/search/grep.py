@@ -68,7 +68,7 @@ def include_globs(include: str) -> Globs | None:
 
 
 def scan(task: Search, stopped: Callable[[], bool]) -> list[Line]:
-    """The lines in the order of the walk, as many as are wanted."""
+    """The lines in the order of the walk, as many as requested."""
     with Sieve(task.pattern, stopped) as sieve:
         return _scanned(task, sieve, stopped)
 
@@ -95,7 +95,7 @@ def _scanned(task: Search, sieve: Sieve, stopped: Callable[[], bool]) -> list[Li
 def census(task: Search, stopped: Callable[[], bool]) -> None:
     """Count the files that are left out where another program searches.
 
-    It would only report those that fit, and to count these would tell what they hold.
+    It would only report matching files, and counting these would reveal their contents.
     """
     include = include_globs(task.include)
     for folder in folders(_plan(task, stopped)):
@@ -160,7 +160,7 @@ def _read_on(handle: int, data: bytes, large: Callable[[int], None]) -> bytes:
 
 
 def _text(data: bytes) -> str:
-    """The text; empty if it is none."""
+    """The text; empty for a binary file."""
     if looks_binary(data[:SNIFFED]):
         return ""
     if 0 in data and not data.startswith(WIDE):

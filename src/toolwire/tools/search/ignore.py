@@ -36,9 +36,9 @@ class Patterns(msgspec.Struct, frozen=True, eq=False):
     rules: tuple[Rule, ...]
     """The strongest first."""
     folder: str = ""
-    """The directory, told from the file's own, with a slash at its end."""
+    """The directory, relative to that of the file, with a slash at its end."""
     settled: bool = False
-    """No rule asks for the directory: they apply alike in all below."""
+    """No rule depends on the directory: they apply equally in all below."""
 
     @staticmethod
     def of(text: str) -> "Patterns":
@@ -93,7 +93,7 @@ class Level:
         return Level(self._git, (*self._own, patterns))
 
     def ignored(self, name: str, *, folder: bool, git: bool = True, own: bool = True) -> Ignored:
-        """Which of the wanted rules hide this entry."""
+        """Which of the requested rules hide this entry."""
         by_git, by_own = self._in_force
         if git and by_git.ignores(name, folder=folder):
             return Ignored.GIT
@@ -104,7 +104,7 @@ class Level:
     def hidden(
         self, names: list[str], *, folder: bool, git: bool = True, own: bool = True
     ) -> dict[str, Ignored]:
-        """Those of many entries that the wanted rules hide."""
+        """Those of many entries that the requested rules hide."""
         if not names or not (self._git or self._own):
             return {}
         by_git, by_own = self._in_force
@@ -142,7 +142,7 @@ class IgnoreRules:
     def ignored(
         self, path: Path, *, folder: bool = False, git: bool = True, own: bool = True
     ) -> Ignored:
-        """Which of the wanted rules hide this path, itself or a directory above it."""
+        """Which of the requested rules hide this path, itself or a directory above it."""
         if path == self.root or not path.is_relative_to(self.top):
             return Ignored.NO
         level, by_git, by_own = self._known(path.parent)

@@ -43,7 +43,7 @@ class Pieces:
 
 
 def folders(names: Sequence[str | None]) -> str:
-    """Directories, each with a slash at its end; None stands for any number of them."""
+    """Directories, each with a slash at its end; None means any number of them."""
     groups: list[list[str]] = [[]]
     for name in names:
         if name is None:

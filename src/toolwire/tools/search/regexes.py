@@ -30,7 +30,7 @@ _LONGEST_PLAIN = 200
 
 
 class BadPattern(ValueError):
-    """Not a regular expression; the text gives the reason in the original's words."""
+    """Not a regular expression; the message is gemini-cli's."""
 
 
 def check(pattern: str) -> None:
@@ -76,14 +76,14 @@ def _escape(found: re.Match[str]) -> str:
 
 
 _QUANTITY = re.compile(r"\{\d*(?:,\d*)?\}")
-# Flags and comments, and escapes that say something about the letters after them.
+# Flags and comments, and escapes that change the letters after them.
 _UNCLEAR = re.compile(r"\(\?[aiLmsux#-]|\\[0-9NUkux]")
 
 
 def literals(pattern: str) -> list[str]:
     """Small plain letters, some of which every line that fits has, in any case.
 
-    None if the pattern does not tell: it is only read as far as that is safe.
+    None if unknown: the pattern is only read as far as that is safe.
     """
     if _UNCLEAR.search(pattern):
         return []
@@ -124,7 +124,7 @@ def _piece_end(pattern: str, place: int) -> int:
 
 
 def _runs(pieces: list[str]) -> list[str]:
-    """Letters that stand side by side in whatever fits."""
+    """Letters that are adjacent in every match."""
     runs = [""]
     for piece in pieces:
         plain = piece[1:] if piece[0] == "\\" and not piece[1:].isalnum() else piece

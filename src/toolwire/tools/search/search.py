@@ -1,4 +1,4 @@
-"""Lines of files that fit a pattern: by ripgrep, by git, or by ourselves, with one outcome."""
+"""Lines of files that match a pattern: by ripgrep, git or our own search, with equal results."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ _LONGEST_LINE = 64 << 20
 
 
 class Unable(Exception):
-    """This way of searching cannot serve; the next one can."""
+    """This search program cannot be used; try the next one."""
 
 
 async def search(task: Search, way: str = "") -> list[Line]:
@@ -135,7 +135,7 @@ async def _lines_of(task: Search, command: list[str]) -> list[Line]:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    # 1 says that nothing was found; above it, a pattern it cannot read, or no repository.
+    # 1: nothing was found; above it, a pattern it cannot read, or no repository.
     if code > 1 and not lines:
         raise Unable
     return lines
@@ -162,7 +162,7 @@ async def _output(
         try:
             line = await process.stdout.readline()
         except ValueError:
-            # A line beyond all measure; it was thrown away.
+            # An oversized line; it was discarded.
             unsearched.append(f"a line of more than {_LONGEST_LINE >> 20} MB")
             continue
         if not line:
@@ -182,7 +182,7 @@ def _parsed(raw: bytes) -> Line | None:
 
 
 class _Wanted:
-    """Whether a file counts: the same answer whoever searched."""
+    """Whether a file counts, for every search program alike."""
 
     def __init__(self, task: Search) -> None:
         self._task = task
@@ -203,5 +203,5 @@ class _Wanted:
         whole = self._task.start / path
         if self._task.rules.ignored(whole) or self._task.hides(path):
             return False
-        # A link on the way may lead out of the workspace.
+        # A link on the path may lead out of the workspace.
         return real(whole) == whole

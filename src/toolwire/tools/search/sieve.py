@@ -19,7 +19,7 @@ _LARGEST_HERE = 1 << 20
 
 
 class Sieve:
-    """A pattern, and the letters without which no line fits it.
+    """A pattern, and the letters without which no line matches it.
 
     A pattern that can backtrack is tried in a process of its own: the engine cannot be stopped.
     """
@@ -62,7 +62,7 @@ class Sieve:
         if not letters or data.startswith(WIDE):
             return True
         if self._signs and not _any_in(self._signs, data):
-            # Signs and digits have no capitals, and are soon looked for.
+            # Signs and digits have no capitals, and are quickly found.
             return False
         # So are single capitals, and most files lack some; to make all letters small takes longer.
         return _any_in(letters, data.lower() if _any_in(self._capitals, data) else data)

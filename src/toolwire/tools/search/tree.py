@@ -21,7 +21,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """What one directory holds, names in the order people expect."""
+    """One directory, with names in collation order."""
 
     path: str
     """From the start, with slashes; empty for the start itself."""

@@ -1,4 +1,4 @@
-"""The files below a directory: no link is followed, and ignore rules are told, not applied."""
+"""The files below a directory: no link is followed; ignore rules are reported, not applied."""
 
 import os
 from collections.abc import Callable, Generator, Iterator
@@ -19,7 +19,7 @@ class Folder(msgspec.Struct, frozen=True, gc=False):
     path: str
     """From where the walk began, with a slash at its end; empty for the start itself."""
     descriptor: int
-    """Open until the next directory is asked for."""
+    """Open until the next directory is requested."""
     names: list[str]
     """In order."""
     links: set[str]
@@ -42,7 +42,7 @@ class Found(msgspec.Struct, frozen=True):
     """From where the walk began, with slashes."""
     name: str
     folder: int
-    """Descriptor of the directory that holds it; open until the next one is asked for."""
+    """Descriptor of the directory that holds it; open until the next one is requested."""
     link: bool
     ignored: Ignored
 
@@ -82,7 +82,7 @@ def folders(plan: Walk) -> Generator[Folder]:
         return
     hidden = plan.rules.ignored(plan.start, folder=True, git=plan.git, own=plan.own)
     place = _Place(start, "", plan.rules.level(plan.start), hidden, _entries(start))
-    # The directory at hand and those above it that still have others to enter.
+    # The current directory and those above it with more directories to enter.
     way = [place]
     try:
         yield _told(plan, place)

@@ -1,4 +1,4 @@
-"""Addresses of the public internet, told from those of this machine and its networks."""
+"""Distinguishes addresses of the public internet from local and private ones."""
 
 import ipaddress
 import socket

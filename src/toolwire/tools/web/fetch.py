@@ -33,11 +33,11 @@ _START = 2048
 
 
 class BadBody(ValueError):
-    """A body that cannot be read; the text says why."""
+    """A body that cannot be read; the message is the reason."""
 
 
 class Body:
-    """Takes a body chunk by chunk and keeps no more of it than the limit."""
+    """Collects a body chunk by chunk, up to the limit."""
 
     def __init__(self, encoding: str, limit: int) -> None:
         name = encoding.strip().lower()
@@ -52,7 +52,7 @@ class Body:
         """Whether more is needed."""
         left = self._limit - len(self._kept)
         if self._name == "deflate" and self._inflate is None and chunk:
-            # Some servers leave out the header that the standard asks for.
+            # Some servers leave out the header that the standard requires.
             bare = chunk[0] & 0x0F != 8
             self._inflate = zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS)
         if self._inflate is None:
@@ -65,13 +65,13 @@ class Body:
         return len(self._kept) < self._limit
 
     def text(self, content_type: str) -> str:
-        """What was kept, decoded."""
+        """The decoded body."""
         data = bytes(self._kept)
         return data.decode(charset(content_type, data[:_START]), "replace")
 
 
 def charset(content_type: str, start: bytes) -> str:
-    """The encoding that the header or the page names; UTF-8 if it is none that browsers read."""
+    """The encoding that the header or the page names; UTF-8 if browsers do not support it."""
     declared, meta = _DECLARED.search(content_type), _META.search(start)
     for name in (declared[1] if declared else "", meta[1].decode() if meta else ""):
         try:
@@ -138,7 +138,7 @@ def raw_address(url: str) -> str:
 
 
 async def fetch(url: str, rules: Fetching) -> Fetched:
-    """The page's text; whatever goes wrong is told, not raised."""
+    """The page's text, or the error; never raises."""
     import aiohttp  # noqa: PLC0415 - only those who fetch pay for it
 
     try:
@@ -151,7 +151,7 @@ async def fetch(url: str, rules: Fetching) -> Fetched:
 
 
 def _why(error: BaseException) -> str:
-    """What is wrong in words: our own refusal, where one lies below a library's error."""
+    """The message of an error: our own refusal, if it caused a library's error."""
     below: BaseException | None = error
     while below is not None:
         if isinstance(below, _Refused):
@@ -199,7 +199,7 @@ def _checked_resolver(rules: Fetching) -> "AbstractResolver":
         ) -> list["ResolveResult"]:
             found = await self._inner.resolve(host, port, family)
             if any(rules.forbid(one["host"]) for one in found):
-                raise OSError(f"{host} leads to a private address") from _refused(host)
+                raise OSError(f"{host} resolves to a private address") from _refused(host)
             return found
 
         async def close(self) -> None:

@@ -14,11 +14,11 @@ from toolwire.tools.spec import ToolContext
 from toolwire.wire.json_access import dump
 
 MODEL = "gemini-2.5-flash"
-"""Named in errors; which model answers is the business of whoever made the context."""
+"""Model name in errors; the context decides which model answers."""
 
 
 class Grounded(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, and what it says about its sources in Gemini's own members."""
+    """An answer, and its sources in Gemini's own members."""
 
     text: str
     grounding: JsonObject = {}
@@ -44,13 +44,13 @@ async def ask(model: Model, prompt: str, server_tool: str = "") -> Grounded:
         async for event in events:
             collector.add(event)
     kept = collector.finished.kept if collector.finished is not None else None
-    said: JsonObject = {}
+    members: JsonObject = {}
     if kept is not None and kept.dialect == "gemini":
-        said = msgspec.json.decode(kept.fields, type=dict[str, Any])
+        members = msgspec.json.decode(kept.fields, type=dict[str, Any])
     return Grounded(
         text=collector.message().text,
-        grounding=_object(said.get("groundingMetadata")),
-        retrieval=_object(said.get("urlContextMetadata")),
+        grounding=_object(members.get("groundingMetadata")),
+        retrieval=_object(members.get("urlContextMetadata")),
     )
 
 
@@ -60,15 +60,15 @@ def searches(context: ToolContext) -> bool:
 
 
 def complaint(error: ToolwireError, context: ToolContext) -> str:
-    """A failed question in the original's words: the vendor's body, compact."""
-    words = str(error)
+    """gemini-cli's message for a failed question: the vendor's body, compact."""
+    message = str(error)
     if isinstance(error, ProviderError) and error.body:
         try:
-            words = dump(msgspec.json.decode(error.body))
+            message = dump(msgspec.json.decode(error.body))
         except (msgspec.DecodeError, UnicodeError):
-            words = error.body
+            message = error.body
     named = context.settings.get("side_model")
-    return f"Failed to generate content with model {named or MODEL}: {words}"
+    return f"Failed to generate content with model {named or MODEL}: {message}"
 
 
 def sources(grounding: JsonObject, *, no_uri: str) -> list[str]:

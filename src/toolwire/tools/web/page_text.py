@@ -16,7 +16,7 @@ _EMPHASIS = {"b": "**", "strong": "**", "i": "*", "em": "*"}
 
 
 def page_text(html: str) -> str:
-    """The page's words as Markdown."""
+    """The page's text as Markdown."""
     try:
         convert = import_module("html_to_markdown").convert
     except ImportError:
@@ -118,14 +118,14 @@ class _Reader(HTMLParser):
         if self._pre:
             self._out.append(data)
             return
-        words = re.sub(r"\s+", " ", data)
+        text = re.sub(r"\s+", " ", data)
         if self._ends("\n", " ", ""):
-            words = words.lstrip()
-        if words:
-            self._out.append(words)
+            text = text.lstrip()
+        if text:
+            self._out.append(text)
 
     def _block(self, tag: str) -> None:
-        """Begin a new line, or leave one free, unless a list's mark stands right before."""
+        """Begin a new line, or leave one free, unless a list's mark precedes it."""
         if tag == "tr":
             self._cells = 0
         if not self._out or self._marked == len(self._out):
@@ -148,10 +148,10 @@ class _Reader(HTMLParser):
         self._marked = len(self._out)
 
     def _link(self, target: str, start: int) -> None:
-        words = "".join(self._out[start:]).strip()
-        if words and target.startswith(("http://", "https://")) and words != target:
+        text = "".join(self._out[start:]).strip()
+        if text and target.startswith(("http://", "https://")) and text != target:
             del self._out[start:]
-            self._out.append(f"[{words}]({target})")
+            self._out.append(f"[{text}]({target})")
 
     def _ends(self, *ends: str) -> bool:
         last = self._out[-1] if self._out else ""
