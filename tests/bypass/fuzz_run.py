@@ -17,7 +17,7 @@ _FOLDER = Path("/srv/case")
 _LOG = "/tmp/fuzz-log"
 _REAL = ("cat", "ls", "head", "tail", "wc", "sort", "env", "uniq", "tr", "grep")
 _SECONDS = 3.0
-_LINE = re.compile(rb"(?m)^bash: (?:-c: )?line \d+: ")
+_LINE = re.compile(rb"bash: (?:-c: )?line \d+: ")
 # The links of /proc are as many as there are processes.
 _PROCESSES = re.compile(rb"(?m)^dr-xr-xr-x +\d+(?=.* proc$)")
 _STREAMS = ("/tmp/fuzz-out", "/tmp/fuzz-err")

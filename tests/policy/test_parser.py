@@ -29,6 +29,10 @@ PROVEN = [
     (" \n# only a comment\n", ""),
 ]
 OUTSIDE = [
+    "p {,}~root",
+    "p a{b,c}~",
+    "? a",
+    "p* a",
     "who$\\\nami",
     'echo "$\\\nx"',
     "< {x}>f a",

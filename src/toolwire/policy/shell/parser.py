@@ -167,6 +167,8 @@ class _Parser(Reader):
             outside("it defines a function" if defines else "a bracket is not expected")
         if not words and (assignments or not redirects):
             outside("it sets a variable" if assignments else "a command is missing")
+        if words and words[0].pattern:
+            outside("the name of the program is a pattern")
         if words and words[0].text in _KEYWORDS and not words[0].quoted:
             outside(f"it uses the shell keyword {words[0].text}")
         return Command(
@@ -316,7 +318,8 @@ def _braces(chars: Chars, *, first: bool) -> list[Word]:
     if "{" not in bare or bare == "{}" or not re.search(r"\{.*(?:,|\.\.).*\}", bare, re.DOTALL):
         return [chars.word()]
     found = re.fullmatch(r"([^{}]*)\{([^{}]*)\}([^{}]*)", bare, re.DOTALL)
-    if found is None or ".." in found[2] or "$" in found[1] or first:
+    # A tilde may begin a word once braces are expanded: `{,}~root` is two home folders.
+    if found is None or ".." in found[2] or "$" in found[1] or "~" in bare or first:
         outside("it contains braces that are not read")
     start, end = found.start(2), found.end(2)
     commas = [at for at in range(start, end) if bare[at] == ","]
