@@ -8,7 +8,7 @@ import pytest
 
 from tests.client.stand_in import Asked, StandIn, stand_in
 from toolwire.client.http.transport import HttpTransport, Outgoing
-from toolwire.embedded.prefixes import Prefixes
+from toolwire.embedded.engine import Prefixes
 
 SYSTEM = "You are careful. " * 40
 CHAT = "/v1/chat/completions"

@@ -169,7 +169,7 @@ def test_a_misspelled_tool_is_text_with_a_suggestion_and_nothing_in_it_runs():
     wrong = read(text)
     assert wrong.message.parts == (Text(text),)
     assert [notice.message for notice in wrong.notices] == [
-        '"read_fil" is no tool and was not called; did you mean "read_file"?'
+        '"read_fil" is not a tool and was not called; did you mean "read_file"?'
     ]
 
 

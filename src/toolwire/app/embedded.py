@@ -66,10 +66,10 @@ async def embedded_transport(
     from toolwire.embedded.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
     from toolwire.embedded.weights import DownloadConsent, WeightStore  # noqa: PLC0415 - start-up time
 
-    shelf = WeightStore.of(
+    store = WeightStore.of(
         places(environ), environ, transport, consent or DownloadConsent(), notice
     )
-    way = EmbeddedTransport(catalogue.find(model), shelf, transport)
+    way = EmbeddedTransport(catalogue.find(model), store, transport)
     await way.prepare()
     return way
 
@@ -77,10 +77,10 @@ async def embedded_transport(
 def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
     """Wraps the model: short tool forms, and the folder's files as choices."""
     from toolwire.embedded.small import style  # noqa: PLC0415 - start-up time
-    from toolwire.embedded.small.workspace import ground  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.small.workspace import known_files  # noqa: PLC0415 - start-up time
 
     workspace = workspace_of(cwd, environ)
-    return style.wrap(ask, new_id, lambda: ground(workspace, environ))
+    return style.wrap(ask, new_id, lambda: known_files(workspace, environ))
 
 
 def tokens_shown_small(message: Message) -> int:

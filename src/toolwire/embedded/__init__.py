@@ -1,1 +1,1 @@
-"""The embedded model: its weights, its engine, and the prompting of small models."""
+"""The embedded model: weights, engine, and prompting of small models."""

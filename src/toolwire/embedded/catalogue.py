@@ -1,4 +1,4 @@
-"""The models that can be embedded: their files, sizes, hashes and where the files come from."""
+"""Embeddable models: their files, sizes, hashes and sources."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -9,7 +9,7 @@ from toolwire.errors import UnknownName
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
-    """A file in pieces, each inside a package of its own; read, never installed or imported."""
+    """A file in pieces, each in its own package; read, never installed or imported."""
 
     package: str
     """The package's name, with `{number}` from 1 on."""
@@ -18,11 +18,11 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     """The end of the piece's path in the archive, with `{number:02}`."""
     count: int
     size: int
-    """Bytes of every piece but the last, which has the rest."""
+    """Bytes of every piece but the last."""
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """One model file. Whatever the source, only these bytes are used."""
+    """One model file, identified by its hash."""
 
     model: str
     title: str
@@ -33,9 +33,9 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     parts: Parts | None = None
     context: int
-    """Tokens the model was made for."""
+    """Context length of the model, in tokens."""
     cache_per_token: int
-    """Bytes of memory that each token of the context takes."""
+    """Bytes of memory per token of context."""
 
 
 _HUB = "https://huggingface.co/Qwen"

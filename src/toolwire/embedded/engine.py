@@ -1,36 +1,198 @@
-"""llama.cpp inside this process: one loaded model, listening on loopback behind a key."""
+"""llama.cpp in this process: one loaded model, served on loopback with a key."""
 
 import asyncio
 import atexit
+import hashlib
 import os
 import secrets
 import threading
 from collections.abc import AsyncGenerator, Generator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
 from toolwire.client.http.transport import Incoming, Outgoing, Transport
 from toolwire.embedded.catalogue import Weights
 from toolwire.embedded.machine import Sizes, machine, sizes
-from toolwire.embedded.prefixes import Prefixes
+from toolwire.embedded.partial import sha256_of
 from toolwire.embedded.weights import WAYS_ON, WeightStore, obtain
 from toolwire.errors import BadInput, ModelMissing
+from toolwire.wire.json_access import encode
+from toolwire.wire.sse import SseDecoder
+
+_KEPT = 4
+"""Number of stored states; each takes some tens of megabytes."""
+_SHORT = 400
+"""Minimum length in characters; a shorter prompt is processed faster than restored."""
+_CHAT = "/v1/chat/completions"
+_PROGRESS = b'"prompt_progress"'
+
+
+class _Message(msgspec.Struct):
+    role: str = ""
+    content: Any = None
+
+
+class _Body(msgspec.Struct):
+    messages: list[_Message] = []
+    stream: bool = False
+
+
+_read = msgspec.json.Decoder(_Body).decode
+
+
+class Prefixes:
+    """Restores the state of a request's system prompt before it is sent, where possible.
+
+    Stored states contain the system prompt alone, never the conversation.
+    """
+
+    def __init__(
+        self, transport: Transport, *, address: str, key: str, folder: Path, identity: str
+    ) -> None:
+        self._transport = transport
+        self._address = address
+        self._headers = (
+            ("authorization", f"Bearer {key}"),
+            ("content-type", "application/json"),
+            # The server closes a connection after a stream without announcing it.
+            ("connection", "close"),
+        )
+        self._folder = folder
+        self._identity = identity
+        self._held = ""
+        """The prefix that the engine last processed or restored."""
+
+    @asynccontextmanager
+    async def open(self, request: Outgoing) -> AsyncGenerator[Incoming]:
+        """Send; progress of processing a prefix precedes the answer."""
+        body = _read(request.body)
+        system = _prefix(body)
+        sent = self._to(urlsplit(request.url).path, request.body, request.method)
+        if len(system) < _SHORT or not body.stream or await self._holds(system):
+            async with self._transport.open(sent) as incoming:
+                yield incoming
+            return
+        async with aclosing(self._after_reading(system, sent)) as chunks:
+            yield Incoming(status=200, headers={}, chunks=chunks)
+
+    async def _holds(self, system: str) -> bool:
+        """Whether the engine has the prefix, possibly restored from disk."""
+        if system == self._held:
+            return True
+        for file in self._folder.glob(f"{self._known(system)}-*.state"):
+            if await self._restored(file.name):
+                self._held = system
+                return True
+        return False
+
+    async def _restored(self, name: str) -> bool:
+        """Whether the engine restored the state; an invalid one is removed.
+
+        llama.cpp aborts the process on a truncated state and accepts changed bytes, so the hash in
+        the name is compared first.
+        """
+        file = self._folder / name
+        try:
+            whole = file.stem.rpartition("-")[2] == await sha256_of(file)
+            if whole and await self._slot("restore", file):
+                file.touch()
+                return True
+            file.unlink(missing_ok=True)
+        except OSError:
+            # Another process removed it, or it cannot be read.
+            pass
+        return False
+
+    async def _store(self, system: str) -> bool:
+        """Whether the state was stored; it is renamed when complete."""
+        known = self._known(system)
+        draft = self._folder / f"{known}-{secrets.token_hex(4)}.part"
+        try:
+            if await self._slot("save", draft):
+                draft.replace(self._folder / f"{known}-{await sha256_of(draft)}.state")
+                return True
+            draft.unlink(missing_ok=True)
+        except OSError:
+            # Without a stored state, the next process reads the prompt again.
+            pass
+        return False
+
+    async def _after_reading(self, system: str, sent: Outgoing) -> AsyncGenerator[bytes]:
+        """The progress of processing the prefix, then the answer."""
+        asked = {"messages": [{"role": "system", "content": system}], "max_tokens": 1}
+        first = encode({**asked, "stream": True, "return_progress": True, "temperature": 0})
+        sse = SseDecoder()
+        async with self._transport.open(self._to(_CHAT, first)) as incoming:
+            async for chunk in incoming.chunks:
+                for frame in sse.feed(chunk):
+                    if _PROGRESS in frame.data:
+                        yield b"data: " + frame.data + b"\n\n"
+            read = incoming.status == 200
+        if read and await self._store(system):
+            self._held = system
+            self._remove_old()
+        async with self._transport.open(sent) as incoming:
+            if incoming.status == 200:
+                async for chunk in incoming.chunks:
+                    yield chunk
+                return
+            # The response has started, so an error is sent in the stream.
+            words = b"".join([chunk async for chunk in incoming.chunks])
+            yield b"data: " + b" ".join(words.splitlines()) + b"\n\n"
+
+    async def _slot(self, action: str, file: Path) -> bool:
+        url = f"{self._address}/slots/0?action={action}"
+        body = encode({"filename": file.name})
+        request = Outgoing(method="POST", url=url, headers=self._headers, body=body)
+        async with self._transport.open(request) as incoming:
+            async for _ in incoming.chunks:
+                pass
+            return incoming.status == 200
+
+    def _to(self, path: str, body: bytes, method: str = "POST") -> Outgoing:
+        url = f"{self._address}{path}"
+        return Outgoing(method=method, url=url, headers=self._headers, body=body)
+
+    def _known(self, system: str) -> str:
+        return hashlib.sha256(f"{self._identity}\n{system}".encode()).hexdigest()[:40]
+
+    def _remove_old(self) -> None:
+        def age(path: Path) -> float:
+            try:
+                return -path.stat().st_mtime
+            except OSError:
+                return 0.0
+
+        # Drafts too: a process may have ended while writing one.
+        found = (*self._folder.glob("*.state"), *self._folder.glob("*.part"))
+        for path in sorted(found, key=age)[_KEPT:]:
+            path.unlink(missing_ok=True)
+
+
+def _prefix(body: _Body) -> str:
+    """The system prompt, if the conversation starts with one."""
+    if not body.messages or body.messages[0].role != "system":
+        return ""
+    content = body.messages[0].content
+    return content if isinstance(content, str) else ""
+
 
 _PACKAGE = "xllamacpp"
 _BATCH = 128
-"""Tokens read at a time: the progress of a slow machine is seen every few seconds."""
+"""Tokens per batch: a slow machine reports progress every few seconds."""
 _MEMORY_FOR_PROMPTS = 512
-"""Megabytes for prompts that another one took the place of."""
+"""Megabytes for the states of earlier prompts."""
 
 
 _LONGEST_REST = 10.0
-"""Seconds that the end of a process waits for an engine at work."""
+"""Seconds that process exit waits for a busy engine."""
 
 
 class _Slot(msgspec.Struct):
@@ -46,7 +208,7 @@ class _Server(Protocol):
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
-    """A loaded model. It is unloaded with the process."""
+    """A loaded model; stays loaded until the process ends."""
 
     address: str
     key: str
@@ -55,15 +217,15 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engines:
-    """Each file is loaded once, whoever asks for it."""
+    """Loads each file once per process."""
 
     def __init__(self) -> None:
         self._loaded: dict[Path, Engine] = {}
-        # Not asyncio's: a load goes on in its thread when the one who asked for it is gone.
+        # Not asyncio's: a load continues in its thread after its caller is cancelled.
         self._loading = threading.Lock()
 
     async def load(self, path: Path, weights: Weights, states: Path) -> Engine:
-        """The engine for the file; states of prompts are kept in a folder of its own."""
+        """The engine for the file; prompt states are stored in the folder `states`."""
         if path not in self._loaded:
             await asyncio.to_thread(self._load, path, weights, states)
         return self._loaded[path]
@@ -79,27 +241,27 @@ ENGINES = Engines()
 
 
 class EmbeddedTransport:
-    """The way to the embedded model: fetched, loaded and prepared when it is first asked."""
+    """Transport to the embedded model, which is fetched and loaded on first use."""
 
     def __init__(
-        self, weights: Weights, shelf: WeightStore, transport: Transport, engines: Engines = ENGINES
+        self, weights: Weights, store: WeightStore, transport: Transport, engines: Engines = ENGINES
     ) -> None:
         self._weights = weights
-        self._shelf = shelf
+        self._store = store
         self._transport = transport
         self._engines = engines
         self._prefixes: Prefixes | None = None
         self._lock = asyncio.Lock()
 
     async def prepare(self) -> None:
-        """See that the package and the file are there, before anything is asked."""
+        """Check that the package and the file are available."""
         if find_spec(_PACKAGE) is None:
             raise _not_installed()
-        await obtain(self._weights, self._shelf)
+        await obtain(self._weights, self._store)
 
     @asynccontextmanager
     async def open(self, request: Outgoing) -> AsyncGenerator[Incoming]:
-        """Send; one request at a time, since the model has one memory."""
+        """Send; one request at a time, since the engine has one slot."""
         async with self._lock:
             prefixes = await self._ready()
             async with prefixes.open(request) as incoming:
@@ -107,8 +269,8 @@ class EmbeddedTransport:
 
     async def _ready(self) -> Prefixes:
         if self._prefixes is None:
-            states = self._shelf.folder.parent / "prefixes"
-            path = await obtain(self._weights, self._shelf)
+            states = self._store.folder.parent / "prefixes"
+            path = await obtain(self._weights, self._store)
             engine = await self._engines.load(path, self._weights, states)
             self._prefixes = Prefixes(
                 self._transport,
@@ -121,12 +283,12 @@ class EmbeddedTransport:
 
 
 def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
-    """Load the model; this takes seconds and belongs in a thread."""
+    """Load the model; takes seconds, so call it in a thread."""
     llama = _llama()
     try:
         states.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        raise BadInput(f"cannot make {states}: {error.strerror}") from error
+        raise BadInput(f"cannot create {states}: {error.strerror}") from error
     key = secrets.token_urlsafe(24)
     params = llama.CommonParams()
     params.model.path = str(path)
@@ -146,7 +308,7 @@ def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
         server: _Server = llama.Server(params)
     except (RuntimeError, ValueError) as error:
         raise ModelMissing(f"llama.cpp cannot load {path}: {error}") from error
-    _hold_for_ever(server)
+    _never_destroy(server)
     engine = Engine(
         address=server.listening_address,
         key=key,
@@ -157,9 +319,9 @@ def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
     return engine
 
 
-def _hold_for_ever(server: _Server) -> None:
-    """The server's end waits for threads that may never end: those of an answer nobody reads on,
-    and of a model that was loaded only now. The end of the process needs no such wait.
+def _never_destroy(server: _Server) -> None:
+    """Prevents the server's destructor, which would wait for threads that may never end: those of
+    an abandoned answer, or of a model still loading.
     """
     import ctypes  # noqa: PLC0415 - start-up time
 
@@ -167,8 +329,8 @@ def _hold_for_ever(server: _Server) -> None:
 
 
 def await_rest(engine: Engine) -> None:
-    """At the end of a process its libraries are torn down: threads that still compute would crash
-    in that. An answer that nobody reads on ends with the word or the batch at hand.
+    """Wait for the engine at process exit: threads that still compute would crash while libraries
+    are unloaded. An abandoned answer ends with the current token or batch.
     """
     from http.client import HTTPConnection, HTTPException  # noqa: PLC0415 - start-up time
 
@@ -189,7 +351,7 @@ def await_rest(engine: Engine) -> None:
 
 def _llama() -> Any:
     try:
-        with _patient_threads():
+        with _passive_threads():
             return import_module(_PACKAGE)
     except ImportError as error:
         raise _not_installed() from error
@@ -203,9 +365,9 @@ def _not_installed() -> ModelMissing:
 
 
 @contextmanager
-def _patient_threads() -> Generator[None]:
-    """OpenMP reads this once, when it is loaded: threads that wait by spinning starve each other
-    on a busy machine. Child processes must not inherit it.
+def _passive_threads() -> Generator[None]:
+    """Sets OpenMP's wait policy while it is loaded: spinning threads starve each other on a busy
+    machine. Child processes must not inherit it.
     """
     name = "OMP_WAIT_POLICY"
     if name in os.environ:

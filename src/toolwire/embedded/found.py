@@ -1,4 +1,4 @@
-"""Model servers that already run on this machine: asked at once, and only for a moment."""
+"""Detection of model servers on this machine, in parallel and with a short timeout."""
 
 import asyncio
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from toolwire.providers._spec import Provider
 from toolwire.providers.addresses import address
 
 SERVERS = ("ollama", "lmstudio", "llamacpp")
-"""In the order they are preferred."""
+"""In order of preference."""
 PATIENCE = 0.3
 """Seconds for all of them together; a server of this machine needs a few milliseconds."""
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -22,7 +22,7 @@ _MOST = 1024 * 1024
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """A server that answered, and a model of its own."""
+    """A running server and one of its models."""
 
     provider: str
     title: str
@@ -31,7 +31,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """As models are named everywhere."""
+        """The full model name."""
         return f"{self.provider}/{self.model}"
 
 
@@ -49,7 +49,7 @@ _read = msgspec.json.Decoder(_Models).decode
 async def find(
     transport: Transport, environ: Mapping[str, str], patience: float = PATIENCE
 ) -> Found | None:
-    """The first of the known servers that runs and has a model; None if none does."""
+    """The first known server that runs and has a model; None if there is none."""
     async with asyncio.TaskGroup() as group:
         asked = [
             group.create_task(_ask(providers.get(name), transport, environ, patience))
@@ -84,7 +84,7 @@ async def _ask(
 
 
 def _choice(provider: Provider, models: list[str]) -> str:
-    """One that is known to call tools, else the first that talks at all."""
+    """A model known to call tools, else the first chat model."""
     talking = [model for model in models if model and "embed" not in model.lower()]
     infos = ((model, catalogue.find(provider.name, model)) for model in talking)
     able = (model for model, info in infos if info is not None and info.tools)

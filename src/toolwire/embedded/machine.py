@@ -1,4 +1,4 @@
-"""What this machine can carry: cores, memory, and the sizes that follow from them."""
+"""Cores and memory of this machine, and the engine sizes that fit."""
 
 import os
 from pathlib import Path
@@ -11,23 +11,23 @@ from toolwire.errors import BadInput
 
 _GROUP = Path("/sys/fs/cgroup")
 _WORKING = 400_000_000
-"""Bytes beside weights and context: buffers of the engine, and the program itself."""
+"""Bytes besides weights and context: buffers of the engine, and the program itself."""
 _LEAST_CONTEXT = 2048
 _MOST_CONTEXT = 8192
-"""More would not be read within minutes."""
+"""A longer context would take minutes to read."""
 _COMFORT = 4_000_000_000
 """Free memory below which the small model is the better choice."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """Cores that may be used, and free memory in bytes; None where it cannot be known."""
+    """Usable cores, and free memory in bytes; None if unknown."""
 
     cores: int
     free: int | None = None
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
-    """How the engine is started."""
+    """Start parameters of the engine."""
 
     threads: int
     context: int
@@ -46,8 +46,8 @@ def fitting(machine: Machine) -> Weights:
 
 def sizes(weights: Weights, machine: Machine) -> Sizes:
     """Threads and context; raises if the model does not fit."""
-    # Beyond four, half of what is counted are mostly second threads of the same cores, or slow
-    # ones: they make generation slower.
+    # Beyond four, half of the counted cores are mostly hyper-threads or slow cores, which make
+    # generation slower.
     threads = machine.cores if machine.cores <= 4 else min(machine.cores // 2, 8)
     context = min(_MOST_CONTEXT, weights.context)
     if machine.free is not None:
@@ -82,7 +82,7 @@ def _available(meminfo: Path) -> int | None:
 
 
 def _half_of_all() -> int | None:
-    """Where nobody says what is free: half of what is built in."""
+    """Half of the physical memory, where free memory is unknown."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
     except (AttributeError, ValueError, OSError):

@@ -1,4 +1,4 @@
-"""The file a download grows in: appended to, cut back, checked, put in place."""
+"""Partial downloads: append, truncate, verify, rename into place."""
 
 import asyncio
 import errno
@@ -14,15 +14,15 @@ from toolwire.errors import BadInput
 
 _CHUNK = 1024 * 1024
 _SPARE = 64 * 1024 * 1024
-"""Room left on the disk beside the file: archives of pieces, logs, other programs."""
+"""Free space required besides the file: archives of pieces, logs, other programs."""
 
 
 class NoSpace(BadInput):
-    """The disk is too small or full; other sources would meet the same."""
+    """The disk is full; other sources would fail too."""
 
 
 class Verified(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file looked like when its hash was last found to be right."""
+    """The file's metadata when its hash was last verified."""
 
     path: str
     size: int
@@ -31,7 +31,7 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Partial:
-    """A download under way; it stays on the disk until it is complete or found to be wrong."""
+    """An incomplete download; stays on disk until it is complete or invalid."""
 
     def __init__(self, target: Path, size: int) -> None:
         self._target = target
@@ -40,14 +40,14 @@ class Partial:
 
     @property
     def done(self) -> int:
-        """Bytes that are there."""
+        """Bytes downloaded so far."""
         try:
             return self.path.stat().st_size
         except FileNotFoundError:
             return 0
 
     def append(self, data: bytes) -> int:
-        """Write at the end; how many bytes are there then."""
+        """Append; returns the new size."""
         try:
             with self.path.open("ab") as file:
                 file.write(data)
@@ -62,15 +62,15 @@ class Partial:
                 file.truncate(size)
 
     def remove(self) -> None:
-        """Begin from nothing."""
+        """Delete the partial file."""
         self.path.unlink(missing_ok=True)
 
     def place(self) -> None:
-        """The file is complete and right: give it its name."""
+        """Rename the verified file into place."""
         self.path.replace(self._target)
 
     def failure(self, error: OSError) -> BadInput:
-        """What went wrong while writing, in words."""
+        """The error for a failed write."""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             missing = readable(max(self.size - self.done, 0))
             return NoSpace(
@@ -83,7 +83,7 @@ class Partial:
 def check_space(
     partial: Partial, free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free
 ) -> None:
-    """Raise before the first byte if the file cannot fit."""
+    """Raise if the file does not fit on the disk."""
     needed = partial.size - partial.done + _SPARE
     there = free(partial.path.parent)
     if needed > there:
@@ -104,7 +104,7 @@ async def sha256_of(path: Path) -> str:
 
 
 def remembered(record: Path, path: Path) -> str:
-    """The hash the file was found to have, empty if it was changed since or never looked at."""
+    """The file's stored hash; empty if it changed since or was never verified."""
     try:
         known = msgspec.json.decode(record.read_bytes(), type=Verified)
         now = seen(path, known.sha256)
@@ -114,7 +114,7 @@ def remembered(record: Path, path: Path) -> str:
 
 
 def remember(record: Path, path: Path, sha256: str) -> None:
-    """Keep what was found: hashing a gigabyte at every start would cost seconds."""
+    """Store the hash: hashing a gigabyte at every start would cost seconds."""
     record.write_bytes(msgspec.json.encode(seen(path, sha256)))
 
 
@@ -127,7 +127,7 @@ def seen(path: Path, sha256: str) -> Verified:
 
 
 def readable(size: float) -> str:
-    """Bytes as people say them."""
+    """Size with a unit."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.0f} {unit}"
@@ -136,7 +136,7 @@ def readable(size: float) -> str:
 
 
 _WINDOW = 5.0
-"""Seconds the speed is taken over: long enough to be calm, short enough to be true."""
+"""Seconds over which the speed is averaged."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +150,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def remaining(self) -> float | None:
-        """Seconds to go, None while that cannot be said."""
+        """Remaining seconds; None while unknown."""
         return (self.total - self.done) / self.speed if self.speed > 0 else None
 
 
@@ -158,7 +158,7 @@ Report = Callable[[Progress], None]
 
 
 class Meter:
-    """Turns counts of bytes into progress; what an earlier run fetched does not count as speed."""
+    """Turns byte counts into progress; bytes of an earlier run do not count as speed."""
 
     def __init__(self, total: int, report: Report, clock: Callable[[], float]) -> None:
         self._total = total
@@ -168,13 +168,13 @@ class Meter:
         self._source = ""
 
     def start(self, source: str, done: int) -> None:
-        """A source begins, or begins again, at this byte."""
+        """Start or restart a source at this byte."""
         self._source = source
         self._seen.clear()
         self.at(done)
 
     def at(self, done: int) -> None:
-        """So many bytes are there now."""
+        """Report the current number of bytes."""
         now = self._clock()
         self._seen.append((now, done))
         while len(self._seen) > 2 and now - self._seen[0][0] > _WINDOW:

@@ -1,4 +1,4 @@
-"""The weights of the embedded model: there already, or fetched once, on consent."""
+"""Weights of the embedded model: present, or fetched once with consent."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.client.http.transport import Transport
-from toolwire.embedded import hub, pieces
+from toolwire.embedded import download
 from toolwire.embedded.catalogue import Weights
 from toolwire.embedded.partial import (
     Meter,
@@ -30,7 +30,7 @@ NAMED = "TOOLWIRE_LOCAL_WEIGHTS"
 FETCH = "TOOLWIRE_LOCAL_FETCH"
 
 Ask: TypeAlias = Callable[[str], Awaitable[bool]]
-"""A yes-or-no question to a person."""
+"""A yes-or-no question to the user."""
 
 WAYS_ON = (
     "three ways on: set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY; start a local server "
@@ -39,27 +39,27 @@ WAYS_ON = (
 
 
 class DownloadConsent(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person at the front end says about the weights, and how they are told of them."""
+    """The user's choices about the weights, and callbacks to ask and inform them."""
 
     weights: Path | None = None
-    """A file that is there already."""
+    """A file that already exists."""
     yes: bool = False
     ask: Ask | None = None
     report: Report = lambda progress: None
 
 
 class WeightStore(msgspec.Struct, frozen=True, kw_only=True):
-    """Where weights are kept, and how they may be come by."""
+    """Weight cache and download policy."""
 
     folder: Path
     transport: Transport
     environ: Mapping[str, str]
     named: Path | None = None
-    """A file the user points to; it is checked and used where it lies."""
+    """A file named by the user; it is verified and used in place."""
     consents: bool = False
-    """The user said yes already."""
+    """The user has already agreed."""
     ask: Ask | None = None
-    """How to ask a person; None where there is none."""
+    """Asks the user; None without one."""
     report: Report = lambda progress: None
     notice: Callable[[str], None] = lambda words: None
     clock: Callable[[], float] = time.monotonic
@@ -75,7 +75,7 @@ class WeightStore(msgspec.Struct, frozen=True, kw_only=True):
         consent: DownloadConsent,
         notice: Callable[[str], None] = lambda words: None,
     ) -> "WeightStore":
-        """As the flags and the environment say; a flag wins."""
+        """From flags and environment; a flag takes precedence."""
         said = environ.get(NAMED, "")
         return cls(
             folder=where.cache / "models",
@@ -90,7 +90,7 @@ class WeightStore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def question(weights: Weights) -> str:
-    """What a person is asked before anything is fetched."""
+    """The question to the user before a download."""
     return (
         f"No model is configured. A small one can run on this machine: {weights.title} "
         f"({weights.licence}, a download of {readable(weights.size)}, once). It handles simple "
@@ -98,93 +98,93 @@ def question(weights: Weights) -> str:
     )
 
 
-async def present(weights: Weights, shelf: WeightStore) -> Path | None:
-    """The file, if it is there and right; nothing is fetched."""
-    if shelf.named is not None:
-        return await _named(weights, shelf, shelf.named)
-    path = shelf.folder / weights.file
+async def present(weights: Weights, store: WeightStore) -> Path | None:
+    """The file, if it is present and verified; nothing is fetched."""
+    if store.named is not None:
+        return await _named(weights, store, store.named)
+    path = store.folder / weights.file
     if not path.is_file():
         return None
-    if await _hash(path, _record(weights, shelf)) == weights.sha256:
+    if await _hash(path, _record(weights, store)) == weights.sha256:
         return path
-    shelf.notice(f"{path} is not the file it should be; it is removed")
+    store.notice(f"{path} is not the file it should be; it is removed")
     path.unlink(missing_ok=True)
     return None
 
 
-async def obtain(weights: Weights, shelf: WeightStore) -> Path:
-    """The file, fetched if the user agrees; of several processes one fetches, the others wait."""
-    found = await present(weights, shelf)
+async def obtain(weights: Weights, store: WeightStore) -> Path:
+    """The file, fetched if the user agrees; one process fetches, others wait."""
+    found = await present(weights, store)
     if found is not None:
         return found
-    if not shelf.consents:
-        if shelf.ask is None:
+    if not store.consents:
+        if store.ask is None:
             raise ModelMissing(
                 f"no model is configured, and {weights.title} ({readable(weights.size)}, "
                 f"{weights.licence}) is fetched only on consent: give --yes or set {FETCH}=1; "
                 f"{WAYS_ON}"
             )
-        if not await shelf.ask(question(weights)):
+        if not await store.ask(question(weights)):
             raise ModelMissing(f"{weights.title} was not fetched; {WAYS_ON}")
-    target = shelf.folder / weights.file
+    target = store.folder / weights.file
     try:
-        shelf.folder.mkdir(parents=True, exist_ok=True)
+        store.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInput(f"cannot make {shelf.folder}: {error.strerror}") from error
+        raise BadInput(f"cannot create {store.folder}: {error.strerror}") from error
     async with locked(target, patience=None):
         # Another process may have fetched it while this one waited.
-        return await present(weights, shelf) or await _fetch(weights, shelf, target)
+        return await present(weights, store) or await _fetch(weights, store, target)
 
 
-async def _fetch(weights: Weights, shelf: WeightStore, target: Path) -> Path:
+async def _fetch(weights: Weights, store: WeightStore, target: Path) -> Path:
     partial = Partial(target, weights.size)
     if partial.done > weights.size:
         partial.remove()
-    check_space(partial, *(() if shelf.free is None else (shelf.free,)))
-    meter = Meter(weights.size, shelf.report, shelf.clock)
+    check_space(partial, *(() if store.free is None else (store.free,)))
+    meter = Meter(weights.size, store.report, store.clock)
     failures: list[str] = []
-    for source in _sources(weights, shelf, partial, meter):
+    for source in _sources(weights, store, partial, meter):
         try:
             await source()
-            await _accept(weights, shelf, partial, target)
+            await _accept(weights, store, partial, target)
         except NoSpace:
             raise
         except ToolwireError as error:
             failures.append(str(error))
-            shelf.notice(f"{error}; trying the next source")
+            store.notice(f"{error}; trying the next source")
         else:
             return target
     raise ModelMissing(f"{weights.title} cannot be fetched: {'; '.join(failures)}; {WAYS_ON}")
 
 
 def _sources(
-    weights: Weights, shelf: WeightStore, partial: Partial, meter: Meter
+    weights: Weights, store: WeightStore, partial: Partial, meter: Meter
 ) -> list[Callable[[], Awaitable[None]]]:
-    """In the order they are tried. All give the same bytes: each goes on where the last stopped."""
+    """The sources in order; all have the same bytes, so each resumes where the last stopped."""
     found: list[Callable[[], Awaitable[None]]] = [
-        lambda: hub.fetch(weights.url, partial, meter, shelf.transport, shelf.sleep)
+        lambda: download.fetch_over_http(weights.url, partial, meter, store.transport, store.sleep)
     ]
     parts = weights.parts
     if parts is not None:
-        found.append(lambda: pieces.fetch(parts, partial, meter, shelf.environ))
+        found.append(lambda: download.fetch_pieces(parts, partial, meter, store.environ))
     return found
 
 
-async def _accept(weights: Weights, shelf: WeightStore, partial: Partial, target: Path) -> None:
+async def _accept(weights: Weights, store: WeightStore, partial: Partial, target: Path) -> None:
     digest = await sha256_of(partial.path)
     if digest != weights.sha256:
         partial.remove()
         raise BadInput(
-            f"what came is not {weights.file}: its SHA-256 is {digest}, not {weights.sha256}; "
+            f"the download is not {weights.file}: its SHA-256 is {digest}, not {weights.sha256}; "
             "it was refused and removed"
         )
     partial.place()
-    remember(_record(weights, shelf), target, digest)
+    remember(_record(weights, store), target, digest)
 
 
-async def _named(weights: Weights, shelf: WeightStore, path: Path) -> Path:
+async def _named(weights: Weights, store: WeightStore, path: Path) -> Path:
     try:
-        digest = await _hash(path, _record(weights, shelf))
+        digest = await _hash(path, _record(weights, store))
     except OSError as error:
         words = f"cannot read {path}: {error.strerror}"
         raise BadInput(f"{words}; {NAMED} or --weights must name {weights.file}") from error
@@ -205,10 +205,10 @@ async def _hash(path: Path, record: Path) -> str:
         record.parent.mkdir(parents=True, exist_ok=True)
         remember(record, path, digest)
     except OSError:
-        # A cache that cannot be written costs seconds at the next start, no more.
+        # Without this cache the next start takes seconds longer.
         pass
     return digest
 
 
-def _record(weights: Weights, shelf: WeightStore) -> Path:
-    return shelf.folder / f"{weights.file}.checked"
+def _record(weights: Weights, store: WeightStore) -> Path:
+    return store.folder / f"{weights.file}.checked"

@@ -1,4 +1,4 @@
-"""The choice of tool style for a provider and a model, with its reason in words."""
+"""Choice of the tool style for a provider and a model, with its reason."""
 
 from enum import StrEnum
 
@@ -21,7 +21,7 @@ SETTINGS = (AUTO, *(str(style) for style in ToolStyle))
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """A style, why it was chosen, and what speaks against it; the warning is mostly empty."""
+    """A style, the reason for it, and a warning, usually empty."""
 
     style: ToolStyle
     reason: str
@@ -31,8 +31,8 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 def choose(
     provider: Provider, model: str, setting: str = AUTO, *, info: ModelInfo | None = None
 ) -> Choice:
-    """An explicit setting, else what is known of the model, else of the provider, else a prompted
-    style, mostly xml.
+    """The setting, else the style known for the model, else for the provider, else a prompted one,
+    usually xml.
     """
     if setting != AUTO:
         return _explicit(provider, model, setting, info)
@@ -44,7 +44,7 @@ def choose(
 
 
 def from_kilocode(word: str | None) -> str:
-    """The setting that a tool style of KiloCode's settings means; its "JSON" is native calls."""
+    """Our setting for a KiloCode tool style; its "JSON" is native calls."""
     said = (word or "").strip().lower()
     settings = {"": AUTO, "xml": str(ToolStyle.XML), "json": str(ToolStyle.NATIVE)}
     if said not in settings:

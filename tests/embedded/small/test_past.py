@@ -2,7 +2,7 @@ import pytest
 
 from tests.embedded.small.test_style import (
     BUILT_IN,
-    GROUND,
+    PROJECT,
     Model,
     ask,
     branches,
@@ -36,7 +36,7 @@ def test_a_file_that_a_question_names_is_read_first(words: str):
 
 
 def test_after_that_the_other_tools_are_there():
-    read = called("read_file", {"absolute_path": f"{GROUND.root}/main.py"})
+    read = called("read_file", {"absolute_path": f"{PROJECT.root}/main.py"})
     found = offered(user("what does main.py do?"), read, result("a = 1"), kind="question")
     assert {"reply", "glob", "read_file"} <= found
 
@@ -79,7 +79,7 @@ def test_after_three_such_looks_it_is():
 
 @pytest.mark.parametrize(("kind", "may_look"), [("question", False), ("change", True)])
 def test_a_list_too_long_to_look_into_is_the_answer(kind: str, may_look: bool):
-    paths = [f"{GROUND.root}/src/part{n}.py" for n in range(200)]
+    paths = [f"{PROJECT.root}/src/part{n}.py" for n in range(200)]
     listed = result("\n".join(['Found 200 file(s) matching "*" within x:', *paths]))
     look = called("glob", {"pattern": "*"})
     model = Model('{"reply": "hi"}', kind=f'{{"kind": "{kind}"}}')

@@ -25,7 +25,7 @@ from toolwire.request import ModelRequest, ToolSpec
 from toolwire.tools.registry import builtins
 
 MAIN = "a = 1\nif a:\n    print(a)\n"
-GROUND = KnownFiles(
+PROJECT = KnownFiles(
     root="/home/me/app",
     files=("main.py", "src/a.py"),
     folders=("src",),
@@ -79,11 +79,11 @@ def request(*messages: Message, tools: Sequence[ToolSpec] | None = None) -> Mode
     )
 
 
-def ask(model: Model, asked: ModelRequest, ground: KnownFiles = GROUND) -> list[ModelEvent]:
+def ask(model: Model, asked: ModelRequest, project: KnownFiles = PROJECT) -> list[ModelEvent]:
     ids = count(1)
 
     async def go() -> list[ModelEvent]:
-        wrapped = style.wrap(model, lambda: f"id{next(ids)}", lambda: ground)
+        wrapped = style.wrap(model, lambda: f"id{next(ids)}", lambda: project)
         return [event async for event in wrapped(asked)]
 
     return asyncio.run(go())
@@ -138,16 +138,16 @@ def test_paths_that_exist_are_the_only_choices_for_reading_and_changing():
 
 
 @pytest.mark.parametrize(
-    "ground",
+    "project",
     [
         KnownFiles(root="/r", files=("a",), more=True),
         KnownFiles(root="/r", files=tuple(f"f{n}" for n in range(201))),
         KnownFiles(root="/r"),
     ],
 )
-def test_in_a_large_or_empty_project_any_path_may_be_written(ground: KnownFiles):
+def test_in_a_large_or_empty_project_any_path_may_be_written(project: KnownFiles):
     model = Model('{"reply": "hi"}')
-    ask(model, request(user("hello")), ground)
+    ask(model, request(user("hello")), project)
     assert branches(model.asked[0])["read_file"]["path"] == {"type": "string"}
 
 
@@ -167,7 +167,7 @@ def test_the_beginning_is_the_same_in_every_project_and_at_every_step():
 def test_what_was_sent_before_is_sent_again_byte_for_byte():
     model = Model('{"reply": "1"}', '{"reply": "2"}')
     grounds = iter(
-        (GROUND, KnownFiles(root="/home/me/app", files=("main.py", "src/a.py", "new.py")))
+        (PROJECT, KnownFiles(root="/home/me/app", files=("main.py", "src/a.py", "new.py")))
     )
     wrapped = style.wrap(model, lambda: "id", lambda: next(grounds))
 
@@ -277,7 +277,7 @@ def test_paths_are_meant_from_the_root(written: str, meant: str):
 
 
 def test_every_example_is_a_call_the_schema_allows():
-    told = style.fit(request(user("x")), GROUND, listed=GROUND).told
+    told = style.fit(request(user("x")), PROJECT, listed=PROJECT).instructions
     lines = [line for line in told.partition("Examples:")[2].splitlines() if line[:1] == "{"]
     assert len(lines) > 12
     for line in lines:
@@ -290,7 +290,7 @@ def test_every_example_is_a_call_the_schema_allows():
 
 def test_examples_of_tools_that_are_not_offered_are_left_out():
     some = tuple(spec for spec in BUILT_IN if spec.name in ("glob", "read_file"))
-    told = style.fit(request(user("x"), tools=some), GROUND, listed=GROUND).told
+    told = style.fit(request(user("x"), tools=some), PROJECT, listed=PROJECT).instructions
     assert "run_shell_command" not in told
     assert '{"tool": "glob"' in told
 
@@ -352,7 +352,7 @@ def test_a_changed_line_and_an_addition_are_real_changes():
 
 def test_the_kind_of_a_request_is_asked_once_behind_the_same_words():
     model = Model(*['{"reply": "hi"}'] * 3)
-    wrapped = style.wrap(model, lambda: "id", lambda: GROUND)
+    wrapped = style.wrap(model, lambda: "id", lambda: PROJECT)
 
     async def go(*messages: Message) -> None:
         async for _ in wrapped(request(*messages)):
@@ -479,7 +479,7 @@ def test_a_file_that_is_there_is_not_written_over():
     ],
 )
 def test_words_that_stand_nowhere_together_are_looked_for_one_by_one(written: str, meant: str):
-    assert to_real("search_file_content", {"pattern": written}, GROUND) == {"pattern": meant}
+    assert to_real("search_file_content", {"pattern": written}, PROJECT) == {"pattern": meant}
 
 
 def test_a_reply_that_goes_on_and_on_ends_with_a_sentence():

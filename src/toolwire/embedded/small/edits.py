@@ -1,4 +1,4 @@
-"""Changes by whole lines: a small model names a line that stands in the file and writes it anew."""
+"""Line edits: a small model names a line of the file and rewrites it."""
 
 import ast
 import re
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 MOST_LINES = 300
-"""Of a longer file the text to change is written freely."""
+"""Longer files offer no choice of lines; the text to change is written freely."""
 _MOST_TOGETHER = 3
-"""Lines that are named together where one alone comes twice."""
+"""Lines named together where a single one is not unique."""
 
 _decode = msgspec.json.Decoder().decode
 _indent = re.compile(r"[ \t]*").match
@@ -20,7 +20,7 @@ _closes = re.compile(r"\s*[})\]]").match
 
 
 def choices(text: str) -> tuple[str, ...]:
-    """The lines that can be named, each only one place; none where lines are not the way."""
+    """The lines that can be named, each unique; empty for files that are too long."""
     lines = text.split("\n")
     if len(lines) > MOST_LINES or "\r" in text:
         return ()
@@ -37,7 +37,7 @@ def choices(text: str) -> tuple[str, ...]:
 
 
 def change(text: str, old: str, new: str) -> tuple[str, str]:
-    """The text to find, which stands in the file once, and the text to put there."""
+    """The text to find, unique in the file, and its replacement."""
     lines = text.split("\n")
     named = old.split("\n")
     places = _places(lines, named)
@@ -50,16 +50,16 @@ def change(text: str, old: str, new: str) -> tuple[str, str]:
     if len(named) == 1 and _has_body(named[0], fresh):
         end = _block_end(lines, begin, closing=_closes(fresh[-1]) is not None)
         if _title(fresh[0]) not in ("", _title(named[0])):
-            # Something of another name is meant to come beside it.
+            # A definition with another name is added next to it.
             fresh = [*lines[begin:end], "", *fresh]
         elif _falls_through(fresh):
-            # Something was put before the rest of the block, which was not written again.
+            # New lines precede the rest of the block, which was not rewritten.
             fresh += [line for line in lines[begin + 1 : end] if line not in fresh]
     return _unique(lines, begin, end, fresh)
 
 
 def addition(text: str, more: str) -> tuple[str, str]:
-    """The same for text that comes after all the file has."""
+    """The text to find and its replacement for an addition at the end."""
     lines = text.rstrip("\n").split("\n")
     last = len(lines) - 1
     fresh = [lines[last], *more.rstrip("\n").split("\n")]
@@ -67,11 +67,11 @@ def addition(text: str, more: str) -> tuple[str, str]:
 
 
 def is_sound(path: str, text: str) -> bool:
-    """Whether the text is what the file's name says it is, where that can be told."""
+    """Whether the text parses as the file type; True for unknown types."""
     try:
         if path.endswith(".py"):
             with warnings.catch_warnings():
-                # What is merely odd in the person's files is not for the screen.
+                # Warnings about the user's files are not shown.
                 warnings.simplefilter("ignore")
                 ast.parse(text)
         elif path.endswith(".json"):
@@ -88,11 +88,11 @@ def _places(lines: Sequence[str], some: Sequence[str]) -> list[int]:
 
 
 def _unique(lines: list[str], begin: int, end: int, fresh: list[str]) -> tuple[str, str]:
-    """Lines around the change are taken in until the text to find stands there once."""
+    """Extends the change by surrounding lines until the text to find is unique."""
     text = "\n".join(lines)
     before, after = begin, end
     if not fresh:
-        # A line that goes takes a line break with it.
+        # A removed line includes its line break.
         before, after = (begin, end + 1) if end < len(lines) else (max(begin - 1, 0), end)
     while True:
         old = "\n".join(lines[before:after])
@@ -102,7 +102,7 @@ def _unique(lines: list[str], begin: int, end: int, fresh: list[str]) -> tuple[s
 
 
 def _indented(fresh: list[str], named: str) -> list[str]:
-    """What was written without the line's own indentation gets it."""
+    """Adds the named line's indentation if it is missing."""
     indent = _width(named)
     if not indent or _width(fresh[0]):
         return fresh
@@ -110,7 +110,7 @@ def _indented(fresh: list[str], named: str) -> list[str]:
 
 
 def _has_body(named: str, fresh: Sequence[str]) -> bool:
-    """Whether a line that opens a block was written anew together with the block."""
+    """Whether a line that opens a block was rewritten together with the block."""
     if _opens(named) is None:
         return False
     if len(fresh) == 1:
@@ -120,14 +120,14 @@ def _has_body(named: str, fresh: Sequence[str]) -> bool:
 
 
 def _falls_through(fresh: Sequence[str]) -> bool:
-    """Whether the block ends inside an inner one, so that something is to follow it."""
+    """Whether the block ends inside an inner one, so that more lines must follow."""
     if len(fresh) < 2 or _closes(fresh[-1]) is not None:
         return False
     return len(_width(fresh[-1])) > len(_width(fresh[1]))
 
 
 def _title(line: str) -> str:
-    """The name of the function or class that the line begins; empty for any other line."""
+    """The name of the function or class that the line defines; empty for any other line."""
     found = _titled(line)
     return found.group(1) if found is not None else ""
 

@@ -1,4 +1,4 @@
-"""What a request is after, asked of the small model itself before it does anything."""
+"""Classification of a request by the small model itself."""
 
 import re
 from collections.abc import AsyncIterator
@@ -13,11 +13,11 @@ from toolwire.model import Model, reading
 from toolwire.request import ModelRequest, OutputFormat
 
 QUESTION = "\n\nOf which kind is this request?"
-"""Follows the request; the system prompt has examples of it."""
+"""Follows the request; the system prompt contains examples."""
 
 
 class Kind(StrEnum):
-    """What is wanted."""
+    """Kind of a request."""
 
     QUESTION = "question"
     CHANGE = "change"
@@ -25,11 +25,11 @@ class Kind(StrEnum):
     TALK = "talk"
 
 
-class _Said(msgspec.Struct):
+class _Answer(msgspec.Struct):
     kind: Kind
 
 
-_read = msgspec.json.Decoder(_Said).decode
+_read = msgspec.json.Decoder(_Answer).decode
 _asks = re.compile(
     r"(?:(?:at|by|for|from|in|of|on|to|under|with) )?"
     r"(?:who|whom|whose|which|what|where|when|how (?:many|much|long|old|often))\b[^.!]*\?",
@@ -43,8 +43,8 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-class Asking:
-    """One question about the kind; `kind` and `usage` are there when its events are over."""
+class KindQuestion:
+    """One question about the kind; `kind` and `usage` are set after its events."""
 
     def __init__(self, model: Model, request: ModelRequest) -> None:
         self._model = model
@@ -57,7 +57,7 @@ class Asking:
         self.usage = Usage()
 
     async def events(self) -> AsyncIterator[ModelEvent]:
-        """What is told on the way: how far the model has read."""
+        """Progress events of the question."""
         said: list[str] = []
         async with reading(self._model(self._request)) as events:
             async for event in events:
@@ -77,7 +77,7 @@ class Asking:
 
 
 def likely(words: str, said: Kind | None) -> Kind | None:
-    """The kind, or None where the model takes what begins as a question for a change."""
+    """The kind, or None where the model classifies a question as a change."""
     return None if said is Kind.CHANGE and _asks(words.strip()) else said
 
 

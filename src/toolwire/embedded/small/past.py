@@ -1,4 +1,4 @@
-"""The conversation so far, as a small model is shown it, and what follows from it."""
+"""The conversation in short form for a small model, and the options that remain."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -14,15 +14,15 @@ from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump
 
 _MOST_FOLDERS = 20
-"""A folder is opened if there are then no more than that."""
+"""A folder is expanded as long as there are no more entries than this."""
 _MOST_TOLD = 8
-"""With more of them, a small model only says their names."""
+"""With more files, a small model only repeats their names."""
 _MOST_ABOUT = 60
-"""Characters of what a folder says of itself."""
+"""Characters of a folder's description."""
 _NAMED = 3
-"""Names that stand for the files of a folder that says nothing."""
+"""File names shown for a folder without a description."""
 _TELLING = ("__init__.py", "README.md", "lib.rs", "mod.rs", "doc.go", "index.ts", "index.js")
-"""Files whose first words are about the folder they are in."""
+"""Files whose first words describe their folder."""
 _TOP = "the top folder"
 
 _first_words = re.compile(
@@ -32,7 +32,7 @@ _no_description = re.compile(r"copyright|license|licence|spdx|coding[:=]|eslint"
 
 
 def by_folder(text: str, read: Callable[[str], str | None], limit: int) -> str:
-    """The result of a search for files, told by folders; `read` gives the text of a file."""
+    """The result of a file search, grouped by folder; `read` returns the text of a file."""
     head, *paths = text.splitlines()
     lines = [f"{head.partition(' within ')[0]}, by folder:"]
     size = len(lines[0])
@@ -49,7 +49,7 @@ def by_folder(text: str, read: Callable[[str], str | None], limit: int) -> str:
 
 
 def _folders(paths: list[str]) -> Mapping[str, list[str]]:
-    """Files by the folder they are told under: the fullest ones are opened as long as all fit."""
+    """Files grouped by folder; the largest folders are expanded as long as all fit."""
     found: dict[str, list[str]] = {"": paths}
     closed: set[str] = set()
     while openable := found.keys() - closed:
@@ -60,7 +60,7 @@ def _folders(paths: list[str]) -> Mapping[str, list[str]]:
             continue
         del found[fullest]
         found.update(opened)
-        # What is left under its own name are the files right in it.
+        # The remaining entries are the folder's direct files.
         closed.add(fullest)
     return {folder or _TOP: inside for folder, inside in found.items()}
 
@@ -88,13 +88,13 @@ def _about(folder: str, read: Callable[[str], str | None]) -> str:
 RESULT_LIMIT = 1600
 """Characters of a result: about 400 tokens, ten seconds of reading on two slow cores."""
 MOST_STEPS = 8
-"""Calls for one request; then the model must say what it has."""
+"""Calls for one request; then the model must reply."""
 _MOST_LOOKS = 5
-"""Calls after which it may say that it could not do what was asked."""
+"""Calls after which it may reply that it failed."""
 _MOST_VAIN_LOOKS = 3
-"""Calls that find nothing, after which a question may be answered all the same."""
+"""Calls without a result, after which a question may be answered anyway."""
 _MOST_LISTED = 300
-"""Characters of file names that are told with the first request."""
+"""Characters of file names included in the first request."""
 _LONG_LIST = (
     "Now reply: say how many files there are, then go through the folders "
     "and say in a few words what the files in each of them do."
@@ -108,12 +108,12 @@ _decode = msgspec.json.Decoder().decode
 
 
 class Past:
-    """Reads the messages in turn; what is said of one depends only on those before it."""
+    """Reads the messages in order; the short form of one depends only on those before it."""
 
     def __init__(
-        self, ground: KnownFiles, listed: KnownFiles, kinds: Mapping[str, Kind | None]
+        self, project: KnownFiles, listed: KnownFiles, kinds: Mapping[str, Kind | None]
     ) -> None:
-        self._ground = ground
+        self._project = project
         self._listed: KnownFiles | None = listed
         self._kinds = kinds
         self._calls: dict[str, ToolCall] = {}
@@ -125,19 +125,19 @@ class Past:
 
     @property
     def kind(self) -> Kind | None:
-        """What the newest request is after, if that is known."""
+        """The kind of the newest request, if known."""
         return self._kinds.get(self._asked)
 
     @property
     def seen(self) -> tuple[str, ...]:
-        """Files whose text, or a line of it, the model was shown; the newest first."""
+        """Files that the model has seen, at least in part; the newest first."""
         return tuple(reversed(self._seen))
 
     @property
     def must_reply(self) -> bool:
-        """Nothing but words is wanted, or the model goes in a circle, went far, or was told no.
+        """Whether to offer no tools: chat, a repeated call, too many steps, or a denied call.
 
-        After a list of more files than it can look into, it would look into any.
+        After a list of more files than it can read, it would read any of them.
         """
         if self.kind is Kind.TALK or (self._ended and self._is_long_list(*self._ended[-1])):
             return True
@@ -146,7 +146,7 @@ class Past:
 
     @property
     def must_act(self) -> bool:
-        """Nothing was found, or a change that was asked for was not made: no reply yet."""
+        """Whether a reply is premature: nothing was found, or a requested change was not made."""
         if self.named:
             return True
         if self.kind is Kind.QUESTION:
@@ -157,16 +157,16 @@ class Past:
 
     @property
     def named(self) -> str:
-        """The one file that a question names, as long as nothing was looked at."""
+        """The one file that a question names, before the first call."""
         if self._done or self.kind in (Kind.CHANGE, Kind.COMMAND, Kind.TALK):
             return ""
         words = {word.strip(_PUNCTUATION) for word in self._asked.split()}
-        found = [file for file in self._ground.files if words & {file, file.rpartition("/")[2]}]
+        found = [file for file in self._project.files if words & {file, file.rpartition("/")[2]}]
         return found[0] if len(found) == 1 else ""
 
     @property
     def repeated(self) -> list[str]:
-        """Tools that were called again with the same arguments, once for each time."""
+        """Tools called again with the same arguments, once per repetition."""
         return [name for at, (name, it) in enumerate(self._done) if (name, it) in self._done[:at]]
 
     def message(self, message: Message) -> Message:
@@ -199,13 +199,13 @@ class Past:
         arguments = as_object(call.arguments)
         if call.name not in TOOLS or arguments is None:
             return call
-        shown = to_shown(call.name, arguments, self._ground.root)
+        shown = to_shown(call.name, arguments, self._project.root)
         return msgspec.structs.replace(call, arguments=dump(shown))
 
     def _result(self, result: ToolResult) -> ToolResult:
         name = self._calls[result.call_id].name if result.call_id in self._calls else result.name
         self._ended.append((name, result))
-        root = self._ground.root
+        root = self._project.root
         text = result.text.replace(f"{root}/", "").replace(root, ".")
         if not result.is_error:
             self._see(name, result.call_id, text)
@@ -214,7 +214,7 @@ class Past:
         if name == "read_file" and not result.is_error:
             # It cannot count.
             text = f"({lines} lines)\n{text}"
-        # Said after every result and not only the last: the bytes before the newest stay the same.
+        # After every result, not only the last: the prefix before the newest stays cached.
         text = f"{text}\n\n(The request was: {self._asked[:300]}\n{self._next(name, result)})"
         others = tuple(part for part in result.parts if not isinstance(part, Text))
         return msgspec.structs.replace(result, parts=(Text(text), *others))
@@ -223,11 +223,11 @@ class Past:
         paths: list[str] = []
         if name == "read_file":
             arguments = as_object(self._calls[call_id].arguments) or {}
-            paths.append(str(to_shown(name, arguments, self._ground.root).get("path", "")))
+            paths.append(str(to_shown(name, arguments, self._project.root).get("path", "")))
         elif name == "search_file_content":
             paths += (line.removeprefix("File: ").strip() for line in text.splitlines())
         for path in paths:
-            if path in self._ground.files:
+            if path in self._project.files:
                 self._seen.pop(path, None)
                 self._seen[path] = None
 
@@ -251,10 +251,10 @@ class Past:
         if len(text) <= RESULT_LIMIT:
             return text
         if name == "glob":
-            words = "a long list of files was told to this small model by folders"
+            words = "a long list of files was grouped by folder for this small model"
             self.notices.append(Notice("result_cut", words))
-            return by_folder(text, self._ground.text, RESULT_LIMIT)
-        # The end often says how it came out, so a quarter of the room is kept for it.
+            return by_folder(text, self._project.text, RESULT_LIMIT)
+        # The end often contains the outcome, so it gets a quarter of the limit.
         tail = RESULT_LIMIT // 4
         left = len(text) - RESULT_LIMIT
         words = f"{left} characters of the result of {name} were left out for this small model"
@@ -276,13 +276,13 @@ def as_object(text: str) -> JsonObject | None:
     return cast(JsonObject, value) if isinstance(value, dict) else None
 
 
-def _listing(ground: KnownFiles) -> str:
+def _listing(project: KnownFiles) -> str:
     shown: list[str] = []
     size = 0
-    for file in ground.files:
+    for file in project.files:
         size += len(file) + 2
         if size > _MOST_LISTED:
             break
         shown.append(file)
-    more = ", and more" if ground.more or len(shown) < len(ground.files) else ""
+    more = ", and more" if project.more or len(shown) < len(project.files) else ""
     return f"Files: {', '.join(shown)}{more}\n\n" if shown else "Files: none yet\n\n"

@@ -1,4 +1,4 @@
-"""For models of little strength: the request in few words, their short calls made real again."""
+"""Tool style of small models: shortened requests, and short calls translated to real ones."""
 
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from toolwire.embedded.small.kinds import Asking, Kind, likely
+from toolwire.embedded.small.kinds import Kind, KindQuestion, likely
 from toolwire.embedded.small.past import Past, as_object
 from toolwire.embedded.small.tools import (
     TOOLS,
@@ -39,32 +39,33 @@ from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
 from toolwire.wire.json_access import dump
 
 _MOST_WRITTEN = 600
-"""Tokens of one answer: a minute on two slow cores; a model that writes on has lost itself."""
+"""Tokens of one answer: a minute on two slow cores; longer answers are loops."""
 _MOST_SAID = 400
-"""Characters of a reply, which then ends with the sentence: it should be three of them."""
+"""Characters of a reply, after which it ends with the current sentence."""
 _MOST_TRIES = 2
-"""Changes that are held back, one after the other, before one is let through to the person."""
+"""Consecutive changes that are refused before one is passed to the user."""
 _WRITING = frozenset({"write_file", "replace", "append"})
 
 _sentence_end = re.compile(r"[.!?](?=\s)").search
 _calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
 
 
-def wrap(model: Model, new_id: Callable[[], str], ground: Callable[[], KnownFiles]) -> Model:
-    """The model with tools, shown to it in the short form; `ground` is asked at every request."""
-    talk = _Talk(model, new_id)
+def wrap(model: Model, new_id: Callable[[], str], project: Callable[[], KnownFiles]) -> Model:
+    """The model with tools in short form; `project` is called for every request."""
+    conversation = _Conversation(model, new_id)
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        told = talk.ask(request, ground()) if request.tools else style.wrap(model, new_id)(request)
-        async with reading(told) as events:
+        plain = style.wrap(model, new_id)
+        answer = conversation.ask(request, project()) if request.tools else plain(request)
+        async with reading(answer) as events:
             async for event in events:
                 yield event
 
     return ask
 
 
-class _Talk:
-    """One conversation: what its project was at first, and what its requests are after."""
+class _Conversation:
+    """One conversation: its first file list, and the kinds of its requests."""
 
     def __init__(self, model: Model, new_id: Callable[[], str]) -> None:
         self._model = model
@@ -72,60 +73,62 @@ class _Talk:
         self._listed: KnownFiles | None = None
         self._kinds: dict[str, Kind | None] = {}
 
-    async def ask(self, request: ModelRequest, ground: KnownFiles) -> AsyncIterator[ModelEvent]:
+    async def ask(self, request: ModelRequest, project: KnownFiles) -> AsyncIterator[ModelEvent]:
         if self._listed is None:
-            self._listed = ground
+            self._listed = project
         written = 0
         words, upto = _newest(request.messages)
         if words and words not in self._kinds:
-            asking = self._asking(request, upto, ground, self._listed)
+            asking = self._asking(request, upto, project, self._listed)
             async with reading(asking.events()) as events:
                 async for event in events:
                     yield event
             self._kinds[words] = likely(words, asking.kind)
             written += asking.usage.output or 0
-        fitted = fit(request, ground, listed=self._listed, kinds=self._kinds)
+        fitted = fit(request, project, listed=self._listed, kinds=self._kinds)
         for notice in fitted.notices:
             yield notice
         without: list[Refused] = []
         while True:
-            back = _Back(ground, refusing=len(without) < _MOST_TRIES)
-            inner = style.wrap(self._model, self._new_id, told=fitted.told)
+            calls = _CallTranslator(project, refusing=len(without) < _MOST_TRIES)
+            inner = style.wrap(self._model, self._new_id, instructions=fitted.instructions)
             async with reading(inner(fitted.request)) as events:
                 async for event in events:
-                    for told in back.read(event):
-                        yield _with_usage(told, written) if isinstance(told, Finished) else told
-                    if back.said_enough:
+                    for out in calls.read(event):
+                        yield _with_usage(out, written) if isinstance(out, Finished) else out
+                    if calls.said_enough:
                         break
-            if back.refused is None:
+            if calls.refused is None:
                 break
-            without.append(back.refused)
-            written += back.usage.output or 0
-            fitted = fit(request, ground, listed=self._listed, kinds=self._kinds, without=without)
+            without.append(calls.refused)
+            written += calls.usage.output or 0
+            fitted = fit(request, project, listed=self._listed, kinds=self._kinds, without=without)
 
     def _asking(
-        self, request: ModelRequest, upto: int, ground: KnownFiles, listed: KnownFiles
-    ) -> Asking:
+        self, request: ModelRequest, upto: int, project: KnownFiles, listed: KnownFiles
+    ) -> KindQuestion:
         before = msgspec.structs.replace(request, messages=request.messages[:upto])
-        fitted = fit(before, ground, listed=listed, kinds=self._kinds)
-        prepared = style.prepare(fitted.request, told=fitted.told)
-        return Asking(self._model, prepared.request if prepared is not None else fitted.request)
+        fitted = fit(before, project, listed=listed, kinds=self._kinds)
+        prepared = style.prepare(fitted.request, instructions=fitted.instructions)
+        return KindQuestion(
+            self._model, prepared.request if prepared is not None else fitted.request
+        )
 
 
 class Fitted(msgspec.Struct, frozen=True):
-    """A request cut down for a small model, and what was left out of it."""
+    """A request shortened for a small model, and notices of what was left out."""
 
     request: ModelRequest
-    told: str
-    """The system prompt. It teaches all tools even where a reply is due: the same tools make the
-    same bytes, which need not be read again.
+    instructions: str
+    """The system prompt. It describes all tools even if only a reply is allowed, so that the cached
+    prefix stays valid.
     """
     notices: tuple[Notice, ...] = ()
 
 
 def fit(
     request: ModelRequest,
-    ground: KnownFiles,
+    project: KnownFiles,
     *,
     listed: KnownFiles,
     kinds: Mapping[str, Kind | None] = MappingProxyType({}),
@@ -133,13 +136,12 @@ def fit(
 ) -> Fitted:
     """The request with short instructions, short tools and short results.
 
-    `listed` is what the first message tells of the project: it stays the same while the files
-    change, so that what was read once need not be read again. `without` are calls that
-    are not offered.
+    `listed` are the files named in the first message: they stay the same while the project
+    changes, so that the cached prefix stays valid. `without` are calls that are not offered.
     """
-    past = Past(ground, listed, kinds)
+    past = Past(project, listed, kinds)
     messages = tuple(past.message(message) for message in request.messages)
-    tools = shown_tools(request.tools, ground)
+    tools = shown_tools(request.tools, project)
     choice = request.tool_choice
     if past.must_reply:
         choice = ToolChoice(mode="none")
@@ -149,23 +151,23 @@ def fit(
         request,
         system=(),
         messages=messages,
-        tools=_useful(tools, past, ground, without),
+        tools=_useful(tools, past, project, without),
         tool_choice=choice,
         parallel_calls=None,
         max_output_tokens=min(request.max_output_tokens or _MOST_WRITTEN, _MOST_WRITTEN),
     )
-    return Fitted(fitted, _told(tools), tuple(past.notices))
+    return Fitted(fitted, _instructions(tools), tuple(past.notices))
 
 
 def _useful(
-    tools: Sequence[ToolSpec], past: Past, ground: KnownFiles, without: Sequence[Refused]
+    tools: Sequence[ToolSpec], past: Past, project: KnownFiles, without: Sequence[Refused]
 ) -> tuple[ToolSpec, ...]:
-    """What can bring the request forward now."""
+    """The tools that are useful now."""
     if past.named and (looks := [tool for tool in tools if tool.name == "read_file"]):
         return tuple(with_file(tool, past.named) for tool in looks)
     found: list[ToolSpec] = []
     for tool in tools:
-        # What gave the same answer twice is not offered a third time.
+        # A call with the same result twice is not offered a third time.
         if tool.name in past.repeated:
             continue
         if past.kind is Kind.QUESTION and tool.name in _WRITING:
@@ -174,14 +176,14 @@ def _useful(
             continue
         offered: ToolSpec | None = tool
         if tool.name == "replace":
-            offered = with_lines(tool, ground, past.seen, without)
+            offered = with_lines(tool, project, past.seen, without)
         if offered is not None:
             found.append(offered)
     return tuple(found)
 
 
 def _newest(messages: Sequence[Message]) -> tuple[str, int]:
-    """The words of the newest request, and how many messages there are up to it."""
+    """The text of the newest request, and the number of messages up to it."""
     for at in range(len(messages), 0, -1):
         message = messages[at - 1]
         words = [part.text for part in message.parts if isinstance(part, Text)]
@@ -191,14 +193,14 @@ def _newest(messages: Sequence[Message]) -> tuple[str, int]:
 
 
 def _with_usage(event: Finished, written: int) -> Finished:
-    """What was written before the answer counts; what was read for it is the answer's own size."""
+    """Adds the output tokens of the question about the kind; input is that of the answer."""
     usage = event.usage
     if written:
         usage = msgspec.structs.replace(usage, output=(usage.output or 0) + written)
     return msgspec.structs.replace(event, usage=usage)
 
 
-def _told(tools: Sequence[ToolSpec]) -> str:
+def _instructions(tools: Sequence[ToolSpec]) -> str:
     offered = {tool.name for tool in tools}
     examples = [block for block in _examples() if set(_calls(block)) <= offered]
     return (
@@ -225,14 +227,11 @@ def _line(tool: ToolSpec) -> str:
     return f"{tool.name}({', '.join(members)}): {about}"
 
 
-class _Back:
-    """Turns the short calls of one answer into real ones.
+class _CallTranslator:
+    """Translates the short calls of one answer to real ones; refuses harmful calls."""
 
-    A call that would do harm is held back.
-    """
-
-    def __init__(self, ground: KnownFiles, *, refusing: bool) -> None:
-        self._ground = ground
+    def __init__(self, project: KnownFiles, *, refusing: bool) -> None:
+        self._project = project
         self._refusing = refusing
         self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}
         self.refused: Refused | None = None
@@ -259,7 +258,7 @@ class _Back:
                 return (event,)
 
     def _words(self, text: str) -> Sequence[ModelEvent]:
-        """The reply, up to the end of the sentence in which it becomes long."""
+        """The reply, up to the end of the sentence that exceeds the limit."""
         before = self._said
         self._said += text
         end = _sentence_end(self._said, _MOST_SAID)
@@ -276,10 +275,10 @@ class _Back:
         arguments = as_object(text) if event.complete else None
         if arguments is not None:
             if self._refusing:
-                self.refused = refusal(started.name, arguments, self._ground)
+                self.refused = refusal(started.name, arguments, self._project)
             if self.refused is not None:
                 return ()
-            text = dump(to_real(started.name, arguments, self._ground))
+            text = dump(to_real(started.name, arguments, self._project))
         name = TOOLS[started.name].real or started.name
         started = msgspec.structs.replace(started, name=name)
         return (started, ToolCallDelta(event.id, text), event)

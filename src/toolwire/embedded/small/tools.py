@@ -1,4 +1,4 @@
-"""The built-in tools as a small model is shown them: few, in few words, with short paths."""
+"""Short forms of the built-in tools for small models: few, brief, with relative paths."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -13,18 +13,18 @@ from toolwire.request import AnyTool, JsonObject, ToolSpec
 MOST_CHOICES = 200
 """Paths offered as choices; with more, any path may be written."""
 _MOST_NEW = 600
-"""Characters in the place of a line: a small model that writes more has lost itself."""
+"""Characters that may replace a line; longer texts are loops."""
 _LONG = 3
-"""Letters of a word that is worth looking for."""
+"""Minimum length of a search word."""
 _MOST_OPEN = 4
-"""Files that can be changed at a time: those the model saw last."""
+"""Files that can be changed at a time: the most recently seen."""
 
 
 _plain = re.compile(r"[\w -]+").fullmatch
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that was held back: the tool, and the line it was to change."""
+    """A refused call: the tool, and the line it would change."""
 
     name: str
     path: str
@@ -39,13 +39,13 @@ class KnownFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Relative to the root, with `/` between the parts; the nearest first."""
     folders: tuple[str, ...] = ()
     more: bool = False
-    """There are others, so that a path outside the list may be meant."""
+    """Whether there are more files than listed."""
     text: Callable[[str], str | None] = lambda _: None
-    """What stands in a file now; None if it is no text, or too much of it."""
+    """Returns a file's current text; None if it is not text or too long."""
 
 
 class Argument(msgspec.Struct, frozen=True, kw_only=True):
-    """One argument: its short name, its real one, and what it names."""
+    """One argument: its short name, its real name, and what it refers to."""
 
     shown: str
     real: str
@@ -53,18 +53,18 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool in few words."""
+    """Short form of a tool."""
 
     about: str
     arguments: tuple[Argument, ...]
     then: str
-    """What to think of when its result is there."""
+    """Hint that follows its result."""
     then_change: str
-    """The same where a change was asked for."""
+    """Hint after a request for a change."""
     real: str = ""
-    """The tool's own name, if it is shown under another one."""
+    """The real tool's name, if it differs."""
     given: tuple[tuple[str, str], ...] = ()
-    """Arguments the real tool wants and the model is not bothered with."""
+    """Fixed arguments of the real tool."""
 
 
 _FILE = Argument(shown="path", real="file_path", kind="file")
@@ -114,7 +114,7 @@ TOOLS: Mapping[str, Shown] = {
         then_change=_REPLY,
         arguments=(
             _FILE,
-            # First what is to be there: with that in mind the line is found more surely.
+            # The new text first: the model then finds the line more reliably.
             Argument(shown="new", real="new_string"),
             Argument(shown="old", real="old_string"),
         ),
@@ -138,29 +138,29 @@ _LEFT_OUT = frozenset(
     {"read_many_files", "web_fetch", "google_web_search", "save_memory", "apply_patch"}
     | {"background", "todo", "ask_user"}
 )
-"""Built-in tools that cost more attention than a small model has."""
+"""Built-in tools that are not offered to small models."""
 
 
-def shown_tools(tools: Sequence[AnyTool], ground: KnownFiles) -> tuple[ToolSpec, ...]:
-    """What there is: the built-in tools in their short form, others as they are."""
+def shown_tools(tools: Sequence[AnyTool], project: KnownFiles) -> tuple[ToolSpec, ...]:
+    """The built-in tools in short form, other tools unchanged."""
     found: list[ToolSpec] = []
     for tool in tools:
         if isinstance(tool, ToolSpec) and tool.name not in _LEFT_OUT:
             ours = [name for name, it in TOOLS.items() if tool.name == (it.real or name)]
-            found += [_short(name, ground) for name in ours] or [tool]
+            found += [_short(name, project) for name in ours] or [tool]
     return tuple(found)
 
 
 def with_file(tool: ToolSpec, path: str) -> ToolSpec:
-    """The tool that reads, for one file."""
+    """The read tool, limited to one file."""
     return msgspec.structs.replace(tool, parameters=closed_object({"path": _only(path)}))
 
 
 def with_lines(
-    tool: ToolSpec, ground: KnownFiles, seen: Sequence[str], without: Sequence[Refused] = ()
+    tool: ToolSpec, project: KnownFiles, seen: Sequence[str], without: Sequence[Refused] = ()
 ) -> ToolSpec | None:
-    """The tool that changes lines, for the lines of the files that were seen; None without any."""
-    files = [(path, text) for path in seen[:_MOST_OPEN] if (text := ground.text(path)) is not None]
+    """The line edit tool, limited to the lines of seen files; None without any."""
+    files = [(path, text) for path in seen[:_MOST_OPEN] if (text := project.text(path)) is not None]
     if not files:
         return None
     taken = {(it.path, it.line) for it in without}
@@ -172,55 +172,55 @@ def with_lines(
     return msgspec.structs.replace(tool, parameters=parameters)
 
 
-def to_real(name: str, arguments: JsonObject, ground: KnownFiles) -> JsonObject:
-    """The arguments the real tool takes, from those a model wrote."""
+def to_real(name: str, arguments: JsonObject, project: KnownFiles) -> JsonObject:
+    """The real tool's arguments for those the model wrote."""
     shown = TOOLS["replace" if name == "append" else name]
     known = {argument.shown: argument for argument in shown.arguments}
     found: JsonObject = {}
-    for key, value in _meant(name, arguments, ground).items():
+    for key, value in _meant(name, arguments, project).items():
         argument = known.get(key)
         if argument is None:
             found[key] = value
         else:
             is_path = argument.kind != "text" and isinstance(value, str)
-            found[argument.real] = _absolute(value, ground.root) if is_path else value
+            found[argument.real] = _absolute(value, project.root) if is_path else value
     return found | {key: value for key, value in shown.given if key not in found}
 
 
-def _meant(name: str, arguments: JsonObject, ground: KnownFiles) -> JsonObject:
-    """What a model meant by its words, as far as the files tell."""
+def _meant(name: str, arguments: JsonObject, project: KnownFiles) -> JsonObject:
+    """The arguments corrected by the files that exist."""
     path = str(arguments.get("path", ""))
     if name == "append":
-        text = ground.text(path) or ""
+        text = project.text(path) or ""
         old, new = edits.addition(text, str(arguments.get("lines", "")))
         return {"path": path, "old": old, "new": new}
-    if name == "replace" and (text := ground.text(path)) is not None:
+    if name == "replace" and (text := project.text(path)) is not None:
         old, new = (str(arguments.get(key, "")) for key in ("old", "new"))
         old, new = edits.change(text, old, new)
         return {**arguments, "old": old, "new": new}
     if name == "search_file_content":
-        return {**arguments, "pattern": _words(str(arguments.get("pattern", "")), ground)}
+        return {**arguments, "pattern": _words(str(arguments.get("pattern", "")), project)}
     return arguments
 
 
-def _words(pattern: str, ground: KnownFiles) -> str:
-    """Words that stand nowhere together are looked for one by one."""
+def _words(pattern: str, project: KnownFiles) -> str:
+    """The pattern; alternatives of its words if they never occur together."""
     if " " not in pattern or _plain(pattern) is None:
         return pattern
     words = pattern.lower().split()
     together = " ".join(words)
-    for path in ground.files:
-        text = ground.text(path)
+    for path in project.files:
+        text = project.text(path)
         if text is not None and together in " ".join(text.lower().split()):
             return pattern
     long = [word for word in words if len(word) >= _LONG]
     return "|".join(map(re.escape, long or words))
 
 
-def refusal(name: str, arguments: JsonObject, ground: KnownFiles) -> Refused | None:
-    """Why a call is better not made: it changes nothing, spoils a file, or writes over one."""
+def refusal(name: str, arguments: JsonObject, project: KnownFiles) -> Refused | None:
+    """Why a call is refused: it changes nothing, breaks a file, or overwrites one."""
     path = str(arguments.get("path", ""))
-    text = ground.text(path)
+    text = project.text(path)
     if text is None or name not in ("replace", "write_file"):
         return None
     if name == "write_file":
@@ -233,7 +233,7 @@ def refusal(name: str, arguments: JsonObject, ground: KnownFiles) -> Refused | N
 
 
 def to_shown(name: str, arguments: JsonObject, root: str) -> JsonObject:
-    """The arguments as the model wrote them, from those the real tool took."""
+    """The model's short arguments for those of the real tool."""
     shown = TOOLS[name]
     found: JsonObject = {}
     for argument in shown.arguments:
@@ -244,9 +244,9 @@ def to_shown(name: str, arguments: JsonObject, root: str) -> JsonObject:
     return found
 
 
-def _short(name: str, ground: KnownFiles) -> ToolSpec:
+def _short(name: str, project: KnownFiles) -> ToolSpec:
     shown = TOOLS[name]
-    properties: JsonObject = {it.shown: _schema(it, ground) for it in shown.arguments}
+    properties: JsonObject = {it.shown: _schema(it, project) for it in shown.arguments}
     return ToolSpec(name=name, description=shown.about, parameters=closed_object(properties))
 
 
@@ -262,9 +262,9 @@ def _only(choice: str) -> JsonObject:
     return {"type": "string", "enum": [choice]}
 
 
-def _schema(argument: Argument, ground: KnownFiles) -> JsonObject:
-    choices = {"file": ground.files, "folder": (".", *ground.folders)}.get(argument.kind, ())
-    if choices and not ground.more and len(choices) <= MOST_CHOICES:
+def _schema(argument: Argument, project: KnownFiles) -> JsonObject:
+    choices = {"file": project.files, "folder": (".", *project.folders)}.get(argument.kind, ())
+    if choices and not project.more and len(choices) <= MOST_CHOICES:
         return {"type": "string", "enum": list(choices)}
     return {"type": "string"}
 

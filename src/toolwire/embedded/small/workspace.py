@@ -1,4 +1,4 @@
-"""The project as data for a small model: which files and folders there are."""
+"""The files of a project, as offered to a small model."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +11,11 @@ from toolwire.tools.search.tree import breadth_first
 from toolwire.tools.spec import ToolFailed, Workspace
 
 _MOST_TEXT = 100_000
-"""Bytes of a file whose lines a small model can be offered."""
+"""Largest file whose lines are offered to a small model, in bytes."""
 
 
-def ground(workspace: Workspace, environ: Mapping[str, str] = {}) -> KnownFiles:
-    """The first root, its nearest files first; what is ignored or hidden is left out."""
+def known_files(workspace: Workspace, environ: Mapping[str, str] = {}) -> KnownFiles:
+    """The files of the first root, nearest first, without ignored and hidden ones."""
     root = real(workspace.roots[0]) or workspace.roots[0]
     files: list[str] = []
     folders: list[str] = []
@@ -44,7 +44,7 @@ def ground(workspace: Workspace, environ: Mapping[str, str] = {}) -> KnownFiles:
 
 
 def _small_text(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str | None:
-    """The text of a small file that may be read unasked; None of any other."""
+    """The text of a small file that may be read without approval; None for any other."""
     found = locate(path, workspace)
     protection = Protection(workspace, environ)
     if found is None or protection.hides(path) or protection.hides(found):

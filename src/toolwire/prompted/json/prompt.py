@@ -1,4 +1,4 @@
-"""What a model is told: the forms of an answer, the tools, and examples, which do the most."""
+"""Prompt of the JSON style: answer forms, tools, examples and the conversation as text."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -8,6 +8,17 @@ from typing import Any, cast
 
 import msgspec
 
+from toolwire.events import Notice
+from toolwire.messages import (
+    CallKind,
+    Media,
+    Message,
+    Part,
+    ServerBlock,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from toolwire.request import FreeformTool, JsonObject, ToolSpec
 from toolwire.schema import Profile, convert
 from toolwire.wire.json_access import dump
@@ -25,12 +36,12 @@ _PYTHON: dict[str, type | tuple[type, ...]] = {
 
 
 class NoExample(Exception):
-    """The schema asks for something that cannot be made up."""
+    """The schema requires a value that cannot be generated."""
 
 
 def example_arguments(schema: JsonObject) -> JsonObject | None:
-    """Arguments that fit a clean schema: what is required, else its first member; None if none
-    can be made up.
+    """Example arguments for a clean schema: the required members, else the first one; None if none
+    can be generated.
     """
     try:
         value = _value(schema, schema, "", _DEEPEST)
@@ -60,7 +71,7 @@ def _value(schema: Any, root: JsonObject, name: str, depth: int) -> Any:
 
 
 def _given(node: JsonObject) -> Any:
-    """A value that the schema itself names."""
+    """A value that the schema itself contains."""
     for keyword in ("examples", "enum"):
         values = node.get(keyword)
         if isinstance(values, list) and values:
@@ -137,7 +148,7 @@ _MOST_DESCRIPTION = 400
 
 
 class Example(msgspec.Struct, frozen=True):
-    """A request and the call that answers it; shown when the tool is offered."""
+    """An example request and its call; shown if the tool is offered."""
 
     asked: str
     tool: str
@@ -232,7 +243,7 @@ def _examples(
 
 
 def call_text(tool: ToolSpec | FreeformTool, names: ToolNames, arguments: str) -> str:
-    """A call as a model writes it."""
+    """A call as the model writes it."""
     name = dump(names.wire_name(tool.name, tool.namespace))
     return f'{{"tool": {name}, "arguments": {arguments}}}'
 
@@ -245,3 +256,91 @@ def _made_up(tool: ToolSpec | FreeformTool) -> JsonObject | None:
 
 def _clean(tool: ToolSpec) -> JsonObject:
     return convert(tool.parameters, Profile.GEMINI_JSON).schema
+
+
+_decode = msgspec.json.Decoder().decode
+NOTHING = "(it returned nothing)"
+
+
+class Rendering:
+    """Converts messages to plain text; `limit` caps the characters of a result."""
+
+    def __init__(self, names: ToolNames, limit: int | None = None) -> None:
+        self._names = names
+        self._limit = limit
+        self._calls: dict[str, ToolCall] = {}
+        self.notices: list[Notice] = []
+
+    def messages(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        """All of them, in order."""
+        return tuple(map(self._message, messages))
+
+    def _message(self, message: Message) -> Message:
+        if message.role == "assistant":
+            parts = self._assistant_parts(message)
+        else:
+            parts = tuple(new for part in message.parts for new in self._user_parts(part))
+        return message if parts == message.parts else Message(role=message.role, parts=parts)
+
+    def _assistant_parts(self, message: Message) -> tuple[Part, ...]:
+        """The assistant's text and calls as JSON objects, as the model writes them."""
+        lines: list[str] = []
+        others: list[Part] = []
+        if message.text:
+            lines.append(f'{{"reply": {dump(message.text)}}}')
+        calls = [self._call(call) for call in message.calls]
+        if len(calls) == 1:
+            lines.append(calls[0])
+        elif calls:
+            lines.append(f'{{"calls": [{", ".join(calls)}]}}')
+        others = [part for part in message.parts if not isinstance(part, Text | ToolCall)]
+        return (*others, Text("\n".join(lines))) if lines else tuple(others)
+
+    def _call(self, call: ToolCall) -> str:
+        self._calls[call.id] = call
+        name = dump(self._names.wire_name(call.name, call.namespace))
+        arguments = call.arguments
+        if call.kind is CallKind.FREEFORM:
+            arguments = dump({"input": arguments})
+        elif not arguments.strip():
+            arguments = "{}"
+        elif not _is_json(arguments):
+            arguments = dump(arguments)
+        return f'{{"tool": {name}, "arguments": {arguments}}}'
+
+    def _user_parts(self, part: Part) -> tuple[Part, ...]:
+        if not isinstance(part, ToolResult):
+            return (part,)
+        call = self._calls.get(part.call_id)
+        name = part.name or (call.name if call is not None else part.call_id)
+        word = "Error from" if part.is_error else "Result of"
+        text = self._shortened(part.text, name)
+        media = [it for it in part.parts if isinstance(it, Media)]
+        if any(isinstance(it, ServerBlock) for it in part.parts):
+            self.notices.append(
+                Notice("result_cut", f"a vendor's own block in the result of {name} was left out")
+            )
+        shown = text or ("(see below)" if media else NOTHING)
+        return (Text(f"{word} {name}:\n{shown}"), *media)
+
+    def _shortened(self, text: str, name: str) -> str:
+        limit = self._limit
+        if limit is None or len(text) <= limit:
+            return text
+        # The end often contains the outcome, so it gets a quarter of the limit.
+        tail = limit // 4
+        head = limit - tail
+        left_out = len(text) - limit
+        self.notices.append(
+            Notice("result_cut", f"{left_out} characters of the result of {name} were left out")
+        )
+        end = text[len(text) - tail :]
+        return f"{text[:head]}\n[… {left_out} characters left out here …]\n{end}"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        _decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return False
+    return True

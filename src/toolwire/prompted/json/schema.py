@@ -1,4 +1,4 @@
-"""One response schema for all offered tools: a call of one of them, or a reply."""
+"""Response schema for all offered tools: a call of one of them, or a reply."""
 
 import re
 from collections.abc import Sequence
@@ -26,13 +26,13 @@ _KEPT = frozenset(
     | {"minimum", "maximum", "description"}
 )
 _SILENT = frozenset({"title", "default", "examples", "$comment", "deprecated", "format", "$schema"})
-"""Says nothing that an answer could break, or only by convention."""
+"""Keywords that do not constrain an answer."""
 _anchored = re.compile(r"\^(?!.*\(\?).*\$", re.DOTALL).fullmatch
 _WHY = "not enforced while the model writes; the call is checked against it afterwards"
 
 
 class ResponseSchema(msgspec.Struct, frozen=True):
-    """What an answer must look like, and what of the tools' schemas it does not enforce."""
+    """The schema of an answer, and the constraints of the tools that it does not enforce."""
 
     schema: JsonObject
     losses: tuple[Loss, ...]
@@ -45,12 +45,12 @@ def response_schema(
     reply: JsonObject | None,
     several: bool,
 ) -> ResponseSchema:
-    """The schema; `reply` None where a call is required, `several` where more than one may come."""
+    """The schema; `reply` is None if a call is required, `several` allows more than one call."""
     builder = _Builder()
     calls = [builder.call(tool, names) for tool in tools]
     branches = list(calls)
     if several and calls:
-        # The branches are written once and referred to, since they stand in two places.
+        # The branches are shared definitions, since they are used twice.
         for number, call in enumerate(calls):
             builder.definitions[f"call_{number}"] = call
         branches = [{"$ref": f"#/$defs/call_{number}"} for number in range(len(calls))]
@@ -68,7 +68,7 @@ def response_schema(
 
 
 def closed_object(properties: JsonObject) -> JsonObject:
-    """An object that has all of these members and no others."""
+    """An object with exactly these members, all required."""
     return {
         "type": "object",
         "properties": properties,
@@ -96,7 +96,7 @@ class _Builder:
         return self.embed(parameters, name)
 
     def embed(self, schema: JsonObject, path: str) -> JsonObject:
-        """A whole schema as a part of this one, its definitions moved to the common ones."""
+        """Embeds a complete schema and moves its definitions to the shared ones."""
         if schema is REPLY:
             return REPLY
         root = dict(schema)
@@ -106,7 +106,7 @@ class _Builder:
             root = dict(converted.schema)
         definitions = cast(JsonObject, root.pop("$defs", {}))
         self._embedded += 1
-        place = _Place(f"t{self._embedded}", self)
+        place = _Embedded(f"t{self._embedded}", self)
         for name, node in definitions.items():
             self.definitions[place.key(name)] = place.weaken(node, f"{path}.$defs.{name}")
         found = place.weaken(root, path)
@@ -115,8 +115,8 @@ class _Builder:
         return found
 
 
-class _Place:
-    """One embedded schema: its references get a name of its own."""
+class _Embedded:
+    """One embedded schema, with its own names for references."""
 
     def __init__(self, owner: str, builder: _Builder) -> None:
         self._owner = owner
@@ -127,7 +127,7 @@ class _Place:
         return f"{self._owner}_{name}" if name else self._owner
 
     def weaken(self, node: Any, path: str) -> Any:
-        """The schema without what a grammar cannot hold an answer to."""
+        """The schema without constraints that a grammar cannot enforce."""
         if not isinstance(node, dict):
             return node
         schema = cast(JsonObject, node)
@@ -146,7 +146,7 @@ class _Place:
             else:
                 out[keyword] = self._value(keyword, value, path)
         if "properties" in out and set(out.get("required", [])) <= set(out["properties"]):
-            # An open object would let a small model invent members.
+            # An open object lets small models invent members.
             out.setdefault("additionalProperties", False)
         return out
 

@@ -1,4 +1,4 @@
-"""Reading an answer that is one JSON object while it arrives: a reply grows, a call takes shape."""
+"""Streaming reader of answers that are one JSON object: a reply or calls."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _INSIDE = re.compile(r'["\\]').search
 
 
 class JsonValue:
-    """Takes text from its first bracket on; each character is looked at once."""
+    """Incremental scanner of one JSON value; each character is scanned once."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -29,7 +29,7 @@ class JsonValue:
 
     @property
     def text(self) -> str:
-        """All that was taken, as it was written."""
+        """The scanned text, unchanged."""
         return "".join(self._parts)
 
     @property
@@ -39,7 +39,7 @@ class JsonValue:
 
     @property
     def first_key(self) -> str | None:
-        """The first member's name, of the first object in an array; None while it is unknown."""
+        """Name of the first member, or of the first object in an array; None while unknown."""
         value: Any = self._view.value
         if isinstance(value, list):
             items = cast(list[Any], value)
@@ -47,7 +47,7 @@ class JsonValue:
         return next(iter(cast(dict[str, Any], value)), None) if isinstance(value, dict) else None
 
     def feed(self, text: str, at: int = 0) -> int:
-        """The index just after the value's end, or -1 when it goes on."""
+        """The index after the end of the value, or -1 if it is incomplete."""
         end = self._find_end(text, at)
         piece = text[at:] if end < 0 else text[at:end]
         self._parts.append(piece)
@@ -95,11 +95,11 @@ Steps: TypeAlias = Generator[None, None, T]
 
 
 class _Invalid(Exception):
-    """The answer does not have the form that was asked for."""
+    """The answer does not match the requested form."""
 
 
 class JsonAnswer:
-    """One per answer. `raw_reply` passes a reply's JSON on as it is, for replies with a schema."""
+    """One per answer; `raw_reply` passes a reply's JSON on unchanged, for replies with a schema."""
 
     def __init__(
         self, new_id: Callable[[], str], names: ToolNames, *, raw_reply: bool = False
@@ -117,12 +117,12 @@ class JsonAnswer:
         self._extra = False
 
     def read(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """What becomes of one event."""
+        """The events for one event of the model."""
         match event:
             case TextDelta():
                 yield from self._feed(event.text)
             case TextEnded():
-                # Its seal belongs to the JSON text, which nobody sees.
+                # Its seal belongs to the JSON text, which is not passed on.
                 return
             case Finished():
                 yield from self._finish(event)
@@ -194,7 +194,7 @@ class JsonAnswer:
             yield from self._call(key)
 
     def _call(self, key: str) -> Steps[None]:
-        """A call whose first member's name was just read, up to its closing brace."""
+        """Reads a call after its first member's name, up to its closing brace."""
         handle = len(self._tracker)
         name = ""
         waiting: str | None = None
@@ -239,7 +239,7 @@ class JsonAnswer:
         elif opening == '"' and not self._raw_reply:
             yield from self._string(lambda text: self._out.append(TextDelta(text)))
         else:
-            raise _Invalid('"reply" is not of the kind that was asked for')
+            raise _Invalid('"reply" does not have the requested type')
 
     def _raw(self) -> Steps[None]:
         value = JsonValue()
@@ -268,7 +268,7 @@ class JsonAnswer:
         return "".join(parts)
 
     def _string(self, take: Callable[[str], object]) -> Steps[None]:
-        """A string, each piece given to `take` as soon as it is certain."""
+        """Reads a string; each piece is passed to `take` as soon as it is complete."""
         yield from self._char('"')
         while True:
             found = _body(self._text, self._at)
@@ -277,7 +277,7 @@ class JsonAnswer:
             rest = self._text[end : end + 7]
             is_open = not rest or (rest[0] == "\\" and _unfinished(rest) is not None)
             if is_open and body[-6:-5] == "\\" and (high := _high(body)) is not None:
-                # Half of a surrogate pair waits for the other half.
+                # A lone surrogate waits for its other half.
                 body = body[: high.start(1)]
             if body:
                 take(without_halves(_unescape(f'"{body}"')[0]) if "\\" in body else body)
@@ -286,7 +286,7 @@ class JsonAnswer:
                 break
             yield
         if rest[0] != '"':
-            raise _Invalid("a string holds a character or an escape that JSON does not allow")
+            raise _Invalid("a string contains a character or an escape that JSON does not allow")
         self._at = end + 1
 
     def _peek(self) -> Steps[str]:

@@ -1,4 +1,4 @@
-"""Constrained JSON: tools for models that have none, behind servers that take a response schema."""
+"""JSON style: tool calls by response schema, for models without native calls."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 
@@ -7,8 +7,7 @@ import msgspec
 from toolwire.events import ModelEvent, Notice
 from toolwire.messages import Text
 from toolwire.model import Model, reading
-from toolwire.prompted.json.history import Rendering
-from toolwire.prompted.json.prompt import Example, prompt
+from toolwire.prompted.json.prompt import Example, Rendering, prompt
 from toolwire.prompted.json.schema import NAME_RULE, REPLY, response_schema
 from toolwire.prompted.json.stream import JsonAnswer
 from toolwire.request import (
@@ -25,7 +24,7 @@ __all__ = ["Example", "Prepared", "prepare", "wrap"]
 
 
 class Prepared(msgspec.Struct, frozen=True):
-    """A request as a model without tools takes it, and how to read its answer."""
+    """A request without native tools, and the reader of its answer."""
 
     request: ModelRequest
     names: ToolNames
@@ -39,14 +38,16 @@ def wrap(
     *,
     examples: Sequence[Example] = (),
     result_limit: int | None = None,
-    told: str | None = None,
+    instructions: str | None = None,
 ) -> Model:
-    """The model with tools; `result_limit` is the most characters of a result it is shown, `told`
-    the words for the system prompt, if they are not to be made from the tools.
+    """The model with tools; `result_limit` caps the characters of a result, `instructions` replace
+    the system prompt made from the tools.
     """
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        prepared = prepare(request, examples=examples, result_limit=result_limit, told=told)
+        prepared = prepare(
+            request, examples=examples, result_limit=result_limit, instructions=instructions
+        )
         if prepared is None:
             async with reading(model(request)) as events:
                 async for event in events:
@@ -56,7 +57,7 @@ def wrap(
         notices = prepared.notices
         async with reading(model(prepared.request)) as events:
             async for event in events:
-                # Only now has the model answered; before, another one may still be asked instead.
+                # After the first event, since before it another model may still be tried.
                 for notice in notices:
                     yield notice
                 notices = ()
@@ -71,9 +72,9 @@ def prepare(
     *,
     examples: Sequence[Example] = (),
     result_limit: int | None = None,
-    told: str | None = None,
+    instructions: str | None = None,
 ) -> Prepared | None:
-    """The request to send; None when there are no tools in it, so that it goes as it is."""
+    """The request to send; None if it has no tools and is sent unchanged."""
     past = any(message.calls or message.results for message in request.messages)
     if not request.tools and not past:
         return None
@@ -85,12 +86,12 @@ def prepare(
     several = request.parallel_calls is True
     wanted = response_schema(tools, names, reply=None if must_call else reply, several=several)
     rendering = Rendering(names, result_limit)
-    if told is None:
-        told = prompt(tools, names, reply=not must_call, several=several, examples=examples)
+    if instructions is None:
+        instructions = prompt(tools, names, reply=not must_call, several=several, examples=examples)
     sent = msgspec.structs.replace(
         request,
         messages=rendering.messages(request.messages),
-        system=(*request.system, Text(told)),
+        system=(*request.system, Text(instructions)),
         tools=(),
         tool_choice=None,
         parallel_calls=None,

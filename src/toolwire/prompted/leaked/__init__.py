@@ -25,7 +25,7 @@ FORMATS = {
 
 
 def wrap(model: Model, formats: Iterable[str], new_id: Callable[[], str]) -> Model:
-    """The model, its printed calls turned into calls; without formats, the model as it is."""
+    """The model with printed calls turned into call events; unchanged without formats."""
     known = tuple(map(_format, formats))
     if not known:
         return model
@@ -35,11 +35,11 @@ def wrap(model: Model, formats: Iterable[str], new_id: Callable[[], str]) -> Mod
         async with reading(model(request)) as events:
             try:
                 async for event in events:
-                    for told in reader.read(event):
-                        yield told
+                    for out in reader.read(event):
+                        yield out
             except ToolwireError:
-                for told in reader.flush(whole=False):
-                    yield told
+                for out in reader.flush(whole=False):
+                    yield out
                 raise
 
     return ask

@@ -1,4 +1,4 @@
-"""Reading a call's text while it arrives: small steps that wait for more when they need it."""
+"""Incremental reading of a call's text, in steps that wait for more."""
 
 import re
 from collections.abc import Callable, Generator
@@ -10,7 +10,7 @@ from toolwire.prompted.json.stream import JsonValue
 
 LONGEST_NAME = 200
 MOST_BLANKS = 200
-"""Blanks that may stand between two pieces of markup."""
+"""Blanks allowed between two pieces of markup."""
 
 _blanks = re.compile(r"\s*").match
 _name = re.compile(r"[\w.:/@-]*").match
@@ -19,16 +19,16 @@ _python_inside = {quote: re.compile(rf"[{quote}\\]").search for quote in "\"'"}
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One argument as it was written between tags."""
+    """One argument as written between tags."""
 
     name: str
     text: str
     kind: str = ""
-    """`text` or `json` where the format says which; else the tool's schema decides."""
+    """`text` or `json` if the format specifies it; else the tool's schema decides."""
 
 
 class Spelled(msgspec.Struct, frozen=True):
-    """A call as the text spells it, not checked yet."""
+    """A call as printed, not yet checked."""
 
     name: str
     arguments: str = "{}"
@@ -37,14 +37,14 @@ class Spelled(msgspec.Struct, frozen=True):
 
 
 class NotACall(Exception):
-    """The text is no call in this format."""
+    """The text is not a call in this format."""
 
     def __init__(self, reason: str, position: int, *, sure: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason
         self.position = position
         self.sure = sure
-        """Whether a call had begun: its insides must not be taken for calls of their own."""
+        """Whether a call had started: its content must not be parsed as other calls."""
 
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ Steps: TypeAlias = Generator[tuple[Spelled, ...] | None, None, T]
 
 
 class Cursor:
-    """A place in text that grows; keeps no more than the next step needs."""
+    """A position in growing text; stores only what the next step needs."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -62,21 +62,21 @@ class Cursor:
         self._over = False
         self._whole = False
         self.sure = False
-        """Set once a call has certainly begun."""
+        """Set once a call has certainly started."""
 
     @property
     def position(self) -> int:
-        """Characters taken so far."""
+        """Characters consumed so far."""
         return self._before + self._at
 
     def feed(self, text: str) -> None:
-        """More text."""
+        """Add text."""
         self._before += self._at
         self._text = self._text[self._at :] + text
         self._at = 0
 
     def end(self, *, whole: bool) -> None:
-        """No more text comes; `whole` says that the model stopped by itself."""
+        """End the text; `whole` means that the model stopped by itself."""
         self._over = True
         self._whole = whole
 
@@ -85,8 +85,8 @@ class Cursor:
         return NotACall(reason, self.position, sure=self.sure)
 
     def ahead(self, *literals: str) -> Steps[str]:
-        """Takes the literal that comes next, blanks before it too; else takes nothing and is
-        empty.
+        """Consumes the next literal and blanks before it; returns "" and consumes nothing if none
+        follows.
         """
         longest = max(map(len, literals))
         while True:
@@ -105,20 +105,20 @@ class Cursor:
             yield None
 
     def expect(self, *literals: str) -> Steps[str]:
-        """Takes one of the literals; it must come next."""
+        """Consumes one of the literals, which must follow."""
         found = yield from self.ahead(*literals)
         if not found:
             raise self.fail(f"expected {' or '.join(literals)}")
         return found
 
     def expect_or_end(self, *literals: str) -> Steps[None]:
-        """As `expect`, but a model that stops here by itself has said enough."""
+        """As `expect`, but the model may also stop here."""
         found = yield from self.ahead(*literals)
         if not found and not (self._over and self._whole and not self._rest().strip()):
             raise self.fail(f"expected {' or '.join(literals)}")
 
     def peek(self) -> Steps[str]:
-        """The next character that is no blank, not taken; empty at the end."""
+        """The next non-blank character, not consumed; empty at the end."""
         while True:
             start = self._after_blanks()
             if start < len(self._text):
@@ -145,7 +145,7 @@ class Cursor:
         return word
 
     def until(self, stop: str) -> Steps[str]:
-        """The text before `stop`, which is taken too."""
+        """The text before `stop`, which is consumed too."""
         parts: list[str] = []
         while True:
             found = self._text.find(stop, self._at)
@@ -153,7 +153,7 @@ class Cursor:
                 parts.append(self._text[self._at : found])
                 self._at = found + len(stop)
                 return "".join(parts)
-            # What could be the beginning of `stop` waits for its rest.
+            # A possible start of `stop` waits for the rest.
             keep = max(self._at, len(self._text) - len(stop) + 1)
             parts.append(self._text[self._at : keep])
             self._at = keep
@@ -162,7 +162,7 @@ class Cursor:
             yield None
 
     def json(self, keys: frozenset[str] | None = None) -> Steps[str]:
-        """A JSON object or array, its text as it was written; `keys` may come first in it."""
+        """The text of a JSON object or array; `keys` are the allowed first members."""
         if (yield from self.peek()) not in ("{", "["):
             raise self.fail("expected JSON")
         self._at = self._after_blanks()
@@ -182,7 +182,7 @@ class Cursor:
             yield None
 
     def brackets(self, taken: str = "") -> Steps[str]:
-        """A Python list, up to the bracket that closes it; `taken` is its beginning."""
+        """A Python list, up to its closing bracket; `taken` is its start."""
         if not taken:
             if (yield from self.peek()) != "[":
                 raise self.fail("expected [")
@@ -246,19 +246,19 @@ class _PythonBrackets:
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True):
-    """One way in which models print calls."""
+    """A format in which models print calls."""
 
     name: str
     models: str
-    """Whose models write it."""
+    """The models that use it."""
     openers: tuple[str, ...]
-    """Text with which a call begins; the reader starts there."""
+    """Text that starts a call; the reader begins there."""
     read: Callable[[Cursor], Steps[None]]
     closers: tuple[str, ...] = ()
-    """Where a broken call is over; with none, the rest of the text belongs to it."""
+    """Text that ends a broken call; without any, the rest of the text belongs to it."""
     where: Literal["anywhere", "start", "fence"] = "anywhere"
-    """At the text's very beginning, or at a line that opens a code fence; one-character openers
-    for the former.
+    """Whether it occurs only at the start of the text, or at a line that opens a code fence;
+    one-character openers for the former.
     """
     quiet: bool = False
-    """Ordinary text begins alike, so that a mismatch is not worth a notice."""
+    """Whether ordinary text starts alike, so that a mismatch needs no notice."""

@@ -1,4 +1,4 @@
-"""Which printed calls are taken: those of an offered tool whose arguments fit its schema."""
+"""Accepts printed calls of offered tools whose arguments fit the schema."""
 
 import json
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ _KINDS: dict[type, str] = {
 
 
 def read_field(field: Field, schema: Any, root: JsonObject) -> bytes:
-    """JSON text of the value, of the kind that the schema asks for; raises ValueError."""
+    """The value as JSON of the type that the schema requires; raises ValueError."""
     if field.kind == "text":
         return _text(field.text)
     if field.kind == "json":
@@ -64,7 +64,7 @@ def _json_or_text(text: str) -> bytes:
 
 
 def _structure(word: str, kinds: frozenset[str]) -> bytes | None:
-    """An object or a list where one is asked for, in JSON or as Python writes it."""
+    """An object or a list where the schema requires one, in JSON or Python notation."""
     opening = word[:1]
     if (opening == "{" and "object" in kinds) or (opening == "[" and "array" in kinds):
         try:
@@ -77,7 +77,7 @@ def _structure(word: str, kinds: frozenset[str]) -> bytes | None:
 
 
 def _kinds(schema: Any, root: JsonObject, depth: int) -> frozenset[str]:
-    """The JSON types a schema allows, as far as it says; empty for any."""
+    """The JSON types a schema allows; empty for any."""
     if not isinstance(schema, dict) or not depth:
         return frozenset()
     node = cast(JsonObject, schema)
@@ -120,18 +120,18 @@ _LONGEST_REASON = 300
 
 
 class Fitted(msgspec.Struct, frozen=True):
-    """A call that may be passed on."""
+    """An accepted call."""
 
     tool: ToolSpec
     arguments: str
 
 
 class Refused(Exception):
-    """A printed call that is not taken; the text says why."""
+    """A printed call that is not accepted; the text is the reason."""
 
 
 class Gate:
-    """Knows the tools of one request."""
+    """Checks printed calls against the tools of one request."""
 
     def __init__(self, tools: Iterable[object], choice: ToolChoice | None = None) -> None:
         only = choice.names if choice is not None else ()
@@ -144,7 +144,7 @@ class Gate:
         names = ToolNames(offered)
         self._tools: dict[str, ToolSpec] = {}
         for tool in offered:
-            # The model may have seen a name as it was sent, or as it was meant.
+            # The model may use a tool's wire name or its real name.
             self._tools.setdefault(tool.name, tool)
             self._tools[names.wire_name(tool.name, tool.namespace)] = tool
         self._schemas: dict[tuple[str, str], _Schema] = {}
@@ -190,13 +190,13 @@ class _Schema:
                 self._validator = _compiled(form)
                 return
             except ValueError as error:
-                # Type words of other worlds (`dict`, `OBJECT`): the clean form says the same.
+                # Non-standard type names (`dict`, `OBJECT`): use the cleaned schema.
                 self._unusable = str(error)
 
     def misfit(self, value: Any) -> str:
         """Why the arguments do not fit; empty when they do."""
         if not isinstance(value, dict):
-            return "they are no object"
+            return "they are not an object"
         if self._takes_none:
             return "it takes none" if value else ""
         if self._validator is None:
@@ -215,7 +215,7 @@ def _compiled(schema: JsonObject) -> Any:
 
 
 def _joined(fields: tuple[Field, ...], schema: JsonObject) -> str:
-    """Tagged arguments as one JSON object, each value of the kind its schema asks for."""
+    """Tagged arguments as one JSON object, each value of the type its schema requires."""
     values: dict[str, msgspec.Raw] = {}
     properties = schema.get("properties")
     known = cast(JsonObject, properties) if isinstance(properties, dict) else {}

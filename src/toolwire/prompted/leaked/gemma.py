@@ -19,7 +19,7 @@ class _NoValue(Exception):
 
 
 class _Notation:
-    """Reads one value; each character is looked at once."""
+    """Reads one value; each character is read once."""
 
     def __init__(self, text: str, quote: str) -> None:
         self._text = text
@@ -27,7 +27,7 @@ class _Notation:
         self._at = 0
 
     def whole(self) -> Any:
-        """The one value that the text is."""
+        """The value of the complete text."""
         value = self._value(_DEEPEST)
         self._skip()
         if self._at != len(self._text):

@@ -10,7 +10,7 @@ from toolwire.prompted.leaked.cursor import Cursor, Format, Spelled, Steps
 NAME_KEYS = ("name", "tool", "tool_name", "function")
 ARGUMENT_KEYS = ("arguments", "parameters", "args", "input")
 KEYS = frozenset({*NAME_KEYS, *ARGUMENT_KEYS, "type", "id", "tool_call_id"})
-"""Members that may stand first in a call's object."""
+"""Members that may be first in a call's object."""
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -19,7 +19,7 @@ _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 
 
 def spelled_calls(text: str) -> tuple[Spelled, ...] | None:
-    """The calls of an object or a list of objects; None when one of them is no call."""
+    """The calls of an object or a list of objects; None if one of them is not a call."""
     try:
         items = _items(text) if text.startswith("[") else [msgspec.Raw(text.encode())]
         calls = [_call(item) for item in items]
@@ -54,7 +54,7 @@ def _object_text(raw: msgspec.Raw) -> str | None:
 
 
 def read_calls(cursor: Cursor) -> Steps[tuple[Spelled, ...]]:
-    """One object, or a list of them."""
+    """Reads one object, or a list of them."""
     text = yield from cursor.json()
     calls = spelled_calls(text)
     if calls is None:

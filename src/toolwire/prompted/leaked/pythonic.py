@@ -1,4 +1,4 @@
-"""Calls printed as Python expressions or in another notation of their own."""
+"""Calls printed as Python expressions or in a custom notation."""
 
 import ast
 import json
@@ -10,7 +10,7 @@ from toolwire.prompted.leaked.marked_json import read_calls, spelled_calls
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 _value_at = json.JSONDecoder(parse_constant=_refuse).raw_decode
@@ -21,7 +21,7 @@ _KNOWN_ESCAPES = frozenset("\\'\"abfnrtvxuU\n")
 
 
 class _NoValue(Exception):
-    """An expression that is no plain value."""
+    """An expression that is not a plain value."""
 
 
 def literal(text: str) -> Any:
@@ -29,11 +29,11 @@ def literal(text: str) -> Any:
     try:
         return _value(ast.parse(_plain_escapes(text).strip(), mode="eval").body)
     except (_NoValue, SyntaxError, ValueError, RecursionError, MemoryError, UnicodeError) as error:
-        raise ValueError("no Python literal") from error
+        raise ValueError("not a Python literal") from error
 
 
 def python_calls(text: str) -> tuple[Spelled, ...] | None:
-    """The calls of `[f(a=1), g()]`; None when it is anything else."""
+    """The calls of `[f(a=1), g()]`; None for anything else."""
     try:
         body = ast.parse(_plain_escapes(text).strip(), mode="eval").body
         items = body.elts if isinstance(body, ast.List) else []
@@ -147,7 +147,7 @@ def _minimax_arrow(cursor: Cursor) -> Steps[None]:
 
 
 def _arrow_arguments(text: str) -> str | None:
-    """JSON as it stands, or flags: `--path "x" --limit 5`."""
+    """JSON arguments, or flags: `--path "x" --limit 5`."""
     try:
         _, end = _value_at(text)
     except (ValueError, RecursionError):

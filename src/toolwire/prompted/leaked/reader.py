@@ -1,4 +1,4 @@
-"""A model's events with its printed calls made into call events."""
+"""Turns printed calls in a model's events into call events."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -32,17 +32,17 @@ class Reader:
         self._new_id = new_id
         self._text: Recogniser | None = None
         self._blanks: list[str] = []
-        """Blanks beside a printed call: dropped between two of them."""
+        """Blanks next to a printed call; dropped between two calls."""
         self._said = False
-        """Whether anything but blanks came since the part began or a call was taken."""
+        """Whether non-blank text followed the start of the part or the last call."""
         self._changed = False
         self._called = False
         self._off = False
-        """After a call that was cut: what follows may be its rest, and is not looked through."""
+        """After a truncated call: following text may be its rest and is not searched."""
         self._ending: TextEnded | None = None
 
     def read(self, event: ModelEvent) -> Iterator[ModelEvent]:
-        """What becomes of one event."""
+        """The events for one event of the model."""
         if self._ending is not None and not isinstance(event, Notice):
             ended_well = isinstance(event, Finished) and event.reason in _BY_ITSELF
             yield from self._end_part(self._ending, whole=ended_well)
@@ -51,11 +51,11 @@ class Reader:
                 if self._text is None:
                     self._text = Recogniser(self._formats, self._gate)
                 for piece in self._text.feed(event.text):
-                    yield from self._tell(piece)
+                    yield from self._emit(piece)
             case Notice() | CitationAdded():
                 yield event
             case TextEnded():
-                # Whether the model stopped here by itself is seen from what follows.
+                # The next events show whether the model stopped here by itself.
                 self._ending = event
             case Finished():
                 yield from self.flush(whole=event.reason in _BY_ITSELF)
@@ -65,7 +65,7 @@ class Reader:
                 yield event
 
     def flush(self, *, whole: bool) -> Iterator[ModelEvent]:
-        """The rest of the open text; `whole` says that the model stopped by itself."""
+        """The rest of the open text; `whole` means that the model stopped by itself."""
         if self._ending is not None:
             yield from self._end_part(self._ending, whole=whole)
         yield from self._end_text(whole=whole)
@@ -77,11 +77,11 @@ class Reader:
     def _end_text(self, *, whole: bool) -> Iterator[ModelEvent]:
         if self._text is not None:
             for piece in self._text.end(whole=whole):
-                yield from self._tell(piece)
+                yield from self._emit(piece)
             self._off = self._off or self._text.in_broken_call
             self._text = None
 
-    def _tell(self, piece: Piece) -> Iterator[ModelEvent]:
+    def _emit(self, piece: Piece) -> Iterator[ModelEvent]:
         match piece:
             case Notice():
                 yield piece

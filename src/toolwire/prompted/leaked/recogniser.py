@@ -1,4 +1,4 @@
-"""Finding printed calls in text that streams; all other text is passed on as it came."""
+"""Finds printed calls in streamed text; passes other text on unchanged."""
 
 import re
 from collections.abc import Sequence
@@ -17,19 +17,19 @@ _MOST_INDENT = 3
 
 
 class Code:
-    """Whether the text stops inside a code fence or between backticks."""
+    """Tracks whether the text is inside a code fence or backticks."""
 
     def __init__(self) -> None:
         self._fence = ""
         self._ticks = ""
         self._indent = 0
-        """Blanks since the line began; beyond the most, something else came first."""
+        """Blanks since the start of the line; above the maximum, other text came first."""
         self._pending = ""
-        """A run of marks at the end, which may go on."""
+        """A run of marks at the end, which may continue."""
 
     @property
     def inside(self) -> bool:
-        """Whether what follows is code, given that no run of marks goes on."""
+        """Whether following text is code, unless a run of marks continues."""
         if self._pending:
             run, self._pending = self._pending, ""
             self._run(run)
@@ -40,7 +40,7 @@ class Code:
         return not self.inside and len(run) >= 3 and self._indent <= _MOST_INDENT
 
     def feed(self, text: str) -> None:
-        """Text that was passed on."""
+        """Process text that was passed on."""
         text = self._pending + text
         self._pending = ""
         if (open_run := _last_run(text)) is not None:
@@ -92,7 +92,7 @@ Piece: TypeAlias = str | Taken | Notice
 
 
 class _Attempt:
-    """One format's try at one place."""
+    """One format's attempt at one position."""
 
     def __init__(self, form: Format) -> None:
         self.form = form
@@ -103,7 +103,7 @@ class _Attempt:
         self._steps = form.read(self.cursor)
 
     def advance(self) -> None:
-        """Reads on to the end of a call, to the end of it all, or as far as the text goes."""
+        """Reads up to the end of a call, the end of the block, or the end of the text."""
         if self.calls or self.failure is not None or self.done:
             return
         try:
@@ -115,7 +115,7 @@ class _Attempt:
 
 
 class Recogniser:
-    """One per text part. Holds text back only while it may still become a call."""
+    """One per text part; holds text only while it may become a call."""
 
     def __init__(self, formats: Sequence[Format], gate: Gate) -> None:
         self._formats = formats
@@ -139,7 +139,7 @@ class Recogniser:
         self._beginnings = {it[:end] for it in openers for end in range(1, len(it))}
         self._code = Code()
         self._fresh = True
-        """Nothing but blanks so far."""
+        """Whether there were only blanks so far."""
         self._held = ""
         self._attempts: list[_Attempt] = []
         self._failure: tuple[NotACall, Format] | None = None
@@ -149,11 +149,11 @@ class Recogniser:
         """Characters of the block before that."""
         self._accepted = False
         self._skip_to: tuple[str, ...] | None = None
-        """A broken call goes on to one of these, or to the end of the text."""
+        """A broken call extends to one of these, or to the end of the text."""
         self._pieces: list[Piece] = []
 
     def feed(self, text: str) -> list[Piece]:
-        """What is certain by now."""
+        """The pieces that are certain so far."""
         while text:
             if self._attempts:
                 text = self._inside(text)
@@ -161,25 +161,25 @@ class Recogniser:
                 text = self._skip(text, self._skip_to)
             else:
                 text = self._outside(text)
-        return self._told()
+        return self._take_pieces()
 
     def end(self, *, whole: bool) -> list[Piece]:
-        """The rest; `whole` says that the model stopped by itself, so that nothing was cut."""
+        """The rest; `whole` means that the model stopped by itself, so nothing was truncated."""
         for attempt in self._attempts:
             attempt.cursor.end(whole=whole)
         if self._attempts:
-            # What is left inside a call that was cut is never looked through for others.
+            # The rest of a truncated call is not searched for other calls.
             self._pass(self._settle())
         self._pass(self._held)
         self._held = ""
-        return self._told()
+        return self._take_pieces()
 
     @property
     def in_broken_call(self) -> bool:
-        """After the end: whether the text stopped inside a call that was broken or cut."""
+        """Whether the text ended inside a broken or truncated call."""
         return self._skip_to is not None
 
-    def _told(self) -> list[Piece]:
+    def _take_pieces(self) -> list[Piece]:
         pieces, self._pieces = self._pieces, []
         return pieces
 
@@ -213,7 +213,7 @@ class Recogniser:
         return ""
 
     def _overlap(self, text: str, at: int) -> int:
-        """Length of the longest end of the text that may be the beginning of a call."""
+        """Length of the longest suffix that may start a call."""
         for begun in self._firsts(text, max(at, len(text) - self._longest + 1)):
             if text[begun.start() :] in self._beginnings:
                 return len(text) - begun.start()
@@ -243,7 +243,7 @@ class Recogniser:
         return self._settle()
 
     def _settle(self) -> str:
-        """Reads on in the block; what comes after its end is returned."""
+        """Continues the block; returns the text after its end."""
         while True:
             for attempt in self._attempts:
                 attempt.advance()
@@ -254,7 +254,7 @@ class Recogniser:
             if not called:
                 ended = next((it for it in self._attempts if it.done), None)
                 return self._ended(ended) if ended is not None else ""
-            # The first to read a whole call has it; which one that is does not depend on chunks.
+            # The first format that reads a complete call wins, independent of chunking.
             winner = min(called, key=lambda it: it.cursor.position)
             self._attempts = [winner]
             self._judge(winner)
@@ -274,13 +274,13 @@ class Recogniser:
             fitted = tuple(map(self._gate.fit, calls))
         except Refused as refused:
             self._pass(text)
-            self._pieces.append(_kept_as_text(attempt.form, str(refused)))
+            self._pieces.append(_stays_text(attempt.form, str(refused)))
             return
         self._accepted = True
         self._pieces.append(Taken(attempt.form.name, fitted))
 
     def _cut(self, position: int) -> str:
-        """The block's text up to there, which is settled now."""
+        """Removes and returns the block's text up to there."""
         text = "".join(self._block)
         size = position - self._settled
         self._block = [text[size:]]
@@ -299,7 +299,7 @@ class Recogniser:
         failure, form = self._failure
         self._pass(self._cut(max(failure.position, self._settled, 1)))
         if failure.sure or not form.quiet:
-            self._pieces.append(_kept_as_text(form, failure.reason))
+            self._pieces.append(_stays_text(form, failure.reason))
         if failure.sure:
             self._skip_to = form.closers
         return self._leave()
@@ -335,5 +335,5 @@ def _rank(failure: NotACall) -> tuple[bool, int]:
     return failure.sure, failure.position
 
 
-def _kept_as_text(form: Format, reason: str) -> Notice:
+def _stays_text(form: Format, reason: str) -> Notice:
     return Notice("printed_call_refused", f"text in the {form.name} format stays text: {reason}")

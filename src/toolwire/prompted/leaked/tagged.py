@@ -7,9 +7,9 @@ from toolwire.prompted.leaked.marked_json import read_calls
 
 
 def _value(cursor: Cursor, opening: str, closing: str, *after: str) -> Steps[tuple[str, str]]:
-    """An argument's text, and what came after it.
+    """An argument's text, and the literal after it.
 
-    Text that holds its own closing tag goes on until the tag is followed by markup.
+    Text that contains its own closing tag continues until the tag is followed by markup.
     """
     parts: list[str] = []
     while True:
@@ -20,7 +20,7 @@ def _value(cursor: Cursor, opening: str, closing: str, *after: str) -> Steps[tup
         parts.append(closing)
     text = "".join(parts)
     if opening in text:
-        raise cursor.fail(f"an argument holds {opening}, so where it ends is not certain")
+        raise cursor.fail(f"an argument contains {opening}, so where it ends is not certain")
     return text, found
 
 
@@ -86,7 +86,7 @@ def _hunyuan(cursor: Cursor) -> Steps[None]:
 
 
 def _invoke(cursor: Cursor, prefix: str) -> Steps[Spelled]:
-    """One `<invoke>` whose opening was just taken, up to its end."""
+    """Reads one `<invoke>` after its opening, up to its end."""
     ending = f"</{prefix}invoke>"
     opening = f'<{prefix}parameter name="'
     name = yield from cursor.until('"')
@@ -108,7 +108,7 @@ def _invoke(cursor: Cursor, prefix: str) -> Steps[Spelled]:
 
 
 def _unpadded(text: str) -> str:
-    # A value written on lines of its own.
+    # A value on separate lines.
     own_lines = len(text) > 1 and text.startswith("\n") and text.endswith("\n")
     return text[1:-1] if own_lines else text
 
@@ -124,7 +124,7 @@ def _invokes(wrappers: dict[str, str], prefix: str, *, bare: bool) -> Callable[.
         cursor.sure = True
         while True:
             yield ((yield from _invoke(cursor, prefix)),)
-            # Some open each call anew, some write the wrapper once around all.
+            # Some wrap each call, some wrap all calls once.
             found = yield from cursor.ahead(start, closing) if closing else cursor.ahead(start)
             if found != start:
                 return

@@ -1,4 +1,4 @@
-"""One call, from its first parameter to its end."""
+"""Reader of one call, from its first parameter to its end."""
 
 import re
 from collections.abc import Callable
@@ -24,34 +24,34 @@ class ArgumentWriter:
         self._verbatim = False
 
     def open_text(self, name: str) -> None:
-        """A text argument begins."""
+        """Start a text argument."""
         if not self._freeform:
             self._key(name)
             self._write('"')
 
     def text(self, piece: str) -> None:
-        """More of the open text argument."""
+        """Append to the open text argument."""
         if piece:
             self._write(piece if self._freeform else dump(piece)[1:-1])
 
     def close_text(self) -> None:
-        """The open text argument is whole."""
+        """End the open text argument."""
         if not self._freeform:
             self._write('"')
 
     def value(self, name: str, json: str) -> None:
-        """A whole argument."""
+        """Write a complete argument."""
         if not self._freeform:
             self._key(name)
             self._write(json)
 
     def verbatim(self, piece: str) -> None:
-        """More of the object as the model writes it itself."""
+        """Append to the object as the model wrote it."""
         self._verbatim = True
         self._write(piece)
 
     def finish(self) -> None:
-        """No more arguments."""
+        """End the arguments."""
         if not self._freeform and not self._verbatim:
             self._write("}" if self._begun else "{}")
 
@@ -64,7 +64,7 @@ class ArgumentWriter:
 
 
 class FreeText:
-    """Free text on its way out, without the line ends next to its tags."""
+    """Writes free text without the line ends next to its tags."""
 
     def __init__(self, writer: ArgumentWriter) -> None:
         self._writer = writer
@@ -72,7 +72,7 @@ class FreeText:
         self._last: list[str] = []
 
     def write(self, text: str) -> None:
-        """More of it; what may be its last line end is kept back."""
+        """Write text; a possible last line end is held until more arrives."""
         if self._first is not None:
             self._first.append(text)
             if not text.strip(" \t\r"):
@@ -91,7 +91,7 @@ class FreeText:
         self._writer.text(text[:end])
 
     def end(self) -> None:
-        """The closing tag follows."""
+        """End the text at its closing tag."""
         if self._first is not None:
             self._writer.text("".join(self._first))
         elif self._last == ["\r"]:
@@ -109,7 +109,7 @@ def _before_last_line_end(text: str) -> int:
 
 
 class _Collected:
-    """Text kept until its parameter is whole."""
+    """Collects text until its parameter is complete."""
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
@@ -151,7 +151,7 @@ class CallReader:
         return self._state(token)
 
     def watch(self, token: Token) -> bool:
-        """A token after the end: whether it shows that the call went on, and ends only here."""
+        """Whether a token after the end shows that the call continued up to here."""
         return self._long is not None and self._long.watch(token)
 
     def begin_json(self) -> None:
@@ -159,7 +159,7 @@ class CallReader:
         self._state = self._in_json
 
     def finish(self, *, cut: bool) -> bool:
-        """Nothing more follows that could belong to the call: whether it is whole."""
+        """End the call; returns whether it is complete."""
         whole = self._long is not None and not cut and self._long.end()
         if whole and self._long is not None:
             self._write_long(self._long)
@@ -168,12 +168,12 @@ class CallReader:
         return whole
 
     def end(self, *, complete: bool) -> None:
-        """The event of the end."""
+        """Emit the end event."""
         self._output.add(ToolCallEnded(self._id, complete=complete))
 
     @property
     def waits(self) -> bool:
-        """Whether the end of a free text may still turn out to lie further on."""
+        """Whether the end of a free text may still move."""
         return self._long is not None
 
     @property
@@ -203,10 +203,10 @@ class CallReader:
         self._kept = _Collected()
         self._state = self._at_start
         if self._repeated:
-            self._notice("repeated_parameter", f'"{name}" came again; the first one counts')
+            self._notice("repeated_parameter", f'"{name}" is repeated; the first one counts')
 
     def _at_start(self, token: Token) -> Step:
-        """Just after the opening tag: a value is CDATA, short or long."""
+        """After the opening tag: decides between a CDATA, short or long value."""
         if token.kind is Kind.TEXT and token.raw.isspace():
             self._kept.write(token.raw)
             return Step.GOES_ON
@@ -280,7 +280,7 @@ class CallReader:
             self._writer.close_text()
             self._state = self._between
         else:
-            # A joined text may look like two; only the outermost marks were really there.
+            # A joined text may look like two; only the outermost CDATA marks are real.
             joined = self._kept.text.replace(CDATA_END, f"]]{CDATA_END}{CDATA}>")
             self._end_value(CDATA + joined + CDATA_END)
 
@@ -291,7 +291,7 @@ class CallReader:
         self._state = self._between
 
     def _in_json(self, token: Token) -> Step:
-        """The object goes out as it comes; it ends at its last brace before the closing tag."""
+        """Passes the object on as it arrives; it ends at its last brace before the closing tag."""
         if self._maybe_end and token.kind is Kind.CLOSE and token.name == self.tool.tag:
             self._writer.verbatim(self._maybe_end[0])
             self.end(complete=True)

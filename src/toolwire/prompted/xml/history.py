@@ -1,4 +1,4 @@
-"""Calls and results of a conversation as the text that stands for them in this style."""
+"""Calls and results of a conversation, rendered as text of this style."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def render_call(call: ToolCall, tools: XmlTools) -> str:
-    """The text that reads back as this call; for a tool not offered, the nearest to it."""
+    """The text that parses as this call; an approximation for a tool that is not offered."""
     tag = tools.tag(call.name, call.namespace)
     tool = tools.by_tag.get(tag)
     if call.kind is CallKind.FREEFORM:
@@ -43,7 +43,7 @@ def render_call(call: ToolCall, tools: XmlTools) -> str:
 
 
 def arguments_of(call: ToolCall) -> JsonObject | None:
-    """The arguments of a call; None if they are no JSON object."""
+    """The arguments of a call; None if they are not a JSON object."""
     try:
         value = _decode(call.arguments.strip() or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -52,7 +52,7 @@ def arguments_of(call: ToolCall) -> JsonObject | None:
 
 
 def call_text(tool: XmlTool, arguments: JsonObject) -> str:
-    """A call in tags; in JSON where tags would not read back as the same."""
+    """A call in tags; in JSON where tags would not parse to the same value."""
     tag = tool.tag
     names = {tag, *tool.fields, *arguments}
     risky = re.compile(f"</?(?:{'|'.join(map(re.escape, sorted(names)))}) ?/?>")
@@ -99,7 +99,7 @@ _KEYS = (
 
 
 def as_text(messages: Iterable[Message], tools: XmlTools) -> tuple[Message, ...]:
-    """The conversation without native calls and results; nothing else in it changes."""
+    """The conversation with calls and results as text; nothing else changes."""
     messages = tuple(messages)
     calls: dict[str, ToolCall] = {}
     open_ids = {call.id for call in calls_without_result(messages)}
@@ -134,7 +134,7 @@ def _parts(message: Message, tools: XmlTools, calls: dict[str, ToolCall]) -> Ite
 
 
 def _joined(parts: Iterable[Part]) -> Iterator[Part]:
-    """Neighbouring plain texts as one, so that every call begins a line."""
+    """Joins adjacent plain texts, so that every call starts a line."""
     last: Text | None = None
     for part in parts:
         if not isinstance(part, Text):

@@ -1,7 +1,7 @@
-"""Parameters of free text, which may hold anything that looks like a tag.
+"""Parameters of free text, which may contain anything that looks like a tag.
 
-Such a parameter ends at its last closing tag before the end of the call. What comes after a closing
-tag that may be that one is kept back until it is certain; all before it is written at once.
+Such a parameter ends at its last closing tag before the end of the call. Text after a possible
+closing tag is held until that is certain; text before it is written at once.
 """
 
 from enum import IntEnum
@@ -12,21 +12,21 @@ from toolwire.prompted.xml.tokens import Kind, Token
 
 
 class Sink(Protocol):
-    """Where text goes that certainly belongs to the parameter."""
+    """Receives text that certainly belongs to the parameter."""
 
     def write(self, text: str) -> None:
-        """More of it."""
+        """Write text."""
         ...
 
 
 class Step(IntEnum):
-    """What a token did."""
+    """Effect of a token."""
 
     GOES_ON = 0
     CALL_ENDED = 1
-    """The call's end, as far as one can tell."""
+    """The probable end of the call."""
     CALL_ENDED_BEFORE = 2
-    """The same, and the token stands after the call."""
+    """The probable end of the call, before the token."""
 
 
 class _Junction(NamedTuple):
@@ -44,7 +44,7 @@ class _End(NamedTuple):
 
 
 class LongParameter:
-    """From the opening tag of a free text to the end of its call. Each token is looked at once."""
+    """From the opening tag of a free text to the end of its call; each token is read once."""
 
     def __init__(self, name: str, tool: XmlTool, tags: frozenset[str], seen: set[str]) -> None:
         self._name = name
@@ -62,7 +62,7 @@ class LongParameter:
         self._siblings = {name}
         self._junctions: list[_Junction] = []
         self._inside = name if _has_tags(tool, name) else ""
-        """The parameter whose own tags these are: CDATA in them is no quotation."""
+        """The parameter of the current tags: CDATA in them is not a quotation."""
         self._in_cdata_of = ""
         self._cdata_over = False
         self._just_opened = ""
@@ -89,7 +89,7 @@ class LongParameter:
         return Step.CALL_ENDED
 
     def watch(self, token: Token) -> bool:
-        """A token after the end: whether it shows that the call went on, and ends only here."""
+        """Whether a token after the end shows that the call continued up to here."""
         if self._ending is not None:
             settled = self._settle(token)
             if settled is None or settled:
@@ -101,12 +101,12 @@ class LongParameter:
         return False
 
     def end(self) -> bool:
-        """Nothing follows: whether the call is whole."""
+        """End the input; returns whether the call is complete."""
         self._end = self._ending or self._inner_end or self._end
         return self._end is not None
 
     def parameters(self, sink: Sink) -> list[tuple[str, str]]:
-        """Writes the rest of the text; gives the parameters after it, as they were written."""
+        """Writes the rest of the text; returns the parameters after it as written."""
         assert self._end is not None  # noqa: S101 - callers ask only after an end
         held = "".join(self._tail)
         place, wanted = self._end
@@ -127,7 +127,7 @@ class LongParameter:
         return found
 
     def _settle(self, token: Token) -> bool | None:
-        """Whether a closing tag in the middle of a line is its last word; None if not yet known."""
+        """Whether a closing tag within a line ends the line; None if not yet known."""
         if token.kind is Kind.TEXT:
             rest = token.raw.lstrip(" \t\r")
             if not rest:
@@ -141,7 +141,7 @@ class LongParameter:
         return settled
 
     def _track(self, token: Token) -> bool:
-        """Follows one token; true when the call may end with it."""
+        """Processes one token; returns whether the call may end with it."""
         kind, name = token.kind, token.name
         if kind is Kind.TEXT and token.raw.isspace():
             self._line_ended = self._line_ended or "\n" in token.raw
@@ -183,7 +183,7 @@ class LongParameter:
 
     def _closes_call(self, end: _End) -> bool:
         if self._depth:
-            # The end of a call that is quoted inside the text, unless nothing follows.
+            # The end of a quoted call inside the text, unless nothing follows.
             self._depth -= 1
             self._inner_end = end
             return False
@@ -208,7 +208,7 @@ class LongParameter:
         self._size += len(raw)
 
     def _release(self, sink: Sink) -> None:
-        """Writes what can no longer be after the end of the text."""
+        """Writes the part that certainly belongs to the text."""
         if self._held or self._inner_end is not None:
             return
         keep = self._closing_at if self._closed else self._size
@@ -217,7 +217,7 @@ class LongParameter:
             self._tail.clear()
             self._size = 0
         elif keep:
-            # Only the closing tag that came last may still be the one.
+            # Only the last closing tag can be the end.
             kept = self._tail.pop() if len(self._tail) > 1 else ""
             sink.write("".join(self._tail))
             self._tail = [kept]

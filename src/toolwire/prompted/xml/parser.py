@@ -1,4 +1,4 @@
-"""Calls written as tags, read from text while it streams."""
+"""Streaming parser of calls written as tags."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ _NO_RUN = ("", 0)
 
 
 class Prose:
-    """Follows lines, fences and inline code, and trims each block of text."""
+    """Tracks lines, fences and inline code, and trims each block of text."""
 
     def __init__(self) -> None:
         self.output = Output()
@@ -30,13 +30,13 @@ class Prose:
 
     @property
     def may_call(self) -> bool:
-        """Whether a tag that comes now stands first in its line, and not in code or thinking."""
+        """Whether a tag at this point starts its line, outside code and thinking."""
         return not (
             self._think_tag or self._fence[1] or self._run[1] or self._first_run[1] or self._said
         )
 
     def take(self, token: Token) -> None:
-        """More prose: text, or a tag that opens no call."""
+        """Process prose: text, or a tag that does not open a call."""
         if self._think_tag:
             self._think(token)
         elif token.kind is Kind.TEXT:
@@ -51,7 +51,7 @@ class Prose:
             self._write(token.raw)
 
     def end_block(self) -> None:
-        """Something else follows: the spaces before it go."""
+        """End the block; drops its trailing spaces."""
         self._block = _Block()
         self._start_line()
 
@@ -93,7 +93,7 @@ class Prose:
                 self._said = self._said or not piece.isspace()
 
     def _end_run(self) -> None:
-        """A run of backticks or tildes is over: a fence at the start of a line, or inline code."""
+        """Ends a run of backticks or tildes: a fence at the start of a line, or inline code."""
         (sign, length), self._run = self._run, _NO_RUN
         if not length:
             return
@@ -124,7 +124,7 @@ class _Block:
         self._spaces: list[str] = []
 
     def trimmed(self, text: str) -> list[str]:
-        """What is certain not to be at an edge."""
+        """The text that is certainly not at an edge."""
         if not self.begun:
             text = text.lstrip()
         body = text.rstrip()
@@ -139,7 +139,7 @@ class _Block:
 
 
 class XmlLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is read; whatever is longer ends with a notice, never in silence."""
+    """Size limits; anything longer ends with a notice."""
 
     call: int = 8_000_000
     """Characters of one call."""
@@ -148,7 +148,7 @@ class XmlLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class XmlParser:
-    """One per answer. Text goes in as it comes, the events of a native answer come out."""
+    """One per answer; turns streamed text into the events of a native answer."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class XmlParser:
         self._size = 0
         self._over = False
         self.calls = 0
-        """How many calls began."""
+        """Number of calls so far."""
 
     @property
     def in_call(self) -> bool:
@@ -184,7 +184,7 @@ class XmlParser:
         return self._call is not None
 
     def feed(self, text: str) -> list[ModelEvent]:
-        """Events that are certain by now."""
+        """The events that are certain so far."""
         self._size += len(text)
         if self._size > self._limits.message and not self._over:
             self._stop("too_large", f"an answer of over {self._limits.message} characters")
@@ -194,7 +194,7 @@ class XmlParser:
         return self._events()
 
     def close(self, *, cut: bool = False) -> list[ModelEvent]:
-        """The end of the text. What was open in a `cut` answer is not whole."""
+        """End the text; an open call of a `cut` answer is incomplete."""
         if not self._over:
             for token in self._tokens.close():
                 self._take(token)
@@ -202,7 +202,7 @@ class XmlParser:
             if self._call is not None:
                 whole = self._call.finish(cut=cut)
                 if not whole and not cut:
-                    self._notice("unclosed_call", f"{_said(self._call.tool)} was never closed")
+                    self._notice("unclosed_call", f"{_label(self._call.tool)} was never closed")
                 self._call = None
             self._settle_ended(cut=cut)
         return self._events()
@@ -219,7 +219,7 @@ class XmlParser:
             self._take_in_call(self._call, token)
             return
         if self._ended is not None and self._ended.watch(token):
-            # The text after the end was still inside the call.
+            # The text after the supposed end belongs to the call.
             self._prose = Prose()
             self._maybe = []
             self._skipped_tag = ""
@@ -232,7 +232,7 @@ class XmlParser:
             self._stop("too_large", f"a call of over {self._limits.call} characters")
             return
         if call.between and self._is_other_tool(call, token):
-            self._notice("unclosed_call", f"{_said(call.tool)} was never closed")
+            self._notice("unclosed_call", f"{_label(call.tool)} was never closed")
             call.end(complete=False)
             self._call = None
             self._take_outside(token)
@@ -275,7 +275,7 @@ class XmlParser:
         return tag in self._tags or self._tools.near(tag) is not None
 
     def _decide(self, token: Token) -> None:
-        """A tool's tag began a line: what follows tells a call from a mention."""
+        """Decides whether a tool's tag at the start of a line is a call or a mention."""
         opening = self._maybe[0]
         if token.kind is Kind.TEXT and token.raw.isspace():
             self._maybe.append(token)
@@ -302,31 +302,31 @@ class XmlParser:
         known = meant is not None and token.kind is Kind.OPEN and token.name in meant.fields
         self._no_call()
         if meant is not None and known:
-            said = f'"{opening.name}" is no tool and was not called; did you mean "{meant.tag}"?'
+            said = f'"{opening.name}" is not a tool and was not called; did you mean "{meant.tag}"?'
             self._skip(opening.name, "misspelled_tool", said)
         self._take_outside(token)
 
     def _no_call(self) -> None:
-        """What began like a call was text."""
+        """Treats what looked like a call as text."""
         held, self._maybe = self._maybe, []
         for token in held:
             self._prose.take(token)
 
     def _skip(self, tag: str, kind: str, said: str) -> None:
-        # Nothing inside a call that is not made may be taken for one.
+        # Nothing inside a skipped call may be parsed as a call.
         self._skipped_tag = tag
         self._prose.output.add(Notice(kind, said))
 
     def _begin(self, tool: XmlTool, tokens: list[Token], *, as_json: bool = False) -> None:
         if not self._allowed(tool.tag):
             self._no_call()
-            self._skip(tool.tag, "tool_not_allowed", f"{_said(tool)} may not be called now")
+            self._skip(tool.tag, "tool_not_allowed", f"{_label(tool)} may not be called now")
             for token in tokens:
                 self._take_outside(token)
             return
         self._settle_ended(cut=False)
         if self._single and self.calls:
-            self._stop("extra_call", f"only one call was asked for; {_said(tool)} was not called")
+            self._stop("extra_call", f"only one call was requested; {_label(tool)} was not called")
             return
         self._maybe = []
         self._prose.end_block()
@@ -340,14 +340,14 @@ class XmlParser:
             self._take(token)
 
     def _settle_ended(self, *, cut: bool) -> None:
-        """The call that ended before is over for good."""
+        """Finalizes the call that ended before."""
         ended, self._ended = self._ended, None
         if ended is not None:
             ended.finish(cut=cut)
         self._prose.output.move_to(self._out)
 
     def _stop(self, kind: str, said: str) -> None:
-        """Reads no further: what is open stays a part."""
+        """Stops reading; an open call stays incomplete."""
         self._settle_ended(cut=False)
         if self._call is not None:
             self._call.end(complete=False)
@@ -360,7 +360,7 @@ class XmlParser:
         self._out.add(Notice(kind, said))
 
 
-def _said(tool: XmlTool) -> str:
+def _label(tool: XmlTool) -> str:
     return f'"{tool.name}"'
 
 

@@ -1,4 +1,4 @@
-"""What a schema says of a value, as far as writing it in tags goes."""
+"""Shape of a value by its schema, as needed to write it in tags."""
 
 import re
 from collections.abc import Iterable
@@ -70,7 +70,7 @@ _SHORT_WORDS = frozenset(
 
 
 class Shape:
-    """One place in a schema, its references followed and its alternatives joined."""
+    """One node of a schema, with references resolved and alternatives joined."""
 
     def __init__(self, node: JsonObject, normal: Normal, depth: int = 0) -> None:
         self._normal = normal
@@ -90,7 +90,7 @@ class Shape:
 
     @property
     def sample(self) -> Any:
-        """A value the schema itself gives as an example, or as the default."""
+        """The schema's own example or default."""
         for one in self._nodes:
             given = one.get("examples")
             if isinstance(given, list) and given:
@@ -99,18 +99,18 @@ class Shape:
 
     @property
     def smallest(self) -> int | float:
-        """A small number that is allowed."""
+        """A small allowed number."""
         low = next((one["minimum"] for one in self._nodes if "minimum" in one), 1)
         return max(low, 1) if isinstance(low, int | float) else 1
 
     @property
     def format(self) -> str:
-        """The schema's word for what a text holds."""
+        """The schema's `format` of a text."""
         return next((str(one["format"]) for one in self._nodes if "format" in one), "")
 
     @cached_property
     def fields(self) -> dict[str, "Shape"]:
-        """The members an object declares, in order."""
+        """The declared members of an object, in order."""
         found: dict[str, Shape] = {}
         for one in self._nodes:
             for name, node in cast(JsonObject, one.get("properties") or {}).items():
@@ -120,18 +120,18 @@ class Shape:
 
     @cached_property
     def items(self) -> "Shape":
-        """What the elements of an array are."""
+        """The shape of an array's elements."""
         return self._below(next((one["items"] for one in self._nodes if "items" in one), None))
 
     @cached_property
     def extra(self) -> "Shape":
-        """What members are that the object does not declare."""
+        """The shape of undeclared members."""
         key = "additionalProperties"
         return self._below(next((one[key] for one in self._nodes if key in one), None))
 
     @property
     def main_kinds(self) -> frozenset[str]:
-        """The kinds but null."""
+        """The kinds except null."""
         return self.kinds - {"null"}
 
     def only(self, kind: str) -> bool:
@@ -140,7 +140,7 @@ class Shape:
 
     @property
     def plain_text(self) -> bool:
-        """Whether any text is a value, just as it stands."""
+        """Whether any text is a valid value."""
         return self.kinds == frozenset({"string"})
 
     @cached_property
@@ -155,7 +155,7 @@ class Shape:
         return False
 
     def field(self, name: str) -> "Shape":
-        """What the member of that name is, declared or not."""
+        """The shape of a member, declared or not."""
         return self.fields.get(name) or self.extra
 
     def _below(self, node: Any) -> "Shape":
@@ -164,13 +164,13 @@ class Shape:
 
 
 def shape_of(schema: JsonObject) -> Shape:
-    """The shape of a whole schema."""
+    """The shape of a complete schema."""
     normal = normalise(schema, "", Report())
     return Shape(normal.root, normal)
 
 
 def is_short(name: str, shape: Shape) -> bool:
-    """Whether a parameter never holds free text, so that its first closing tag is its end."""
+    """Whether a parameter never contains free text, so that its first closing tag ends it."""
     if shape.values is not None or not shape.main_kinds & {"string", "array", "object"}:
         return True
     words = _WORDS.findall(name)
@@ -250,17 +250,17 @@ class XmlTool:
         return all(is_tag_name(name) for name in self.fields)
 
     def may_wrap(self, name: str) -> bool:
-        """Whether CDATA is believed in this parameter after free text, which may quote anything."""
+        """Whether CDATA in this parameter after free text is real, not a quotation."""
         shape = self.fields.get(name)
         return shape is not None and bool(shape.kinds & {"string", "array", "object"})
 
     def field(self, name: str) -> Shape:
-        """What the parameter of that name is, declared or not."""
+        """The shape of a parameter, declared or not."""
         return TEXT_SHAPE if self.shape is None else self.shape.field(name)
 
 
 class XmlTools:
-    """The tools that can be taught; those the vendor runs itself cannot."""
+    """The tools that can be described in the prompt; the vendor's own cannot."""
 
     def __init__(self, tools: Iterable[AnyTool]) -> None:
         taught = [tool for tool in tools if not isinstance(tool, ServerTool)]
@@ -276,7 +276,7 @@ class XmlTools:
         return self._names.wire_name(name, namespace)
 
     def near(self, tag: str) -> XmlTool | None:
-        """The tool that a misspelled tag most likely means."""
+        """The tool closest to a misspelled tag."""
         if tag not in self._near:
             known = {_plain(name): name for name in self.by_tag}
             found = get_close_matches(_plain(tag), known, 1, 0.8)

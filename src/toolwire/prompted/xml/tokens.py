@@ -1,4 +1,4 @@
-"""Text cut into tags and what stands between them, however it was cut before."""
+"""Tokenizer of streamed text: tags and the text between them."""
 
 import re
 from collections.abc import Iterator
@@ -38,27 +38,27 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    """One per text. Holds back only a trailing piece that may become a tag."""
+    """One per text; holds only a trailing piece that may become a tag."""
 
     def __init__(self) -> None:
         self._held = ""
 
     def feed(self, text: str) -> Iterator[Token]:
-        """Tokens that are certain by now."""
+        """The tokens that are certain so far."""
         text = self._held + text
         end = len(text) - _unfinished(text)
         self._held = text[end:]
         return tokens_in(text, end)
 
     def close(self) -> Iterator[Token]:
-        """What looked like the beginning of a tag and was none."""
+        """The rest, which looked like the start of a tag."""
         held, self._held = self._held, ""
         if held:
             yield Token(Kind.TEXT, held)
 
 
 def tokens_in(text: str, end: int | None = None) -> Iterator[Token]:
-    """The tokens of a whole text."""
+    """The tokens of a complete text."""
     end = len(text) if end is None else end
     done = 0
     for found in _TOKEN.finditer(text, 0, end):
@@ -80,7 +80,7 @@ def _token(found: re.Match[str]) -> Token:
 
 
 def _unfinished(text: str) -> int:
-    """How many characters at the end may be the beginning of a tag."""
+    """Number of characters at the end that may start a tag."""
     start = max(text.rfind("<", len(text) - _LONGEST if len(text) > _LONGEST else 0), 0)
     for place in (start, len(text) - 2, len(text) - 1):
         if place >= 0 and _UNFINISHED.fullmatch(text, place):
@@ -97,24 +97,24 @@ class Output:
         self._open: type[TextDelta] | type[ThinkingDelta] | str = ""
 
     def text(self, piece: str) -> None:
-        """More text."""
+        """Add text."""
         self._join(TextDelta, piece)
 
     def thinking(self, piece: str) -> None:
-        """More reasoning."""
+        """Add reasoning."""
         self._join(ThinkingDelta, piece)
 
     def arguments(self, call_id: str, piece: str) -> None:
-        """More arguments of a call."""
+        """Add arguments of a call."""
         self._join(call_id, piece)
 
     def add(self, event: ModelEvent) -> None:
-        """An event that stands for itself."""
+        """Add a complete event."""
         self._end_piece()
         self._events.append(event)
 
     def move_to(self, other: "Output") -> None:
-        """Give everything to another output."""
+        """Move all events to another output."""
         for event in self.take():
             match event:
                 case TextDelta():
@@ -125,7 +125,7 @@ class Output:
                     other.add(event)
 
     def take(self) -> list[ModelEvent]:
-        """All events since the last time."""
+        """All events since the last call."""
         self._end_piece()
         events, self._events = self._events, []
         return events

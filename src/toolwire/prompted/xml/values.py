@@ -1,4 +1,4 @@
-"""Values between tags: the JSON they stand for, and the way back."""
+"""Conversion of values between tags to JSON and back."""
 
 import re
 from typing import Any, cast
@@ -18,7 +18,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def json_of(shape: Shape, text: str, *, trim: bool = False, depth: int = 0) -> str:
-    """The JSON text of what stands between two tags. What the schema does not take stays text."""
+    """The JSON of the text between two tags; text that does not fit the schema stays text."""
     inner = unwrapped(text)
     if inner is not None:
         structured = not shape.kinds & {"string"} and _structured(shape, inner.strip())
@@ -57,7 +57,7 @@ def wrapped(text: str) -> str:
 
 
 def tags_of(shape: Shape, value: Any, risky: re.Pattern[str], *, trim: bool = False) -> str:
-    """What to write between two tags for a JSON value; `risky` finds text that must be wrapped."""
+    """The text between two tags for a JSON value; `risky` matches text that must be wrapped."""
     if isinstance(value, str):
         looks_wrapped = value.lstrip().startswith(CDATA)
         if looks_wrapped or risky.search(value) or json_of(shape, value, trim=trim) != dump(value):
@@ -134,7 +134,7 @@ def _nested(shape: Shape, text: str, depth: int) -> str | None:
 
 
 class _Elements:
-    """The elements directly inside a text; each token is looked at once."""
+    """The elements directly inside a text; each token is read once."""
 
     def __init__(self, text: str, of_object: Shape | None, items: Shape) -> None:
         self._text = text
@@ -149,7 +149,7 @@ class _Elements:
             place += len(token.raw)
 
     def split(self) -> list[tuple[str, str]] | None:
-        """Names and inner texts; None when there is anything else."""
+        """Names and inner texts; None if there is anything else."""
         found: list[tuple[str, str]] = []
         at = self._skip_space(0)
         while at < len(self._tokens):
