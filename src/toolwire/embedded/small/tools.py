@@ -134,7 +134,7 @@ TOOLS: Mapping[str, Shown] = {
         arguments=(Argument(shown="command", real="command"),),
     ),
 }
-_LEFT_OUT = frozenset(
+LEFT_OUT = frozenset(
     {"read_many_files", "web_fetch", "google_web_search", "save_memory", "apply_patch"}
     | {"background", "todo", "ask_user"}
 )
@@ -145,7 +145,7 @@ def shown_tools(tools: Sequence[AnyTool], project: KnownFiles) -> tuple[ToolSpec
     """The built-in tools in short form, other tools unchanged."""
     found: list[ToolSpec] = []
     for tool in tools:
-        if isinstance(tool, ToolSpec) and tool.name not in _LEFT_OUT:
+        if isinstance(tool, ToolSpec) and tool.name not in LEFT_OUT:
             ours = [name for name, it in TOOLS.items() if tool.name == (it.real or name)]
             found += [_short(name, project) for name in ours] or [tool]
     return tuple(found)
