@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from toolwire.agent.audit_log import Audit, AuditFile
+from toolwire.agent.audit_log import Audit, AuditFile, AuditRecord
 from toolwire.agent.questions import Answer, Choice, Confirmation
 from toolwire.agent.scheduler import Scheduler
 from toolwire.app.workspace_facts import ground_of
 from toolwire.messages import ToolCall
-from toolwire.policy.audit import AuditRecord
 from toolwire.policy.engine import Policy, roots
 from toolwire.policy.rules import Mode, Rule, Verdict
 from toolwire.policy.ruling import Terms

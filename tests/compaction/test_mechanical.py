@@ -16,8 +16,15 @@ from tests.agent.histories import (
     user,
     words,
 )
-from toolwire.compaction.clip import as_text, clip, shorter
-from toolwire.compaction.mechanical import SMALLEST, facts, shorten_mechanically, weight
+from toolwire.compaction.mechanical import (
+    SMALLEST,
+    as_text,
+    clip,
+    facts,
+    shorten_mechanically,
+    shorter,
+    weight,
+)
 from toolwire.compaction.plan import ACKNOWLEDGED, is_prompt
 from toolwire.compaction.tokens import of_message, of_text
 from toolwire.messages import Message, Origin, Refusal, ServerBlock, Text, Thinking, ToolCall

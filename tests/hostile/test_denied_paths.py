@@ -12,7 +12,7 @@ from toolwire.config import Settings
 from toolwire.context.mentions import user_message
 from toolwire.messages import Text
 from toolwire.policy.rules import Mode
-from toolwire.tools.search.search import ripgrep
+from toolwire.tools.search.grep import ripgrep
 
 NAME = "vault/inner/one.txt"
 WAYS = ["git", "own", *(["rg"] if ripgrep({}) else [])]

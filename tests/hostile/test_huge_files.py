@@ -10,7 +10,7 @@ from tests.hostile.checkouts import Checkout
 from tests.tools.workspaces import git
 from toolwire.policy.rules import Mode
 from toolwire.tools.files import edit
-from toolwire.tools.search.search import ripgrep
+from toolwire.tools.search.grep import ripgrep
 
 SIZE = 300 << 20
 WAYS = ["git", "own", *(["rg"] if ripgrep({}) else [])]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.policy.rulings import ALLOW, ASK, DENY
+from toolwire.agent.audit_log import record
 from toolwire.messages import ToolCall
-from toolwire.policy.audit import record
 from toolwire.policy.engine import rule
 from toolwire.policy.locations import Locations
 from toolwire.policy.rule_file import of_lists

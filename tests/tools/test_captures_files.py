@@ -9,7 +9,7 @@ import pytest
 
 from tests import captures
 from toolwire.tools.builtin import replace
-from toolwire.tools.search.search import ripgrep
+from toolwire.tools.search.grep import ripgrep
 from toolwire.tools.spec import Tool
 
 pytestmark = pytest.mark.skipif(not captures.PRESENT, reason=captures.ABSENT)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from toolwire.agent.audit_log import Audit, AuditFile
+from toolwire.agent.audit_log import Audit, AuditFile, AuditRecord
 from toolwire.agent.events import Emit, no_events
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.scheduler import Scheduler
@@ -19,7 +19,6 @@ from toolwire.errors import BadInput, ToolwireError
 from toolwire.ids import new_id
 from toolwire.model import Model
 from toolwire.policy import rule_file
-from toolwire.policy.audit import AuditRecord
 from toolwire.policy.engine import Policy, roots
 from toolwire.policy.path_rules import widened
 from toolwire.policy.rule_file import dump, limited, load

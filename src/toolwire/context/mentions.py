@@ -11,9 +11,8 @@ import msgspec
 
 from toolwire.messages import Media, Message, Part, Text
 from toolwire.tools.builtin.read_many_files import CUT_NOTE, DEFAULT_EXCLUDES
-from toolwire.tools.files.contents import Content, read_content
+from toolwire.tools.files.contents import Content, mime_of, read_content
 from toolwire.tools.files.encodings import printable
-from toolwire.tools.files.filetypes import mime_of
 from toolwire.tools.files.paths import locate, real
 from toolwire.tools.files.visibility import Hidden, LeftOut, Visibility
 from toolwire.tools.search.globs import Globs, complaint

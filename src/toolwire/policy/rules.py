@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from toolwire.policy.shell.commands import program_name
-from toolwire.tools.search.automaton import Automaton, Step
+from toolwire.tools.search.patterns import Automaton, Step
 from toolwire.tools.spec import Effect
 
 

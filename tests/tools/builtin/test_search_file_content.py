@@ -5,8 +5,7 @@ import pytest
 
 from tests.tools.workspaces import call, context_in, git, put, refused, write
 from toolwire.tools.builtin import search_file_content
-from toolwire.tools.search.grep import MOST_MATCHES
-from toolwire.tools.search.search import ripgrep
+from toolwire.tools.search.grep import MOST_MATCHES, ripgrep
 from toolwire.tools.spec import ToolContext, Workspace
 
 WAYS = [

@@ -12,8 +12,8 @@ from toolwire.tools.builtin import (
     read_many_files,
     search_file_content,
 )
+from toolwire.tools.search.grep import ripgrep
 from toolwire.tools.search.ignore import Ignored, IgnoreRules
-from toolwire.tools.search.search import ripgrep
 from toolwire.tools.search.walk import Walk, walk
 
 RULES = {

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from toolwire.policy.shell import git, interpreters, programs, runners, search_programs
+from toolwire.policy.shell import git, programs, runners, search_programs
+from toolwire.policy.shell import runners as interpreters
 from toolwire.policy.shell.effects import NOTHING, Effects, Line, of_line, opaque, read_line, syntax
 from toolwire.policy.shell.parser import prove
 from toolwire.policy.shell.programs import CHANGES, READS, REMOVES, VERSIONS, WRITES
@@ -93,7 +94,7 @@ def _effects_of(words: tuple[str, ...]) -> Effects:
     if name in ("bash", "sh") and words[1:2] == ("-c",) and len(words) == 3:
         return Effects(known=False, changes="it runs a shell", script=words[2])
     if interpreters.family(name) in interpreters.FAMILIES:
-        return interpreters.effects(words)
+        return interpreters.interpreter_effects(words)
     if name in STARTERS:
         return _starting(words)
     if name in interpreters.CODE:

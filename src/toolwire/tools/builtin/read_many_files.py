@@ -11,8 +11,7 @@ import msgspec
 
 from toolwire.messages import Media, MediaKind, Text
 from toolwire.request import JsonObject
-from toolwire.tools.files.contents import Content, read_content
-from toolwire.tools.files.filetypes import media_kind, mime_of
+from toolwire.tools.files.contents import Content, media_kind, mime_of, read_content
 from toolwire.tools.files.paths import locate, shown
 from toolwire.tools.files.visibility import Hidden, LeftOut, Visibility
 from toolwire.tools.output_limits import MOST_MEDIA, limit_of

@@ -11,10 +11,9 @@ from toolwire.request import JsonObject
 from toolwire.tools.files.paths import locate, named, resolved, starts, stat_error
 from toolwire.tools.files.visibility import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import complaint as too_complex
-from toolwire.tools.search.grep import MOST_MATCHES, Line, Search
+from toolwire.tools.search.grep import MOST_MATCHES, Line, Search, search
 from toolwire.tools.search.ignore import rules_for
 from toolwire.tools.search.regexes import BadPattern, check
-from toolwire.tools.search.search import search
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 

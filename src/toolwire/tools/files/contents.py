@@ -1,16 +1,112 @@
 """Content of a file for a model: text, media, or a line with the reason for neither."""
 
 import os
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
-from toolwire.messages import Media
-from toolwire.tools.files.encodings import detect, printable
-from toolwire.tools.files.filetypes import SNIFFED, FileType, file_type, media_kind, mime_of
+from toolwire.messages import Media, MediaKind
+from toolwire.tools.files.encodings import bom_of, detect, printable
 from toolwire.tools.files.paths import open_file, shown
 from toolwire.tools.files.text import LARGEST, MOST_LINES, Lines, read_lines
 from toolwire.tools.spec import ToolContext, ToolFailed
+
+SNIFFED = 4096
+"""Bytes that decide between text and binary."""
+
+
+class FileType(StrEnum):
+    """How a file is shown to a model."""
+
+    TEXT = "text"
+    SVG = "svg"
+    BINARY = "binary"
+    MEDIA = "media"
+
+
+_MEDIA = {
+    "image/apng": "apng",
+    "image/avif": "avif",
+    "image/bmp": "bmp dib",
+    "image/gif": "gif",
+    "image/heic": "heic",
+    "image/heif": "heif",
+    "image/jp2": "jp2 jpg2",
+    "image/jpeg": "jpg jpeg jpe",
+    "image/jxl": "jxl",
+    "image/png": "png",
+    "image/tiff": "tif tiff",
+    "image/webp": "webp",
+    "audio/aac": "adts aac",
+    "audio/amr": "amr",
+    "audio/basic": "au snd",
+    "audio/midi": "mid midi kar rmi",
+    "audio/mp4": "m4a mp4a m4b",
+    "audio/mpeg": "mpga mp2 mp2a mp3 m2a m3a",
+    "audio/ogg": "oga ogg spx opus",
+    "audio/wav": "wav",
+    "audio/webm": "weba",
+    "video/3gpp": "3gp 3gpp",
+    "video/3gpp2": "3g2",
+    "video/h261": "h261",
+    "video/h263": "h263",
+    "video/h264": "h264",
+    "video/mp4": "mp4 mp4v mpg4",
+    "video/mp2t": "m2t m2ts",
+    "video/mpeg": "mpeg mpg mpe m1v m2v",
+    "video/ogg": "ogv",
+    "video/quicktime": "qt mov",
+    "video/webm": "webm",
+    "application/pdf": "pdf",
+}
+_MIMES = {f".{end}": mime for mime, ends in _MEDIA.items() for end in ends.split()}
+_KINDS = {"image": MediaKind.IMAGE, "audio": MediaKind.AUDIO, "video": MediaKind.VIDEO}
+# Also the ending of films, but far more often of programs.
+_PROGRAM_ENDS = (".ts", ".mts", ".cts")
+_BINARY = (
+    "bin exe dll so dylib class jar war zip tar gz bz2 rar 7z doc docx xls xlsx ppt pptx odt ods "
+    "odp pdf png jpg jpeg gif webp bmp svg pyc pyo dat obj o a lib wasm"
+)
+BINARY_ENDS = frozenset(f".{end}" for end in _BINARY.split())
+
+
+_ODD = bytes([*range(9), *range(14, 32)])
+"""Controls that no text has."""
+
+
+def mime_of(path: str | Path) -> str:
+    """The media type that a name promises; empty if it is none we send."""
+    return _MIMES.get(Path(path).suffix.lower(), "")
+
+
+def media_kind(mime: str) -> MediaKind:
+    """Name of the file type for the user."""
+    return _KINDS.get(mime.partition("/")[0], MediaKind.DOCUMENT)
+
+
+def file_type(path: str | Path, head: bytes) -> FileType:
+    """By the name first, then by the first bytes."""
+    end = Path(path).suffix.lower()
+    if end in _PROGRAM_ENDS:
+        return FileType.TEXT
+    if end == ".svg":
+        return FileType.SVG
+    if mime_of(path):
+        return FileType.MEDIA
+    if end in BINARY_ENDS or looks_binary(head[:SNIFFED]):
+        return FileType.BINARY
+    return FileType.TEXT
+
+
+def looks_binary(head: bytes) -> bool:
+    """Whether the first bytes are not text: a NUL without a mark of UTF-16, or many controls."""
+    if not head or bom_of(head):
+        return False
+    if 0 in head:
+        return True
+    return len(head) - len(head.translate(None, _ODD)) > 0.3 * len(head)
+
 
 _LARGEST_SVG = 1024 * 1024
 

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import msgspec
 
-from toolwire.tools.search.linear import Pieces, folders
+from toolwire.tools.search.patterns import Pieces, folders
 
 LONGEST_LINE = 4096
 """Longer lines fit nothing: no path is as long."""

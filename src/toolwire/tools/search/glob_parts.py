@@ -3,8 +3,7 @@
 import itertools
 import re
 
-from toolwire.tools.search.automaton import Automaton, Step, TooComplex, Unless
-from toolwire.tools.search.linear import NEVER, Pieces
+from toolwire.tools.search.patterns import NEVER, Automaton, Pieces, Step, TooComplex, Unless
 
 ANY_FOLDERS = "**"
 _GROUP = re.compile(r"[!?+*@]\(")

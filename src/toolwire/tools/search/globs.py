@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 
-from toolwire.tools.search.automaton import Automaton, TooComplex
 from toolwire.tools.search.glob_parts import ANY_FOLDERS, grouped, has_groups, segment
-from toolwire.tools.search.linear import NEVER, folders
+from toolwire.tools.search.patterns import NEVER, Automaton, TooComplex, folders
 
 MOST_CHOICES = 4096
 """Patterns that one with braces may become; one with more stays as it is."""
