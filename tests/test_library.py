@@ -510,7 +510,7 @@ def test_settings_count_only_when_they_are_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [("", "no model is named"), ("openai-chat=nowhere", "is no address")],
+    [("", "no model is named"), ("openai-chat=nowhere", "is not an address")],
 )
 def test_a_model_that_cannot_be_is_refused_at_once(model: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):

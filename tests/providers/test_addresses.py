@@ -72,7 +72,7 @@ def test_an_unfilled_placeholder_says_what_to_set() -> None:
 
 @pytest.mark.parametrize("value", ["evil.example/", "a@b", "x:1", "../x"])
 def test_a_placeholder_cannot_lead_to_another_host(value: str) -> None:
-    with pytest.raises(BadInput, match="is no resource of azure"):
+    with pytest.raises(BadInput, match="is not a resource of azure"):
         address(providers.get("azure"), {"AZURE_RESOURCE_NAME": value})
 
 

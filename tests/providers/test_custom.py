@@ -69,7 +69,7 @@ def test_a_key_may_go_elsewhere() -> None:
         ({"dialect": "openai"}, 'providers.mine.dialect: unknown dialect "openai"; did you mean'),
         ({"base_url": "llm.example.com"}, "begin it with https:// or http://"),
         ({"base_url": ""}, 'providers.mine has no "base_url"'),
-        ({"key_header": "x"}, "says how to send a key but not key_env"),
+        ({"key_header": "x"}, "sets how to send a key but not key_env"),
         ({"key_env": []}, "key_env is empty"),
         ({"models": "large"}, "got `str` - at `$.models`"),
     ],
@@ -144,7 +144,7 @@ def test_an_installed_package_cannot_take_a_built_in_name(site: Path) -> None:
 
 def test_an_entry_point_that_gives_no_provider_is_named(site: Path) -> None:
     install(site, "acme = offering:broken", CODE)
-    with pytest.raises(BadInput, match=r'entry point "acme" .* gives no Provider'):
+    with pytest.raises(BadInput, match=r'entry point "acme" .* returns no Provider'):
         providers.get("acme")
 
 

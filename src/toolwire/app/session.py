@@ -96,7 +96,7 @@ class AgentSession:
         self._ended = None
         replies = Replies(
             self._model,
-            emit=self._hear,
+            emit=self._receive,
             price=self.opened.price,
             clock=time.monotonic,
             sleep=asyncio.sleep,
@@ -105,7 +105,7 @@ class AgentSession:
             self.request,
             replies=replies,
             scheduler=self._scheduler,
-            emit=self._hear,
+            emit=self._receive,
             shorten=self._shorten,
         )
         try:
@@ -140,7 +140,7 @@ class AgentSession:
         taken, self._inbox = self._inbox, []
         return taken
 
-    async def _hear(self, event: AgentEvent) -> None:
+    async def _receive(self, event: AgentEvent) -> None:
         if isinstance(event, TurnEnded):
             self._ended = event
         await self._sink(event)

@@ -35,7 +35,7 @@ def command() -> None:
 @_JSON
 def show(as_json: bool) -> None:
     """Print every setting with its value and its origin; secrets are hidden."""
-    with _errors_told():
+    with _errors_reported():
         _print(rows(config.resolve(os.environ, config.current_folder(), ask=asker())), as_json)
 
 
@@ -44,7 +44,7 @@ def show(as_json: bool) -> None:
 @_JSON
 def get(key: str, as_json: bool) -> None:
     """Print the value of a setting, or of every setting in a table."""
-    with _errors_told():
+    with _errors_reported():
         found = rows(config.resolve(os.environ, config.current_folder()))
         exact = [row for row in found if row.key == key]
         inside = [row for row in found if row.key.startswith(f"{key}.")]
@@ -70,7 +70,7 @@ def set_(key: str, value: str, project: bool) -> None:
 
     A list is written a,b or as TOML: ["a", "b"].
     """
-    with _errors_told():
+    with _errors_reported():
         files, file = _target(project)
         with _trust_kept():
             store.set_value(files, file, key, value, config.current_folder())
@@ -83,7 +83,7 @@ def set_(key: str, value: str, project: bool) -> None:
 @_TARGET
 def unset(key: str, project: bool) -> None:
     """Remove a setting from your file or the project's."""
-    with _errors_told():
+    with _errors_reported():
         files, file = _target(project)
         with _trust_kept():
             store.unset_value(files, file, key)
@@ -94,7 +94,7 @@ def unset(key: str, project: bool) -> None:
 @_JSON
 def path(as_json: bool) -> None:
     """Print the files that settings are read from, lowest precedence first."""
-    with _errors_told():
+    with _errors_reported():
         found = file_states(os.environ, config.current_folder())
     if as_json:
         click.echo(
@@ -118,7 +118,7 @@ def trust_(folder: Path, refuse: bool, parent: bool) -> None:
     if refuse and parent:
         raise click.UsageError("--no and --parent contradict each other; give one")
     answer = trust.Answer.NO if refuse else trust.Answer.YES
-    with _errors_told():
+    with _errors_reported():
         about = trust.trust(folder, trust.Answer.PARENT if parent else answer, os.environ)
     click.echo(f"{about} is {'not trusted' if refuse else 'trusted'} from now on", err=True)
 
@@ -153,7 +153,7 @@ def _print(found: list[Row], as_json: bool) -> None:
 
 
 @contextmanager
-def _errors_told() -> Generator[None]:
+def _errors_reported() -> Generator[None]:
     try:
         yield
     except UnknownName as error:

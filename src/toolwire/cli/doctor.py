@@ -61,7 +61,7 @@ def command(as_json: bool, offline: bool) -> None:
         "providers": [msgspec.to_builtins(finding) for finding in findings],
         "problems": [*broken, *_problems(findings)],
     }
-    click.echo(without_secrets(dump(report))) if as_json else _tell(report, findings)
+    click.echo(without_secrets(dump(report))) if as_json else _print_report(report, findings)
     if broken:
         raise SystemExit(1)
 
@@ -194,7 +194,7 @@ def _problems(findings: list[_Finding]) -> list[str]:
     ]
 
 
-def _tell(report: JsonObject, findings: list[_Finding]) -> None:
+def _print_report(report: JsonObject, findings: list[_Finding]) -> None:
     for title in ("versions", "places"):
         click.echo(title.capitalize())
         for name, value in report[title].items():

@@ -106,13 +106,13 @@ def provider_named(name: str) -> Provider:
 
 def own_store() -> Store:
     """Returns this user's credential store; its notices go to standard error."""
-    return open_store(places(os.environ), os.environ, _tell)
+    return open_store(places(os.environ), os.environ, _notice)
 
 
 def _log_in(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:
     provider, store = provider_named(name), own_store()
     if isinstance(provider.auth, NoAuth):
-        _tell(f"{provider.title} needs no credentials")
+        _notice(f"{provider.title} needs no credentials")
         return
     flow = _flow_of(provider)
     if flow == "code-assist" and key is not None:
@@ -127,7 +127,7 @@ def _log_in(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: 
         _check_google(provider, store)
     if stored is not None:
         where = store.write(provider.name, stored, in_file=in_file)
-        _tell(f"stored the credential for {provider.title} in {where}")
+        _notice(f"stored the credential for {provider.title} in {where}")
 
 
 def _flow_of(provider: Provider) -> str:
@@ -144,7 +144,7 @@ def _given(provider: Provider, key: str | None) -> Stored:
     """Returns the key from the option, the pipe or the prompt."""
     if key is None and sys.stdin.isatty():
         if isinstance(provider.auth, ApiKey) and provider.auth.url:
-            _tell(f"get a key at {provider.auth.url}")
+            _notice(f"get a key at {provider.auth.url}")
         key = click.prompt(f"Key for {provider.title}", hide_input=True, err=True)
     elif key is None or key == "-":
         key = sys.stdin.readline()
@@ -160,15 +160,15 @@ def _given(provider: Provider, key: str | None) -> Stored:
 def _in_browser(provider: Provider, flow: str, store: Store, no_browser: bool) -> Stored | None:
     terms = first_use_terms(provider, store.file)
     if terms:
-        _tell(terms)
+        _notice(terms)
 
     def show(url: str) -> None:
-        _tell(f"open this URL and approve the login:\n\n  {url}\n")
+        _notice(f"open this URL and approve the login:\n\n  {url}\n")
         if not no_browser and sys.stderr.isatty():
             open_browser(url, os.environ)
 
     def show_code(code: DeviceCode) -> None:
-        _tell(f"your code is {code.user_code}")
+        _notice(f"your code is {code.user_code}")
         show(code.verification_uri)
 
     if flow == "openrouter":
@@ -182,19 +182,19 @@ def _in_browser(provider: Provider, flow: str, store: Store, no_browser: bool) -
         settings = copilot.CopilotSettings.from_environ(os.environ)
         login = copilot.login(settings, show_code, sleep=asyncio.sleep, now=time.time)
         return StoredLogin(token=asyncio.run(login))
-    credential = credential_for(provider, environ=os.environ, store=store, notice=_tell)
+    credential = credential_for(provider, environ=os.environ, store=store, notice=_notice)
     project = asyncio.run(credential.project())
-    _tell(f"{provider.title} works with the login {credential.origin}, project {project}")
+    _notice(f"{provider.title} works with the login {credential.origin}, project {project}")
     return None
 
 
 def _check_google(provider: Provider, store: Store) -> None:
     credential = credential_for(provider, environ=os.environ, store=store)
     asyncio.run(credential(False))
-    _tell(f"{provider.title} works with {credential.origin}")
+    _notice(f"{provider.title} works with {credential.origin}")
 
 
-def _tell(message: str) -> None:
+def _notice(message: str) -> None:
     click.echo(message, err=True)
 
 

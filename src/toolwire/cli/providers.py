@@ -41,7 +41,7 @@ def command(name: str | None, as_json: bool) -> None:
         ]
         click.echo(dump(rows[0] if name else rows))
     elif name:
-        _tell(found[0])
+        _print_one(found[0])
     else:
         head = ("PROVIDER", "DIALECT", "KEY", "SET", "WHERE")
         echo_table(head, (_row(provider) for provider in found))
@@ -64,7 +64,7 @@ def _row(provider: Provider) -> tuple[str, ...]:
     )
 
 
-def _tell(provider: Provider) -> None:
+def _print_one(provider: Provider) -> None:
     click.echo(f"{provider.name}: {provider.title}")
     for title, text in _facts(provider):
         if text:

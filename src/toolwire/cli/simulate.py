@@ -30,7 +30,7 @@ def command(script: Path, host: str, port: int, key: str) -> None:
 
 
 async def _serve(script: Script, host: str, port: int, key: str) -> None:
-    async with Simulator(script, host=host, port=port, key=key, on_request=_tell) as sim:
+    async with Simulator(script, host=host, port=port, key=key, on_request=_log) as sim:
         click.echo(sim.origin)
         click.echo(
             f"  openai    {sim.origin}/v1   (chat completions and responses)\n"
@@ -41,6 +41,6 @@ async def _serve(script: Script, host: str, port: int, key: str) -> None:
         await asyncio.Event().wait()
 
 
-def _tell(received: Received) -> None:
+def _log(received: Received) -> None:
     why = f" {received.refusal}" if received.refusal else ""
     click.echo(f"{received.method} {received.path} {received.status}{why}", err=True)

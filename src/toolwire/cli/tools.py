@@ -113,7 +113,7 @@ async def _called(
     async with AsyncExitStack() as opened:
         shop = await opened.enter_async_context(
             open_toolbox(
-                settings, environ=os.environ, cwd=cwd, headless=approver is None, notice=_tell
+                settings, environ=os.environ, cwd=cwd, headless=approver is None, notice=_notice
             )
         )
         tool = shop.registry.get(name)
@@ -136,7 +136,7 @@ async def _with_model(shop: Toolbox, settings: Settings, opened: AsyncExitStack)
     return shop.with_model(model.ask, model.provider.dialect)
 
 
-def _tell(text: str) -> None:
+def _notice(text: str) -> None:
     click.echo(text, err=True)
 
 

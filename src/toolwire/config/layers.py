@@ -244,7 +244,7 @@ class _Merged:
     def add(self, layer: Layer, user: Path) -> None:
         """Adds a layer, completely or not at all."""
         try:
-            for key, value in _said(layer.table):
+            for key, value in _values(layer.table):
                 if layer.project and not key.project:
                     raise BadInput(f"{key.path}: a project may not set this; move it to {user}")
                 if layer.project:
@@ -318,7 +318,7 @@ class _Merged:
         return msgspec.structs.replace(usual, **changes)
 
 
-def _said(table: Mapping[str, Any], group: str = "") -> Iterator[tuple[Key, Any]]:
+def _values(table: Mapping[str, Any], group: str = "") -> Iterator[tuple[Key, Any]]:
     known = names_in(group)
     for name, value in table.items():
         path = f"{group}.{name}" if group else name
@@ -327,6 +327,6 @@ def _said(table: Mapping[str, Any], group: str = "") -> Iterator[tuple[Key, Any]
         if path in keys():
             yield keys()[path], value
         elif isinstance(value, dict):
-            yield from _said(cast(dict[str, Any], value), path)
+            yield from _values(cast(dict[str, Any], value), path)
         else:
             raise BadInput(f"{path} must be a table; write [{path}]")

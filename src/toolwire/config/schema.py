@@ -139,7 +139,7 @@ def _keys_of(struct: type[msgspec.Struct], prefix: str) -> list[Key]:
     for field in msgspec.structs.fields(struct):
         kind = hints[field.name]
         path = prefix + field.name
-        rules, doc = _said(kind)
+        rules, doc = _annotations(kind)
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             found += _keys_of(kind, f"{path}.")
         elif "group" in rules:
@@ -150,7 +150,7 @@ def _keys_of(struct: type[msgspec.Struct], prefix: str) -> list[Key]:
     return found
 
 
-def _said(kind: Any) -> tuple[dict[str, Any], str]:
+def _annotations(kind: Any) -> tuple[dict[str, Any], str]:
     notes: tuple[object, ...] = getattr(kind, "__metadata__", ())
     for meta in reversed(notes):
         if isinstance(meta, msgspec.Meta) and meta.description is not None:

@@ -119,7 +119,7 @@ class Conversation:
                 settings=plan.settings,
                 environ=plan.environ,
                 cwd=plan.cwd,
-                readers=(self._hear,),
+                readers=(self._receive,),
                 approver=self._ask if plan.approve is not None else None,
                 own=own,
             )
@@ -135,7 +135,7 @@ class Conversation:
                 "or use run_sync everywhere"
             )
 
-    async def _hear(self, event: AgentEvent) -> None:
+    async def _receive(self, event: AgentEvent) -> None:
         if self._watched is not None:
             await self._watched.receive(event)
 

@@ -1,4 +1,4 @@
-"""Vendors as data, found by name: one file each, loaded when it is asked for."""
+"""Providers as data, by name: one file each, loaded on first use."""
 
 from importlib import import_module
 from typing import cast
@@ -37,7 +37,7 @@ __all__ = [
 
 ENTRY_POINTS = "toolwire.providers"
 
-# In the order people read them: vendors of models, gateways, hosts, this machine.
+# In display order: vendors, gateways, hosts, local servers.
 _BUILT_IN = (
     "openai",
     "anthropic",
@@ -74,12 +74,12 @@ _BUILT_IN = (
 
 
 def names() -> tuple[str, ...]:
-    """The built-in providers, none of them loaded."""
+    """Returns the names of the built-in providers without loading them."""
     return _BUILT_IN
 
 
 def get(name: str) -> Provider:
-    """The built-in provider of that name, else the one an installed package offers."""
+    """Returns the built-in provider of that name, else one from an installed package."""
     if name in _BUILT_IN:
         return import_module(f"toolwire.providers.{name.replace('-', '_')}").PROVIDER
     return _installed(name)
@@ -95,5 +95,5 @@ def _installed(name: str) -> Provider:
     loaded = cast(object, entry.load())
     found = loaded if isinstance(loaded, Provider) else loaded() if callable(loaded) else None
     if not isinstance(found, Provider):
-        raise BadInput(f'entry point "{name}" ({entry.value}) gives no Provider; fix its package')
+        raise BadInput(f'entry point "{name}" ({entry.value}) returns no Provider; fix its package')
     return found

@@ -1,4 +1,4 @@
-"""What hosts of open models have in common: the choices they know, and the models' own habits."""
+"""Shared by hosts of open models: supported tool choices and rules per model family."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ NO_SUBSET = (
 
 _THINKS = "thinks between <think> tags in its text where the host does not take them out"
 
-# Pattern, whether it thinks in its text, the format in which it prints calls. The first fit counts.
+# Pattern, whether it thinks in its text, the format in which it prints calls. First match applies.
 _FAMILIES: tuple[tuple[str, bool, str], ...] = (
     ("*qwen3-coder*", False, "qwen3-coder"),
     ("*qwen3*instruct*", False, "hermes"),
@@ -42,7 +42,7 @@ _FAMILIES: tuple[tuple[str, bool, str], ...] = (
 
 
 def family_rules(base: Quirks) -> tuple[ModelRule, ...]:
-    """What families of open models do where the host's parser is missing or fails."""
+    """Returns rules for model families where the host's parser is missing or fails."""
     tagged = msgspec.structs.replace(base, think_tag="think")
     return tuple(
         ModelRule(

@@ -1,4 +1,4 @@
-"""What a provider entry says: dialect, address, credentials, quirks, each with its reason."""
+"""Provider entries: dialect, address, credentials, and quirks with reasons."""
 
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -15,15 +15,15 @@ class ApiKey(msgspec.Struct, frozen=True, kw_only=True, tag="api_key"):
     """A key in a header."""
 
     env: tuple[str, ...]
-    """Variables that hold it; the first one set wins."""
+    """Variables that contain it; the first one set is used."""
     header: str = "authorization"
     prefix: str = "Bearer "
     url: str = ""
-    """Where a person gets one."""
+    """Where to get one."""
     optional: bool = False
-    """A local server: without a key nothing is sent."""
+    """Optional, for local servers: without a key nothing is sent."""
     login: Literal["", "openrouter"] = ""
-    """A login in the browser that gives a key, for those who have none yet."""
+    """A browser login that returns a key."""
 
 
 class GoogleLogin(msgspec.Struct, frozen=True, kw_only=True, tag="google_login"):
@@ -34,42 +34,42 @@ class GoogleLogin(msgspec.Struct, frozen=True, kw_only=True, tag="google_login")
 
 
 class OAuth(msgspec.Struct, frozen=True, kw_only=True, tag="oauth"):
-    """A person's own login. Off until the person configures it."""
+    """A personal login. Off until the user configures it."""
 
     flow: Literal["code-assist", "copilot", "openrouter"]
     env: tuple[str, ...] = ()
-    """Variables that hold a ready token."""
+    """Variables that contain a token."""
     terms: str = ""
-    """What the vendor's terms say of use by other programs; shown before the first use."""
+    """The vendor's terms for other programs; shown before the first use."""
 
 
 class NoAuth(msgspec.Struct, frozen=True, tag="no_auth"):
-    """Nothing to show."""
+    """No credentials."""
 
 
 Auth: TypeAlias = ApiKey | GoogleLogin | OAuth | NoAuth
 
 
 class Placeholder(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an address that the user knows: a resource, a project, a location."""
+    """A placeholder in an address: a resource, a project, a location."""
 
     name: str
     env: tuple[str, ...]
-    """Variables that hold it; the first one set wins."""
+    """Variables that contain it; the first one set is used."""
     default: str = ""
-    """Empty: the user must say it."""
+    """Empty: the user must set it."""
 
 
 class ModelRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What is different for some models of a provider."""
+    """Differences of some models of a provider."""
 
     pattern: str
-    """Shell-style pattern on the model's name, lower case; the first rule that fits counts."""
+    """Shell-style pattern on the model's name, lower case; the first match applies."""
     reason: str
     quirks: Quirks | None = None
     native_tools: bool | None = None
     leaked: tuple[str, ...] = ()
-    """Text formats in which these models print calls instead of making them."""
+    """Text formats in which these models print calls."""
     dialect: str = ""
     """These models answer in another of the provider's formats."""
 
@@ -81,56 +81,54 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     dialect: str
     base_url: str
-    """May hold `{resource}`, `{project}`, `{location}`, filled from settings or variables."""
+    """May contain `{resource}`, `{project}`, `{location}`, filled from settings or variables."""
     auth: Auth
     base_url_env: tuple[str, ...] = ()
     takes_origin: bool = False
-    """The vendor's variables hold only a server, as its SDK takes them: the path of `base_url` is
-    put after it.
-    """
+    """The vendor's variables contain only a server, as in its SDK: `base_url`'s path is added."""
     placeholders: tuple[Placeholder, ...] = ()
     special_urls: tuple[tuple[str, str], ...] = ()
     """Addresses that do not follow the pattern: (`location=global`, address)."""
     other_dialects: tuple[tuple[str, str], ...] = ()
-    """Formats the same account also answers in: (dialect, base address)."""
+    """Other formats of the same account: (dialect, base address)."""
     quirks: Quirks = Quirks()
     reasons: tuple[tuple[str, str], ...] = ()
-    """Why each quirk that is set is set: (quirk, reason). A test holds the two together."""
+    """The reason of each quirk that is set: (quirk, reason). A test checks that none is missing."""
     rules: tuple[ModelRule, ...] = ()
     native_tools: bool = True
-    """Whether native tool calls are known to work; the tool style `auto` asks this."""
+    """Whether native tool calls are known to work; used by the tool style `auto`."""
     prompted_style: Literal["xml", "json"] = "xml"
-    """The tool style `auto` takes where native calls are not known to work."""
+    """The tool style that `auto` uses where native calls are not known to work."""
     json_schema_output: bool = False
-    """Whether the server takes a JSON schema or grammar for its output (constrained JSON style)."""
+    """Whether the server accepts a JSON schema for its output (constrained JSON style)."""
     headers: tuple[tuple[str, str], ...] = ()
     allow_insecure_http: bool = False
-    """Its credentials may go unencrypted to another machine; only the user can say so."""
+    """Its credentials may be sent unencrypted to another machine; only the user can set it."""
     default_model: str = ""
     models: tuple[str, ...] = ()
-    """Names a user's own entry offers beside those of the catalogue."""
+    """Models of a user's entry besides those of the catalogue."""
     docs: str = ""
     local: bool = False
-    """Runs on this machine: reached without a key, never offered as a cloud."""
+    """Runs on this machine: needs no key."""
     in_process: bool = False
-    """Runs inside this process, if its address is not set to another; loaded when first asked."""
+    """Runs inside this process, if its address is not set to another; loaded on first use."""
     small: bool = False
-    """Slow and simple: shown few tools in few words, and only so much of a result."""
+    """Slow and simple: gets few tools, short descriptions and shortened results."""
     prepare: Callable[[HttpRequest], HttpRequest] | None = None
-    """What data cannot say: signed addresses, token exchange."""
+    """For what data cannot express: signed addresses, token exchange."""
 
     def quirks_for(self, model: str) -> Quirks:
-        """The quirks of one model: its rule's, else the provider's."""
+        """Returns the quirks of a model: its rule's, else the provider's."""
         rule = self.rule_for(model)
         return rule.quirks if rule is not None and rule.quirks is not None else self.quirks
 
     def rule_for(self, model: str) -> ModelRule | None:
-        """The first rule whose pattern fits."""
+        """Returns the first rule whose pattern matches."""
         name = model.lower()
         return next((rule for rule in self.rules if fnmatchcase(name, rule.pattern)), None)
 
     def speaking(self, dialect: str) -> "Provider":
-        """The same account, asked in another format it answers in."""
+        """Returns the same account in another of its formats."""
         if dialect in ("", self.dialect):
             return self
         others = dict(self.other_dialects)
@@ -141,7 +139,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, dialect=dialect, base_url=url, other_dialects=rest)
 
     def for_model(self, model: str) -> "Provider":
-        """The same account in the format this model answers in."""
+        """Returns the same account in this model's format."""
         rule = self.rule_for(model)
         return self.speaking(rule.dialect) if rule is not None else self
 
@@ -156,7 +154,7 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of one model."""
+    """Facts about one model."""
 
     provider: str
     id: str

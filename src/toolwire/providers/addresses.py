@@ -1,4 +1,4 @@
-"""Where a provider is reached: the flag, the variables, its own address; placeholders filled."""
+"""Resolves a provider's address: flag, variables or default; fills placeholders."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ def address(
     override: str = "",
     settings: Mapping[str, str] | None = None,
 ) -> str:
-    """The base address to put request paths after, without a slash at its end."""
+    """Returns the base address without a trailing slash."""
     given = (override or _from_environment(provider, environ)).rstrip("/")
     if given and "://" not in given:
         given = _with_scheme(given, provider)
@@ -31,12 +31,12 @@ def address(
 
 
 def variables(provider: Provider) -> tuple[str, ...]:
-    """The variables that move the provider elsewhere, the first one set wins."""
+    """Returns the variables that override the address; the first one set is used."""
     return (*provider.base_url_env, f"TOOLWIRE_{_upper(provider.name)}_BASE_URL")
 
 
 def completed(dialect: str, url: str) -> str:
-    """An address as that vendor's SDK takes it, with what the SDK would put after it."""
+    """Returns an address as that vendor's SDK takes it, with the path the SDK would append."""
     url = url.rstrip("/")
     if dialect == "gemini" and _VERSION.search(urlsplit(url).path) is None:
         return f"{url}/v1beta"
@@ -50,7 +50,7 @@ def _from_environment(provider: Provider, environ: Mapping[str, str]) -> str:
 def _filled(
     provider: Provider, pattern: str, environ: Mapping[str, str], settings: Mapping[str, str]
 ) -> str:
-    """The pattern with what the user knows put in."""
+    """Returns the pattern with its placeholders filled."""
     values: dict[str, str] = {}
     for blank in provider.placeholders:
         if f"{{{blank.name}}}" not in pattern:
@@ -75,12 +75,14 @@ def _filled(
 def _safe(provider: Provider, name: str, value: str) -> str:
     # A value with a slash, colon or at sign could send the credentials to another host.
     if value and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", value) is None:
-        raise BadInput(f'"{value}" is no {name} of {provider.name}; use letters, digits and dashes')
+        raise BadInput(
+            f'"{value}" is not a {name} of {provider.name}; use letters, digits and dashes'
+        )
     return value
 
 
 def _with_scheme(host: str, provider: Provider) -> str:
-    """A host as OLLAMA_HOST has it: no scheme, perhaps no port, 0.0.0.0 for every interface."""
+    """Returns the URL of an OLLAMA_HOST value: no scheme, maybe no port or 0.0.0.0."""
     if not provider.local:
         return f"https://{host}"
     host = host.replace("0.0.0.0", "127.0.0.1", 1)  # noqa: S104 - read, not listened on

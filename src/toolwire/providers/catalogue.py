@@ -1,4 +1,4 @@
-"""What is known of models: sizes, prices, abilities; read once from models.json."""
+"""Known models: sizes, prices, abilities; read once from models.json."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,7 +16,7 @@ _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
-    """One model of the file, and what a user may say of one."""
+    """One model of the file, or of the user's settings."""
 
     context: int = 0
     output: int = 0
@@ -38,20 +38,20 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 def models(
     provider: str | None = None, overrides: Iterable[ModelInfo] = ()
 ) -> tuple[ModelInfo, ...]:
-    """Every known model, or those of one provider; the user's words win over ours."""
+    """Returns every known model, or those of one provider; the user's values take precedence."""
     found = {(info.provider, info.id): info for info in _known()}
     found |= {(info.provider, info.id): info for info in overrides}
     return tuple(info for info in found.values() if provider in (None, info.provider))
 
 
 def find(provider: str, model: str, overrides: Iterable[ModelInfo] = ()) -> ModelInfo | None:
-    """What is known of a model; a name with a date is known by the name without it."""
+    """Returns a known model; a dated name falls back to the name without the date."""
     found = {info.id: info for info in models(provider, overrides)}
     return found.get(model) or found.get(_DATED.sub("", model))
 
 
 def split(name: str, get: Callable[[str], Provider] = providers.get) -> tuple[Provider, str]:
-    """`provider/model` as the provider, in the format the model answers in, and the model."""
+    """Splits `provider/model` into the provider, in the model's format, and the model."""
     provider, slash, model = name.partition("/")
     if not slash or not model:
         near = [info for info in models() if info.id == name]
@@ -61,7 +61,7 @@ def split(name: str, get: Callable[[str], Provider] = providers.get) -> tuple[Pr
 
 
 def described(name: str, table: Mapping[str, object]) -> ModelInfo:
-    """What `[models."provider/model"]` says, put over what is known."""
+    """Returns `[models."provider/model"]` merged over the known values."""
     where = f'models."{name}"'
     provider, slash, model = name.partition("/")
     if not slash or not model:

@@ -1,4 +1,4 @@
-"""A provider that a user describes in settings, without code."""
+"""Providers that a user describes in settings."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 
 class _Table(msgspec.Struct, forbid_unknown_fields=True):
-    """What a table may say; absent members keep what the entry it extends says."""
+    """Keys of a table; absent ones are inherited from the entry it extends."""
 
     extends: str = ""
     dialect: str = ""
@@ -48,7 +48,7 @@ class _Table(msgspec.Struct, forbid_unknown_fields=True):
 def custom(
     name: str, table: Mapping[str, object], find: Callable[[str], Provider] | None = None
 ) -> Provider:
-    """The provider that `[providers.NAME]` describes; `find` gives the one it extends."""
+    """Returns the provider of `[providers.NAME]`; `find` returns the one it extends."""
     where = f"providers.{name}"
     for key in table:
         if key not in _KEYS:
@@ -66,7 +66,7 @@ def custom(
 def _from_nothing(name: str, said: _Table, where: str) -> Provider:
     for key in ("dialect", "base_url"):
         if not getattr(said, key):
-            raise BadInput(f'{where} has no "{key}"; say it, or extends = "<provider>"')
+            raise BadInput(f'{where} has no "{key}"; set it, or extends = "<provider>"')
     try:
         dialects.get(said.dialect)
     except UnknownName as error:
@@ -84,7 +84,7 @@ def _changed(base: Provider, name: str, said: _Table, where: str) -> Provider:
             changes[key] = value
     if said.base_url:
         changes["base_url"] = _url(base, said.base_url, where)
-        # Another server: what the vendor's own variables and addresses say is not about it.
+        # Another server: the vendor's variables and addresses do not apply to it.
         changes |= {"base_url_env": (), "placeholders": (), "special_urls": ()}
         changes |= {"other_dialects": (), "takes_origin": False}
     if said.headers is not None:
@@ -101,21 +101,25 @@ def _lower(said: _Table) -> set[str]:
 
 def _url(base: Provider, url: str, where: str) -> str:
     if not url.startswith(("http://", "https://")):
-        raise BadInput(f'{where}.base_url "{url}" is no address; begin it with https:// or http://')
+        raise BadInput(
+            f'{where}.base_url "{url}" is not an address; begin it with https:// or http://'
+        )
     return completed(base.dialect, url)
 
 
 def _auth(base: Provider, said: _Table, where: str) -> Auth:
     if said.key_env is None:
         if said.base_url and said.extends:
-            # A key must not follow to an address that its vendor did not name.
+            # A key must not be sent to an address that is not its vendor's.
             return NoAuth()
         if said.key_header is not None or said.key_prefix is not None:
-            raise BadInput(f"{where} says how to send a key but not key_env, where it comes from")
+            raise BadInput(
+                f"{where} sets how to send a key but not key_env, the variable that contains it"
+            )
         return base.auth
     env = (said.key_env,) if isinstance(said.key_env, str) else tuple(said.key_env)
     if not env or not all(env):
-        raise BadInput(f"{where}.key_env is empty; name the variable that holds the key")
+        raise BadInput(f"{where}.key_env is empty; name the variable that contains the key")
     header, prefix = _key_place(base)
     return ApiKey(
         env=env,

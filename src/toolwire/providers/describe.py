@@ -1,4 +1,4 @@
-"""A provider in words: what the commands and the documentation say of it."""
+"""Descriptions of a provider for the commands and the documentation."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -12,26 +12,26 @@ from toolwire.request import JsonObject
 
 
 def changed(quirks: Quirks) -> tuple[str, ...]:
-    """The quirks that are not at their default."""
+    """Returns the quirks that differ from their default."""
     fields = Quirks.__struct_fields__
     return tuple(name for name in fields if getattr(quirks, name) != getattr(DEFAULT, name))
 
 
 def key_variables(auth: Auth) -> tuple[str, ...]:
-    """The variables that may hold the credential."""
+    """Returns the variables that may contain the credential."""
     return () if isinstance(auth, NoAuth) else auth.env
 
 
 def key_set(auth: Auth, environ: Mapping[str, str]) -> str:
-    """The variable that is set, never what it holds; empty for none."""
+    """Returns the name of the variable that is set; empty for none."""
     return next((name for name in key_variables(auth) if environ.get(name)), "")
 
 
 def way_in(auth: Auth) -> str:
-    """How one is let in, in words."""
+    """Returns a description of the authentication."""
     match auth:
         case ApiKey(optional=True):
-            return "a key, if the server wants one"
+            return "a key, if the server requires one"
         case ApiKey():
             return "a key"
         case GoogleLogin():
@@ -43,19 +43,19 @@ def way_in(auth: Auth) -> str:
 
 
 def plain(value: object) -> object:
-    """A quirk's value as JSON; a struct tells only what is not at its default."""
+    """Returns a quirk's value as JSON; structs without default members."""
     if isinstance(value, frozenset):
         return sorted(cast(frozenset[str], value))
     if isinstance(value, msgspec.Struct):
         usual = type(value)()
         fields = value.__struct_fields__
-        told = {name: getattr(value, name) for name in fields}
-        return {name: said for name, said in told.items() if said != getattr(usual, name)}
+        values = {name: getattr(value, name) for name in fields}
+        return {name: one for name, one in values.items() if one != getattr(usual, name)}
     return value
 
 
 def written(value: object) -> str:
-    """A quirk's value as a person reads it."""
+    """Returns a quirk's value for display."""
     value = plain(value)
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -67,7 +67,7 @@ def written(value: object) -> str:
 
 
 def described(provider: Provider, environ: Mapping[str, str]) -> JsonObject:
-    """Everything about a provider as plain JSON, without any secret."""
+    """Returns everything about a provider as JSON, without secrets."""
     reasons = dict(provider.reasons)
     return {
         "name": provider.name,

@@ -16,8 +16,11 @@ PROVIDER = Provider(
     auth=ApiKey(env=("OLLAMA_API_KEY",), url="https://ollama.com/settings/keys", optional=True),
     quirks=_QUIRKS,
     reasons=(
-        ("tool_choices", "`tool_choice` is ignored in silence: tools are left out instead"),
-        ("parallel_flag", "`parallel_tool_calls` is ignored in silence: the loss is told instead"),
+        ("tool_choices", "`tool_choice` is silently ignored: tools are omitted instead"),
+        (
+            "parallel_flag",
+            "`parallel_tool_calls` is silently ignored: the loss is reported instead",
+        ),
     ),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,

@@ -1,4 +1,4 @@
-"""A nameless provider, said in one argument: `DIALECT=URL[,key=K][,model=M][,style=S]`."""
+"""An ad-hoc provider in one argument: `DIALECT=URL[,key=K][,model=M][,style=S]`."""
 
 import re
 
@@ -16,7 +16,7 @@ _HEADERS = {"anthropic-messages": ("x-api-key", ""), "gemini": ("x-goog-api-key"
 
 
 class Upstream(msgspec.Struct, frozen=True, kw_only=True):
-    """What the argument says."""
+    """A parsed argument."""
 
     provider: Provider
     model: str = _DEFAULT_MODEL
@@ -28,14 +28,14 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_upstream(text: str) -> Upstream:
-    """The provider behind an address; only its own key is ever sent there."""
+    """Returns the provider at an address; only its own key is sent there."""
     name, equals, rest = text.partition("=")
     if not equals or not rest:
         raise BadInput(f"an upstream is written {_SHAPE}")
     dialects.get(name)
     url, *members = _MEMBER.split(rest)
     if "://" not in url:
-        raise BadInput(f'"{_shown(url)}" is no address; an upstream is written {_SHAPE}')
+        raise BadInput(f'"{_shown(url)}" is not an address; an upstream is written {_SHAPE}')
     said = dict(member.split("=", 1) for member in members)
     header, prefix = _HEADERS.get(name, ("authorization", "Bearer "))
     provider = Provider(
@@ -56,7 +56,7 @@ def read_upstream(text: str) -> Upstream:
 
 
 def _shown(url: str) -> str:
-    """The address without the login and the query, which may hold secrets."""
+    """Returns the address without login and query, which may contain secrets."""
     scheme, mark, rest = url.partition("?")[0].rpartition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"

@@ -1,4 +1,4 @@
-"""A reply as the bytes of one HTTP answer, before anything goes wrong with it."""
+"""Encodes a reply as an HTTP answer, and sends it with its faults."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aiohttp import web
 
 _OUR_ITEM = re.compile(rb'(?<!\\)"((?:resp|msg|rs|fc|ctc|ig)_)tw(?=[0-9a-z])')
-"""Ids by which our own encoder marks items that it made up; here they are the vendor's."""
+"""Ids that our encoder uses for items it made up; here they are the vendor's."""
 _KINDS = {401: ErrorKind.AUTH, 403: ErrorKind.PERMISSION, 404: ErrorKind.NOT_FOUND}
 _WORDS = {
     400: "the request is not valid",
@@ -38,7 +38,7 @@ _WORDS = {
 
 
 class Shape(Enum):
-    """How an answer travels."""
+    """How an answer is sent."""
 
     WHOLE = "whole"
     STREAM = "stream"
@@ -57,7 +57,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def error_answer(dialect: str, error: ProviderError) -> Written:
-    """The vendor's error body with its status."""
+    """Returns the vendor's error body with its status."""
     status, body = dialects.get(dialect).encode_error(error)
     headers: tuple[tuple[str, str], ...] = ()
     if error.retry_after is not None:
@@ -66,7 +66,7 @@ def error_answer(dialect: str, error: ProviderError) -> Written:
 
 
 def fault_answer(dialect: str, reply: Reply) -> Written:
-    """The error that a reply's fault asks for."""
+    """Returns the error of a reply's fault."""
     fault = reply.fault
     if reply.body is not None:
         return Written(status=fault.status, headers=_retry(reply), pieces=(reply.body,))
@@ -81,7 +81,7 @@ def _retry(reply: Reply) -> tuple[tuple[str, str], ...]:
 
 
 def written(reply: Reply, dialect: str, voice: Voice, counted: Usage, shape: Shape) -> Written:
-    """The answer in that wire format."""
+    """Returns the answer in that wire format."""
     if reply.body is not None:
         kind = "application/json" if shape is Shape.WHOLE else "text/event-stream"
         return Written(kind=kind, pieces=(reply.body,))
@@ -130,7 +130,7 @@ _PLAIN = Fault()
 async def serving(
     handle: "Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]", host: str, port: int
 ) -> AsyncGenerator[str]:
-    """A server until the block ends; gives its address."""
+    """Runs a server until the block ends; yields its address."""
     from aiohttp import web  # noqa: PLC0415 - scripts are read without it
 
     server = web.Server(handle, handler_cancellation=True, access_log=None)
@@ -148,7 +148,7 @@ async def serving(
 async def send(
     request: "web.BaseRequest", answer: Written, fault: Fault, received: Received
 ) -> "web.StreamResponse":
-    """Writes the answer; returns when it is out, broken off, or when the client has gone."""
+    """Writes the answer; returns when it is sent, cut, or the client disconnected."""
     from aiohttp import web  # noqa: PLC0415 - scripts are read without it
 
     if fault.wait_first:
@@ -199,7 +199,7 @@ def _noisy(pieces: tuple[bytes, ...], fault: Fault) -> Iterator[bytes]:
 
 
 async def _repeat(response: "web.StreamResponse", answer: Written, fault: Fault) -> None:
-    """The opening, then the piece before the end again and again."""
+    """Yields the opening, then repeats the last piece before the end."""
     words = answer.pieces[len(answer.pieces) // 2]
     for piece in answer.pieces[: len(answer.pieces) // 2]:
         await response.write(piece)

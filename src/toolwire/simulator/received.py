@@ -1,4 +1,4 @@
-"""What the simulator was asked, kept for whoever wants to look."""
+"""Requests that the simulator received."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ _VERBS = {
 
 
 class Route(msgspec.Struct, frozen=True):
-    """Which wire format an address speaks, and what it is asked to do there."""
+    """The wire format of an address, and the operation."""
 
     dialect: str
     does: str
@@ -36,7 +36,7 @@ class Route(msgspec.Struct, frozen=True):
 
 
 def find(path: str) -> Route | None:
-    """The route of a path, whatever stands before its last words; None for no such address."""
+    """Returns the route of a path by its last segments; None for an unknown address."""
     path = path.rstrip("/")
     for ending, dialect, does in _ENDINGS:
         if path.endswith(ending):
@@ -55,7 +55,7 @@ def find(path: str) -> Route | None:
 
 
 class Received:
-    """One request as it came, and what became of it."""
+    """One request as received, and how it was answered."""
 
     def __init__(
         self, method: str, path: str, query: str, headers: Mapping[str, str], body: bytes
@@ -70,15 +70,15 @@ class Received:
         self.status = 0
         """The status it was answered with."""
         self.refusal = ""
-        """Why a vendor would refuse it; empty if it would not."""
+        """Why a vendor would reject it; empty if it would not."""
         self.left = asyncio.Event()
-        """Set when the answer is over, or when the client has gone before."""
+        """Set when the answer is complete or the client disconnected."""
         self.finished = False
-        """Whether the client was there to the end of the answer."""
+        """Whether the client stayed connected until the end."""
 
     @property
     def json(self) -> JsonObject:
-        """The body as an object."""
+        """Returns the body as an object."""
         return parse_object(self.body, "request")
 
     def __repr__(self) -> str:

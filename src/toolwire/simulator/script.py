@@ -1,4 +1,4 @@
-"""What a scripted model says: replies, how one is chosen, and what it takes from the question."""
+"""Scripts: replies, how one is chosen, and its placeholders."""
 
 from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias, TypedDict, Unpack
@@ -13,12 +13,12 @@ from toolwire.wire.json_access import dump
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is wrong with an answer; nothing by default."""
+    """Faults of an answer; none by default."""
 
     status: int = 200
     """Any other status answers with an error in the dialect's own shape."""
     message: str = ""
-    """The words of that error."""
+    """The message of that error."""
     retry_after: str = ""
     """The header of that name: seconds, or a date."""
     wait_first: float = 0.0
@@ -26,39 +26,39 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     wait_each: float = 0.0
     """Seconds between events."""
     cut_events: int | None = None
-    """The answer stops after so many events."""
+    """The answer stops after this many events."""
     cut_bytes: int | None = None
-    """The answer stops after so many bytes, wherever that is."""
+    """The answer stops after this many bytes."""
     cut_how: Literal["connection", "body"] = "connection"
     """The connection breaks, or the body ends as if it were whole."""
     noise_after: int | None = None
-    """After so many events, bytes that belong to no format."""
+    """After this many events, bytes that belong to no format."""
     noise: bytes = b'data: {"broken": \xff\xfe\n\n'
     error_after: int | None = None
-    """After so many events, an error in the middle of the stream."""
+    """After this many events, an error in the middle of the stream."""
     hang_after: int | None = None
-    """After so many events silence, until the client leaves."""
+    """After this many events silence, until the client disconnects."""
     endless: bool = False
-    """The first words again and again, until the client leaves."""
+    """The first text repeated until the client disconnects."""
 
     @property
     def is_error(self) -> bool:
-        """Whether the answer is an error status instead of words."""
+        """Whether the answer is an error status."""
         return self.status >= 400
 
 
 NO_FAULT = Fault()
 EVERY = 0.005
-"""Seconds between the events of an endless stream, unless the script says otherwise."""
+"""Seconds between the events of an endless stream, unless the script sets it."""
 
 
 def refused(status: int, message: str = "", *, retry_after: str = "") -> Fault:
-    """An error status, in the dialect's own shape."""
+    """Returns a fault with an error status."""
     return Fault(status=status, message=message, retry_after=retry_after)
 
 
 class Say(msgspec.Struct, frozen=True, tag="say"):
-    """Plain words."""
+    """Plain text."""
 
     text: str
 
@@ -68,11 +68,11 @@ class Think(msgspec.Struct, frozen=True, tag="think"):
 
     text: str = ""
     hidden: bool = False
-    """The vendor shows no words and sends only what has to come back."""
+    """The vendor sends no text, only the seal."""
 
 
 class Decline(msgspec.Struct, frozen=True, tag="decline"):
-    """Words for declining."""
+    """A refusal."""
 
     text: str
 
@@ -82,20 +82,20 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
 
     name: str
     arguments: str = "{}"
-    """Raw text: what it holds need not be JSON."""
+    """Raw text, which need not be JSON."""
     id: str = ""
-    """Empty: one in the vendor's manner, or none where the vendor sends none."""
+    """Empty: one as the vendor makes it, or none where the vendor sends none."""
     complete: bool = True
     """False: the answer is cut inside it."""
 
     @classmethod
     def of(cls, name: str, /, **arguments: object) -> "Call":
-        """A call with these arguments."""
+        """Returns a call with these arguments."""
         return cls(name=name, arguments=dump(arguments))
 
 
 class Show(msgspec.Struct, frozen=True, tag="show"):
-    """An image or sound the model made."""
+    """An image or sound."""
 
     media: Media
 
@@ -104,28 +104,28 @@ Piece: TypeAlias = Say | Think | Decline | Call | Show
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer, well behaved or not."""
+    """One answer, with or without faults."""
 
     pieces: tuple[Piece, ...] = ()
     stop: StopReason | None = None
-    """None: what follows from the pieces."""
+    """None: derived from the pieces."""
     usage: Usage | None = None
     """None: a count of characters."""
     when: str = ""
-    """Words that the last message has to hold; such a reply may be given many times."""
+    """Text that the last message must contain; such a reply may be given many times."""
     times: int = 1
-    """How often a reply without `when` is given before the next one has its turn."""
+    """How often a reply without `when` is given before the next one."""
     default: bool = False
-    """Given whenever no other fits."""
+    """Given if no other matches."""
     delta: int = 16
     """Characters per streamed piece; 0 for all at once."""
     body: bytes | None = None
-    """Sent as it is instead of an encoded answer: recorded bytes of a vendor."""
+    """Sent verbatim instead of an encoded answer: recorded bytes of a vendor."""
     fault: Fault = NO_FAULT
 
     @property
     def reason(self) -> StopReason:
-        """Why the answer ends."""
+        """Returns why the answer ends."""
         if self.stop is not None:
             return self.stop
         if any(isinstance(piece, Call) for piece in self.pieces):
@@ -136,22 +136,22 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What the scripted model was asked."""
+    """A request to the scripted model."""
 
     dialect: str
     request: ModelRequest
     number: int
-    """Questions before this one."""
+    """Number of earlier requests."""
 
     @property
     def words(self) -> str:
-        """All words of the last message, results included."""
+        """Returns all text of the last message, results included."""
         last = self.request.messages[-1] if self.request.messages else None
         return "" if last is None else "\n".join(_words(last))
 
     @property
     def last_user_text(self) -> str:
-        """What the user said last."""
+        """Returns the user's last text."""
         for message in reversed(self.request.messages):
             if message.role == "user" and message.text:
                 return message.text
@@ -159,7 +159,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def last_result(self) -> str:
-        """The text of the newest result."""
+        """Returns the text of the newest result."""
         for message in reversed(self.request.messages):
             if message.results:
                 return message.results[-1].text
@@ -175,15 +175,15 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
     replies: tuple[Reply, ...]
     model: str = "simulated"
-    """The name that the list of models tells."""
+    """The name in the list of models."""
 
     def answering(self) -> Answering:
-        """A fresh run of the script."""
+        """Returns a new run of the script."""
         return _Run(self.replies)
 
 
 def replies(*given: Reply | str) -> Script:
-    """A script of these replies; a text is a reply that says it."""
+    """Returns a script of these replies; a string is a text reply."""
     return Script(replies=tuple(_reply(reply) for reply in given))
 
 
@@ -199,7 +199,7 @@ class _More(TypedDict, total=False):
 
 
 def reply(*pieces: Piece | str, **more: Unpack[_More]) -> Reply:
-    """A reply of these pieces; a text is said."""
+    """Returns a reply of these pieces; a string is a text piece."""
     said = tuple(Say(piece) if isinstance(piece, str) else piece for piece in pieces)
     return Reply(pieces=said, **more)
 
@@ -228,7 +228,7 @@ class _Run:
 
 
 def filled(given: Reply, question: Question) -> Reply:
-    """The reply with `{last_user_text}` and its like put in."""
+    """Returns the reply with `{last_user_text}` and the other placeholders filled."""
     return msgspec.structs.replace(
         given, pieces=tuple(_filled(piece, question) for piece in given.pieces)
     )
@@ -239,7 +239,7 @@ def _filled(piece: Piece, question: Question) -> Piece:
         case Say() | Think() | Decline():
             return msgspec.structs.replace(piece, text=_text(piece.text, question))
         case Call():
-            # Inside JSON the words stand in a string: they are escaped as one.
+            # Inside JSON the value is part of a string, so it is escaped.
             text = _text(piece.arguments, question, inside_json=True)
             return msgspec.structs.replace(piece, arguments=text)
         case Show():

@@ -1,4 +1,4 @@
-"""Reading a script file: TOML, one `[[reply]]` per answer."""
+"""Parses script files: TOML, one `[[reply]]` per answer."""
 
 import tomllib
 from base64 import b64encode
@@ -97,12 +97,12 @@ class _ScriptTable(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def load(path: Path) -> Script:
-    """The script in a file; files it names lie beside it."""
+    """Returns the script in a file; files it names are relative to it."""
     return parse(_bytes(path).decode("utf-8", "replace"), path.parent)
 
 
 def parse(text: str, folder: Path = Path()) -> Script:
-    """The script that a TOML text spells."""
+    """Parses a script from TOML text."""
     try:
         table = tomllib.loads(text)
         found = msgspec.convert(table, _ScriptTable)

@@ -1,4 +1,4 @@
-"""Opaque state as the vendors issue it: made here, and known again when it comes back."""
+"""Opaque state as the vendors issue it: created here and verified when sent back."""
 
 import hashlib
 import hmac
@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 import msgspec
 
 _KEY = b"toolwire simulator"
-"""No secret: a seal has to be recognised after a restart, not to be safe from forgers."""
+"""Not a secret: a seal must be recognised after a restart, not resist forgery."""
 _SEPARATOR = b"\x00"
 
 
@@ -21,7 +21,7 @@ class Seals:
         self._thoughts: dict[str, str] = {}
 
     def issue(self, family: str, model: str, content: str) -> str:
-        """A seal on that content, as a vendor's base64 text."""
+        """Returns a seal on that content as base64 text."""
         self._count += 1
         head = _SEPARATOR.join(
             (family.encode(), model.encode(), str(self._count).encode(), _digest(content))
@@ -31,7 +31,7 @@ class Seals:
         return token
 
     def wrong(self, token: str, family: str, model: str, content: str | None = None) -> str:
-        """What is wrong with a seal that came back; empty if it is this server's and unchanged."""
+        """Returns what is wrong with a seal; empty if it is this server's and unchanged."""
         try:
             raw = b64decode(token, validate=True)
         except ValueError:
@@ -49,22 +49,22 @@ class Seals:
         return ""
 
     def remember(self, call_id: str, seals: tuple[str, ...], thoughts: str) -> None:
-        """Notes what was sent beside a call."""
+        """Records what was sent with a call."""
         self._beside[call_id] = seals
         self._thoughts[call_id] = thoughts
 
     def beside(self, call_id: str) -> tuple[str, ...]:
-        """The seals sent beside a call; none for a call of somebody else."""
+        """Returns the seals sent with a call; none for a foreign call."""
         return self._beside.get(call_id, ())
 
     def thoughts(self, call_id: str) -> str | None:
-        """The reasoning sent beside a call; None for a call of somebody else."""
+        """Returns the reasoning sent with a call; None for a foreign call."""
         return self._thoughts.get(call_id)
 
 
 def call_content(name: str, arguments: object) -> str:
-    """What a seal on a call covers, however its arguments are spelled; empty if they are no JSON:
-    such a seal covers nothing.
+    """Returns what a seal on a call covers, independent of JSON formatting; empty if the arguments
+    are not JSON: such a seal covers nothing.
     """
     if isinstance(arguments, str):
         try:

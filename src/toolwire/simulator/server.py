@@ -41,9 +41,9 @@ class Simulator:
         on_request: Callable[[Received], None] | None = None,
     ) -> None:
         self.requests: list[Received] = []
-        """Every question in order; lists of models and health checks are not kept."""
+        """Every model request in order; lists of models and health checks are not recorded."""
         self.origin = ""
-        """`http://host:port`, once the server stands."""
+        """`http://host:port`, once the server runs."""
         self.seals = Seals()
         self._model = script.model if isinstance(script, Script) else "simulated"
         self._answer = _answering(script)
@@ -71,7 +71,7 @@ class Simulator:
 
     @property
     def refusals(self) -> list[str]:
-        """What a vendor would have refused, in order."""
+        """Returns what a vendor would have rejected, in order."""
         return [received.refusal for received in self.requests if received.refusal]
 
     async def _handle(self, request: "web.BaseRequest", send: "Send") -> "web.StreamResponse":
@@ -99,7 +99,7 @@ class Simulator:
             return _json(_models(path, self._model))
         if path in ("", "/healthz"):
             return _json({"status": "ok"})
-        # Codex asks for a socket first; any other status costs it seven tries.
+        # Codex asks for a socket first; any other status causes seven retries.
         status = 426 if path.endswith("/responses") else 404
         return Written(status=status, pieces=(b'{"error":{"message":"no such address"}}',))
 
@@ -212,7 +212,7 @@ def _shape(route: Route, body: JsonObject, query: str) -> Shape:
 
 
 def _usage(route: Route, body: JsonObject, reply: Reply, shape: Shape) -> Usage:
-    """Tokens, at four characters each. A chat stream tells them only to those who ask."""
+    """Counts tokens, at four characters each. A chat stream sends them only on request."""
     chat = route.dialect == "openai-chat" and shape is Shape.STREAM
     if chat and member(body, "stream_options", "include_usage") is not True:
         return Usage()

@@ -1,4 +1,4 @@
-"""A reply as events, with ids and seals in the manner of the vendor whose format is spoken."""
+"""Converts a reply to events, with ids and seals as the vendor makes them."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias
@@ -27,7 +27,7 @@ from toolwire.simulator.seals import Seals, call_content
 from toolwire.wire.json_access import dump
 
 ChatThinking: TypeAlias = Literal["reasoning_content", "reasoning_details", "thought_signature"]
-"""Where a compatible chat server puts what it wants back: DeepSeek and its like, OpenRouter, and
+"""Where a compatible chat server puts its thinking: DeepSeek and similar, OpenRouter, and
 Gemini behind a chat address.
 """
 ANTHROPIC, CHAT, GEMINI, RESPONSES = (
@@ -39,7 +39,7 @@ ANTHROPIC, CHAT, GEMINI, RESPONSES = (
 
 
 class Voice(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose manner a reply is spoken in."""
+    """The vendor that a reply imitates."""
 
     family: str
     model: str
@@ -47,7 +47,7 @@ class Voice(msgspec.Struct, frozen=True, kw_only=True):
     new_id: Callable[[], str]
     chat_thinking: ChatThinking = "reasoning_content"
     id_length: int = 0
-    """Of call ids, where the server has its own rule for them."""
+    """Length of call ids, where the server has its own rule."""
 
     @property
     def signs_all(self) -> bool:
@@ -56,7 +56,7 @@ class Voice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spoken(reply: Reply, voice: Voice, counted: Usage) -> tuple[list[ModelEvent], Finished]:
-    """The events of a reply and its end; `counted` unless it names its own usage."""
+    """Returns the events of a reply and its end; usage is `counted` unless the reply sets it."""
     events = _Speaker(reply, voice).events()
     detail = "MALFORMED_FUNCTION_CALL" if reply.reason is StopReason.MALFORMED_CALL else ""
     return events, Finished(reason=reply.reason, usage=reply.usage or counted, detail=detail)

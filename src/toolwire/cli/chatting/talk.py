@@ -81,7 +81,7 @@ class Talk:
                     settings=self._asked.settings,
                     environ=self._environ,
                     cwd=self._asked.cwd,
-                    readers=(self._hear,),
+                    readers=(self._receive,),
                     approver=self._questions.approve,
                     editor=self._questions.edit,
                     ask=self._questions.ask,
@@ -157,7 +157,7 @@ class Talk:
             self._pressed = 0
             self._lines.working(False)
 
-    async def _hear(self, event: AgentEvent) -> None:
+    async def _receive(self, event: AgentEvent) -> None:
         self._stats.add(event)
         await self._output.receive(event)
 

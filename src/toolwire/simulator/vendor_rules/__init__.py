@@ -1,7 +1,7 @@
-"""What real servers refuse, checked on the body as it came: one file per wire format.
+"""What real servers reject, checked on the raw body: one file per wire format.
 
-The checks read raw JSON and nothing that our own dialects made of it, so that a mistake in reading
-cannot hide the same mistake in writing.
+The checks read raw JSON, not the output of our decoders, so that a decoding mistake cannot hide
+the same encoding mistake.
 """
 
 from collections.abc import Callable
@@ -21,5 +21,5 @@ _CHECKS: dict[str, Callable[[Asked], None]] = {
 
 
 def check(dialect: str, asked: Asked) -> None:
-    """Raises the vendor's own error for a request it would not take."""
+    """Raises the vendor's error for a request it would reject."""
     _CHECKS[dialect](asked)

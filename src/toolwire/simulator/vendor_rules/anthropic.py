@@ -1,4 +1,4 @@
-"""What Anthropic's server refuses."""
+"""What Anthropic's server rejects."""
 
 import re
 from typing import Any, cast
@@ -22,7 +22,7 @@ _SPEAKERS = {
 
 
 def check(asked: Asked) -> None:
-    """Raises the error of a request that Anthropic would not take."""
+    """Raises the error of a request that Anthropic would reject."""
     body = asked.body
     on_platform = "rawPredict" in asked.path or "RawPredict" in asked.path
     if not on_platform:
@@ -50,7 +50,7 @@ def check(asked: Asked) -> None:
 
 
 def _merged(messages: list[JsonObject]) -> list[tuple[str, list[JsonObject]]]:
-    """The turns: neighbours of one role count as one."""
+    """Returns the turns: consecutive messages of one role are merged."""
     turns: list[tuple[str, list[JsonObject]]] = []
     for number, message in enumerate(messages):
         role, content = message.get("role"), message.get("content")
@@ -155,7 +155,7 @@ def _check_pairs(turns: list[tuple[str, list[JsonObject]]]) -> None:
                     f"{call_id}. Each `tool_result` block must have a corresponding `tool_use` "
                     "block in the previous message."
                 )
-        # A result behind other words does not count.
+        # A result after other content does not count.
         leading = {str(block.get("tool_use_id")) for block in _leading_results(blocks)}
         _refuse_missing([call_id for call_id in waiting if call_id not in leading], number - 1)
         waiting = [str(b["id"]) for b in blocks if b.get("type") == "tool_use"]
@@ -184,7 +184,7 @@ def _refuse_missing(missing: list[str], number: int) -> None:
 
 
 def _check_last_thinking(turns: list[tuple[str, list[JsonObject]]], asked: Asked) -> None:
-    """In a tool loop the newest assistant turn keeps the thinking it was sent with."""
+    """Checks that in a tool loop the newest assistant turn has its thinking."""
     mode = member(asked.body, "thinking", "type")
     newest = next((blocks for role, blocks in reversed(turns) if role == "assistant"), None)
     answered = turns[-1][0] == "user" and _leading_results(turns[-1][1])

@@ -1,4 +1,4 @@
-"""What Gemini's servers refuse, in the envelope of Code Assist and out of it."""
+"""What Gemini's servers reject, with and without the Code Assist envelope."""
 
 import re
 
@@ -42,7 +42,7 @@ _DATA = (
 
 
 def check_envelope(asked: Asked) -> None:
-    """Raises the error of a request that Code Assist would not take."""
+    """Raises the error of a request that Code Assist would reject."""
     inner = asked.body.get("request")
     if not isinstance(inner, dict):
         refuse("Request contains an invalid argument.")
@@ -52,7 +52,7 @@ def check_envelope(asked: Asked) -> None:
 
 
 def check(asked: Asked) -> None:
-    """Raises the error of a request that AI Studio or Vertex would not take."""
+    """Raises the error of a request that AI Studio or Vertex would reject."""
     _check(asked, own_ids=True)
 
 
@@ -126,7 +126,7 @@ def _check_signature(part: JsonObject, path: str, asked: Asked) -> None:
         return
     call = part.get("functionCall")
     content = call_content(call["name"], call.get("args", {})) if call is not None else None
-    # A field of bytes: Google's own SDK sends it back in the alphabet for addresses.
+    # A field of bytes: Google's own SDK sends it back as URL-safe base64.
     token = str(signature).replace("-", "+").replace("_", "/")
     wrong = asked.seals.wrong(token, _FAMILY, asked.model, content)
     if wrong:
@@ -174,7 +174,7 @@ def _check_turns(contents: list[JsonObject]) -> None:
 
 
 def _check_signed(contents: list[JsonObject]) -> None:
-    """Every step of the current turn: that after the user's last words."""
+    """Checks every step of the current turn: the one after the user's last message."""
     start = 0
     for number, content in enumerate(contents):
         words = any("text" in part for part in objects(content.get("parts")))

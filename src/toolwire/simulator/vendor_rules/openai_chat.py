@@ -1,4 +1,4 @@
-"""What Chat Completions servers refuse."""
+"""What Chat Completions servers reject."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ _arguments = msgspec.json.Decoder(dict[str, Any])
 
 
 def check(asked: Asked) -> None:
-    """Raises the error of a request that OpenAI or the server's own demands would not take."""
+    """Raises the error of a request that OpenAI or the server's demands would reject."""
     body = asked.body
     if not isinstance(body.get("model"), str) or not body["model"]:
         refuse("you must provide a model parameter")
@@ -108,7 +108,7 @@ def _check_arguments(arguments: object, path: str) -> None:
     try:
         _arguments.decode(arguments)
     except msgspec.DecodeError as error:
-        # OpenAI itself lets it pass; Mistral, Groq and vLLM do not.
+        # OpenAI itself accepts it; Mistral, Groq and vLLM do not.
         refuse(f"{path}: function.arguments is no JSON object: {error}", param=path)
 
 

@@ -1,4 +1,4 @@
-"""What the Responses server refuses."""
+"""What the Responses server rejects."""
 
 import re
 from typing import Any
@@ -20,7 +20,7 @@ _MAX_ID = 64
 
 
 def check(asked: Asked) -> None:
-    """Raises the error of a request that OpenAI would not take."""
+    """Raises the error of a request that OpenAI would reject."""
     body = asked.body
     if not isinstance(body.get("model"), str) or not body["model"]:
         refuse("Missing required parameter: 'model'.", code="missing_required_parameter")
