@@ -91,7 +91,7 @@ async def run(
             transport=transport,
             consent=consent,
         ) as session:
-            heard.registry = session.workshop.registry
+            heard.registry = session.toolbox.registry
             ended = await session.send(Message(role="user", parts=(Text(task.prompt),)))
             end = f"{ended.reason} {ended.detail}".strip()
     except ToolwireError as error:
