@@ -8,10 +8,9 @@ from toolwire.client.http.transport import Incoming, Outgoing
 from toolwire.compaction.summary import QUESTION
 from toolwire.events import Usage
 from toolwire.ids import new_id
-from toolwire.simulator.answering import Shape, written
+from toolwire.simulator.answers import Shape, Voice, written
 from toolwire.simulator.script import Call, Reply, Say, reply
 from toolwire.simulator.seals import Seals
-from toolwire.simulator.speaking import Voice
 
 MODEL = "scripted"
 SNAPSHOT = (

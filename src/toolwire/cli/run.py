@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from toolwire.cli.headless import output as exits
-from toolwire.cli.headless.output import Output, failed
-from toolwire.cli.headless.stream_writer import StreamWriter
+from toolwire.cli.headless.output import Output, StreamWriter, failed
 from toolwire.cli.leaving import ending_at_once
 from toolwire.cli.session_options import check_together, session_options
 from toolwire.errors import BadInput, ToolwireError, UnknownName

@@ -12,11 +12,12 @@ from toolwire.simulator.script import (
     Script,
     Show,
     Think,
+    load,
+    parse,
     refused,
     replies,
     reply,
 )
-from toolwire.simulator.script_file import load, parse
 from toolwire.simulator.server import Simulator
 from toolwire.simulator.vendor_rules import Demands
 

@@ -11,11 +11,18 @@ from toolwire.ids import new_id
 from toolwire.request import JsonObject
 from toolwire.simulator import received as routes
 from toolwire.simulator import vendor_rules
-from toolwire.simulator.answering import Shape, Written, error_answer, fault_answer, written
+from toolwire.simulator.answers import (
+    ChatThinking,
+    Shape,
+    Voice,
+    Written,
+    error_answer,
+    fault_answer,
+    written,
+)
 from toolwire.simulator.received import Received, Route
 from toolwire.simulator.script import NO_FAULT, Answering, Fault, Question, Reply, Script
 from toolwire.simulator.seals import Seals
-from toolwire.simulator.speaking import ChatThinking, Voice
 from toolwire.simulator.vendor_rules import NO_DEMANDS, Asked, Demands
 from toolwire.simulator.vendor_rules.asked import member
 from toolwire.wire.json_access import dump, parse_object
@@ -58,7 +65,7 @@ class Simulator:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> "Simulator":
-        from toolwire.simulator.answering import send, serving  # noqa: PLC0415 - loads the HTTP library
+        from toolwire.simulator.answers import send, serving  # noqa: PLC0415 - loads the HTTP library
 
         async def handle(request: "web.BaseRequest") -> "web.StreamResponse":
             return await self._handle(request, send)
