@@ -42,15 +42,15 @@ def falling_back(models: Sequence[tuple[str, Model]], *, on_auth: bool = False) 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
         followers = (*(name for name, _ in models[1:]), "")
         for (name, model), following in zip(models, followers, strict=True):
-            heard = False
+            answered = False
             try:
                 async with reading(model(request)) as events:
                     async for event in events:
-                        heard = heard or not isinstance(event, Notice)
+                        answered = answered or not isinstance(event, Notice)
                         yield event
                 return
             except ToolwireError as error:
-                if heard or not following or not _helps(error, kinds):
+                if answered or not following or not _helps(error, kinds):
                     raise
                 words = " ".join(str(error).split())
             yield Notice("fallback", f"{name} does not answer: {words}; asking {following}")

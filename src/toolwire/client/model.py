@@ -111,12 +111,12 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
                     words = ": ".join(filter(None, (loss.path, loss.what, loss.why)))
                     yield Notice("loss", words)
             attempt = await question.attempt()
-            heard, failed = False, None
+            answered, failed = False, None
             try:
                 async with aclosing(attempt.events()) as batches:
                     async for batch in batches:
-                        if not heard and any(not isinstance(event, Notice) for event in batch):
-                            heard = True
+                        if not answered and any(not isinstance(event, Notice) for event in batch):
+                            answered = True
                             question.answered()
                         for event in batch:
                             yield event
@@ -125,7 +125,7 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
             if failed is None:
                 return
             try:
-                if heard:
+                if answered:
                     raise failed
                 notice, wait = await question.again(failed, attempt)
             except ToolwireError:
