@@ -36,7 +36,7 @@ class Opened:
                     SessionOptions(),
                     settings,
                     every,
-                    workshop=shop,
+                    toolbox=shop,
                     mode=Mode.DEFAULT,
                     notice=self.notices.append,
                 )
@@ -51,9 +51,7 @@ def test_notes_of_an_unknown_folder_are_named_to_the_user_once(place: Checkout) 
     opened = Opened(place)
     assert "use tabs" in opened.text
     (said,) = opened.notices
-    assert said.startswith(
-        "notes of this project that the model is given: AGENTS.md, sub/CLAUDE.md ("
-    )
+    assert said.startswith("project notes given to the model: AGENTS.md, sub/CLAUDE.md (")
 
 
 SECRETS = [".env", "id_rsa", "keys/server.pem", ".npmrc", ".env.production", ".git-credentials"]
