@@ -4,12 +4,12 @@ import re
 from pathlib import Path
 
 from toolwire.agent.questions import (
-    Answer,
     Approver,
     Choice,
     Confirmation,
     EditDetails,
     ExecDetails,
+    UserAnswer,
 )
 
 _FAR = re.compile(
@@ -21,9 +21,9 @@ _ABSOLUTE = re.compile(r"(?<![\w.<>*/])/[\w.-]*")
 def approver(folder: Path) -> Approver:
     """A stand-in for a person who watches one folder."""
 
-    async def approve(question: Confirmation) -> Answer:
+    async def approve(question: Confirmation) -> UserAnswer:
         choice = Choice.ONCE if harmless(question, folder) else Choice.CANCEL
-        return Answer(choice=choice)
+        return UserAnswer(choice=choice)
 
     return approve
 

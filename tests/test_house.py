@@ -3,11 +3,11 @@
 from tests.house import measures
 
 MOST = {
-    "source files": 450,
-    "modules with one importer": 130,
-    "lines with the word told": 141,
-    "class names shared by packages that import each other": 19,
-    "modules loaded by agent.events": 11,
+    "source files": 418,
+    "modules with one importer": 83,
+    "lines with the word told": 0,
+    "class names shared by packages that import each other": 0,
+    "modules loaded by agent.events": 8,
 }
 
 

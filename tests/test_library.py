@@ -39,7 +39,7 @@ from toolwire import (
     tool,
 )
 from toolwire.agent.events import ToolStarted
-from toolwire.agent.questions import Answer, InfoDetails
+from toolwire.agent.questions import InfoDetails, UserAnswer
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, StopReason, TextDelta, Usage
 from toolwire.messages import Outcome
@@ -156,9 +156,9 @@ def test_an_approver_is_a_function_or_a_coroutine(approve: Any) -> None:
 def test_an_approver_sees_the_call_and_its_no_comes_with_words() -> None:
     asked: list[Confirmation] = []
 
-    def approve(question: Confirmation) -> Answer:
+    def approve(question: Confirmation) -> UserAnswer:
         asked.append(question)
-        return Answer(choice=Choice.CANCEL, feedback="use a calculator")
+        return UserAnswer(choice=Choice.CANCEL, feedback="use a calculator")
 
     with adding(approve=approve) as agent:
         result = agent.run_sync("?")

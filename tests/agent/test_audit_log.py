@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolwire.agent.audit_log import Audit, AuditFile, AuditRecord
-from toolwire.agent.questions import Answer, Choice, Confirmation
+from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.agent.scheduler import Scheduler
 from toolwire.app.workspace_facts import ground_of
 from toolwire.messages import ToolCall
@@ -59,9 +59,9 @@ class Office:
         self.heard: list[int] = []
 
     def run(self, *calls: ToolCall, choice: Choice = Choice.ONCE) -> None:
-        async def approve(question: Confirmation) -> Answer:
+        async def approve(question: Confirmation) -> UserAnswer:
             del question
-            return Answer(choice=choice)
+            return UserAnswer(choice=choice)
 
         asyncio.run(self.scheduler(approve).run(calls))
 
@@ -155,7 +155,7 @@ def test_a_yes_that_settles_a_waiting_call_is_recorded_as_its_rule(office: Offic
 
 def test_a_question_that_is_given_up_is_recorded_without_an_answer(office: Office) -> None:
     async def work() -> None:
-        async def approve(question: Confirmation) -> Answer:
+        async def approve(question: Confirmation) -> UserAnswer:
             del question
             scheduler.cancel()
             await asyncio.Event().wait()

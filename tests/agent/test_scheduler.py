@@ -21,13 +21,13 @@ from toolwire.agent.events import (
     ToolStarted,
 )
 from toolwire.agent.questions import (
-    Answer,
     Choice,
     Confirmation,
     EditDetails,
     ExecDetails,
     InfoDetails,
     McpDetails,
+    UserAnswer,
 )
 from toolwire.agent.scheduler import Scheduler
 from toolwire.messages import CallKind, Message, Outcome, Text, ToolCall
@@ -339,17 +339,17 @@ def test_the_policy_sees_the_real_name_the_effect_and_the_places(tmp_path: Path)
 class Person:
     """Answers in turn, and keeps what was asked."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: UserAnswer) -> None:
         self.answers = list(answers)
         self.asked: list[Confirmation] = []
 
-    async def __call__(self, question: Confirmation) -> Answer:
+    async def __call__(self, question: Confirmation) -> UserAnswer:
         self.asked.append(question)
         return self.answers.pop(0)
 
 
-def yes(choice: Choice = Choice.ONCE, **more: Any) -> Answer:
-    return Answer(choice=choice, **more)
+def yes(choice: Choice = Choice.ONCE, **more: Any) -> UserAnswer:
+    return UserAnswer(choice=choice, **more)
 
 
 def writing(folder: Path) -> Tool:
@@ -421,7 +421,7 @@ def test_a_file_that_changed_under_the_question_is_asked_about_again(tmp_path: P
     file.write_text("a\n")
     asked: list[Confirmation] = []
 
-    async def person(question: Confirmation) -> Answer:
+    async def person(question: Confirmation) -> UserAnswer:
         asked.append(question)
         file.write_text("changed\n")
         return yes()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolwire.agent.questions import Answer, Choice, Confirmation
+from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.agent.scheduler import Scheduler
 from toolwire.app import Toolbox, open_toolbox
 from toolwire.config import Settings
@@ -39,10 +39,10 @@ class Bench:
         allowed: tuple[str, ...] = (),
         tools: tuple[Tool, ...] = (),
     ) -> list[ToolResult]:
-        async def approve(question: Confirmation) -> Answer:
+        async def approve(question: Confirmation) -> UserAnswer:
             self.asked.append(question)
             assert choice is not None
-            return Answer(choice=choice)
+            return UserAnswer(choice=choice)
 
         async def work() -> Message:
             async with open_toolbox(
@@ -256,8 +256,8 @@ def test_without_rules_a_workshop_leaves_the_users_files_alone(tmp_path: Path) -
     (bench.home / "policy.toml").write_text('[[rule]]\ntool = "*"\ndecision = "deny"\n')
     before = (bench.home / "policy.toml").read_bytes()
 
-    async def always(question: Confirmation) -> Answer:
-        return Answer(choice=Choice.ALWAYS)
+    async def always(question: Confirmation) -> UserAnswer:
+        return UserAnswer(choice=Choice.ALWAYS)
 
     async def work() -> Message:
         async with open_toolbox(

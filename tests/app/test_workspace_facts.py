@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolwire.app.workspace_facts import ground_of
-from toolwire.policy.locations import Hidden, Locations
+from toolwire.policy.locations import HiddenPaths, Locations
 from toolwire.tools.spec import Workspace
 
 
@@ -34,7 +34,9 @@ def test_what_may_not_be_read_is_found_below_a_folder(root: Path):
     (root / "node_modules" / "test.pem").write_text("x")
     (root / "out").symlink_to("/etc")
     (root / "key").symlink_to("a/.env")
-    assert ground(root).hidden_below(str(root), None, False) == (Hidden("a/.env", "credentials"),)
+    assert ground(root).hidden_below(str(root), None, False) == (
+        HiddenPaths("a/.env", "credentials"),
+    )
     followed = ground(root).hidden_below(str(root), None, True)
     assert followed is not None
     assert {(each.path, each.link) for each in followed} == {
@@ -45,7 +47,7 @@ def test_what_may_not_be_read_is_found_below_a_folder(root: Path):
     }
     denied = ground(root).hidden_below(str(root), lambda path: path.endswith("b.txt"), False)
     assert denied is not None
-    assert Hidden("a/b.txt", "a rule denies it", denied=True) in denied
+    assert HiddenPaths("a/b.txt", "a rule denies it", denied=True) in denied
 
 
 @pytest.mark.parametrize(

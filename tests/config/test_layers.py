@@ -160,7 +160,7 @@ def test_later_layers_win_and_each_value_tells_its_origin(tmp_path: Path) -> Non
         "TOOLWIRE_LIMITS_SECONDS": "3",
     }
     found = config.resolve(environ, work, flags={"limits.seconds": 4, "limits.turns": None})
-    assert found.settings.limits == config.Limits(turns=1, tokens=2, cost=3.0, seconds=4.0)
+    assert found.settings.limits == config.LimitSettings(turns=1, tokens=2, cost=3.0, seconds=4.0)
     assert {path: found.origins[path] for path in found.origins if "limits" in path} == {
         "limits.turns": str(system),
         "limits.tokens": str(home / "config.toml"),
@@ -361,7 +361,7 @@ def test_a_folder_that_was_refused_is_left_out_without_a_word(tmp_path: Path) ->
     (tmp_path / ".toolwire").mkdir()
     (tmp_path / ".toolwire" / "config.toml").write_text('tool_style = "xml"')
     environ = {"TOOLWIRE_HOME": str(tmp_path / "home")}
-    trust.trust(tmp_path, trust.Answer.NO, environ)
+    trust.trust(tmp_path, trust.TrustAnswer.NO, environ)
     said: list[str] = []
     assert config.load(environ, tmp_path, notice=said.append).tool_style == "auto"
     assert said == []
@@ -371,9 +371,9 @@ def test_a_person_is_asked_once_and_only_about_a_folder_with_settings(tmp_path: 
     environ = {"TOOLWIRE_HOME": str(tmp_path / "home")}
     asked: list[Path] = []
 
-    def ask(folder: Path) -> trust.Answer:
+    def ask(folder: Path) -> trust.TrustAnswer:
         asked.append(folder)
-        return trust.Answer.YES
+        return trust.TrustAnswer.YES
 
     assert not config.load(environ, tmp_path, ask=ask).trusted
     (tmp_path / ".toolwire").mkdir()

@@ -5,7 +5,7 @@ from toolwire.policy.rules import Mode
 from toolwire.prompted import style
 from toolwire.tools.builtin import replace, run_shell_command, search_file_content
 from toolwire.tools.output_limits import DEFAULT_LIMIT
-from toolwire.tools.shell.processes import Limits
+from toolwire.tools.shell.processes import ProcessLimits
 
 
 def test_every_setting_has_a_meaning_and_a_variable_of_its_own() -> None:
@@ -30,7 +30,7 @@ def test_the_words_of_the_settings_are_those_of_the_parts_they_set() -> None:
 def test_the_defaults_of_the_tools_are_the_tools_own() -> None:
     assert keys()["tools.output_limit"].default == DEFAULT_LIMIT
     assert keys()["tools.output_characters"].default == run_shell_command.OUTPUT_CHARACTERS
-    usual = Limits()
+    usual = ProcessLimits()
     assert keys()["tools.shell_seconds"].default == usual.wall
     assert keys()["tools.shell_idle_seconds"].default == usual.idle
     for name in (replace.PLAIN_SETTING, replace.CORRECTION_SETTING):

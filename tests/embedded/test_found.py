@@ -7,7 +7,7 @@ import pytest
 
 from tests.client.stand_in import Asked, StandIn, stand_in
 from toolwire.client.http.transport import HttpTransport
-from toolwire.embedded.found import Found, find
+from toolwire.embedded.found import FoundServer, find
 
 NOWHERE = "http://127.0.0.1:9"
 MODELS = "/v1/models"
@@ -19,12 +19,12 @@ def server() -> Generator[StandIn]:
         yield found
 
 
-def look(patience: float = 20.0, **addresses: str) -> Found | None:
+def look(patience: float = 20.0, **addresses: str) -> FoundServer | None:
     environ = {f"TOOLWIRE_{name}_BASE_URL": NOWHERE for name in ("LMSTUDIO", "LLAMACPP")}
     environ["OLLAMA_HOST"] = NOWHERE
     environ |= addresses
 
-    async def go() -> Found | None:
+    async def go() -> FoundServer | None:
         transport = HttpTransport()
         try:
             return await find(transport, environ, patience)
@@ -44,7 +44,7 @@ def test_without_servers_nothing_is_found():
 
 def test_a_running_server_is_named_with_a_model_of_its_own(server: StandIn):
     server.on(MODELS, listing("mine:7b"))
-    assert look(OLLAMA_HOST=server.url) == Found(
+    assert look(OLLAMA_HOST=server.url) == FoundServer(
         provider="ollama", title="Ollama", model="mine:7b", url=f"{server.url}/v1"
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from toolwire.agent.questions import Answer, Choice, Confirmation
+from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.app import open_toolbox
 from toolwire.config import Settings
 from toolwire.ids import new_id
@@ -57,10 +57,10 @@ class Checkout:
     ) -> str:
         """All that the model is sent in answer to one call."""
 
-        async def approve(question: Confirmation) -> Answer:
+        async def approve(question: Confirmation) -> UserAnswer:
             self.asked.append(question)
             assert choice is not None
-            return Answer(choice=choice)
+            return UserAnswer(choice=choice)
 
         async def work() -> Message:
             async with open_toolbox(

@@ -146,7 +146,7 @@ def test_a_system_prompt_of_a_folder_counts_only_after_trust(
     with pytest.raises(BadInput, match="belongs to a folder that is not trusted"):
         Opened(place, **asked)
     assert SECRET not in Opened(place).text
-    trust.trust(place.root, trust.Answer.YES, place.environ)
+    trust.trust(place.root, trust.TrustAnswer.YES, place.environ)
     assert SECRET in Opened(place, **asked).text
     place.put(name, f"obey {SECRET} more")
     with pytest.raises(BadInput, match="belongs to a folder that is not trusted"):
@@ -180,7 +180,7 @@ def test_settings_of_a_project_count_until_they_change(place: Checkout) -> None:
     place.put(".toolwire/config.toml", 'tool_style = "xml"')
     assert style() == "auto"
     assert "not trusted" in said.pop()
-    trust.trust(place.root, trust.Answer.YES, place.environ)
+    trust.trust(place.root, trust.TrustAnswer.YES, place.environ)
     assert (style(), said) == ("xml", [])
     place.put(".toolwire/config.toml", 'tool_style = "json"')
     assert style() == "auto"

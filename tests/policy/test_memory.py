@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolwire.agent.events import AgentEvent
-from toolwire.agent.questions import Answer, Choice, Confirmation, ExecDetails
+from toolwire.agent.questions import Choice, Confirmation, ExecDetails, UserAnswer
 from toolwire.agent.scheduler import Scheduler
 from toolwire.app.workspace_facts import ground_of
 from toolwire.messages import ToolCall
@@ -140,9 +140,9 @@ def test_the_roots_of_a_text_are_all_programs_it_starts():
 def test_the_scheduler_asks_once_for_what_a_session_allows(desk: Desk):
     asked: list[Confirmation] = []
 
-    async def approve(question: Confirmation) -> Answer:
+    async def approve(question: Confirmation) -> UserAnswer:
         asked.append(question)
-        return Answer(choice=Choice.SESSION)
+        return UserAnswer(choice=Choice.SESSION)
 
     async def ignore(event: AgentEvent) -> None:
         del event

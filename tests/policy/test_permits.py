@@ -4,7 +4,7 @@ import msgspec
 
 from toolwire.messages import ToolCall
 from toolwire.policy.engine import rule
-from toolwire.policy.locations import Hidden, Locations
+from toolwire.policy.locations import HiddenPaths, Locations
 from toolwire.policy.rules import Mode, Rule, Verdict
 from toolwire.policy.ruling import Ruling, Terms
 from toolwire.tools.spec import Effect, Permit, SandboxSpec
@@ -71,7 +71,7 @@ def test_without_a_sandbox_nothing_is_confined():
 
 
 def test_a_search_leaves_out_hidden_files_and_says_so():
-    hidden = (Hidden(".env", "credentials"),)
+    hidden = (HiddenPaths(".env", "credentials"),)
     locations = msgspec.structs.replace(GROUND, hidden_below=lambda folder, denied, links: hidden)
     permit = shell("rg x", msgspec.structs.replace(TERMS, locations=locations)).permit
     assert permit is not None

@@ -37,7 +37,7 @@ from toolwire.sessions.open_calls import (
     LOST_READ,
     NOT_STARTED,
     UNKNOWN,
-    CallState,
+    CallStage,
     answered,
     resolve_open_calls,
 )
@@ -111,7 +111,7 @@ def test_answers_stand_in_the_order_of_calls_with_what_belongs_beside_them() -> 
 def test_an_id_used_in_an_earlier_reply_does_not_bring_its_result_back() -> None:
     events: list[AgentEvent] = [reply(A), *worked((A,)), reply(A)]
     session = replay(events)
-    assert [one.state for one in session.open] == [CallState.NOT_STARTED]
+    assert [one.state for one in session.open] == [CallStage.NOT_STARTED]
 
 
 def test_a_used_id_in_one_reply_keeps_each_result_with_its_call() -> None:

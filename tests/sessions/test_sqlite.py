@@ -395,5 +395,5 @@ def test_a_folder_that_cannot_be_written_is_read_and_said(sessions: Sessions) ->
     assert first == f"{len(kept(events))} [2]", done.stderr
     assert [" ".join(error.split()[:3]) for error in errors] == [
         "cannot lock session",
-        "cannot make a",
+        "cannot create a",
     ]

@@ -11,7 +11,6 @@ import msgspec
 from toolwire.agent.calls import CallState, guarded
 from toolwire.agent.events import ApprovalOutcome, Emit, ToolAsked, ToolDecided
 from toolwire.agent.questions import (
-    Answer,
     Approver,
     Choice,
     Confirmation,
@@ -21,6 +20,7 @@ from toolwire.agent.questions import (
     ExecDetails,
     InfoDetails,
     McpDetails,
+    UserAnswer,
 )
 from toolwire.messages import ToolCall
 from toolwire.request import JsonObject
@@ -81,7 +81,7 @@ def _permit(ruling: Ruled, name: str) -> Permit | None:
     return getattr(ruling, name, None)
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Denial(msgspec.Struct, frozen=True):
     """A call that may not run, and the result for the model."""
 
     text: str
@@ -121,7 +121,7 @@ class Approval:
             _log.exception("the policy failed on %s", tool.name)
             return _Ask(f"the policy failed: {error}")
 
-    async def refusal(self, work: CallState, tool: Tool) -> Refusal | None:
+    async def refusal(self, work: CallState, tool: Tool) -> Denial | None:
         """Why the call may not run; None if it may."""
         ruling = self._ruling(work, tool)
         if ruling.decision == "allow":
@@ -130,10 +130,10 @@ class Approval:
             return None
         if ruling.decision == "deny":
             await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
-            return Refusal(f"{DENIED} {ruling.reason}".rstrip(), "denied_by_policy")
+            return Denial(f"{DENIED} {ruling.reason}".rstrip(), "denied_by_policy")
         if self._approver is None:
             await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
-            return Refusal(f"{NO_USER} {ruling.reason}".rstrip(), "needs_approval")
+            return Denial(f"{NO_USER} {ruling.reason}".rstrip(), "needs_approval")
         async with self.asking:
             # An answer given while this call waited may have decided it.
             ruling = self._ruling(work, tool)
@@ -146,7 +146,7 @@ class Approval:
 
     async def _asked(
         self, work: CallState, tool: Tool, reason: str, approver: Approver
-    ) -> Refusal | None:
+    ) -> Denial | None:
         given = work.arguments
         proposals = await guarded(self._proposals(tool, given))
         while True:
@@ -179,7 +179,7 @@ class Approval:
         tool: Tool,
         given: JsonObject,
         proposals: tuple[Proposal, ...],
-        answer: Answer,
+        answer: UserAnswer,
     ) -> None:
         """Apply text that the user changed, in place or in an editor."""
         content = answer.content
@@ -200,10 +200,10 @@ class Approval:
             return ()
         return await asyncio.to_thread(tool.preview, arguments, self._context)
 
-    async def _refused(self, work: CallState, answer: Answer) -> Refusal:
+    async def _refused(self, work: CallState, answer: UserAnswer) -> Denial:
         await self._decide(work, ApprovalOutcome.REJECT, answer.feedback)
         text = f"{NOT_ALLOWED}\n{answer.feedback}" if answer.feedback else NOT_ALLOWED
-        return Refusal(text, "cancelled")
+        return Denial(text, "cancelled")
 
     async def _decide(
         self, work: CallState, decision: ApprovalOutcome, reason: str, scope: str = ""

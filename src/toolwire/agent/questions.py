@@ -72,7 +72,7 @@ class Choice(StrEnum):
     CANCEL = "cancel"
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class UserAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The user's answer; `content` is text changed in place with an approval."""
 
     choice: Choice
@@ -81,6 +81,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Message for the model with a denial."""
 
 
-Approver: TypeAlias = Callable[[Confirmation], Awaitable[Answer]]
+Approver: TypeAlias = Callable[[Confirmation], Awaitable[UserAnswer]]
 Editor: TypeAlias = Callable[[Proposal], Awaitable[str]]
 """Opens a proposal in the user's editor and returns the edited text."""

@@ -19,7 +19,7 @@ from toolwire.config import Settings
 from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.model import Model
-from toolwire.prompted.style import AUTO, Choice, ToolStyle, choose
+from toolwire.prompted.style import AUTO, StyleChoice, ToolStyle, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.providers.addresses import address
@@ -35,7 +35,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     ask: Model
     provider: Provider
     model: str
-    style: Choice
+    style: StyleChoice
     origin: str
     """Where its credential comes from, as text."""
     info: ModelInfo | None = None
@@ -108,7 +108,7 @@ def with_fallback(opened: Sequence[Opened]) -> Model:
     return named[0][1] if len(named) == 1 else falling_back(named)
 
 
-def _styled(ask: Model, provider: Provider, model: str, choice: Choice) -> Model:
+def _styled(ask: Model, provider: Provider, model: str, choice: StyleChoice) -> Model:
     match choice.style:
         case ToolStyle.XML:
             from toolwire.prompted.xml import style as xml  # noqa: PLC0415 - start-up time

@@ -8,7 +8,7 @@ from toolwire.agent.limits import Limits
 from toolwire.app.model_stack import Opened
 from toolwire.model import Model
 from toolwire.policy.rules import Mode
-from toolwire.prompted.style import Choice, ToolStyle
+from toolwire.prompted.style import StyleChoice, ToolStyle
 from toolwire.providers._spec import NoAuth, Provider
 from toolwire.providers.upstream import Upstream
 from toolwire.tools.registry import Registry
@@ -59,5 +59,5 @@ def opened(ask: Model) -> Opened:
     """Wraps any callable as a model; its cost is what its usage reports."""
     name = getattr(ask, "__name__", type(ask).__name__)
     provider = Provider(name=NAME, title="Host model", dialect="", base_url="", auth=NoAuth())
-    style = Choice(style=ToolStyle.NATIVE, reason="the host program supplies the model")
+    style = StyleChoice(style=ToolStyle.NATIVE, reason="the host program supplies the model")
     return Opened(ask=ask, provider=provider, model=name, style=style, origin="")

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from shutil import which
 
-from toolwire.policy.locations import Hidden, Locations
+from toolwire.policy.locations import HiddenPaths, Locations
 from toolwire.tools.files.paths import real
 from toolwire.tools.files.protection import Protection, protected
 from toolwire.tools.shell.programs import safe_folders
@@ -104,12 +104,12 @@ class WorkspaceFacts:
 
     def hidden_below(
         self, folder: str, denied: Callable[[str], bool] | None, links: bool
-    ) -> tuple[Hidden, ...] | None:
+    ) -> tuple[HiddenPaths, ...] | None:
         """Returns the protected files below a folder; None if there are too many."""
         # Installed packages are public, keys for their tests among them; links in them may not be.
         skipped = frozenset({".git"} if links or denied else {".git", *_PACKAGES})
         protection = Protection(self._workspace, self._environ)
-        found: list[Hidden] = []
+        found: list[HiddenPaths] = []
         left = _MOST_ENTRIES
         open_ = [folder]
         while open_:
@@ -124,12 +124,12 @@ class WorkspaceFacts:
                 is_folder = entry.is_dir(follow_symlinks=False)
                 path = os.path.relpath(entry.path, folder) + "/" * is_folder
                 if denied is not None and denied(entry.path):
-                    found.append(Hidden(path, "a rule denies it", denied=True))
+                    found.append(HiddenPaths(path, "a rule denies it", denied=True))
                 elif why := protection.hides(entry.path):
-                    found.append(Hidden(path, why))
+                    found.append(HiddenPaths(path, why))
                 elif entry.is_symlink():
                     if links and (why := self._linked(entry.path, protection)):
-                        found.append(Hidden(path, why, link=True))
+                        found.append(HiddenPaths(path, why, link=True))
                 elif is_folder and entry.name not in skipped:
                     open_.append(entry.path)
         return tuple(found)

@@ -39,7 +39,7 @@ class Keyring(Protocol):
     def delete_password(self, service_name: str, username: str) -> None: ...
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundKey(msgspec.Struct, frozen=True, kw_only=True):
     """A stored credential and a description of its location."""
 
     stored: Stored
@@ -60,16 +60,16 @@ class Store:
         self._keyring = keyring
         self._notice = notice
 
-    def read(self, name: str) -> Found | None:
+    def read(self, name: str) -> FoundKey | None:
         """The stored credential of a provider; the keyring comes first."""
         held = self._from_keyring(name)
         if held is not None:
-            return Found(stored=_loaded(held, "the keyring"), origin="from the keyring")
+            return FoundKey(stored=_loaded(held, "the keyring"), origin="from the keyring")
         entry = self._entries().get(name)
         if entry is None:
             return None
         stored = _loaded(msgspec.json.encode(entry), str(self.file))
-        return Found(stored=stored, origin=f"from {self.file}")
+        return FoundKey(stored=stored, origin=f"from {self.file}")
 
     def write(self, name: str, stored: Stored, *, in_file: bool = False) -> str:
         """Store or replace a credential; returns where."""

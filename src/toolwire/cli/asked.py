@@ -19,7 +19,7 @@ from toolwire.policy.rules import Mode
 from toolwire.providers.upstream import read_upstream
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """A session's settings, options and working folder."""
 
     settings: Settings
@@ -29,7 +29,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_asked(
     options: Mapping[str, Any], environ: Mapping[str, str], *, interactive: bool
-) -> Asked:
+) -> ReadOptions:
     """Merges the command's options with the settings."""
     cwd = options["folder"].resolve() if options["folder"] else current_folder()
     if not options["folder"]:
@@ -54,7 +54,7 @@ def read_asked(
         system=options["system"],
         interactive=interactive,
     )
-    return Asked(settings=settings, wanted=wanted, cwd=cwd)
+    return ReadOptions(settings=settings, wanted=wanted, cwd=cwd)
 
 
 def open_transport(options: Mapping[str, Any], stack: AsyncExitStack) -> Transport:

@@ -117,9 +117,9 @@ def trust_(folder: Path, refuse: bool, parent: bool) -> None:
     """Trust a folder's current settings; if they change, you are asked again."""
     if refuse and parent:
         raise click.UsageError("--no and --parent contradict each other; give one")
-    answer = trust.Answer.NO if refuse else trust.Answer.YES
+    answer = trust.TrustAnswer.NO if refuse else trust.TrustAnswer.YES
     with _errors_reported():
-        about = trust.trust(folder, trust.Answer.PARENT if parent else answer, os.environ)
+        about = trust.trust(folder, trust.TrustAnswer.PARENT if parent else answer, os.environ)
     click.echo(f"{about} is {'not trusted' if refuse else 'trusted'} from now on", err=True)
 
 
@@ -130,7 +130,7 @@ def _trust_kept() -> Generator[None]:
     trusted = trust.is_trusted(cwd, os.environ)
     yield
     if trusted and not trust.is_trusted(cwd, os.environ):
-        trust.trust(cwd, trust.Answer.YES, os.environ)
+        trust.trust(cwd, trust.TrustAnswer.YES, os.environ)
 
 
 def _target(project: bool) -> tuple[ConfigFiles, Path]:

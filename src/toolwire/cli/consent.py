@@ -59,7 +59,7 @@ def asker() -> trust.Ask | None:
     return _ask if can_ask() else None
 
 
-def _ask(folder: Path) -> trust.Answer | None:
+def _ask(folder: Path) -> trust.TrustAnswer | None:
     name, parent = one_line(str(folder)), one_line(str(folder.parent))
     what = "has changed" if trust.has_changed(folder, os.environ) else "has"
     click.echo(
@@ -67,10 +67,10 @@ def _ask(folder: Path) -> trust.Answer | None:
         "models and change the instructions a model gets.",
         err=True,
     )
-    words = ", ".join(str(answer) for answer in trust.Answer)
+    words = ", ".join(str(answer) for answer in trust.TrustAnswer)
     question = f"Trust {name}? (parent: trust {parent} and all in it) ({words}) [no]:"
     while True:
-        typed = (ask_line(question) or str(trust.Answer.NO)).lower()
+        typed = (ask_line(question) or str(trust.TrustAnswer.NO)).lower()
         with suppress(ValueError):
-            return trust.Answer(typed)
+            return trust.TrustAnswer(typed)
         click.echo(f"{typed!r} is not one of {words}", err=True)

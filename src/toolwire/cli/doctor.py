@@ -14,7 +14,7 @@ from toolwire import config, providers
 from toolwire.auth.credentials import credential_for, open_store, without_secrets
 from toolwire.cli.doctor_model import model_in_use
 from toolwire.cli.lines import echo_table
-from toolwire.client.http.exchange import Limits
+from toolwire.client.http.exchange import HttpLimits
 from toolwire.client.http.transport import HttpTransport, Outgoing
 from toolwire.client.redact import hide_in_url
 from toolwire.config import Settings, trust
@@ -29,7 +29,7 @@ from toolwire.wire.json_access import JsonObject, dump
 
 _CORE = ("toolwire", "msgspec", "aiohttp", "click", "jsonschema-rs", "platformdirs")
 _EXTRAS = (("keyring", "keyring"), ("google-auth", "vertex"), ("xllamacpp", "local"))
-_PATIENCE = Limits(connect=2.0, read=2.0, total=3.0)
+_PATIENCE = HttpLimits(connect=2.0, read=2.0, total=3.0)
 
 
 class _Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ import click
 
 from toolwire import config
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
-from toolwire.agent.questions import Answer, Approver, Choice, Confirmation
+from toolwire.agent.questions import Approver, Choice, Confirmation, UserAnswer
 from toolwire.app.toolbox import Toolbox, open_registry, open_toolbox
 from toolwire.cli.chatting.asking import shown
 from toolwire.cli.lines import echo_table, fail
@@ -164,15 +164,15 @@ def _first_sentence(text: str) -> str:
 def _approver(yes: bool) -> Approver | None:
     """Returns the approver: --yes, the user at the terminal, or none."""
 
-    async def agree(question: Confirmation) -> Answer:
+    async def agree(question: Confirmation) -> UserAnswer:
         del question
-        return Answer(choice=Choice.ONCE)
+        return UserAnswer(choice=Choice.ONCE)
 
-    async def ask(question: Confirmation) -> Answer:
+    async def ask(question: Confirmation) -> UserAnswer:
         click.echo(shown(question), err=True)
         words = f"{one_line(question.title)}: run it? (y: yes, a: always, n: no) [n]:"
         typed = await asyncio.to_thread(ask_line, words)
-        return Answer(choice=_CHOICES.get((typed or "n").lower(), Choice.CANCEL))
+        return UserAnswer(choice=_CHOICES.get((typed or "n").lower(), Choice.CANCEL))
 
     if yes:
         return agree

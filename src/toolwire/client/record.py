@@ -76,14 +76,14 @@ def _short(value: object) -> str:
 Pairs = tuple[tuple[str, str], ...]
 
 
-class Body(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RecordedBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Bytes: as text where they are UTF-8, else in base64."""
 
     text: str = ""
     base64: str = ""
 
     @classmethod
-    def of(cls, data: bytes) -> "Body":
+    def of(cls, data: bytes) -> "RecordedBody":
         """The encoded bytes."""
         try:
             return cls(text=data.decode())
@@ -102,7 +102,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     url: str
     headers: Pairs
-    body: Body
+    body: RecordedBody
 
     @classmethod
     def of(cls, request: Outgoing, redactor: Redactor) -> "RecordedRequest":
@@ -111,7 +111,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True):
             method=request.method,
             url=redactor.text(hide_in_url(request.url)),
             headers=_shown(request.headers, redactor),
-            body=Body.of(redactor.body(request.body)),
+            body=RecordedBody.of(redactor.body(request.body)),
         )
 
     @property
@@ -126,7 +126,7 @@ class RecordedResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     status: int
     headers: Pairs
-    body: Body
+    body: RecordedBody
     chunks: tuple[int, ...]
     """Sizes of the received chunks."""
 
@@ -203,7 +203,7 @@ class _Tape:
                 status=self.incoming.status,
                 headers=_shown(headers, self._redactor),
                 # Redacted as a whole: a secret may span two chunks.
-                body=Body.of(self._redactor.body(b"".join(self._chunks))),
+                body=RecordedBody.of(self._redactor.body(b"".join(self._chunks))),
                 chunks=tuple(map(len, self._chunks)),
             )
         return Exchange(

@@ -5,7 +5,7 @@ from toolwire.config.paths import FILE, PROJECT_FILE, current_folder
 from toolwire.config.settings import (
     Compression,
     Context,
-    Limits,
+    LimitSettings,
     Sessions,
     Settings,
 )
@@ -15,7 +15,7 @@ __all__ = [
     "PROJECT_FILE",
     "Compression",
     "Context",
-    "Limits",
+    "LimitSettings",
     "Resolved",
     "Sessions",
     "Settings",

@@ -47,7 +47,7 @@ def setting(doc: str, **rules: object) -> msgspec.Meta:
     return msgspec.Meta(description=doc, extra=rules)
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class LimitSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one run; zero means no limit."""
 
     turns: Annotated[Count, setting("Requests to the model in one run; 0 means no limit.")] = 0
@@ -182,7 +182,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allow_insecure_http: Annotated[
         bool, setting("Allow sending credentials to other machines over unencrypted http.")
     ] = False
-    limits: Limits = Limits()
+    limits: LimitSettings = LimitSettings()
     compression: Compression = Compression()
     context: Context = Context()
     sessions: Sessions = Sessions()

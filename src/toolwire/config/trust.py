@@ -21,7 +21,7 @@ NO_DEFINITION = hashlib.sha256().hexdigest()
 _MOST_READ = 4 << 20
 
 
-class Answer(StrEnum):
+class TrustAnswer(StrEnum):
     """The user's answer about a folder."""
 
     YES = "yes"
@@ -30,7 +30,7 @@ class Answer(StrEnum):
     """Trust it and everything in its parent."""
 
 
-Ask: TypeAlias = Callable[[Path], Answer | None]
+Ask: TypeAlias = Callable[[Path], TrustAnswer | None]
 """Asks the user about a folder; None without an answer."""
 
 _Digest: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$")]
@@ -83,7 +83,7 @@ def pin(folder: Path, environ: Mapping[str, str]) -> None:
     _, answer = _nearest(folder, environ)
     value = environ.get(VARIABLE, "").strip()
     if answer is True and not value and definition(folder) != NO_DEFINITION:
-        trust(folder, Answer.YES, environ)
+        trust(folder, TrustAnswer.YES, environ)
 
 
 def _nearest(folder: Path, environ: Mapping[str, str]) -> tuple[Path, bool | str | None]:
@@ -93,22 +93,22 @@ def _nearest(folder: Path, environ: Mapping[str, str]) -> tuple[Path, bool | str
     return found, answers.get(str(found))
 
 
-def trust(folder: Path, answer: Answer, environ: Mapping[str, str]) -> Path:
+def trust(folder: Path, answer: TrustAnswer, environ: Mapping[str, str]) -> Path:
     """Stores the answer; returns the folder it applies to."""
     from toolwire.storage.private_files import locked_briefly, write_private  # noqa: PLC0415 - loads asyncio
 
     here = folder.resolve()
-    about = here.parent if answer is Answer.PARENT else here
+    about = here.parent if answer is TrustAnswer.PARENT else here
     file = trust_file(environ)
     with locked_briefly(file):
         answers = _read(file)
         match answer:
-            case Answer.NO:
+            case TrustAnswer.NO:
                 answers[str(about)] = False
-            case Answer.PARENT:
+            case TrustAnswer.PARENT:
                 answers[str(about)] = True
                 answers[str(here)] = definition(here)
-            case Answer.YES:
+            case TrustAnswer.YES:
                 answers[str(about)] = definition(here)
         write_private(file, msgspec.json.format(msgspec.json.encode(answers), indent=2) + b"\n")
     return about
@@ -129,7 +129,7 @@ def decide(folder: Path, environ: Mapping[str, str], ask: Ask | None = None) -> 
     if answer is None:
         return None
     trust(folder, answer, environ)
-    return answer is not Answer.NO
+    return answer is not TrustAnswer.NO
 
 
 def _read(file: Path) -> dict[str, bool | str]:

@@ -21,7 +21,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _MOST = 1024 * 1024
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundServer(msgspec.Struct, frozen=True, kw_only=True):
     """A running server and one of its models."""
 
     provider: str
@@ -48,7 +48,7 @@ _read = msgspec.json.Decoder(_Models).decode
 
 async def find(
     transport: Transport, environ: Mapping[str, str], patience: float = PATIENCE
-) -> Found | None:
+) -> FoundServer | None:
     """The first known server that runs and has a model; None if there is none."""
     async with asyncio.TaskGroup() as group:
         asked = [
@@ -60,7 +60,7 @@ async def find(
 
 async def _ask(
     provider: Provider, transport: Transport, environ: Mapping[str, str], patience: float
-) -> Found | None:
+) -> FoundServer | None:
     body = bytearray()
     try:
         url = address(provider, environ)
@@ -80,7 +80,7 @@ async def _ask(
     model = _choice(provider, [it.id for it in models])
     if not model:
         return None
-    return Found(provider=provider.name, title=provider.title, model=model, url=url)
+    return FoundServer(provider=provider.name, title=provider.title, model=model, url=url)
 
 
 def _choice(provider: Provider, models: list[str]) -> str:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
-from toolwire.agent.questions import Answer, Choice, Confirmation
+from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.app.options import HostOverrides, SessionOptions
 from toolwire.app.session import AgentSession, open_session
 from toolwire.config import Settings
@@ -21,7 +21,7 @@ from toolwire.errors import BadInput
 from toolwire.library.result import Gathering, Result, TurnFailed
 from toolwire.messages import Message
 
-Approved: TypeAlias = bool | Choice | Answer
+Approved: TypeAlias = bool | Choice | UserAnswer
 Approve: TypeAlias = Callable[[Confirmation], Approved | Awaitable[Approved]]
 """Decides whether a call may run. A plain function is called in its own thread."""
 Listener: TypeAlias = Callable[[AgentEvent], object]
@@ -139,17 +139,17 @@ class Conversation:
         if self._watched is not None:
             await self._watched.receive(event)
 
-    async def _ask(self, question: Confirmation) -> Answer:
+    async def _ask(self, question: Confirmation) -> UserAnswer:
         try:
             return await answer(self._plan.approve, question)
         except Exception as error:
             if self._watched is None:
                 raise
             self._watched.fail(error)
-            return Answer(choice=Choice.CANCEL)
+            return UserAnswer(choice=Choice.CANCEL)
 
 
-async def answer(approve: Approve | None, question: Confirmation) -> Answer:
+async def answer(approve: Approve | None, question: Confirmation) -> UserAnswer:
     """Returns the program's answer; a bool allows or denies this one call."""
     answer: object = Choice.CANCEL
     if inspect.iscoroutinefunction(approve):
@@ -158,12 +158,12 @@ async def answer(approve: Approve | None, question: Confirmation) -> Answer:
         answer = await asyncio.to_thread(approve, question)
         answer = await answer if inspect.isawaitable(answer) else answer
     match answer:
-        case Answer():
+        case UserAnswer():
             return answer
         case Choice():
-            return Answer(choice=answer)
+            return UserAnswer(choice=answer)
         case bool():
-            return Answer(choice=Choice.ONCE if answer else Choice.CANCEL)
+            return UserAnswer(choice=Choice.ONCE if answer else Choice.CANCEL)
         case _:
             raise TypeError(
                 f"approve returned {answer!r}; return True, False, a Choice or an Answer"

@@ -18,7 +18,7 @@ Matches: TypeAlias = Callable[[str, str], tuple[str, ...] | None]
 
 Test: TypeAlias = Callable[[str], bool]
 """Whether an absolute path is a folder that can be entered."""
-HiddenBelow: TypeAlias = Callable[[str, Test | None, bool], "tuple[Hidden, ...] | None"]
+HiddenBelow: TypeAlias = Callable[[str, Test | None, bool], "tuple[HiddenPaths, ...] | None"]
 """Files below a folder that need approval to read, or that the test selects, with links if they
 are followed; None if there are too many files.
 """
@@ -46,7 +46,7 @@ class Zone(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Hidden(msgspec.Struct, frozen=True):
+class HiddenPaths(msgspec.Struct, frozen=True):
     """A file below a folder that needs a ruling of its own."""
 
     path: str
@@ -89,7 +89,7 @@ def _yes(path: str) -> bool:
     return True
 
 
-def _nothing_hidden(folder: str, denied: Test | None, links: bool) -> "tuple[Hidden, ...]":
+def _nothing_hidden(folder: str, denied: Test | None, links: bool) -> "tuple[HiddenPaths, ...]":
     del folder, denied, links
     return ()
 

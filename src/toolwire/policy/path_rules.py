@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from toolwire.policy.locations import Locations
-from toolwire.policy.rules import Act, Match, Mode, Rule, Verdict, match
+from toolwire.policy.rules import Act, Mode, Rule, RuleMatch, Verdict, match
 from toolwire.tools.spec import Effect
 
 _READERS = ("read_file", "read_many_files", "search_file_content")
@@ -57,7 +57,7 @@ def restriction(rules: Iterable[Rule], mode: Mode, tool: str, path: str) -> str:
     act = Act(tool=tool, effect=Effect.READ, mode=mode, path=path)
     found = ""
     for rule in rules:
-        if match(rule, act) is Match.YES:
+        if match(rule, act) is RuleMatch.YES:
             if rule.decision is Verdict.DENY:
                 return Verdict.DENY
             found = Verdict.ASK

@@ -30,7 +30,7 @@ class Mode(StrEnum):
     PLAN = "plan"
 
 
-class Match(StrEnum):
+class RuleMatch(StrEnum):
     """Whether a rule applies; undecided if a word is known only when the command runs."""
 
     YES = "yes"
@@ -101,44 +101,44 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     path: str = ""
 
 
-def match(rule: Rule, act: Act) -> Match:
+def match(rule: Rule, act: Act) -> RuleMatch:
     """Whether a rule applies to an act."""
     if not fnmatchcase(act.tool, rule.tool):
-        return Match.NO
+        return RuleMatch.NO
     if rule.server and not (act.server and fnmatchcase(act.server, rule.server)):
-        return Match.NO
+        return RuleMatch.NO
     if rule.effect is not None and rule.effect is not act.effect:
-        return Match.NO
+        return RuleMatch.NO
     if rule.modes and act.mode not in rule.modes:
-        return Match.NO
+        return RuleMatch.NO
     if rule.path and not (act.path and _path_applies(rule, act.path)):
-        return Match.NO
+        return RuleMatch.NO
     if rule.decision is Verdict.ALLOW and act.command is not None and rule.arguments:
         # A pattern over shell text does not decide on the commands in it.
-        return Match.NO
+        return RuleMatch.NO
     given = dict(act.arguments)
     for name, pattern in rule.arguments:
         if name not in given or not fnmatchcase(given[name], pattern):
-            return Match.NO
+            return RuleMatch.NO
     if not rule.command:
-        return Match.YES
+        return RuleMatch.YES
     if act.command is None:
-        return Match.NO
+        return RuleMatch.NO
     if rule.decision is Verdict.ALLOW:
         return _permits(rule.command, act.command)
     return _forbids(rule.command, act.command)
 
 
-def _permits(prefix: tuple[str, ...], command: Invocation) -> Match:
+def _permits(prefix: tuple[str, ...], command: Invocation) -> RuleMatch:
     """Match for an allow rule: exactly these words, and enough of them."""
     if command.opaque and len(prefix) <= command.covered_from:
-        return Match.NO
+        return RuleMatch.NO
     words = _without_harmless_options(command.words)
     prefix = (program_name(prefix[0]), *prefix[1:])
     if len(words) < len(prefix):
-        return Match.NO
+        return RuleMatch.NO
     same = all(fnmatchcase(word, wanted) for wanted, word in zip(prefix, words, strict=False))
-    return Match.YES if same else Match.NO
+    return RuleMatch.YES if same else RuleMatch.NO
 
 
 def _without_harmless_options(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def _without_harmless_options(words: tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-def _forbids(prefix: tuple[str, ...], command: Invocation) -> Match:
+def _forbids(prefix: tuple[str, ...], command: Invocation) -> RuleMatch:
     """Match for a deny or ask rule: options in any order and spelling may match."""
     words = command.words
     if command.root.startswith("git-"):
@@ -156,22 +156,22 @@ def _forbids(prefix: tuple[str, ...], command: Invocation) -> Match:
     # Some file systems take any case for the same program.
     root = words[0].rsplit("/", 1)[-1]
     if not fnmatchcase(root.lower(), wanted.rsplit("/", 1)[-1].lower()):
-        return Match.NO
+        return RuleMatch.NO
     operands = [word for word in prefix[1:] if not word.startswith("-")]
     options = [word for word in prefix[1:] if word.startswith("-")]
     found = _operands_match(operands, words[1:])
-    if found is Match.NO:
+    if found is RuleMatch.NO:
         return found
     return _weaker(found, _options_match(options, words))
 
 
-def _weaker(one: Match, other: Match) -> Match:
-    if Match.NO in (one, other):
-        return Match.NO
-    return Match.MAYBE if Match.MAYBE in (one, other) else Match.YES
+def _weaker(one: RuleMatch, other: RuleMatch) -> RuleMatch:
+    if RuleMatch.NO in (one, other):
+        return RuleMatch.NO
+    return RuleMatch.MAYBE if RuleMatch.MAYBE in (one, other) else RuleMatch.YES
 
 
-def _operands_match(wanted: list[str], words: tuple[str, ...]) -> Match:
+def _operands_match(wanted: list[str], words: tuple[str, ...]) -> RuleMatch:
     left = list(wanted)
     certain = True
     after_option = False
@@ -187,11 +187,11 @@ def _operands_match(wanted: list[str], words: tuple[str, ...]) -> Match:
             # It may be the value of the option before it.
             certain = False
         else:
-            return Match.NO
+            return RuleMatch.NO
         after_option = False
     if left:
-        return Match.NO
-    return Match.YES if certain else Match.MAYBE
+        return RuleMatch.NO
+    return RuleMatch.YES if certain else RuleMatch.MAYBE
 
 
 _SAME_OPTIONS = {
@@ -208,7 +208,7 @@ _SAME_OPTIONS = {
 }
 
 
-def _options_match(options: list[str], words: tuple[str, ...]) -> Match:
+def _options_match(options: list[str], words: tuple[str, ...]) -> RuleMatch:
     """Whether all options are given, in any spelling."""
     given = words[1:]
     letters = {letter for word in given if re.match(r"-[^-]", word) for letter in word[1:]}
@@ -216,33 +216,35 @@ def _options_match(options: list[str], words: tuple[str, ...]) -> Match:
     certain = True
     for option in options:
         found = _option_match(option, given, letters, long)
-        if found is Match.NO and "--force".startswith(option) and _forced_reference(words):
-            found = Match.YES
-        if found is Match.NO:
-            return Match.NO
-        certain = certain and found is Match.YES
-    return Match.YES if certain else Match.MAYBE
+        if found is RuleMatch.NO and "--force".startswith(option) and _forced_reference(words):
+            found = RuleMatch.YES
+        if found is RuleMatch.NO:
+            return RuleMatch.NO
+        certain = certain and found is RuleMatch.YES
+    return RuleMatch.YES if certain else RuleMatch.MAYBE
 
 
-def _option_match(option: str, given: tuple[str, ...], letters: set[str], long: list[str]) -> Match:
+def _option_match(
+    option: str, given: tuple[str, ...], letters: set[str], long: list[str]
+) -> RuleMatch:
     name = option.partition("=")[0]
     if any(fnmatchcase(word, option) for word in given):
-        return Match.YES
+        return RuleMatch.YES
     if not option.startswith("--"):
         if {each.lower() for each in option[1:]} <= {each.lower() for each in letters}:
-            return Match.YES
+            return RuleMatch.YES
         # A long option may mean the same.
         meant = [each for each in long if set(_SAME_OPTIONS.get(each, "")) & set(option[1:])]
         if meant and len(option) == 2:
-            return Match.YES
-        return Match.MAYBE if long else Match.NO
+            return RuleMatch.YES
+        return RuleMatch.MAYBE if long else RuleMatch.NO
     if any(len(each) > 3 and name.startswith(each) for each in long):
         # Programs take the start of an option's name for the whole.
-        return Match.YES
+        return RuleMatch.YES
     same = _SAME_OPTIONS.get(name, "")
     if same and set(same) & letters:
-        return Match.YES
-    return Match.MAYBE if not same and name[2:3] in letters else Match.NO
+        return RuleMatch.YES
+    return RuleMatch.MAYBE if not same and name[2:3] in letters else RuleMatch.NO
 
 
 def _forced_reference(words: tuple[str, ...]) -> bool:

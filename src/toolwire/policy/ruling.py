@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from toolwire.policy.locations import Location, Locations, Zone
-from toolwire.policy.rules import Act, Match, Mode, Rule, Verdict, match
+from toolwire.policy.rules import Act, Mode, Rule, RuleMatch, Verdict, match
 from toolwire.tools.spec import Effect, Permit, SandboxSpec
 
 _LOOKS = tuple(
@@ -131,13 +131,13 @@ def forbidding(act: Act, rules: tuple[Rule, ...]) -> Finding | None:
         if rule.decision is Verdict.ALLOW:
             continue
         found = match(rule, act)
-        if found is Match.YES and rule.decision is Verdict.DENY:
+        if found is RuleMatch.YES and rule.decision is Verdict.DENY:
             return Finding(
                 decision=Verdict.DENY,
                 reason=rule.reason or f"A rule forbids {_subject(act)}.",
                 rule=str(rule),
             )
-        if found is not Match.NO and asked is None:
+        if found is not RuleMatch.NO and asked is None:
             unsure = "may forbid" if rule.decision is Verdict.DENY else "requires approval for"
             asked = Finding(
                 decision=Verdict.ASK,
@@ -152,7 +152,7 @@ def permitting(act: Act, terms: Terms) -> tuple[Rule, ...]:
     return tuple(
         rule
         for rule in (*terms.rules, *(() if act.server else BUILT_IN))
-        if rule.decision is Verdict.ALLOW and match(rule, act) is Match.YES
+        if rule.decision is Verdict.ALLOW and match(rule, act) is RuleMatch.YES
     )
 
 

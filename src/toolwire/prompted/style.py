@@ -20,7 +20,7 @@ AUTO = "auto"
 SETTINGS = (AUTO, *(str(style) for style in ToolStyle))
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class StyleChoice(msgspec.Struct, frozen=True, kw_only=True):
     """A style, the reason for it, and a warning, usually empty."""
 
     style: ToolStyle
@@ -30,17 +30,19 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 def choose(
     provider: Provider, model: str, setting: str = AUTO, *, info: ModelInfo | None = None
-) -> Choice:
+) -> StyleChoice:
     """The setting, else the style known for the model, else for the provider, else a prompted one,
     usually xml.
     """
     if setting != AUTO:
         return _explicit(provider, model, setting, info)
     if not model:
-        return Choice(style=ToolStyle.XML, reason="no model is named; xml works with every model")
+        return StyleChoice(
+            style=ToolStyle.XML, reason="no model is named; xml works with every model"
+        )
     native, reason = _native(provider, model, info)
     style = ToolStyle.NATIVE if native else ToolStyle(provider.prompted_style)
-    return Choice(style=style, reason=reason)
+    return StyleChoice(style=style, reason=reason)
 
 
 def from_kilocode(word: str | None) -> str:
@@ -52,7 +54,7 @@ def from_kilocode(word: str | None) -> str:
     return settings[said]
 
 
-def _explicit(provider: Provider, model: str, setting: str, info: ModelInfo | None) -> Choice:
+def _explicit(provider: Provider, model: str, setting: str, info: ModelInfo | None) -> StyleChoice:
     if setting not in SETTINGS:
         raise UnknownName("tool style", setting, SETTINGS)
     style = ToolStyle(setting)
@@ -65,7 +67,7 @@ def _explicit(provider: Provider, model: str, setting: str, info: ModelInfo | No
             f"{provider.name} is not known to take a schema for its output; "
             "the model may not keep to the format"
         )
-    return Choice(style=style, reason=f"the setting says {style}", warning=warning)
+    return StyleChoice(style=style, reason=f"the setting says {style}", warning=warning)
 
 
 def _native(provider: Provider, model: str, info: ModelInfo | None) -> tuple[bool, str]:

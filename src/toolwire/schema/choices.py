@@ -36,7 +36,7 @@ _ABOUT = ("title", "description", "default", "example", "examples")
 _ONLY_CONDITIONS = frozenset({"required", "not", "dependentRequired"} | ANNOTATIONS)
 
 
-class Choice(msgspec.Struct):
+class Alternative(msgspec.Struct):
     """One alternative: its schema, its path, and the references it is inside of."""
 
     node: JsonObject
@@ -51,7 +51,7 @@ class Choices:
         self._normal = normal
         self._report = report
 
-    def of(self, choice: Choice, words: list[str]) -> list[Choice]:
+    def of(self, choice: Alternative, words: list[str]) -> list[Alternative]:
         """The alternatives of a schema, each of one type or of any; none if it accepts nothing."""
         choice = self._fold(choice)
         node = choice.node
@@ -60,15 +60,15 @@ class Choices:
         about = {key: node[key] for key in _ABOUT if key in node}
         bare = {key: node[key] for key in node if key not in about} if about else node
         found = [
-            Choice(node, one.path, one.inside)
-            for one in self._spread(Choice(bare, choice.path, choice.inside), words, 0)
+            Alternative(node, one.path, one.inside)
+            for one in self._spread(Alternative(bare, choice.path, choice.inside), words, 0)
             for node in self._by_type(one, words)
         ]
         if about:
             _say_about(about, found, words)
         return found
 
-    def _fold(self, choice: Choice) -> Choice:
+    def _fold(self, choice: Alternative) -> Alternative:
         node, inside, cut = folded(choice.node, self._normal, choice.inside)
         if node is choice.node:
             return choice
@@ -76,9 +76,9 @@ class Choices:
             self._report.add(
                 choice.path, keyword_text("$ref", cut), "recursive; left open at this depth"
             )
-        return Choice(node, choice.path, inside)
+        return Alternative(node, choice.path, inside)
 
-    def _spread(self, choice: Choice, words: list[str], depth: int) -> list[Choice]:
+    def _spread(self, choice: Alternative, words: list[str], depth: int) -> list[Alternative]:
         choice = self._fold(choice)
         node = choice.node
         if is_never(node):
@@ -97,20 +97,20 @@ class Choices:
                     keyword_text(key, value),
                     "only one is allowed; moved to the description",
                 )
-        found = [Choice(base, choice.path, choice.inside)]
+        found = [Alternative(base, choice.path, choice.inside)]
         for key, branches in unions:
             found = self._cross(found, key, branches, choice, words, depth)
         return found
 
     def _cross(
         self,
-        found: list[Choice],
+        found: list[Alternative],
         key: str,
         branches: list[JsonObject],
-        choice: Choice,
+        choice: Alternative,
         words: list[str],
         depth: int,
-    ) -> list[Choice]:
+    ) -> list[Alternative]:
         conditions = all(_ONLY_CONDITIONS.issuperset(branch) for branch in branches)
         if conditions or len(found) * len(branches) > _MOST or depth > _MOST:
             words.append(keyword_text(key, branches))
@@ -120,26 +120,28 @@ class Choices:
             option
             for index, branch in enumerate(branches)
             for option in self._spread(
-                Choice(branch, f"{choice.path}.{key}[{index}]", choice.inside), words, depth + 1
+                Alternative(branch, f"{choice.path}.{key}[{index}]", choice.inside),
+                words,
+                depth + 1,
             )
         ]
         if key == "oneOf" and not _apart([option.node for option in options]):
             self._report.add(choice.path, key, "several may match at once; sent as anyOf")
-        crossed: list[Choice] = []
+        crossed: list[Alternative] = []
         for one in found:
             for option in options:
                 node = both(one.node, option.node)
                 if is_never(node):
                     continue
                 path = option.path if len(options) > 1 else choice.path
-                joined = Choice(node, path, one.inside | option.inside)
+                joined = Alternative(node, path, one.inside | option.inside)
                 if "allOf" in node:
                     crossed.extend(self._spread(joined, words, depth + 1))
                 else:
                     crossed.append(joined)
         return crossed
 
-    def _by_type(self, choice: Choice, words: list[str]) -> list[JsonObject]:
+    def _by_type(self, choice: Alternative, words: list[str]) -> list[JsonObject]:
         node = choice.node
         if _SPREAD.isdisjoint(node) and isinstance(node.get("type"), str):
             return [node]
@@ -175,7 +177,7 @@ def is_constraint(key: str) -> bool:
     return key in _MEANT_FOR or key in ("not", "if", "then", "else")
 
 
-def _say_about(about: JsonObject, found: list[Choice], words: list[str]) -> None:
+def _say_about(about: JsonObject, found: list[Alternative], words: list[str]) -> None:
     """Moves title and description of a union to its first alternative."""
     at = next((i for i, one in enumerate(found) if one.node.get("type") != "null"), 0)
     if not found:

@@ -5,7 +5,7 @@ from math import ceil, floor
 from typing import Any, cast
 
 from toolwire.request import JsonObject
-from toolwire.schema.choices import Choice, Choices, is_constraint, speaks_of
+from toolwire.schema.choices import Alternative, Choices, is_constraint, speaks_of
 from toolwire.schema.merge import is_never, never_or
 from toolwire.schema.normal import DEEPEST
 from toolwire.schema.profile import Normal, Report, below, describe, keyword_text
@@ -31,7 +31,7 @@ _KEPT = _ANNOTATED | {"type", "enum", "format"}
 
 def to_openapi(normal: Normal, path: str, report: Report) -> JsonObject:
     """The whole schema in the subset."""
-    return _Writer(normal, report).schema(Choice(normal.root, path), 0) or {"type": "object"}
+    return _Writer(normal, report).schema(Alternative(normal.root, path), 0) or {"type": "object"}
 
 
 class _Writer:
@@ -40,7 +40,7 @@ class _Writer:
         self._choices = Choices(normal, report)
         self._left = MOST_NODES
 
-    def schema(self, choice: Choice, depth: int) -> JsonObject | None:
+    def schema(self, choice: Alternative, depth: int) -> JsonObject | None:
         """One schema; None if it accepts nothing."""
         self._left -= 1
         if depth > DEEPEST or self._left < 0:
@@ -49,7 +49,7 @@ class _Writer:
         words: list[str] = []
         choices = self._choices.of(choice, words)
         null = False
-        plain: list[Choice] = []
+        plain: list[Alternative] = []
         for one in choices:
             if one.node.get("type") == "null":
                 null = True
@@ -75,7 +75,7 @@ class _Writer:
         # `anyOf` must have no siblings: they were moved into the first alternative.
         return {"anyOf": [first, *others]} if others else first
 
-    def _plain(self, choice: Choice, depth: int) -> JsonObject:
+    def _plain(self, choice: Alternative, depth: int) -> JsonObject:
         node = choice.node
         kind = node.get("type")
         if kind is None:
@@ -134,7 +134,7 @@ class _Writer:
         self._report.add(path, words[-1], why)
 
     def write_string(
-        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+        self, node: JsonObject, out: JsonObject, choice: Alternative, words: list[str], depth: int
     ) -> frozenset[str]:
         """Text: the one type with an enum."""
         if "enum" in node:
@@ -145,7 +145,7 @@ class _Writer:
         return frozenset({"minLength", "maxLength", "pattern"})
 
     def write_number(
-        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+        self, node: JsonObject, out: JsonObject, choice: Alternative, words: list[str], depth: int
     ) -> frozenset[str]:
         """Numbers: inclusive bounds; an enum becomes bounds."""
         whole = out["type"] == "integer"
@@ -174,7 +174,7 @@ class _Writer:
         return frozenset(handled)
 
     def write_boolean(
-        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+        self, node: JsonObject, out: JsonObject, choice: Alternative, words: list[str], depth: int
     ) -> frozenset[str]:
         """True or false: only the type is supported."""
         if "enum" in node and len(node["enum"]) < 2:
@@ -182,7 +182,7 @@ class _Writer:
         return frozenset()
 
     def write_array(
-        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+        self, node: JsonObject, out: JsonObject, choice: Alternative, words: list[str], depth: int
     ) -> frozenset[str]:
         """Arrays: one schema for all items."""
         if "enum" in node:
@@ -202,7 +202,7 @@ class _Writer:
                 handled.add("prefixItems")
             item = variants[0] if len(variants) == 1 else {"anyOf": variants}
         place = f"{choice.path}.prefixItems" if first else f"{choice.path}.items"
-        written = self.schema(Choice(item, place, choice.inside), depth + 1)
+        written = self.schema(Alternative(item, place, choice.inside), depth + 1)
         if written is None:
             out["maxItems"] = 0
             self._report.add(place, "false", "no item is allowed; sent as maxItems")
@@ -210,7 +210,7 @@ class _Writer:
         return frozenset(handled)
 
     def write_object(
-        self, node: JsonObject, out: JsonObject, choice: Choice, words: list[str], depth: int
+        self, node: JsonObject, out: JsonObject, choice: Alternative, words: list[str], depth: int
     ) -> frozenset[str]:
         """Objects: named members only."""
         if "enum" in node:
@@ -218,7 +218,7 @@ class _Writer:
         members: JsonObject = {}
         for name, node_below in node.get("properties", {}).items():
             place = below(f"{choice.path}.properties", name)
-            written = self.schema(Choice(node_below, place, choice.inside), depth + 1)
+            written = self.schema(Alternative(node_below, place, choice.inside), depth + 1)
             if written is None:
                 self._report.add(place, "false", "no value is allowed; the member is left out")
             else:
@@ -272,7 +272,7 @@ def _about(node: JsonObject) -> JsonObject:
     return about
 
 
-Write = Callable[[_Writer, JsonObject, JsonObject, Choice, list[str], int], frozenset[str]]
+Write = Callable[[_Writer, JsonObject, JsonObject, Alternative, list[str], int], frozenset[str]]
 _WRITE: dict[str, Write] = {
     "string": _Writer.write_string,
     "number": _Writer.write_number,

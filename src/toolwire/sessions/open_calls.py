@@ -20,7 +20,7 @@ BROKE_OFF = "not run: the reply broke off before its end; call again if still ne
 _READS = (Effect.READ, Effect.NETWORK)
 
 
-class CallState(StrEnum):
+class CallStage(StrEnum):
     """Progress of a call."""
 
     NOT_STARTED = "not_started"
@@ -38,11 +38,11 @@ class OpenCall(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the reply is complete; calls of an incomplete one never run."""
 
     @property
-    def state(self) -> CallState:
+    def state(self) -> CallStage:
         """Progress of the call."""
         if self.finished is not None:
-            return CallState.FINISHED
-        return CallState.NOT_STARTED if self.started is None else CallState.STARTED
+            return CallStage.FINISHED
+        return CallStage.NOT_STARTED if self.started is None else CallStage.STARTED
 
     @property
     def only_reads(self) -> bool:

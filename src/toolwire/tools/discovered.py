@@ -11,7 +11,7 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
-from toolwire.tools.shell.processes import Limits, Shell
+from toolwire.tools.shell.processes import ProcessLimits, Shell
 from toolwire.tools.shell.shells import confined_by
 from toolwire.tools.shell.spool import Spool
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput, Workspace
@@ -149,7 +149,7 @@ async def _run(
             confined=confined,
         )
     try:
-        ended = await shell.finish(Limits(wall=0, idle=0), _silently)
+        ended = await shell.finish(ProcessLimits(wall=0, idle=0), _silently)
     finally:
         await shell.end()
     if ended.problem:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fakes.simulated import Place
 from toolwire.client.http.pool import is_this_machine
-from toolwire.client.http.transport import HttpTransport, Limits, Outgoing
+from toolwire.client.http.transport import HttpLimits, HttpTransport, Outgoing
 from toolwire.errors import BadInput, ConnectionFailed
 
 KEY = (("authorization", "Bearer sk-secret-of-mine"),)
@@ -54,7 +54,7 @@ class Listener:
 
 def get(url: str, **more: object) -> bytes:
     async def work() -> bytes:
-        transport = HttpTransport(Limits(connect=3.0, read=3.0))
+        transport = HttpTransport(HttpLimits(connect=3.0, read=3.0))
         request = Outgoing(method="GET", url=url, **more)  # type: ignore[arg-type] - its members
         try:
             async with transport.open(request) as answer:

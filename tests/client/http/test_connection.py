@@ -11,7 +11,7 @@ import pytest
 from tests.client.http.test_pool import ask, read
 from tests.client.raw import raw_server
 from tests.client.scripted import run
-from toolwire.client.http.exchange import Limits
+from toolwire.client.http.exchange import HttpLimits
 from toolwire.client.http.transport import HttpTransport, Outgoing
 from toolwire.errors import ConnectionFailed
 
@@ -242,11 +242,11 @@ def test_a_long_request_arrives_whole() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (Limits(connect=0.05), "no connection to {host} within 0.05 s"),
-        (Limits(total=0.05), "{host} was not done within 0.05 s"),
+        (HttpLimits(connect=0.05), "no connection to {host} within 0.05 s"),
+        (HttpLimits(total=0.05), "{host} was not done within 0.05 s"),
     ],
 )
-def test_a_handshake_that_does_not_come_ends_in_a_timeout(limits: Limits, words: str) -> None:
+def test_a_handshake_that_does_not_come_ends_in_a_timeout(limits: HttpLimits, words: str) -> None:
     async def work() -> None:
         transport = HttpTransport(limits)
         async with raw_server([[OK]], stay=True) as server:

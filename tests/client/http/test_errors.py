@@ -10,22 +10,37 @@ from tests.client.raw import raw_server
 from tests.client.scripted import run
 from toolwire.client.http.address import read_address
 from toolwire.client.http.aiohttp_proxy import ProxiedHttp
-from toolwire.client.http.exchange import Incoming, Limits
+from toolwire.client.http.exchange import HttpLimits, Incoming
 from toolwire.client.http.pool import PlainHttp
 from toolwire.errors import ConnectionFailed
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"
 
-FAULTS: dict[str, tuple[list[list[bytes]], bool, Limits, str]] = {
-    "no answer": ([[]], False, Limits(), "the connection to {host} closed before an answer came"),
-    "half a body": ([[HEAD]], False, Limits(), "the connection to {host} broke in the middle of"),
-    "no last chunk": ([[CHUNKED]], False, Limits(), "the connection to {host} broke in the middle"),
-    "silence": ([[]], True, Limits(read=0.05), "nothing came from {host} for 0.05 s"),
-    "silence later": ([[HEAD]], True, Limits(read=0.05), "nothing came from {host} for 0.05 s"),
-    "too slow": ([[]], True, Limits(total=0.05), "{host} was not done within 0.05 s"),
-    "too slow later": ([[HEAD]], True, Limits(total=0.05), "{host} was not done within 0.05 s"),
-    "no HTTP": ([[b"220 mail\r\n"]], False, Limits(), "{host} does not speak HTTP: "),
+FAULTS: dict[str, tuple[list[list[bytes]], bool, HttpLimits, str]] = {
+    "no answer": (
+        [[]],
+        False,
+        HttpLimits(),
+        "the connection to {host} closed before an answer came",
+    ),
+    "half a body": (
+        [[HEAD]],
+        False,
+        HttpLimits(),
+        "the connection to {host} broke in the middle of",
+    ),
+    "no last chunk": (
+        [[CHUNKED]],
+        False,
+        HttpLimits(),
+        "the connection to {host} broke in the middle",
+    ),
+    "silence": ([[]], True, HttpLimits(read=0.05), "nothing came from {host} for 0.05 s"),
+    "silence later": ([[HEAD]], True, HttpLimits(read=0.05), "nothing came from {host} for 0.05 s"),
+    "too slow": ([[]], True, HttpLimits(total=0.05), "{host} was not done within 0.05 s"),
+    "too slow later": ([[HEAD]], True, HttpLimits(total=0.05), "{host} was not done within 0.05 s"),
+    "no HTTP": ([[b"220 mail\r\n"]], False, HttpLimits(), "{host} does not speak HTTP: "),
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.client.scripted import Reply, run, serving
 from toolwire.client.http.errors import showable
-from toolwire.client.http.exchange import Limits
+from toolwire.client.http.exchange import HttpLimits
 from toolwire.client.http.transport import HttpTransport, Outgoing, Proxies
 from toolwire.errors import BadInput, ConnectionFailed
 
@@ -121,13 +121,13 @@ def test_cancelling_before_the_head_drops_the_connection() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (Limits(read=0.05), "nothing came from 127.0.0.1:{port} for 0.05 s"),
-        (Limits(total=0.05), "127.0.0.1:{port} was not done within 0.05 s"),
+        (HttpLimits(read=0.05), "nothing came from 127.0.0.1:{port} for 0.05 s"),
+        (HttpLimits(total=0.05), "127.0.0.1:{port} was not done within 0.05 s"),
     ],
 )
 @pytest.mark.parametrize("chunks", [(), (b"a",)])
 def test_silence_ends_in_a_timeout_that_says_how_long(
-    limits: Limits, words: str, chunks: tuple[bytes, ...]
+    limits: HttpLimits, words: str, chunks: tuple[bytes, ...]
 ) -> None:
     async def work() -> None:
         transport = HttpTransport(limits)
@@ -145,7 +145,7 @@ def test_silence_ends_in_a_timeout_that_says_how_long(
 
 def test_a_slow_reader_is_not_taken_for_a_silent_server() -> None:
     async def work() -> None:
-        transport = HttpTransport(Limits(read=0.05))
+        transport = HttpTransport(HttpLimits(read=0.05))
         body = b"a" * 8_000_000
         async with (
             serving(Reply(chunks=(body,))) as server,

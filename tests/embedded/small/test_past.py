@@ -11,7 +11,7 @@ from tests.embedded.small.test_style import (
     result,
     user,
 )
-from toolwire.embedded.small.kinds import Kind, likely
+from toolwire.embedded.small.kinds import RequestKind, likely
 from toolwire.messages import Message
 
 LOOK = called("search_file_content", {"pattern": "x"})
@@ -94,11 +94,11 @@ def test_a_list_too_long_to_look_into_is_the_answer(kind: str, may_look: bool):
         ("To which host do we deploy? It is in a.md.", None),
         ("Whom do I ask? I wrote it into notes.txt.", None),
         ("where is the port set? change it to 80", None),
-        ("Can you change the port?", Kind.CHANGE),
-        ("Do what stands in todo.md. Where is it?", Kind.CHANGE),
-        ("Whatever is in there, remove it", Kind.CHANGE),
+        ("Can you change the port?", RequestKind.CHANGE),
+        ("Do what stands in todo.md. Where is it?", RequestKind.CHANGE),
+        ("Whatever is in there, remove it", RequestKind.CHANGE),
     ],
 )
-def test_a_change_that_begins_as_a_question_may_be_either(words: str, kind: Kind | None):
-    assert likely(words, Kind.CHANGE) is kind
-    assert likely(words, Kind.QUESTION) is Kind.QUESTION
+def test_a_change_that_begins_as_a_question_may_be_either(words: str, kind: RequestKind | None):
+    assert likely(words, RequestKind.CHANGE) is kind
+    assert likely(words, RequestKind.QUESTION) is RequestKind.QUESTION

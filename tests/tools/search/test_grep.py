@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.tools.workspaces import context_in, put, write
-from toolwire.tools.search.grep import MOST_MATCHES, Line, Search, scan
+from toolwire.tools.search.grep import MOST_MATCHES, FoundLine, Search, scan
 from toolwire.tools.search.ignore import IgnoreRules
 from toolwire.tools.search.regexes import BadPattern, compiled, literals
 from toolwire.tools.spec import ToolContext
@@ -70,10 +70,10 @@ def task_in(context: ToolContext, pattern: str, most: int = MOST_MATCHES) -> Sea
     )
 
 
-def by_line(pattern: str, name: str, text: str) -> list[Line]:
+def by_line(pattern: str, name: str, text: str) -> list[FoundLine]:
     lines = text.removesuffix("\n").split("\n") if text else []
     return [
-        Line(name, number, line)
+        FoundLine(name, number, line)
         for number, line in enumerate(lines, 1)
         if compiled(pattern).search(line.removesuffix("\r"))
     ]
@@ -98,7 +98,7 @@ def test_a_scan_finds_the_lines_that_fit_one_by_one(
 ) -> None:
     context = context_in(tmp_path_factory.mktemp("scan"))
     root = context.workspace.roots[0]
-    wanted: list[Line] = []
+    wanted: list[FoundLine] = []
     for number, text in enumerate(texts):
         write(root / f"{number}.txt", text.encode(encoding) if text else b"")
         wanted += by_line(pattern, f"{number}.txt", text)
@@ -149,16 +149,16 @@ def test_binary_files_and_huge_lines_are_no_trouble(tmp_path: Path) -> None:
         e_txt="Größe foo\n".encode("cp1252"),
     )
     assert scan(task_in(context, "foo"), bool) == [
-        Line("b.txt", 2, "foo"),
-        Line("d.txt", 1, "föo FOO\r"),
-        Line("e.txt", 1, "Größe foo"),
+        FoundLine("b.txt", 2, "foo"),
+        FoundLine("d.txt", 1, "föo FOO\r"),
+        FoundLine("e.txt", 1, "Größe foo"),
     ]
 
 
 def test_a_line_may_end_in_a_carriage_return(tmp_path: Path) -> None:
     context = context_in(tmp_path)
     put(context, a_txt="x 1\r\ny\r\n")
-    assert scan(task_in(context, r"\d$"), bool) == [Line("a.txt", 1, "x 1\r")]
+    assert scan(task_in(context, r"\d$"), bool) == [FoundLine("a.txt", 1, "x 1\r")]
 
 
 def test_no_more_lines_than_wanted_are_given(tmp_path: Path) -> None:

@@ -12,14 +12,14 @@ import pytest
 
 from toolwire.tools.shell import cgroups
 from toolwire.tools.shell.process_table import is_alive
-from toolwire.tools.shell.processes import Ended, Limits, Shell
+from toolwire.tools.shell.processes import Ended, ProcessLimits, Shell
 from toolwire.tools.shell.spool import Spool
 from toolwire.tools.shell.watchdogs import Watchdogs
 
 UNIFIED = next(
     (root for root in cgroups.ROOTS if Path(root, "cgroup.controllers").exists()), "/nowhere"
 )
-NO_LIMITS = Limits(wall=0, idle=0)
+NO_LIMITS = ProcessLimits(wall=0, idle=0)
 FORKS_AT_ONCE = """import os
 while True:
     if os.fork(): os._exit(0)

@@ -19,9 +19,9 @@ def test_news_come_in_order_and_once(tmp_path: Path) -> None:
     outputs.say("out", b"a")
     outputs.say("err", b"b")
     outputs.say("out", b"c")
-    assert (outputs.news.told(), outputs.news.told()) == (b"abc", b"")
+    assert (outputs.news.take(), outputs.news.take()) == (b"abc", b"")
     outputs.say("err", b"d")
-    assert outputs.news.told() == b"d"
+    assert outputs.news.take() == b"d"
 
 
 def test_only_the_end_of_much_is_told(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_only_the_end_of_much_is_told(tmp_path: Path) -> None:
     pieces = [f"{number}\n".encode() for number in range(10_000)]
     for piece in pieces:
         outputs.say("out", piece)
-    told = outputs.news.told()
+    told = outputs.news.take()
     assert b"".join(pieces).endswith(told)
     assert FLOOD - 10 < len(told) <= FLOOD
 
@@ -42,7 +42,7 @@ def test_a_flood_leaves_the_other_output_its_words(tmp_path: Path) -> None:
     outputs.say("err", b"error")
     outputs.say("out", b"last")
     end = (b"x" * FLOOD + b"last")[-(FLOOD - FLOOD // 5) :]
-    assert outputs.news.told() == end + b"warningerror"
+    assert outputs.news.take() == end + b"warningerror"
 
 
 def test_a_spool_that_remembers_less_than_came_is_told_as_far_as_it_goes(tmp_path: Path):
@@ -52,4 +52,4 @@ def test_a_spool_that_remembers_less_than_came_is_told_as_far_as_it_goes(tmp_pat
         data = f"{number:03}".encode() * 300
         spool.add(data)
         news.note(spool, len(data))
-    assert news.told().endswith(b"099")
+    assert news.take().endswith(b"099")

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from toolwire.tools.shell import protocol
 from toolwire.tools.shell.process_table import table
-from toolwire.tools.shell.processes import Ended, Limits, Shell
+from toolwire.tools.shell.processes import Ended, ProcessLimits, Shell
 from toolwire.tools.shell.shells import Shells
 from toolwire.tools.shell.spool import Spool, decoded_head, decoded_tail
 from toolwire.tools.shell.watchdogs import WATCHDOGS
 
-NO_LIMITS = Limits(wall=0, idle=0)
+NO_LIMITS = ProcessLimits(wall=0, idle=0)
 needs_pidfd = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd")
 
 
@@ -429,7 +429,7 @@ def test_a_stopped_watchdog_takes_the_next_command(tmp_path: Path) -> None:
 def test_a_command_that_keeps_stopping_its_watchdog_is_ended(tmp_path: Path) -> None:
     async def run() -> tuple[Ended, bool]:
         shell, _, _ = start(tmp_path, "while :; do kill -STOP $PPID; done")
-        ended = await shell.finish(Limits(wall=30, live=0.1), silent)
+        ended = await shell.finish(ProcessLimits(wall=30, live=0.1), silent)
         return ended, alive(shell.pid)
 
     ended, is_left = asyncio.run(run())

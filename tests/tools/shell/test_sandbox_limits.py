@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolwire.tools.shell.processes import Confined, Ended, Limits, Shell
+from toolwire.tools.shell.processes import Confined, Ended, ProcessLimits, Shell
 from toolwire.tools.shell.sandbox import detect
 from toolwire.tools.shell.sandbox.plan import PROCESSES, make_plan, memory, paths_of
 from toolwire.tools.shell.spool import Spool
@@ -48,7 +48,7 @@ class Session:
             watchdogs=self._server, plan=make_plan("namespaces", spec, paths, ())
         )
 
-    def run(self, *commands: str, limits: Limits | None = None) -> list[tuple[Ended, str]]:
+    def run(self, *commands: str, limits: ProcessLimits | None = None) -> list[tuple[Ended, str]]:
         async def each() -> list[tuple[Ended, str]]:
             found: list[tuple[Ended, str]] = []
             for command in commands:
@@ -61,7 +61,7 @@ class Session:
                     err=err,
                     confined=self._confined,
                 )
-                ended = await shell.finish(limits or Limits(), print)
+                ended = await shell.finish(limits or ProcessLimits(), print)
                 await shell.end()
                 found.append((ended, (out.head + err.head).decode()))
             return found
@@ -96,7 +96,7 @@ def needs_group(controller: str) -> None:
 def test_processes_that_take_too_much_memory_together_are_ended(tmp_path: Path) -> None:
     needs_group("memory")
     session = Session(tmp_path, memory=MEMORY)
-    first, second = session.run(python(HOG), "echo on", limits=Limits(wall=30))
+    first, second = session.run(python(HOG), "echo on", limits=ProcessLimits(wall=30))
     assert first[1] == "ended by 9\n"
     assert second == (Ended(exit_code=0), "on\n")
 
@@ -128,6 +128,6 @@ def test_control_groups_have_the_limits(tmp_path: Path) -> None:
 
 
 def test_a_command_that_keeps_stopping_its_watchdog_is_ended(tmp_path: Path) -> None:
-    limits = Limits(wall=30, live=0.1)
+    limits = ProcessLimits(wall=30, live=0.1)
     ((ended, _),) = Session(tmp_path).run(STOPS, limits=limits)
     assert ended.problem.startswith("the command kept stopping")

@@ -16,9 +16,9 @@ from toolwire.tools.web.fetch import (
     LONGEST_URL,
     MOST_BYTES,
     BadBody,
-    Body,
     Fetched,
     Fetching,
+    PageBody,
     charset,
     fetch,
 )
@@ -307,7 +307,7 @@ BOMBS = {
 
 @pytest.mark.parametrize("encoding", BOMBS)
 def test_a_compressed_body_is_unpacked_no_further_than_the_limit(encoding: str) -> None:
-    body = Body(encoding, 1000)
+    body = PageBody(encoding, 1000)
     assert not body.add(BOMBS[encoding])
     assert len(body.text("")) == 1000
     answer = page(BOMBS[encoding], Content_Encoding=encoding, Content_Type="text/plain")
@@ -326,7 +326,7 @@ def test_compressed_pages_are_read() -> None:
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress", "x" * 100])
 def test_other_ways_of_compressing_are_refused_with_the_reason(encoding: str) -> None:
     with pytest.raises(BadBody, match="not supported"):
-        Body(encoding, 10)
+        PageBody(encoding, 10)
     assert "not supported" in answered(page(b"xx", Content_Encoding=encoding)).error
 
 

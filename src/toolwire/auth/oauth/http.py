@@ -7,12 +7,12 @@ from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
-from toolwire.client.http.transport import HttpTransport, Limits, Outgoing
+from toolwire.client.http.transport import HttpLimits, HttpTransport, Outgoing
 from toolwire.client.redact import hide_in_url, without_secrets
 from toolwire.errors import BadInput, ConnectionFailed, ErrorKind, ProviderError
 from toolwire.wire.json_access import JsonObject, encode, is_object, parse
 
-_LIMITS = Limits(connect=10.0, read=30.0, total=30.0)
+_LIMITS = HttpLimits(connect=10.0, read=30.0, total=30.0)
 _FORM = "application/x-www-form-urlencoded"
 _LONGEST = 300
 _MAX_REPLY = 1024 * 1024

@@ -8,15 +8,15 @@ from typing import TextIO
 import click
 
 from toolwire.agent.questions import (
-    Answer,
     Choice,
     Confirmation,
     EditDetails,
     ExecDetails,
     InfoDetails,
     McpDetails,
+    UserAnswer,
 )
-from toolwire.cli.chatting.lines import Lines
+from toolwire.cli.chatting.lines import LineInput
 from toolwire.terminal_text import one_line
 from toolwire.tools.proposals import Proposal
 
@@ -36,7 +36,7 @@ class Questions:
     """Asks on a terminal, one question at a time; only later input is an answer."""
 
     def __init__(
-        self, out: TextIO, lines: Lines, paused: Callable[[], AbstractContextManager[None]]
+        self, out: TextIO, lines: LineInput, paused: Callable[[], AbstractContextManager[None]]
     ) -> None:
         self._out = out
         self._lines = lines
@@ -44,7 +44,7 @@ class Questions:
         """Pauses all other output while a question is on the screen."""
         self._one = asyncio.Lock()
 
-    async def approve(self, question: Confirmation) -> Answer:
+    async def approve(self, question: Confirmation) -> UserAnswer:
         """Shows the call and waits for a choice; any other text denies it and is sent to the
         model.
         """
@@ -59,8 +59,8 @@ class Questions:
         if choice is Choice.MODIFY and not editable:
             choice = None
         if choice is not None:
-            return Answer(choice=choice)
-        return Answer(choice=Choice.CANCEL, feedback=word)
+            return UserAnswer(choice=choice)
+        return UserAnswer(choice=Choice.CANCEL, feedback=word)
 
     async def edit(self, proposal: Proposal) -> str:
         """Opens the proposed text in the user's editor; unchanged if not saved."""

@@ -12,7 +12,7 @@ from typing import TextIO
 from toolwire.cli.question import discard_typed
 
 
-class Lines:
+class LineInput:
     """Reads a terminal in a thread of its own. A line typed after a question answers it; any other
     goes to the prompt, or to `unasked` while a turn is under way. A command of the chat waits for
     the turn's end.

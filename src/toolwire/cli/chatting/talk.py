@@ -12,9 +12,9 @@ from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
 from toolwire.agent.stats import Stats
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import AgentSession, open_session
-from toolwire.cli.asked import Asked, open_transport
+from toolwire.cli.asked import ReadOptions, open_transport
 from toolwire.cli.chatting.asking import Questions
-from toolwire.cli.chatting.lines import Lines
+from toolwire.cli.chatting.lines import LineInput
 from toolwire.cli.embedded import consent
 from toolwire.cli.headless.text_output import TextOutput
 from toolwire.context.mentions import user_message
@@ -36,7 +36,7 @@ class Talk:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: ReadOptions,
         options: Mapping[str, Any],
         environ: Mapping[str, str],
         *,
@@ -54,7 +54,7 @@ class Talk:
         self._turn: asyncio.Task[TurnEnded] | None = None
         self._pressed = 0
         self._main: asyncio.Task[None] | None = None
-        self._lines = Lines(source, self._meanwhile)
+        self._lines = LineInput(source, self._meanwhile)
         self._questions = Questions(out, self._lines, self._output.paused)
 
     async def run(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from toolwire import __version__
 from toolwire.client.http.compression import decompressed
 from toolwire.client.http.errors import failure, showable
-from toolwire.client.http.exchange import Incoming, Limits, Outgoing
+from toolwire.client.http.exchange import HttpLimits, Incoming, Outgoing
 from toolwire.client.redact import hide_in_url
 from toolwire.errors import BadInput
 
@@ -80,7 +80,7 @@ KEEP_IDLE = 30.0
 class ProxiedHttp:
     """Connections through proxies; bound to the event loop that first uses it."""
 
-    def __init__(self, limits: Limits, certificates: Callable[[], SSLContext]) -> None:
+    def __init__(self, limits: HttpLimits, certificates: Callable[[], SSLContext]) -> None:
         self._limits = limits
         self._certificates = certificates
         self._session: ClientSession | None = None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 from toolwire.client.http.body import Body, body_of
 from toolwire.client.http.errors import broken, not_done, not_http, silent
-from toolwire.client.http.exchange import Limits
+from toolwire.client.http.exchange import HttpLimits
 from toolwire.client.http.head import (
     MAX_BEFORE_BODY,
     MAX_HEAD,
@@ -33,11 +33,11 @@ _JOINED = 65536
 _READ_AT_ONCE = 65536
 
 
-class Answer:
+class HttpAnswer:
     """The answer to one request, read by iterating; aborted when the server is idle too long."""
 
     def __init__(
-        self, wire: Transport, method: str, host: str, limits: Limits, begun: float
+        self, wire: Transport, method: str, host: str, limits: HttpLimits, begun: float
     ) -> None:
         self._wire = wire
         self._method = method
@@ -72,7 +72,7 @@ class Answer:
             await self._arrival()
         return self._head
 
-    def __aiter__(self) -> Answer:
+    def __aiter__(self) -> HttpAnswer:
         return self
 
     async def __anext__(self) -> bytes:
@@ -241,12 +241,12 @@ class Connection(BufferedProtocol):
     of reading a live stream.
     """
 
-    def __init__(self, host: str, limits: Limits, gone: Callable[[Connection], None]) -> None:
+    def __init__(self, host: str, limits: HttpLimits, gone: Callable[[Connection], None]) -> None:
         self._host = host
         self._limits = limits
         self._gone = gone
         self._lost = False
-        self._answer: Answer | None = None
+        self._answer: HttpAnswer | None = None
         self._expires = 0.0
         self._room = memoryview(bytearray(_READ_AT_ONCE))
         self.unanswered = False
@@ -287,7 +287,7 @@ class Connection(BufferedProtocol):
         if self._answer is not None:
             self._answer.end(exc)
 
-    def send(self, method: str, head: bytes, body: bytes, begun: float) -> Answer:
+    def send(self, method: str, head: bytes, body: bytes, begun: float) -> HttpAnswer:
         """Send a request; returns its pending answer."""
         wire = self._wire
         if len(body) <= _JOINED:
@@ -295,7 +295,7 @@ class Connection(BufferedProtocol):
         else:
             wire.write(head)
             wire.write(body)
-        answer = self._answer = Answer(wire, method, self._host, self._limits, begun)
+        answer = self._answer = HttpAnswer(wire, method, self._host, self._limits, begun)
         if self._lost:
             answer.end()
         return answer

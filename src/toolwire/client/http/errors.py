@@ -1,20 +1,20 @@
 """Connection errors for users, without URLs that may contain a key."""
 
-from toolwire.client.http.exchange import Limits
+from toolwire.client.http.exchange import HttpLimits
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 
 
-def no_connection(host: str, limits: Limits) -> ConnectionFailed:
+def no_connection(host: str, limits: HttpLimits) -> ConnectionFailed:
     """Connecting took too long."""
     return ConnectionFailed(f"no connection to {host} within {limits.connect:g} s", timed_out=True)
 
 
-def silent(host: str, limits: Limits) -> ConnectionFailed:
+def silent(host: str, limits: HttpLimits) -> ConnectionFailed:
     """No data arrived for too long."""
     return ConnectionFailed(f"nothing came from {host} for {limits.read:g} s", timed_out=True)
 
 
-def not_done(host: str, limits: Limits) -> ConnectionFailed:
+def not_done(host: str, limits: HttpLimits) -> ConnectionFailed:
     """The complete answer took too long."""
     if limits.total is None:
         return ConnectionFailed(f"the connection to {host} timed out", timed_out=True)
@@ -62,7 +62,7 @@ def showable(error: BaseException) -> BaseException | None:
 
 
 def failure(
-    error: BaseException, host: str, limits: Limits, *, begun: bool = False
+    error: BaseException, host: str, limits: HttpLimits, *, begun: bool = False
 ) -> ToolwireError:
     """Our error for an aiohttp error; `begun` once the head was received."""
     import aiohttp  # noqa: PLC0415 - start-up time

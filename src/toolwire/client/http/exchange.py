@@ -45,7 +45,7 @@ class Transport(Protocol):
         ...
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Timeouts in seconds; None for no limit."""
 
     connect: float | None = 10.0
@@ -58,7 +58,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """The complete answer. None: a long answer that keeps arriving is valid."""
 
 
-USUAL = Limits()
+USUAL = HttpLimits()
 
 MAX_ANSWER = 256 * 1024 * 1024
 """Bytes of one answer, decompressed."""

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from toolwire.client.http.address import Address
 from toolwire.client.http.compression import decompressed
-from toolwire.client.http.connection import Answer, Connection
+from toolwire.client.http.connection import Connection, HttpAnswer
 from toolwire.client.http.errors import insecure, no_connection, not_done, unreachable, untrusted
-from toolwire.client.http.exchange import Incoming, Limits, Outgoing
+from toolwire.client.http.exchange import HttpLimits, Incoming, Outgoing
 from toolwire.client.http.head import write_request
 from toolwire.client.redact import secrets_of
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
@@ -78,7 +78,7 @@ _REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 class PlainHttp:
     """Direct connections; bound to the event loop that first uses it."""
 
-    def __init__(self, limits: Limits, certificates: Callable[[], SSLContext]) -> None:
+    def __init__(self, limits: HttpLimits, certificates: Callable[[], SSLContext]) -> None:
         self._limits = limits
         self._certificates = certificates
         self._loop: AbstractEventLoop | None = None
@@ -104,7 +104,7 @@ class PlainHttp:
         # Sockets are closed in the next iteration of the event loop.
         await sleep(0)
 
-    async def send(self, request: Outgoing, address: Address) -> tuple[Connection, Answer]:
+    async def send(self, request: Outgoing, address: Address) -> tuple[Connection, HttpAnswer]:
         """The connection and the answer, once its head is received."""
         loop = self._bind_loop()
         begun = loop.time()
@@ -140,7 +140,7 @@ class PlainHttp:
 
     async def _ask(
         self, connection: Connection, request: Outgoing, head: bytes, begun: float
-    ) -> Answer:
+    ) -> HttpAnswer:
         answer = connection.send(request.method, head, request.body, begun)
         try:
             await answer.head()

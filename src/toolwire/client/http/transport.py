@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from toolwire.client.http.address import read_address
-from toolwire.client.http.exchange import USUAL, Incoming, Limits, Outgoing, Transport
+from toolwire.client.http.exchange import USUAL, HttpLimits, Incoming, Outgoing, Transport
 from toolwire.client.http.pool import PlainHttp, exposed, is_exposed
 from toolwire.client.redact import learn_url
 from toolwire.errors import BadInput
@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 
     from toolwire.client.http.aiohttp_proxy import ProxiedHttp
 
-__all__ = ["HttpTransport", "Incoming", "Limits", "Outgoing", "Transport"]
+__all__ = ["HttpLimits", "HttpTransport", "Incoming", "Outgoing", "Transport"]
 
 
 class HttpTransport:
     """HTTP over one connection pool; bound to the event loop that first uses it."""
 
     def __init__(
-        self, limits: Limits = USUAL, *, ca_file: str = "", env_proxies: bool = True
+        self, limits: HttpLimits = USUAL, *, ca_file: str = "", env_proxies: bool = True
     ) -> None:
         self._limits = limits
         self._ca_file = ca_file

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from toolwire.dialects.gemini.encode_request import Body, model_member, write_request
+from toolwire.dialects.gemini.encode_request import RequestBody, model_member, write_request
 from toolwire.dialects.gemini.shapes import ENVELOPE, is_object
 from toolwire.dialects.gemini.shapes import NAME as FAMILY
 from toolwire.dialects.quirks import Quirks
@@ -43,7 +43,7 @@ def open_envelope(body: JsonObject, model: str) -> ModelRequest:
     return request
 
 
-def seal_envelope(request: ModelRequest, quirks: Quirks) -> tuple[JsonObject, Body]:
+def seal_envelope(request: ModelRequest, quirks: Quirks) -> tuple[JsonObject, RequestBody]:
     """The body with its envelope, and the request inside."""
     given = request.source.body if request.source.dialect == NAME else None
     written = write_request(request, quirks, None if given is None else given["request"])

@@ -83,7 +83,7 @@ _QUIRKS = {
 _written = OfferedTools()
 
 
-class Body(NamedTuple):
+class RequestBody(NamedTuple):
     """A request body, and what is needed beside it."""
 
     body: JsonObject
@@ -93,7 +93,7 @@ class Body(NamedTuple):
     """Stored members of Code Assist's envelope."""
 
 
-def write_request(request: ModelRequest, quirks: Quirks, given: JsonObject | None) -> Body:
+def write_request(request: ModelRequest, quirks: Quirks, given: JsonObject | None) -> RequestBody:
     """The body of a request.
 
     `given` is the body it was decoded from, if that was of this very format: members that are
@@ -137,7 +137,7 @@ class _RequestWriter:
             and request.source.unchanged(request, *fields)
         }
 
-    def body(self) -> Body:
+    def body(self) -> RequestBody:
         request, losses = self._request, self._losses
         losses.foreign(request, NAME)
         if request.parallel_calls is False:
@@ -158,7 +158,7 @@ class _RequestWriter:
             if value is not None:
                 body[name] = value
         envelope = with_kept({}, request.kept, ENVELOPE)
-        return Body(self._assembled(body), self._names, losses, envelope)
+        return RequestBody(self._assembled(body), self._names, losses, envelope)
 
     def _assembled(self, body: JsonObject) -> JsonObject:
         """The members in the order of the given body; others first, new ones last."""

@@ -90,7 +90,7 @@ def whole_number(value: Any) -> int | None:
 NOTHING = msgspec.Raw(b"")
 
 
-class Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+class FunctionCall(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     """A whole call."""
 
     name: str
@@ -103,7 +103,7 @@ class Part(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
     text: str | None = None
     thought: bool | None = None
-    functionCall: Call | None = None
+    functionCall: FunctionCall | None = None
     thoughtSignature: str | None = None
 
 

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
-from toolwire.dialects.openai_chat.deltas import Answer
+from toolwire.dialects.openai_chat.deltas import AnswerDeltas
 from toolwire.dialects.openai_chat.ends import (
     is_cut,
     read_reason,
@@ -18,10 +18,10 @@ from toolwire.dialects.openai_chat.errors import failure, find_error
 from toolwire.dialects.openai_chat.lenient import read_lenient
 from toolwire.dialects.openai_chat.shapes import (
     UNREADABLE,
-    Choice,
     Chunk,
     Delta,
     NamedChunk,
+    WireChoice,
     read_chunk,
     read_delta,
     read_next_chunk,
@@ -42,7 +42,7 @@ class ChatDecoder:
     """
 
     def __init__(self, options: DecodeOptions) -> None:
-        self._answer = Answer(options)
+        self._answer = AnswerDeltas(options)
         self._more = self._answer.more
         self._read: Callable[[bytes], Chunk] = read_chunk
         self._pairs = PairJoiner()
@@ -156,7 +156,7 @@ class ChatDecoder:
         except UNREADABLE:
             raise unreadable(frame, error, "chunk") from error
 
-    def _choice(self, choice: Choice, events: list[ModelEvent]) -> None:
+    def _choice(self, choice: WireChoice, events: list[ModelEvent]) -> None:
         if choice.index:
             if not self._others_reported:
                 self._others_reported = True
@@ -239,8 +239,10 @@ def _answer(chunk: NamedChunk, body: bytes, text: str, options: DecodeOptions) -
     return _events(chunk, chunk.choices, options)
 
 
-def _events(chunk: NamedChunk, choices: list[Choice], options: DecodeOptions) -> list[ModelEvent]:
-    answer = Answer(options, whole=True)
+def _events(
+    chunk: NamedChunk, choices: list[WireChoice], options: DecodeOptions
+) -> list[ModelEvent]:
+    answer = AnswerDeltas(options, whole=True)
     events: list[ModelEvent] = []
     choice = next((choice for choice in choices if not choice.index), choices[0])
     stop = choice.finish_reason or ""
@@ -264,7 +266,7 @@ def _events(chunk: NamedChunk, choices: list[Choice], options: DecodeOptions) ->
     return [*events, finished]
 
 
-def _message(choice: Choice) -> Delta:
+def _message(choice: WireChoice) -> Delta:
     if bytes(choice.message) in (b"", b"null"):
         return choice.delta or Delta()
     return read_delta(choice.message)

@@ -136,7 +136,7 @@ def _overlap(text: str, tag: str) -> int:
     return 0
 
 
-class Answer:
+class AnswerDeltas:
     """One per answer. Decodes the deltas of one choice."""
 
     def __init__(self, options: DecodeOptions, *, whole: bool = False) -> None:

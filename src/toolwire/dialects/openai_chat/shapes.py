@@ -67,7 +67,7 @@ class Delta(msgspec.Struct, gc=False):
     extra_content: dict[str, Any] | None = None
 
 
-class Choice(msgspec.Struct, gc=False):
+class WireChoice(msgspec.Struct, gc=False):
     """One of the answers; beside a `delta`, `message` is the sum so far."""
 
     delta: Delta | None = None
@@ -94,7 +94,7 @@ class PromptProgress(msgspec.Struct, gc=False):
 class Chunk(msgspec.Struct, gc=False):
     """The members decoded from every frame of a stream."""
 
-    choices: list[Choice] | None = None
+    choices: list[WireChoice] | None = None
     usage: dict[str, Any] | None = None
     error: Any = None
     x_groq: Groq | None = None

@@ -16,7 +16,7 @@ QUESTION = "\n\nOf which kind is this request?"
 """Follows the request; the system prompt contains examples."""
 
 
-class Kind(StrEnum):
+class RequestKind(StrEnum):
     """Kind of a request."""
 
     QUESTION = "question"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 
 class _Answer(msgspec.Struct):
-    kind: Kind
+    kind: RequestKind
 
 
 _read = msgspec.json.Decoder(_Answer).decode
@@ -37,7 +37,7 @@ _asks = re.compile(
 ).match
 _SCHEMA: dict[str, Any] = {
     "type": "object",
-    "properties": {"kind": {"type": "string", "enum": [kind.value for kind in Kind]}},
+    "properties": {"kind": {"type": "string", "enum": [kind.value for kind in RequestKind]}},
     "required": ["kind"],
     "additionalProperties": False,
 }
@@ -53,7 +53,7 @@ class KindQuestion:
             messages=(*request.messages[:-1], _with_question(request.messages[-1])),
             output=OutputFormat(kind="json_schema", schema=_SCHEMA, name="kind"),
         )
-        self.kind: Kind | None = None
+        self.kind: RequestKind | None = None
         self.usage = Usage()
 
     async def events(self) -> AsyncIterator[ModelEvent]:
@@ -76,9 +76,9 @@ class KindQuestion:
             self.kind = None
 
 
-def likely(words: str, said: Kind | None) -> Kind | None:
+def likely(words: str, said: RequestKind | None) -> RequestKind | None:
     """The kind, or None where the model classifies a question as a change."""
-    return None if said is Kind.CHANGE and _asks(words.strip()) else said
+    return None if said is RequestKind.CHANGE and _asks(words.strip()) else said
 
 
 def _with_question(message: Message) -> Message:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
-from toolwire.embedded.small.kinds import Kind
+from toolwire.embedded.small.kinds import RequestKind
 from toolwire.embedded.small.tools import TOOLS, KnownFiles, to_shown
 from toolwire.events import Notice
 from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
@@ -111,7 +111,7 @@ class Past:
     """Reads the messages in order; the short form of one depends only on those before it."""
 
     def __init__(
-        self, project: KnownFiles, listed: KnownFiles, kinds: Mapping[str, Kind | None]
+        self, project: KnownFiles, listed: KnownFiles, kinds: Mapping[str, RequestKind | None]
     ) -> None:
         self._project = project
         self._listed: KnownFiles | None = listed
@@ -124,7 +124,7 @@ class Past:
         self.notices: list[Notice] = []
 
     @property
-    def kind(self) -> Kind | None:
+    def kind(self) -> RequestKind | None:
         """The kind of the newest request, if known."""
         return self._kinds.get(self._asked)
 
@@ -139,7 +139,7 @@ class Past:
 
         After a list of more files than it can read, it would read any of them.
         """
-        if self.kind is Kind.TALK or (self._ended and self._is_long_list(*self._ended[-1])):
+        if self.kind is RequestKind.TALK or (self._ended and self._is_long_list(*self._ended[-1])):
             return True
         refused = any(result.outcome in _REFUSED for _, result in self._ended)
         return refused or len(self.repeated) > 1 or len(self._done) >= MOST_STEPS
@@ -149,16 +149,16 @@ class Past:
         """Whether a reply is premature: nothing was found, or a requested change was not made."""
         if self.named:
             return True
-        if self.kind is Kind.QUESTION:
+        if self.kind is RequestKind.QUESTION:
             return len(self._done) < _MOST_VAIN_LOOKS and not any(map(_found, self._ended))
-        if self.kind is not Kind.CHANGE or len(self._done) >= _MOST_LOOKS:
+        if self.kind is not RequestKind.CHANGE or len(self._done) >= _MOST_LOOKS:
             return False
         return not any(name in _CHANGING and not result.is_error for name, result in self._ended)
 
     @property
     def named(self) -> str:
         """The one file that a question names, before the first call."""
-        if self._done or self.kind in (Kind.CHANGE, Kind.COMMAND, Kind.TALK):
+        if self._done or self.kind in (RequestKind.CHANGE, RequestKind.COMMAND, RequestKind.TALK):
             return ""
         words = {word.strip(_PUNCTUATION) for word in self._asked.split()}
         found = [file for file in self._project.files if words & {file, file.rpartition("/")[2]}]
@@ -241,11 +241,11 @@ class Past:
         if self._is_long_list(name, result):
             return _LONG_LIST
         shown = TOOLS[name]
-        return shown.then_change if self.kind is Kind.CHANGE else shown.then
+        return shown.then_change if self.kind is RequestKind.CHANGE else shown.then
 
     def _is_long_list(self, name: str, result: ToolResult) -> bool:
         long = name == "glob" and len(result.text) > RESULT_LIMIT
-        return long and self.kind is Kind.QUESTION
+        return long and self.kind is RequestKind.QUESTION
 
     def _shortened(self, text: str, name: str) -> str:
         if len(text) <= RESULT_LIMIT:

@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from toolwire.embedded.small.kinds import Kind, KindQuestion, likely
+from toolwire.embedded.small.kinds import KindQuestion, RequestKind, likely
 from toolwire.embedded.small.past import Past, as_object
 from toolwire.embedded.small.tools import (
     TOOLS,
@@ -71,7 +71,7 @@ class _Conversation:
         self._model = model
         self._new_id = new_id
         self._listed: KnownFiles | None = None
-        self._kinds: dict[str, Kind | None] = {}
+        self._kinds: dict[str, RequestKind | None] = {}
 
     async def ask(self, request: ModelRequest, project: KnownFiles) -> AsyncIterator[ModelEvent]:
         if self._listed is None:
@@ -131,7 +131,7 @@ def fit(
     project: KnownFiles,
     *,
     listed: KnownFiles,
-    kinds: Mapping[str, Kind | None] = MappingProxyType({}),
+    kinds: Mapping[str, RequestKind | None] = MappingProxyType({}),
     without: Sequence[Refused] = (),
 ) -> Fitted:
     """The request with short instructions, short tools and short results.
@@ -170,7 +170,7 @@ def _useful(
         # A call with the same result twice is not offered a third time.
         if tool.name in past.repeated:
             continue
-        if past.kind is Kind.QUESTION and tool.name in _WRITING:
+        if past.kind is RequestKind.QUESTION and tool.name in _WRITING:
             continue
         if any(it.name == tool.name and not it.line for it in without):
             continue

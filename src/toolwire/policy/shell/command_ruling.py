@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.policy.locations import Hidden, Location, Zone
+from toolwire.policy.locations import HiddenPaths, Location, Zone
 from toolwire.policy.rules import Act, Invocation, Mode, Rule, Verdict
 from toolwire.policy.ruling import Finding, Terms, by_mode, forbidding, permitting, rule_on, shown
 from toolwire.policy.shell.commands import BUILTINS, effects_of, program_name
@@ -291,7 +291,7 @@ class CommandRuling:
         return words
 
     def _left_out(
-        self, words: tuple[str, ...], tree: str, hidden: tuple[Hidden, ...], *, links: bool
+        self, words: tuple[str, ...], tree: str, hidden: tuple[HiddenPaths, ...], *, links: bool
     ) -> tuple[str, ...]:
         if not hidden:
             return words

@@ -61,7 +61,7 @@ def opaque(reason: str, covered_from: int = NEVER) -> Effects:
     return Effects(opaque=reason, covered_from=covered_from)
 
 
-class Kind(StrEnum):
+class EffectKind(StrEnum):
     """What an operand or the value of an option is."""
 
     TEXT = "T"
@@ -78,11 +78,11 @@ class Syntax(msgspec.Struct, frozen=True, kw_only=True):
     """The options and operands of one program."""
 
     flags: frozenset[str] = frozenset()
-    values: dict[str, Kind] = {}
+    values: dict[str, EffectKind] = {}
     """Options that take the next word, or what is attached, as their value."""
-    optional: dict[str, Kind] = {}
+    optional: dict[str, EffectKind] = {}
     """Options whose value, if any, is attached."""
-    operands: tuple[Kind, ...] = ()
+    operands: tuple[EffectKind, ...] = ()
     repeated: int = -1
     """Which of the operands may be repeated; -1 for none."""
     numbers: bool = False
@@ -94,7 +94,7 @@ class Given(msgspec.Struct, frozen=True):
 
     name: str
     value: str
-    kind: Kind
+    kind: EffectKind
     at: int
     """The index of its word."""
 
@@ -121,8 +121,8 @@ def syntax(text: str) -> Syntax:
     `-#` numbers; behind `|` the operands, `R*` for any number of them.
     """
     flags: set[str] = set()
-    values: dict[str, Kind] = {}
-    optional: dict[str, Kind] = {}
+    values: dict[str, EffectKind] = {}
+    optional: dict[str, EffectKind] = {}
     options, _, rest = text.partition("|")
     numbers = False
     for token in options.split():
@@ -130,10 +130,10 @@ def syntax(text: str) -> Syntax:
             numbers = True
         elif "=" in token:
             name, kind = token.split("=")
-            values[name] = Kind(kind)
+            values[name] = EffectKind(kind)
         elif "?" in token:
             name, kind = token.split("?")
-            optional[name] = Kind(kind)
+            optional[name] = EffectKind(kind)
         elif token.startswith("--"):
             flags.add(token)
         else:
@@ -144,7 +144,7 @@ def syntax(text: str) -> Syntax:
         flags=frozenset((*flags, "--help", "--version")),
         values=values,
         optional=optional,
-        operands=tuple(Kind(kind[0]) for kind in kinds),
+        operands=tuple(EffectKind(kind[0]) for kind in kinds),
         repeated=repeated,
         numbers=numbers,
     )
@@ -183,7 +183,7 @@ def _long(words: tuple[str, ...], at: int, known: Syntax) -> tuple[list[Given], 
             return [Given(name, words[at + 1], known.values[name], at)], at + 2
         return None
     if name in known.flags and not equals:
-        return [Given(name, "", Kind.TEXT, at)], at + 1
+        return [Given(name, "", EffectKind.TEXT, at)], at + 1
     return None
 
 
@@ -198,12 +198,12 @@ def _is_value(words: tuple[str, ...], at: int) -> bool:
 def _short(words: tuple[str, ...], at: int, known: Syntax) -> tuple[list[Given], int] | None:
     word = words[at]
     if known.numbers and word[1:].isascii() and word[1:].isdigit():
-        return [Given("-#", word[1:], Kind.TEXT, at)], at + 1
+        return [Given("-#", word[1:], EffectKind.TEXT, at)], at + 1
     given: list[Given] = []
     for index in range(1, len(word)):
         name, rest = f"-{word[index]}", word[index + 1 :]
         if name in known.flags:
-            given.append(Given(name, "", Kind.TEXT, at))
+            given.append(Given(name, "", EffectKind.TEXT, at))
         elif name in known.optional:
             return [*given, Given(name, rest, known.optional[name], at)], at + 1
         elif name in known.values and rest:
@@ -211,7 +211,7 @@ def _short(words: tuple[str, ...], at: int, known: Syntax) -> tuple[list[Given],
         elif name in known.values and _is_value(words, at + 1):
             return [*given, Given(name, words[at + 1], known.values[name], at)], at + 2
         elif known.numbers and index > 1 and word[index:].isdigit():
-            return [*given, Given("-#", word[index:], Kind.TEXT, at)], at + 1
+            return [*given, Given("-#", word[index:], EffectKind.TEXT, at)], at + 1
         else:
             return None
     return given, at + 1
@@ -231,33 +231,33 @@ def of_line(name: str, line: Line, known: Syntax) -> Effects:
     if kinds is None:
         at = line.operands[min(len(known.operands), len(line.operands) - 1)][1]
         return opaque(f"{name} has an operand that is not known", at)
-    found: list[tuple[str, Kind, int]] = [
+    found: list[tuple[str, EffectKind, int]] = [
         (each.value, each.kind, each.at)
         for each in line.options
-        if each.kind is not Kind.TEXT and (each.value or each.name in known.values)
+        if each.kind is not EffectKind.TEXT and (each.value or each.name in known.values)
     ]
     found += [
         (text, kind, at)
         for (text, at), kind in zip(line.operands, kinds, strict=True)
-        if kind is not Kind.TEXT
+        if kind is not EffectKind.TEXT
     ]
     for _, kind, at in found:
-        if kind is Kind.CODE:
+        if kind is EffectKind.CODE:
             return opaque(f"{name} is given code or a program to run", at)
 
-    def paths(kind: Kind) -> tuple[str, ...]:
+    def paths(kind: EffectKind) -> tuple[str, ...]:
         # "-" is standard input or output.
         return tuple(text for text, each, _ in found if each is kind and text != "-")
 
     return Effects(
-        reads=paths(Kind.READ),
-        trees=paths(Kind.TREE),
-        writes=paths(Kind.WRITE),
-        removes=paths(Kind.REMOVE),
+        reads=paths(EffectKind.READ),
+        trees=paths(EffectKind.TREE),
+        writes=paths(EffectKind.WRITE),
+        removes=paths(EffectKind.REMOVE),
     )
 
 
-def _operand_kinds(count: int, known: Syntax) -> tuple[Kind, ...] | None:
+def _operand_kinds(count: int, known: Syntax) -> tuple[EffectKind, ...] | None:
     """The kind of each operand; None if there are too many."""
     if known.repeated < 0:
         return known.operands[:count] if count <= len(known.operands) else None

@@ -15,10 +15,10 @@ from toolwire.policy.shell.syntax import (
     Command,
     Operator,
     Pipeline,
+    PipelineStep,
     Redirect,
     Script,
     Stage,
-    Step,
     Subshell,
     Unproven,
     Word,
@@ -76,7 +76,7 @@ class _Parser(Reader):
         return self._filled(script)
 
     def _script(self, *, inside: bool) -> Script:
-        steps: list[Step] = []
+        steps: list[PipelineStep] = []
         operator: Operator = ";"
         while True:
             self.skip(newlines=True)
@@ -84,7 +84,7 @@ class _Parser(Reader):
                 if operator != ";":
                     outside(f"nothing follows {operator}")
                 return Script(tuple(steps))
-            steps.append(Step(operator, self._pipeline()))
+            steps.append(PipelineStep(operator, self._pipeline()))
             self.skip(newlines=False)
             operator = self._operator(inside)
 
@@ -263,7 +263,7 @@ class _Parser(Reader):
         if not self.bodies:
             return script
         steps = tuple(
-            Step(
+            PipelineStep(
                 step.operator,
                 Pipeline(
                     stages=tuple(self._filled_stage(each) for each in step.pipeline.stages),

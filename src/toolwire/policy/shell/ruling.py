@@ -14,7 +14,7 @@ from toolwire.policy.shell.commands import effects_of
 from toolwire.policy.shell.effects import Effects, is_harmless
 from toolwire.policy.shell.runners import Inner, inner
 from toolwire.policy.shell.search_programs import FOUND
-from toolwire.policy.shell.syntax import Pipeline, Redirect, Stage, Step
+from toolwire.policy.shell.syntax import Pipeline, PipelineStep, Redirect, Stage
 from toolwire.tools.spec import Effect
 
 _FIND_PRINTS_OTHERWISE = frozenset(
@@ -156,14 +156,14 @@ class ShellRuling(CommandRuling):
         return self._script(script, folders)[0].text
 
     def _script(self, script: Script, folders: Folders) -> tuple[Script, _Where]:
-        steps: list[Step] = []
+        steps: list[PipelineStep] = []
         where = _Where(folders, folders)
         for step in script.steps:
             start = where.either
             if step.operator != ";":
                 start = where.done if step.operator == "&&" else where.failed
             pipeline, after = self._pipeline(step.pipeline, start)
-            steps.append(Step(step.operator, pipeline))
+            steps.append(PipelineStep(step.operator, pipeline))
             if step.operator == "&&":
                 after = _Where(after.done, _union(where.failed, after.failed))
             elif step.operator == "||":

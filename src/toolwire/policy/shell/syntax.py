@@ -91,7 +91,7 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     negated: bool = False
 
 
-class Step(msgspec.Struct, frozen=True):
+class PipelineStep(msgspec.Struct, frozen=True):
     """A pipeline and the operator before it; the first has `;`."""
 
     operator: Operator
@@ -101,7 +101,7 @@ class Step(msgspec.Struct, frozen=True):
 class Script(msgspec.Struct, frozen=True):
     """A whole text."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[PipelineStep, ...] = ()
 
     @property
     def text(self) -> str:

@@ -119,14 +119,14 @@ _decode = msgspec.json.Decoder().decode
 _LONGEST_REASON = 300
 
 
-class Fitted(msgspec.Struct, frozen=True):
+class FittedCall(msgspec.Struct, frozen=True):
     """An accepted call."""
 
     tool: ToolSpec
     arguments: str
 
 
-class Refused(Exception):
+class RefusedCall(Exception):
     """A printed call that is not accepted; the text is the reason."""
 
 
@@ -152,11 +152,11 @@ class Gate:
     def __bool__(self) -> bool:
         return bool(self._tools)
 
-    def fit(self, spelled: Spelled) -> Fitted:
+    def fit(self, spelled: Spelled) -> FittedCall:
         """The call, its arguments in JSON; raises Refused."""
         tool = self._tools.get(spelled.name)
         if tool is None:
-            raise Refused(f'no tool "{spelled.name}" is offered')
+            raise RefusedCall(f'no tool "{spelled.name}" is offered')
         schema = self._schema(tool)
         text = spelled.arguments
         if spelled.fields is not None:
@@ -164,11 +164,11 @@ class Gate:
         try:
             value = _decode(text)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-            raise Refused(f'the arguments of "{tool.name}" are not JSON: {error}') from error
+            raise RefusedCall(f'the arguments of "{tool.name}" are not JSON: {error}') from error
         reason = schema.misfit(value)
         if reason:
-            raise Refused(f'the arguments do not fit "{tool.name}": {reason[:_LONGEST_REASON]}')
-        return Fitted(tool, text)
+            raise RefusedCall(f'the arguments do not fit "{tool.name}": {reason[:_LONGEST_REASON]}')
+        return FittedCall(tool, text)
 
     def _schema(self, tool: ToolSpec) -> "_Schema":
         key = (tool.namespace, tool.name)
@@ -221,9 +221,9 @@ def _joined(fields: tuple[Field, ...], schema: JsonObject) -> str:
     known = cast(JsonObject, properties) if isinstance(properties, dict) else {}
     for field in fields:
         if field.name in values:
-            raise Refused(f'the argument "{field.name}" is given twice')
+            raise RefusedCall(f'the argument "{field.name}" is given twice')
         try:
             values[field.name] = msgspec.Raw(read_field(field, known.get(field.name), schema))
         except (ValueError, RecursionError) as error:
-            raise Refused(f'the argument "{field.name}" is unreadable: {error}') from error
+            raise RefusedCall(f'the argument "{field.name}" is unreadable: {error}') from error
     return msgspec.json.encode(values).decode()

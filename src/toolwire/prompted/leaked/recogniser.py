@@ -8,7 +8,7 @@ import msgspec
 
 from toolwire.events import Notice
 from toolwire.prompted.leaked.cursor import Cursor, Format, NotACall, Spelled
-from toolwire.prompted.leaked.gate import Fitted, Gate, Refused
+from toolwire.prompted.leaked.gate import FittedCall, Gate, RefusedCall
 
 _token = re.compile(r"`{1,64}|~{1,64}|\n").search
 _last_run = re.compile(r"(?:`+|~+)\Z").search
@@ -85,7 +85,7 @@ class Taken(msgspec.Struct, frozen=True):
     """Printed calls that were accepted, in place of their text."""
 
     format: str
-    calls: tuple[Fitted, ...]
+    calls: tuple[FittedCall, ...]
 
 
 Piece: TypeAlias = str | Taken | Notice
@@ -272,7 +272,7 @@ class Recogniser:
         calls, attempt.calls = attempt.calls, ()
         try:
             fitted = tuple(map(self._gate.fit, calls))
-        except Refused as refused:
+        except RefusedCall as refused:
             self._pass(text)
             self._pieces.append(_stays_text(attempt.form, str(refused)))
             return

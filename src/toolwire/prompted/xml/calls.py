@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable
 
 from toolwire.events import Notice, ToolCallEnded, ToolCallStarted
-from toolwire.prompted.xml.long import LongParameter, Step
+from toolwire.prompted.xml.long import LongParameter, XmlStep
 from toolwire.prompted.xml.shape import Shape, XmlTool, is_short
-from toolwire.prompted.xml.tokens import Kind, Output, Token
+from toolwire.prompted.xml.tokens import Token, TokenKind, XmlOutput
 from toolwire.prompted.xml.values import CDATA, CDATA_END, json_of
 from toolwire.wire.json_access import dump
 
@@ -16,7 +16,7 @@ _FIRST_LINE_END = re.compile(r"[ \t]*\r?\n")
 class ArgumentWriter:
     """Writes one JSON object, or the one text of a freeform call, piece by piece."""
 
-    def __init__(self, output: Output, call_id: str, *, freeform: bool) -> None:
+    def __init__(self, output: XmlOutput, call_id: str, *, freeform: bool) -> None:
         self._output = output
         self._id = call_id
         self._freeform = freeform
@@ -126,7 +126,7 @@ class CallReader:
     """One per call. `take` every token until the call ends, then `watch` until it is certain."""
 
     def __init__(
-        self, tool: XmlTool, tags: frozenset[str], output: Output, new_id: Callable[[], str]
+        self, tool: XmlTool, tags: frozenset[str], output: XmlOutput, new_id: Callable[[], str]
     ) -> None:
         self.tool = tool
         self._tags = tags
@@ -139,14 +139,14 @@ class CallReader:
         self._long: LongParameter | None = None
         self._kept = _Collected()
         self._free: FreeText | None = None
-        self._state: Callable[[Token], Step] = self._between
+        self._state: Callable[[Token], XmlStep] = self._between
         self._maybe_end: list[str] = []
         self._words_dropped = False
         started = ToolCallStarted(self._id, tool.name, tool.kind, tool.namespace, made_id=True)
         output.add(started)
         self._writer = ArgumentWriter(output, self._id, freeform=tool.freeform is not None)
 
-    def take(self, token: Token) -> Step:
+    def take(self, token: Token) -> XmlStep:
         """The next token."""
         return self._state(token)
 
@@ -181,19 +181,19 @@ class CallReader:
         """Whether no parameter is open."""
         return self._state == self._between
 
-    def _between(self, token: Token) -> Step:
-        if token.kind is Kind.CLOSE and token.name == self.tool.tag:
+    def _between(self, token: Token) -> XmlStep:
+        if token.kind is TokenKind.CLOSE and token.name == self.tool.tag:
             self._writer.finish()
             self.end(complete=True)
-            return Step.CALL_ENDED
-        if token.kind in (Kind.OPEN, Kind.EMPTY):
+            return XmlStep.CALL_ENDED
+        if token.kind in (TokenKind.OPEN, TokenKind.EMPTY):
             self._begin(token.name)
-            if token.kind is Kind.EMPTY:
+            if token.kind is TokenKind.EMPTY:
                 self._end_value("")
         elif not token.raw.isspace() and not self._words_dropped:
             self._words_dropped = True
             self._notice("stray_text", "text between its parameters was left out")
-        return Step.GOES_ON
+        return XmlStep.GOES_ON
 
     def _begin(self, name: str) -> None:
         self._name = name
@@ -205,18 +205,18 @@ class CallReader:
         if self._repeated:
             self._notice("repeated_parameter", f'"{name}" is repeated; the first one counts')
 
-    def _at_start(self, token: Token) -> Step:
+    def _at_start(self, token: Token) -> XmlStep:
         """After the opening tag: decides between a CDATA, short or long value."""
-        if token.kind is Kind.TEXT and token.raw.isspace():
+        if token.kind is TokenKind.TEXT and token.raw.isspace():
             self._kept.write(token.raw)
-            return Step.GOES_ON
+            return XmlStep.GOES_ON
         live = self._shape.plain_text and not self._repeated
-        if token.kind is Kind.CDATA:
+        if token.kind is TokenKind.CDATA:
             self._kept = _Collected()
             if live:
                 self._writer.open_text(self._name)
             self._state = self._in_cdata
-            return Step.GOES_ON
+            return XmlStep.GOES_ON
         if self._repeated or is_short(self._name, self._shape):
             self._state = self._in_short
             return self._in_short(token)
@@ -228,14 +228,14 @@ class CallReader:
         self._state = self._in_long
         return self._in_long(token)
 
-    def _in_short(self, token: Token) -> Step:
+    def _in_short(self, token: Token) -> XmlStep:
         if self._closes(token):
             self._end_value(self._kept.text)
         else:
             self._kept.write(token.raw)
-        return Step.GOES_ON
+        return XmlStep.GOES_ON
 
-    def _in_long(self, token: Token) -> Step:
+    def _in_long(self, token: Token) -> XmlStep:
         assert self._long is not None  # noqa: S101 - set together with this state
         return self._long.take(token, self._free or self._kept)
 
@@ -250,23 +250,23 @@ class CallReader:
             shape = self.tool.field(name)
             self._writer.value(name, json_of(shape, text, trim=is_short(name, shape)))
 
-    def _in_cdata(self, token: Token) -> Step:
+    def _in_cdata(self, token: Token) -> XmlStep:
         if self._maybe_end:
             if self._closes(token):
                 self._end_cdata()
-                return Step.GOES_ON
-            if token.kind is Kind.TEXT and token.raw.isspace():
+                return XmlStep.GOES_ON
+            if token.kind is TokenKind.TEXT and token.raw.isspace():
                 self._maybe_end.append(token.raw)
-                return Step.GOES_ON
+                return XmlStep.GOES_ON
             ended, self._maybe_end = self._maybe_end, []
-            if token.kind is Kind.CDATA and len(ended) == 1:
-                return Step.GOES_ON
+            if token.kind is TokenKind.CDATA and len(ended) == 1:
+                return XmlStep.GOES_ON
             self._write_cdata("".join(ended))
-        if token.kind is Kind.CDATA_END:
+        if token.kind is TokenKind.CDATA_END:
             self._maybe_end = [token.raw]
         else:
             self._write_cdata(token.raw)
-        return Step.GOES_ON
+        return XmlStep.GOES_ON
 
     def _write_cdata(self, text: str) -> None:
         if self._shape.plain_text and not self._repeated:
@@ -290,16 +290,16 @@ class CallReader:
             self._writer.value(self._name, json_of(self._shape, text, trim=trim))
         self._state = self._between
 
-    def _in_json(self, token: Token) -> Step:
+    def _in_json(self, token: Token) -> XmlStep:
         """Passes the object on as it arrives; it ends at its last brace before the closing tag."""
-        if self._maybe_end and token.kind is Kind.CLOSE and token.name == self.tool.tag:
+        if self._maybe_end and token.kind is TokenKind.CLOSE and token.name == self.tool.tag:
             self._writer.verbatim(self._maybe_end[0])
             self.end(complete=True)
-            return Step.CALL_ENDED
+            return XmlStep.CALL_ENDED
         body = token.raw.rstrip()
         if not body and self._maybe_end:
             self._maybe_end.append(token.raw)
-            return Step.GOES_ON
+            return XmlStep.GOES_ON
         self._writer.verbatim("".join(self._maybe_end))
         self._maybe_end = []
         if body.endswith("}"):
@@ -307,10 +307,10 @@ class CallReader:
             self._maybe_end = ["}", token.raw[len(body) :]]
         else:
             self._writer.verbatim(token.raw)
-        return Step.GOES_ON
+        return XmlStep.GOES_ON
 
     def _closes(self, token: Token) -> bool:
-        return token.kind is Kind.CLOSE and token.name == self._name
+        return token.kind is TokenKind.CLOSE and token.name == self._name
 
     def _notice(self, kind: str, message: str) -> None:
         self._output.add(Notice(kind, f'call of "{self.tool.name}": {message}'))

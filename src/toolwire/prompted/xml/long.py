@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from toolwire.prompted.xml.shape import XmlTool
-from toolwire.prompted.xml.tokens import Kind, Token
+from toolwire.prompted.xml.tokens import Token, TokenKind
 
 
 class Sink(Protocol):
@@ -19,7 +19,7 @@ class Sink(Protocol):
         ...
 
 
-class Step(IntEnum):
+class XmlStep(IntEnum):
     """Effect of a token."""
 
     GOES_ON = 0
@@ -70,23 +70,23 @@ class LongParameter:
         self._inner_end: _End | None = None
         self._end: _End | None = None
 
-    def take(self, token: Token, sink: Sink) -> Step:
+    def take(self, token: Token, sink: Sink) -> XmlStep:
         """The next token of the call."""
         if self._ending is not None:
             settled = self._settle(token)
             if settled is None:
                 self._push(token.raw)
-                return Step.GOES_ON
+                return XmlStep.GOES_ON
             if settled:
                 self._push(token.raw)
-                return Step.CALL_ENDED_BEFORE
+                return XmlStep.CALL_ENDED_BEFORE
         if not self._track(token):
             self._release(sink)
-            return Step.GOES_ON
+            return XmlStep.GOES_ON
         if not self._line_ended:
-            return Step.GOES_ON
+            return XmlStep.GOES_ON
         self._end, self._ending = self._ending, None
-        return Step.CALL_ENDED
+        return XmlStep.CALL_ENDED
 
     def watch(self, token: Token) -> bool:
         """Whether a token after the end shows that the call continued up to here."""
@@ -128,13 +128,13 @@ class LongParameter:
 
     def _settle(self, token: Token) -> bool | None:
         """Whether a closing tag within a line ends the line; None if not yet known."""
-        if token.kind is Kind.TEXT:
+        if token.kind is TokenKind.TEXT:
             rest = token.raw.lstrip(" \t\r")
             if not rest:
                 return None
             settled = rest[0] == "\n"
         else:
-            settled = token.kind is Kind.OPEN and token.name in self._tags
+            settled = token.kind is TokenKind.OPEN and token.name in self._tags
         if settled:
             self._end = self._ending
         self._ending = None
@@ -143,7 +143,7 @@ class LongParameter:
     def _track(self, token: Token) -> bool:
         """Processes one token; returns whether the call may end with it."""
         kind, name = token.kind, token.name
-        if kind is Kind.TEXT and token.raw.isspace():
+        if kind is TokenKind.TEXT and token.raw.isspace():
             self._line_ended = self._line_ended or "\n" in token.raw
             self._push(token.raw)
             return False
@@ -154,30 +154,30 @@ class LongParameter:
         self._closed, self._tool_opened, self._just_opened = "", False, ""
         at = self._size
         self._push(token.raw)
-        if kind is Kind.CLOSE:
+        if kind is TokenKind.CLOSE:
             if closed and name == self._tool.tag:
                 return self._closes_call(_End(self._closing_at, closed))
             if name in self._siblings:
                 self._inside = "" if name == self._inside else self._inside
                 self._closed, self._closing_at, self._line_ended = name, at, False
-        elif kind in (Kind.OPEN, Kind.EMPTY):
+        elif kind in (TokenKind.OPEN, TokenKind.EMPTY):
             if closed and name not in self._seen and name not in (self._name, self._tool.tag):
                 self._join(_Junction(self._closing_at, closed, name, self._size), kind)
             elif tool_opened and name in self._tool.fields:
                 self._depth += 1
             else:
-                self._tool_opened = kind is Kind.OPEN and name == self._tool.tag
-                if self._inside and kind is Kind.OPEN:
+                self._tool_opened = kind is TokenKind.OPEN and name == self._tool.tag
+                if self._inside and kind is TokenKind.OPEN:
                     self._just_opened = name
-        elif kind is Kind.CDATA and opened:
+        elif kind is TokenKind.CDATA and opened:
             self._in_cdata_of, self._cdata_over = opened, False
         return False
 
     def _leaves_cdata(self, token: Token) -> bool:
-        if token.kind is Kind.CLOSE and self._cdata_over and token.name == self._in_cdata_of:
+        if token.kind is TokenKind.CLOSE and self._cdata_over and token.name == self._in_cdata_of:
             self._in_cdata_of = ""
             return True
-        self._cdata_over = token.kind is Kind.CDATA_END
+        self._cdata_over = token.kind is TokenKind.CDATA_END
         self._push(token.raw)
         return False
 
@@ -190,11 +190,11 @@ class LongParameter:
         self._ending = end
         return True
 
-    def _join(self, junction: _Junction, kind: Kind) -> None:
+    def _join(self, junction: _Junction, kind: TokenKind) -> None:
         self._held = True
         self._junctions.append(junction)
         self._siblings.add(junction.opened)
-        if kind is Kind.OPEN:
+        if kind is TokenKind.OPEN:
             if self._tool.may_wrap(junction.opened):
                 self._just_opened = junction.opened
             if _has_tags(self._tool, junction.opened):

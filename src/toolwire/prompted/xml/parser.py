@@ -7,9 +7,9 @@ import msgspec
 
 from toolwire.events import ModelEvent, Notice, ThinkingEnded
 from toolwire.prompted.xml.calls import CallReader
-from toolwire.prompted.xml.long import Step
+from toolwire.prompted.xml.long import XmlStep
 from toolwire.prompted.xml.shape import XmlTool, XmlTools
-from toolwire.prompted.xml.tokens import Kind, Output, Token, Tokens
+from toolwire.prompted.xml.tokens import Token, TokenKind, Tokens, XmlOutput
 from toolwire.request import AnyTool
 
 THINK_TAGS = frozenset({"think", "thinking"})
@@ -22,7 +22,7 @@ class Prose:
     """Tracks lines, fences and inline code, and trims each block of text."""
 
     def __init__(self) -> None:
-        self.output = Output()
+        self.output = XmlOutput()
         self._block = _Block()
         self._think_tag = ""
         self._fence = _NO_RUN
@@ -39,10 +39,10 @@ class Prose:
         """Process prose: text, or a tag that does not open a call."""
         if self._think_tag:
             self._think(token)
-        elif token.kind is Kind.TEXT:
+        elif token.kind is TokenKind.TEXT:
             self._follow(token.raw)
             self._write(token.raw)
-        elif token.kind is Kind.OPEN and token.name in THINK_TAGS and not self._in_code():
+        elif token.kind is TokenKind.OPEN and token.name in THINK_TAGS and not self._in_code():
             self.end_block()
             self._think_tag = token.name
         else:
@@ -56,7 +56,7 @@ class Prose:
         self._start_line()
 
     def _think(self, token: Token) -> None:
-        if token.kind is not Kind.CLOSE or token.name != self._think_tag:
+        if token.kind is not TokenKind.CLOSE or token.name != self._think_tag:
             self._write(token.raw)
             return
         self._think_tag = ""
@@ -166,7 +166,7 @@ class XmlParser:
         self._limits = limits or XmlLimits()
         self._new_id = new_id
         self._tokens = Tokens()
-        self._out = Output()
+        self._out = XmlOutput()
         self._prose = Prose()
         self._call: CallReader | None = None
         self._call_size = 0
@@ -238,33 +238,37 @@ class XmlParser:
             self._take_outside(token)
             return
         step = call.take(token)
-        if step is Step.GOES_ON:
+        if step is XmlStep.GOES_ON:
             return
         self._call = None
         self._prose.end_block()
         if call.waits:
             self._ended = call
-        if step is Step.CALL_ENDED_BEFORE:
+        if step is XmlStep.CALL_ENDED_BEFORE:
             self._take_outside(token)
 
     def _is_other_tool(self, call: CallReader, token: Token) -> bool:
         return (
-            token.kind is Kind.OPEN
+            token.kind is TokenKind.OPEN
             and token.name in self._tags
             and token.name not in call.tool.fields
         )
 
     def _take_outside(self, token: Token) -> None:
         if self._skipped_tag:
-            if token.kind is Kind.CLOSE and token.name == self._skipped_tag:
+            if token.kind is TokenKind.CLOSE and token.name == self._skipped_tag:
                 self._skipped_tag = ""
             self._prose.take(_as_text(token))
         elif self._maybe:
             self._decide(token)
-        elif token.kind is Kind.OPEN and self._prose.may_call and self._may_mean_tool(token.name):
+        elif (
+            token.kind is TokenKind.OPEN
+            and self._prose.may_call
+            and self._may_mean_tool(token.name)
+        ):
             self._maybe = [token]
-        elif token.kind is Kind.EMPTY and self._prose.may_call and self._allowed(token.name):
-            self._begin(self._tools.by_tag[token.name], [Token(Kind.CLOSE, "", token.name)])
+        elif token.kind is TokenKind.EMPTY and self._prose.may_call and self._allowed(token.name):
+            self._begin(self._tools.by_tag[token.name], [Token(TokenKind.CLOSE, "", token.name)])
         else:
             self._prose.take(token)
 
@@ -277,29 +281,29 @@ class XmlParser:
     def _decide(self, token: Token) -> None:
         """Decides whether a tool's tag at the start of a line is a call or a mention."""
         opening = self._maybe[0]
-        if token.kind is Kind.TEXT and token.raw.isspace():
+        if token.kind is TokenKind.TEXT and token.raw.isspace():
             self._maybe.append(token)
             return
         tool = self._tools.by_tag.get(opening.name)
         if tool is None:
             self._decide_misspelled(opening, token)
-        elif token.kind in (Kind.OPEN, Kind.EMPTY):
+        elif token.kind in (TokenKind.OPEN, TokenKind.EMPTY):
             if token.name in self._tags and token.name not in tool.fields:
                 self._no_call()
                 self._take_outside(token)
             else:
                 self._begin(tool, [token])
-        elif token.kind is Kind.CLOSE and token.name == tool.tag:
+        elif token.kind is TokenKind.CLOSE and token.name == tool.tag:
             self._begin(tool, [token])
-        elif token.kind is Kind.TEXT and token.raw.lstrip()[0] == "{" and not tool.freeform:
-            self._begin(tool, [Token(Kind.TEXT, token.raw.lstrip())], as_json=True)
+        elif token.kind is TokenKind.TEXT and token.raw.lstrip()[0] == "{" and not tool.freeform:
+            self._begin(tool, [Token(TokenKind.TEXT, token.raw.lstrip())], as_json=True)
         else:
             self._no_call()
             self._take_outside(token)
 
     def _decide_misspelled(self, opening: Token, token: Token) -> None:
         meant = self._tools.near(opening.name)
-        known = meant is not None and token.kind is Kind.OPEN and token.name in meant.fields
+        known = meant is not None and token.kind is TokenKind.OPEN and token.name in meant.fields
         self._no_call()
         if meant is not None and known:
             said = f'"{opening.name}" is not a tool and was not called; did you mean "{meant.tag}"?'
@@ -365,4 +369,4 @@ def _label(tool: XmlTool) -> str:
 
 
 def _as_text(token: Token) -> Token:
-    return Token(Kind.TEXT, token.raw)
+    return Token(TokenKind.TEXT, token.raw)

@@ -17,7 +17,7 @@ _LONGEST = 133
 is_tag_name = re.compile(_NAME).fullmatch
 
 
-class Kind(IntEnum):
+class TokenKind(IntEnum):
     """What a token is."""
 
     TEXT = 0
@@ -32,7 +32,7 @@ class Kind(IntEnum):
 class Token(NamedTuple):
     """A tag, or text without one. `raw` is how it was written."""
 
-    kind: Kind
+    kind: TokenKind
     raw: str
     name: str = ""
 
@@ -54,7 +54,7 @@ class Tokens:
         """The rest, which looked like the start of a tag."""
         held, self._held = self._held, ""
         if held:
-            yield Token(Kind.TEXT, held)
+            yield Token(TokenKind.TEXT, held)
 
 
 def tokens_in(text: str, end: int | None = None) -> Iterator[Token]:
@@ -63,20 +63,20 @@ def tokens_in(text: str, end: int | None = None) -> Iterator[Token]:
     done = 0
     for found in _TOKEN.finditer(text, 0, end):
         if found.start() > done:
-            yield Token(Kind.TEXT, text[done : found.start()])
+            yield Token(TokenKind.TEXT, text[done : found.start()])
         yield _token(found)
         done = found.end()
     if done < end:
-        yield Token(Kind.TEXT, text[done:end])
+        yield Token(TokenKind.TEXT, text[done:end])
 
 
 def _token(found: re.Match[str]) -> Token:
     raw, name = found[0], found["name"]
     if name is None:
-        return Token(Kind.CDATA if raw[0] == "<" else Kind.CDATA_END, raw)
+        return Token(TokenKind.CDATA if raw[0] == "<" else TokenKind.CDATA_END, raw)
     if found["end"]:
-        return Token(Kind.TEXT if found["empty"] else Kind.CLOSE, raw, name)
-    return Token(Kind.EMPTY if found["empty"] else Kind.OPEN, raw, name)
+        return Token(TokenKind.TEXT if found["empty"] else TokenKind.CLOSE, raw, name)
+    return Token(TokenKind.EMPTY if found["empty"] else TokenKind.OPEN, raw, name)
 
 
 def _unfinished(text: str) -> int:
@@ -88,7 +88,7 @@ def _unfinished(text: str) -> int:
     return 0
 
 
-class Output:
+class XmlOutput:
     """Collects events until they are taken."""
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class Output:
         self._end_piece()
         self._events.append(event)
 
-    def move_to(self, other: "Output") -> None:
+    def move_to(self, other: "XmlOutput") -> None:
         """Move all events to another output."""
         for event in self.take():
             match event:

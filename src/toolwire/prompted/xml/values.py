@@ -6,7 +6,7 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.prompted.xml.shape import ITEM, Shape, is_short
-from toolwire.prompted.xml.tokens import Kind, Token, is_tag_name, tokens_in
+from toolwire.prompted.xml.tokens import Token, TokenKind, is_tag_name, tokens_in
 from toolwire.wire.json_access import dump
 
 CDATA = "<![CDATA["
@@ -154,12 +154,12 @@ class _Elements:
         at = self._skip_space(0)
         while at < len(self._tokens):
             token = self._tokens[at]
-            if token.kind not in (Kind.OPEN, Kind.EMPTY) or token.name in self._seen:
+            if token.kind not in (TokenKind.OPEN, TokenKind.EMPTY) or token.name in self._seen:
                 return None
             if self._object is not None:
                 self._seen.add(token.name)
             end = at
-            if token.kind is Kind.OPEN:
+            if token.kind is TokenKind.OPEN:
                 end = self._end(at + 1, token.name)
                 if end < 0:
                     return None
@@ -172,9 +172,13 @@ class _Elements:
     def _end(self, at: int, name: str) -> int:
         shape = self._items if self._object is None else self._object.field(name)
         first = self._skip_space(at)
-        if first < len(self._tokens) and self._tokens[first].kind is Kind.CDATA:
+        if first < len(self._tokens) and self._tokens[first].kind is TokenKind.CDATA:
             return self._after_cdata(first, name)
-        if shape.tagged and first < len(self._tokens) and self._tokens[first].kind is not Kind.TEXT:
+        if (
+            shape.tagged
+            and first < len(self._tokens)
+            and self._tokens[first].kind is not TokenKind.TEXT
+        ):
             return self._balanced(at, name)
         for place in range(at, len(self._tokens)):
             if _closes(self._tokens[place], name) and self._is_junction(place):
@@ -185,10 +189,10 @@ class _Elements:
         depth, place = 1, at
         while place < len(self._tokens):
             token = self._tokens[place]
-            if token.kind is Kind.OPEN:
+            if token.kind is TokenKind.OPEN:
                 depth += token.name == name
                 inside = self._skip_space(place + 1)
-                if inside < len(self._tokens) and self._tokens[inside].kind is Kind.CDATA:
+                if inside < len(self._tokens) and self._tokens[inside].kind is TokenKind.CDATA:
                     place = self._after_cdata(inside, token.name)
                     if place < 0:
                         return -1
@@ -202,7 +206,7 @@ class _Elements:
 
     def _after_cdata(self, at: int, name: str) -> int:
         for place in range(at, len(self._tokens)):
-            if self._tokens[place].kind is Kind.CDATA_END:
+            if self._tokens[place].kind is TokenKind.CDATA_END:
                 end = self._skip_space(place + 1)
                 if end < len(self._tokens) and _closes(self._tokens[end], name):
                     return end
@@ -213,12 +217,12 @@ class _Elements:
         if after == len(self._tokens):
             return True
         token = self._tokens[after]
-        return token.kind in (Kind.OPEN, Kind.EMPTY) and token.name not in self._seen
+        return token.kind in (TokenKind.OPEN, TokenKind.EMPTY) and token.name not in self._seen
 
     def _skip_space(self, at: int) -> int:
         while (
             at < len(self._tokens)
-            and self._tokens[at].kind is Kind.TEXT
+            and self._tokens[at].kind is TokenKind.TEXT
             and not self._tokens[at].raw.strip()
         ):
             at += 1
@@ -226,4 +230,4 @@ class _Elements:
 
 
 def _closes(token: Token, name: str) -> bool:
-    return token.kind is Kind.CLOSE and token.name == name
+    return token.kind is TokenKind.CLOSE and token.name == name

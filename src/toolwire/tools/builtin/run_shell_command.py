@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.shell.processes import Confined, Ended, Limits, Shell
+from toolwire.tools.shell.processes import Confined, Ended, ProcessLimits, Shell
 from toolwire.tools.shell.programs import find_program
 from toolwire.tools.shell.shells import Shells, confined_by
 from toolwire.tools.shell.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
@@ -124,10 +124,10 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
     return (context.workspace.roots[0] / str(arguments.get("directory") or ""),)
 
 
-def limits_of(settings: Mapping[str, object]) -> Limits:
+def limits_of(settings: Mapping[str, object]) -> ProcessLimits:
     """`shell_seconds` and `shell_idle_seconds` among the tools' settings; zero is no limit."""
-    usual = Limits()
-    return Limits(
+    usual = ProcessLimits()
+    return ProcessLimits(
         wall=_number(settings, "shell_seconds", usual.wall),
         idle=_number(settings, "shell_idle_seconds", usual.idle),
     )

@@ -11,7 +11,7 @@ from toolwire.request import JsonObject
 from toolwire.tools.files.paths import locate, named, resolved, starts, stat_error
 from toolwire.tools.files.visibility import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import complaint as too_complex
-from toolwire.tools.search.grep import MOST_MATCHES, Line, Search, search
+from toolwire.tools.search.grep import MOST_MATCHES, FoundLine, Search, search
 from toolwire.tools.search.ignore import rules_for
 from toolwire.tools.search.regexes import BadPattern, check
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
@@ -101,7 +101,7 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
         raise ToolFailed(complaint, type="invalid_tool_params")
     include = args.include or ""
     places = starts(args.path or "", context.workspace)
-    lines: list[Line] = []
+    lines: list[FoundLine] = []
     visibility, left_out = Visibility(context, "search_file_content"), LeftOut()
     unsearched: list[str] = []
     for shown, start in places:
@@ -117,7 +117,7 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
         )
         found = await search(task, str(context.settings.get(WAY_SETTING, "")))
         prefix = f"{os.path.basename(shown)}/" if len(places) > 1 else ""  # noqa: PTH119 - text
-        lines += [Line(prefix + line.path, line.number, line.text) for line in found]
+        lines += [FoundLine(prefix + line.path, line.number, line.text) for line in found]
         left_out.join(task.left_out, prefix)
         unsearched += [prefix + each for each in task.unsearched]
         if len(lines) >= MOST_MATCHES:
@@ -144,7 +144,7 @@ def _where(given: str, places: int, include: str) -> str:
     return where + (f' (filter: "{include}")' if include else "")
 
 
-def _output(pattern: str, where: str, lines: list[Line]) -> ToolOutput:
+def _output(pattern: str, where: str, lines: list[FoundLine]) -> ToolOutput:
     if not lines:
         text = f'No matches found for pattern "{pattern}" {where}.'
         return ToolOutput(text=text, display="No matches found")

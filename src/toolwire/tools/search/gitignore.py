@@ -27,7 +27,7 @@ _CLASSES = {
 }
 
 
-class Rule(msgspec.Struct, frozen=True, eq=False):
+class IgnoreRule(msgspec.Struct, frozen=True, eq=False):
     """One rule: it matches entries themselves, never what is below them."""
 
     ignores: bool
@@ -46,14 +46,14 @@ class Rule(msgspec.Struct, frozen=True, eq=False):
         return self.only is None or self.only.startswith(folder)
 
 
-def parsed(text: str) -> tuple[Rule, ...]:
+def parsed(text: str) -> tuple[IgnoreRule, ...]:
     """The rules of an ignore file, the last line first."""
     lines = text.split("\n")
     found = (_rule(line.removesuffix("\r")) for line in reversed(lines))
     return tuple(rule for rule in found if rule is not None)
 
 
-def _rule(line: str) -> Rule | None:
+def _rule(line: str) -> IgnoreRule | None:
     line = _without_trailing_spaces(line)
     if not line or line.startswith("#") or len(line) > LONGEST_LINE:
         return None
@@ -73,7 +73,7 @@ def _rule(line: str) -> Rule | None:
         where = _where(above) if "/" in line else None
         plain = where is not None and not any(map(_SPECIAL.search, above))
         only = "".join(f"{folder}/" for folder in above) if plain else None
-        return Rule(ignores, folders_only, where, _compiled(_expression(name)), name, only)
+        return IgnoreRule(ignores, folders_only, where, _compiled(_expression(name)), name, only)
     except ValueError:
         # A class without an end, or a backslash before nothing: git fits such lines to no name.
         return None
@@ -192,7 +192,7 @@ def _escaped(letter: str) -> str:
 class NameRules:
     """The rules in force in one directory, the strongest first, asked by name."""
 
-    def __init__(self, rules: tuple[Rule, ...]) -> None:
+    def __init__(self, rules: tuple[IgnoreRule, ...]) -> None:
         self._rules = rules
         globs = {rule.glob for rule in rules}
         self._exact = {glob for glob in globs if not _SPECIAL.search(glob)}
@@ -222,6 +222,6 @@ class NameRules:
 
 
 @lru_cache(maxsize=256)
-def name_rules(rules: tuple[Rule, ...]) -> NameRules:
+def name_rules(rules: tuple[IgnoreRule, ...]) -> NameRules:
     """One for all directories in which the same rules are in force."""
     return NameRules(rules)

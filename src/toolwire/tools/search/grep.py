@@ -34,7 +34,7 @@ _AT_ONCE = 1 << 16
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class Line(msgspec.Struct, frozen=True):
+class FoundLine(msgspec.Struct, frozen=True):
     """One line that fits."""
 
     path: str
@@ -79,15 +79,15 @@ def include_globs(include: str) -> Globs | None:
     return Globs(patterns, ignore_case=False)
 
 
-def scan(task: Search, stopped: Callable[[], bool]) -> list[Line]:
+def scan(task: Search, stopped: Callable[[], bool]) -> list[FoundLine]:
     """The lines in the order of the walk, as many as requested."""
     with Sieve(task.pattern, stopped) as sieve:
         return _scanned(task, sieve, stopped)
 
 
-def _scanned(task: Search, sieve: Sieve, stopped: Callable[[], bool]) -> list[Line]:
+def _scanned(task: Search, sieve: Sieve, stopped: Callable[[], bool]) -> list[FoundLine]:
     include = include_globs(task.include)
-    lines: list[Line] = []
+    lines: list[FoundLine] = []
     for folder in folders(_plan(task, stopped)):
         names = [name for name in _wanted(folder, include) if not task.hides(folder.path + name)]
         large = partial(_note_large, task, folder.path)
@@ -98,7 +98,7 @@ def _scanned(task: Search, sieve: Sieve, stopped: Callable[[], bool]) -> list[Li
             if text:
                 path = printable(folder.path + name)
                 found = sieve.lines(text.removesuffix("\n"))
-                lines += [Line(path, at, printable(line)) for at, line in found]
+                lines += [FoundLine(path, at, printable(line)) for at, line in found]
             if len(lines) >= task.most:
                 return lines[: task.most]
     return lines
@@ -187,7 +187,7 @@ class Unable(Exception):
     """This search program cannot be used; try the next one."""
 
 
-async def search(task: Search, way: str = "") -> list[Line]:
+async def search(task: Search, way: str = "") -> list[FoundLine]:
     """The lines, by path and number; `way` (`rg`, `git`, `own`) takes no other."""
     ways = {"rg": _by_ripgrep, "git": _by_git}
     for name, run in ways.items():
@@ -213,7 +213,7 @@ async def search(task: Search, way: str = "") -> list[Line]:
     return sorted(lines, key=lambda line: (line.path, line.number))
 
 
-async def _counting(task: Search, lines: Awaitable[list[Line]]) -> list[Line]:
+async def _counting(task: Search, lines: Awaitable[list[FoundLine]]) -> list[FoundLine]:
     """The lines, while the files that are left out are counted."""
     stop = threading.Event()
     counting = asyncio.get_running_loop().run_in_executor(None, census, task, stop.is_set)
@@ -232,7 +232,7 @@ def ripgrep(environ: Mapping[str, str], projects: Iterable[Path] = ()) -> str:
     return found or find_program("rg", {"PATH": sysconfig.get_path("scripts")}, projects)
 
 
-async def _by_ripgrep(task: Search) -> list[Line]:
+async def _by_ripgrep(task: Search) -> list[FoundLine]:
     program = ripgrep(task.environ, task.workspace.roots)
     if not program:
         raise Unable
@@ -254,7 +254,7 @@ async def _by_ripgrep(task: Search) -> list[Line]:
     return await _lines_of(task, command)
 
 
-async def _by_git(task: Search) -> list[Line]:
+async def _by_git(task: Search) -> list[FoundLine]:
     program = find_program("git", task.environ, task.workspace.roots)
     if not program or task.rules.repository is None:
         raise Unable
@@ -268,9 +268,9 @@ async def _by_git(task: Search) -> list[Line]:
     return await _lines_of(task, command)
 
 
-async def _lines_of(task: Search, command: list[str]) -> list[Line]:
+async def _lines_of(task: Search, command: list[str]) -> list[FoundLine]:
     wanted = _Wanted(task)
-    lines: list[Line] = []
+    lines: list[FoundLine] = []
     try:
         # By its descriptor: the path may lead elsewhere by the time the program starts.
         folder = open_folder(task.start, task.workspace)
@@ -331,12 +331,12 @@ async def _output(
 _FOUND = re.compile(rb"(?:\./)?([^\0]+)\0(\d+)[:\0](.*)", re.DOTALL)
 
 
-def _parsed(raw: bytes) -> Line | None:
+def _parsed(raw: bytes) -> FoundLine | None:
     found = _FOUND.match(raw)
     if found is None:
         return None
     path = printable(found[1].decode("utf-8", "surrogateescape"))
-    return Line(path, int(found[2]), found[3].decode("utf-8", "replace"))
+    return FoundLine(path, int(found[2]), found[3].decode("utf-8", "replace"))
 
 
 class _Wanted:

@@ -9,7 +9,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.files.paths import real
-from toolwire.tools.search.gitignore import NameRules, Rule, name_rules, parsed
+from toolwire.tools.search.gitignore import IgnoreRule, NameRules, name_rules, parsed
 from toolwire.tools.spec import Workspace
 
 GIT_FILE = ".gitignore"
@@ -33,7 +33,7 @@ class Ignored(StrEnum):
 class Patterns(msgspec.Struct, frozen=True, eq=False):
     """Rules of one ignore file, those that can still apply in a directory at or below it."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[IgnoreRule, ...]
     """The strongest first."""
     folder: str = ""
     """The directory, relative to that of the file, with a slash at its end."""
@@ -53,7 +53,7 @@ class Patterns(msgspec.Struct, frozen=True, eq=False):
         rules = tuple(rule for rule in self.rules if rule.reaches(folder))
         return Patterns(rules, folder, all(rule.where is None for rule in rules))
 
-    def in_force(self) -> tuple[Rule, ...]:
+    def in_force(self) -> tuple[IgnoreRule, ...]:
         """The rules for entries of the directory."""
         if self.settled:
             return self.rules

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from toolwire.tools.shell.spool import Spool
 
 FLOOD = 1 << 14
-"""Bytes of which nobody sees more than the end; as much is told at once."""
+"""Bytes of which only the end is shown; also the most that is shown at once."""
 
 
 class LiveTail:
     """The last bytes of several outputs in the order they came, but for a flood, which comes first.
 
-    Of a flood only the end is ever looked at, when it is told.
+    Of a flood only the end is read, when it is shown.
     """
 
     def __init__(self) -> None:
@@ -39,8 +39,8 @@ class LiveTail:
         while self._size > FLOOD:
             self._size -= len(self._pieces.popleft()[1])
 
-    def told(self) -> bytes:
-        """What has come since this was last asked."""
+    def take(self) -> bytes:
+        """The bytes received since the last call."""
         end = b"" if self._flood is None else self._flood.last(FLOOD)
         news = end + b"".join(data for _, data in self._pieces)
         self._pieces.clear()

@@ -33,7 +33,7 @@ _VERSIONS = itertools.count(1)
 _STOPPED_PROBLEM = "the command kept stopping the process that watches over it, so it was ended"
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a command may take, in seconds; zero is no limit."""
 
     wall: float = 3600.0
@@ -147,10 +147,10 @@ class Shell:
 
     @property
     def stranded(self) -> bool:
-        """Its event loop was closed: nobody reads for it any more."""
+        """Its event loop was closed: no reader is left."""
         return not self._gone.done() and self._loop.is_closed()
 
-    async def finish(self, limits: Limits, live: Callable[[str], None]) -> Ended:
+    async def finish(self, limits: ProcessLimits, live: Callable[[str], None]) -> Ended:
         """Wait for the shell itself; what it left in the background runs on.
 
         A command over its limits is ended with everything it started.
@@ -162,7 +162,7 @@ class Shell:
             if problem:
                 await self.end()
                 return msgspec.structs.replace(self._result(), problem=problem)
-            if now - shown >= limits.live and (news := self._live.told()):
+            if now - shown >= limits.live and (news := self._live.take()):
                 live(news.decode("utf-8", "replace"))
                 shown = now
             if self._wake_watchdog() and self._stopped >= _STOPPED_TOO_OFTEN:
@@ -362,7 +362,7 @@ def _close(descriptors: list[int]) -> None:
         os.close(descriptor)
 
 
-def _over(limits: Limits, wall: float, idle: float) -> str:
+def _over(limits: ProcessLimits, wall: float, idle: float) -> str:
     if limits.wall and wall >= limits.wall:
         return f"stopped after {limits.wall:g} seconds, the time limit of a command"
     if limits.idle and idle >= limits.idle:
@@ -370,7 +370,7 @@ def _over(limits: Limits, wall: float, idle: float) -> str:
     return ""
 
 
-def _nap(limits: Limits, wall: float, idle: float) -> float:
+def _nap(limits: ProcessLimits, wall: float, idle: float) -> float:
     """Seconds until something may have to be done."""
     rests = [limits.live]
     if limits.wall:

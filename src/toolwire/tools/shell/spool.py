@@ -101,7 +101,7 @@ class Spool:
         except BlockingIOError:
             raise
         except OSError:
-            # Not every file system can; a full disk is told again when we write.
+            # Not every file system can; a full disk is reported again by the write.
             self._splices = False
             return None
         self.total += moved

@@ -36,7 +36,7 @@ class BadBody(ValueError):
     """A body that cannot be read; the message is the reason."""
 
 
-class Body:
+class PageBody:
     """Collects a body chunk by chunk, up to the limit."""
 
     def __init__(self, encoding: str, limit: int) -> None:
@@ -240,7 +240,7 @@ async def _read(response: "ClientResponse", rules: Fetching) -> tuple[str, bool]
     if kind and not _TEXTUAL.match(kind) and not _HTML.match(kind):
         size = response.headers.get("Content-Length", "?")
         return f"(not text: {kind.partition(';')[0]}, {size} bytes)", False
-    body = Body(response.headers.get("Content-Encoding", ""), rules.bytes)
+    body = PageBody(response.headers.get("Content-Encoding", ""), rules.bytes)
     async for chunk in response.content.iter_any():
         if not body.add(chunk):
             break
