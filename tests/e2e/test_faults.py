@@ -256,7 +256,7 @@ def test_a_full_disk_stops_the_session_where_it_can_still_be_kept(
 def test_a_disk_too_full_for_a_session_is_told_before_anything_is_sent(place: Place, size: int):
     with Simulated([says("fine")]) as sim:
         ended = run(place, sim, preexec_fn=limited(size))
-        assert_told(ended, 1, "cannot make a session in", "free some space")
+        assert_told(ended, 1, "cannot create a session in", "free some space")
         assert not sim.bodies
         assert_told(run(place, sim), 0)
 
@@ -316,7 +316,7 @@ def test_a_home_that_cannot_be_written_is_told_before_anything_is_sent(place: Pl
     in_the_way(home / what if what != "." else home)
     with Simulated([says("fine")]) as sim:
         ended = run(place, sim, env={"TOOLWIRE_HOME": str(home)})
-        assert_told(ended, 1, str(home), "a file is in the place of a folder", "TOOLWIRE_HOME")
+        assert_told(ended, 1, str(home), "a file has the name of a folder", "TOOLWIRE_HOME")
         assert not sim.bodies
 
 

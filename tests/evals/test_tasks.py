@@ -42,8 +42,8 @@ def test_empty_words_solve_no_task_that_needs_a_tool(name: str, tmp_path: Path):
 
 
 def test_the_tasks_are_not_the_examples_of_the_prompt():
-    names = ("small.md", "small_examples.md")
-    text = "\n".join((get_data("toolwire.prompted", name) or b"").decode() for name in names)
+    names = ("prompt.md", "examples.md")
+    text = "\n".join((get_data("toolwire.embedded.small", name) or b"").decode() for name in names)
     shown = re.findall(
         r"^(?:Request: (.+)|(.+): \{\"kind\")", text.lower(), re.MULTILINE | re.IGNORECASE
     )

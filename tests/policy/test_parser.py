@@ -29,6 +29,8 @@ PROVEN = [
     (" \n# only a comment\n", ""),
 ]
 OUTSIDE = [
+    "a <&0&>>f",
+    "a >&2&>f",
     "p {,}~root",
     "p a{b,c}~",
     "? a",

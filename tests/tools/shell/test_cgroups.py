@@ -29,14 +29,14 @@ HIDES_GROUPS = 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"'
 ENDS = """
 import asyncio, os, sys, time
 from pathlib import Path
-from toolwire.tools.shell.processes import Limits, Shell
+from toolwire.tools.shell.processes import ProcessLimits, Shell
 from toolwire.tools.shell.spool import Spool
 
 async def main(folder):
     spools = [Spool(1 << 20, folder / name) for name in "oe"]
     command = f"{sys.executable} {folder}/forks.py & sleep 0.2"
     shell = Shell(command, directory=folder, environ=dict(os.environ), out=spools[0], err=spools[1])
-    await shell.finish(Limits(), print)
+    await shell.finish(ProcessLimits(), print)
     begun = time.monotonic()
     await shell.end()
     print(time.monotonic() - begun, bool(shell._group))
@@ -46,7 +46,7 @@ asyncio.run(main(Path(sys.argv[1])))
 AGENT = """
 import asyncio, json, os, sys
 from pathlib import Path
-from toolwire.tools.shell.processes import Limits, Shell
+from toolwire.tools.shell.processes import ProcessLimits, Shell
 from toolwire.tools.shell.spool import Spool
 from toolwire.tools.shell.watchdogs import WATCHDOGS
 
@@ -54,7 +54,7 @@ async def main(folder):
     spools = [Spool(1 << 20, folder / name) for name in "oe"]
     command = "setsid -f sleep 1000"
     shell = Shell(command, directory=folder, environ=dict(os.environ), out=spools[0], err=spools[1])
-    ended = await shell.finish(Limits(), print)
+    ended = await shell.finish(ProcessLimits(), print)
     ours = [os.getpid(), WATCHDOGS.pids[0], shell._watchdog]
     print(json.dumps([ours, ended.background, shell._group]), flush=True)
     await asyncio.sleep(1000)

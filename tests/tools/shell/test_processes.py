@@ -144,14 +144,14 @@ def test_closing_ends_every_background_shell(tmp_path: Path) -> None:
 SESSION = """
 import asyncio, os, sys
 from pathlib import Path
-from toolwire.tools.shell.processes import Limits, Shell
+from toolwire.tools.shell.processes import ProcessLimits, Shell
 from toolwire.tools.shell.spool import Spool
 
 async def main():
     spools = [Spool(1000, Path(sys.argv[1]) / name) for name in "ab"]
     shell = Shell(sys.argv[2], directory=Path(sys.argv[1]), environ=dict(os.environ),
                   out=spools[0], err=spools[1])
-    ended = await shell.finish(Limits(), print)
+    ended = await shell.finish(ProcessLimits(), print)
     print(*ended.background, flush=True)
     {then}
 
@@ -465,14 +465,14 @@ def test_a_command_outlives_the_process_that_stood_ready(tmp_path: Path) -> None
 FORKED = """
 import asyncio, os, sys
 from pathlib import Path
-from toolwire.tools.shell.processes import Limits, Shell
+from toolwire.tools.shell.processes import ProcessLimits, Shell
 from toolwire.tools.shell.spool import Spool
 
 async def main(word):
     folder = Path(sys.argv[1])
     out, err = Spool(1 << 20, folder / "out"), Spool(1 << 20, folder / "err")
     shell = Shell(f"echo {word}", directory=folder, environ=dict(os.environ), out=out, err=err)
-    await shell.finish(Limits(wall=0, idle=0), print)
+    await shell.finish(ProcessLimits(wall=0, idle=0), print)
     await shell.end()
     os.write(1, out.head)
 

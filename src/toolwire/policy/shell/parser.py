@@ -220,7 +220,8 @@ class _Parser(Reader):
                 return self._heredoc(descriptor)
             case "<&" | ">&":
                 word = self._target()
-                if word.quoted or word.text not in ("0", "1", "2", "-"):
+                glued = self.text.startswith("&>", self.at)
+                if word.quoted or word.text not in ("0", "1", "2", "-") or glued:
                     outside(f"{operator} is not followed by a descriptor")
                 return Redirect(operator=operator, descriptor=descriptor, target=word)
             case "<" | ">" | ">>" | ">|":
