@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeAlias, cast, get_args
+from typing import Any, TypeAlias, Union, cast, get_args
 from zlib import crc32
 
 import msgspec
@@ -15,46 +15,20 @@ from toolwire.agent.events import (
     ApprovalOutcome,
     HistoryReplaced,
     MessageAdded,
-    ModelAsked,
-    Noticed,
-    Retrying,
-    SessionOpened,
     Streaming,
-    Thought,
-    ToolAsked,
-    ToolDecided,
-    ToolFinished,
     ToolOutputText,
-    ToolRequested,
     ToolStarted,
     TurnEnd,
     TurnEnded,
-    TurnStarted,
-    UsageCounted,
 )
 from toolwire.events import StopReason
 from toolwire.messages import CallKind, MediaKind, Outcome, Part, Role
 from toolwire.tools.spec import Effect
 from toolwire.wire.surrogates import without_halves
 
-KeptEvent: TypeAlias = (
-    SessionOpened
-    | TurnStarted
-    | MessageAdded
-    | AnswersGiven
-    | ModelAsked
-    | Thought
-    | UsageCounted
-    | Retrying
-    | Noticed
-    | HistoryReplaced
-    | TurnEnded
-    | ToolRequested
-    | ToolAsked
-    | ToolDecided
-    | ToolStarted
-    | ToolFinished
-)
+_NEVER_STORED = (Streaming, ToolOutputText)
+"""Events for display only."""
+_STORED = tuple(kind for kind in get_args(AgentEvent) if kind not in _NEVER_STORED)
 
 
 def _plain(value: object) -> object:
@@ -70,12 +44,16 @@ def _path(kind: type[Any], value: Any) -> Any:
 
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain)
-_decode = msgspec.json.Decoder[KeptEvent](KeptEvent, dec_hook=_path).decode
+_decoder: msgspec.json.Decoder[AgentEvent] = msgspec.json.Decoder(
+    cast(Any, Union[_STORED]),  # noqa: UP007 - the kinds are known when it runs
+    dec_hook=_path,
+)
+_decode = _decoder.decode
 
 
 def is_kept(event: AgentEvent) -> bool:
     """Whether the event is stored; display-only events are not."""
-    return not isinstance(event, Streaming | ToolOutputText)
+    return not isinstance(event, _NEVER_STORED)
 
 
 def matters(event: AgentEvent) -> bool:
@@ -150,6 +128,6 @@ def _words() -> frozenset[str]:
     """Tags and field names of records; none of them alone is a secret."""
     enums: tuple[type[StrEnum], ...]
     enums = (ApprovalOutcome, TurnEnd, StopReason, CallKind, MediaKind, Outcome, Effect)
-    tagged = (*get_args(KeptEvent), *get_args(Part))
+    tagged = (*_STORED, *get_args(Part))
     tags = (str(kind.__struct_config__.tag) for kind in tagged)
     return frozenset((*tags, *get_args(Role), *(word.value for enum in enums for word in enum)))
