@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from toolwire import dialects
-from toolwire.dialects import Encoded, arguments
+from toolwire.dialects import Encoded, tools
 from toolwire.history import repair
 from toolwire.messages import Media, Message, Origin, Refusal, Text, Thinking, ToolCall, ToolResult
 from toolwire.request import FreeformTool, ModelRequest, Reasoning, ToolSpec
@@ -201,7 +201,7 @@ def _part(path: str, role: str, part: Any, calls: dict[str, tuple[str, int]]) ->
 
 
 def _arguments(call: ToolCall) -> str:
-    value = arguments.parsed(call)
+    value = tools.parsed(call)
     return json.dumps(value, sort_keys=True) if value is not None else call.arguments
 
 

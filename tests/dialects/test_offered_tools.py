@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from toolwire import dialects
 from toolwire.dialects.losses import Losses
-from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.quirks import Quirks
+from toolwire.dialects.tools import OfferedTools
 from toolwire.messages import CacheMark, Message, Text, ToolCall
 from toolwire.request import FreeformTool, JsonObject, ModelRequest, ToolChoice, ToolSpec
 from toolwire.tools.registry import builtins

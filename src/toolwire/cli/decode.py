@@ -8,7 +8,7 @@ import click
 
 from toolwire.cli.lines import each_line, error_object, fail, need
 from toolwire.codec import Answer, read_answer
-from toolwire.dialects import arguments
+from toolwire.dialects import tools
 from toolwire.errors import BadInput, ProviderError, UnknownName
 from toolwire.messages import CallKind, Refusal, ServerBlock, ToolCall
 from toolwire.wire.json_access import JsonObject, dump
@@ -76,7 +76,7 @@ def described(answer: Answer) -> JsonObject:
 
 def _described_call(call: ToolCall) -> JsonObject:
     freeform = call.kind is CallKind.FREEFORM
-    value = None if freeform else arguments.parsed(call)
+    value = None if freeform else tools.parsed(call)
     if not call.complete:
         status = "incomplete"
     else:

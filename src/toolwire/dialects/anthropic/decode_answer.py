@@ -27,7 +27,7 @@ from toolwire.dialects.anthropic.shapes import (
     raw_members,
 )
 from toolwire.dialects.failures import unreadable
-from toolwire.dialects.kept import keep
+from toolwire.dialects.losses import keep
 from toolwire.errors import BadInput, IncompleteStream
 from toolwire.events import (
     CitationAdded,

@@ -15,7 +15,7 @@ from toolwire.dialects.anthropic.shapes import (
     raw_members,
     string,
 )
-from toolwire.dialects.kept import keep
+from toolwire.dialects.losses import keep
 from toolwire.errors import BadInput
 from toolwire.messages import (
     MediaKind,

@@ -4,7 +4,7 @@ from typing import Literal, cast
 
 from toolwire.dialects.anthropic.decode_messages import messages_of, text_part
 from toolwire.dialects.anthropic.shapes import EFFORTS, NAME, cache_mark, known, parse_body
-from toolwire.dialects.kept import keep
+from toolwire.dialects.losses import keep
 from toolwire.errors import BadInput
 from toolwire.messages import Kept, Message, Text
 from toolwire.request import (

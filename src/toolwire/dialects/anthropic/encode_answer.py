@@ -9,9 +9,8 @@ from toolwire.dialects.anthropic.encode_messages import call_input, text_block, 
 from toolwire.dialects.anthropic.ends import kept_members, stop_members, usage_members
 from toolwire.dialects.anthropic.media import placeholder
 from toolwire.dialects.anthropic.shapes import NAME, raw_members
-from toolwire.dialects.arguments import FREEFORM_MEMBER
-from toolwire.dialects.kept import own_seal, restore
-from toolwire.dialects.losses import Losses
+from toolwire.dialects.losses import Losses, own_seal, restore
+from toolwire.dialects.tools import FREEFORM_MEMBER
 from toolwire.errors import ProviderError
 from toolwire.events import (
     CitationAdded,

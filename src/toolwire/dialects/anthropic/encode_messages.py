@@ -6,11 +6,10 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from toolwire.dialects import arguments
+from toolwire.dialects import tools
 from toolwire.dialects.anthropic.media import citation_objects, media_source, placeholder
 from toolwire.dialects.anthropic.shapes import NAME
-from toolwire.dialects.kept import kept_member, own_seal, restore
-from toolwire.dialects.losses import Losses
+from toolwire.dialects.losses import Losses, kept_member, own_seal, restore
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import (
     CacheMark,
@@ -207,9 +206,9 @@ def thinking_block(part: Thinking) -> JsonObject | None:
 
 def call_input(call: ToolCall, path: str, losses: Losses) -> object:
     """The arguments as an object; valid JSON keeps its spelling."""
-    if call.kind is CallKind.JSON and call.arguments and arguments.parsed(call):
+    if call.kind is CallKind.JSON and call.arguments and tools.parsed(call):
         return msgspec.Raw(whole_characters(call.arguments.encode()))
-    return arguments.as_object(call, path, losses)
+    return tools.as_object(call, path, losses)
 
 
 def _server_block(block: ServerBlock) -> JsonObject | None:

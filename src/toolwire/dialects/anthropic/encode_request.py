@@ -2,7 +2,8 @@
 
 from typing import cast
 
-from toolwire.dialects import Encoded, arguments
+from toolwire.dialects import Encoded
+from toolwire.dialects import tools as arguments
 from toolwire.dialects.anthropic.encode_messages import (
     BlockWriter,
     Original,
@@ -12,11 +13,10 @@ from toolwire.dialects.anthropic.encode_messages import (
     thinking_broken,
 )
 from toolwire.dialects.anthropic.shapes import EFFORTS, NAME
-from toolwire.dialects.kept import kept_member, restore
-from toolwire.dialects.losses import Losses
-from toolwire.dialects.offered_tools import OfferedTools
+from toolwire.dialects.losses import Losses, kept_member, restore
 from toolwire.dialects.quirks import Quirks
 from toolwire.dialects.thinking import budget_of
+from toolwire.dialects.tools import OfferedTools
 from toolwire.request import (
     Effort,
     FreeformTool,

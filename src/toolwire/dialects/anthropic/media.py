@@ -5,7 +5,7 @@ from base64 import b64encode
 from typing import cast
 
 from toolwire.dialects.anthropic.shapes import NAME, cache_mark, known, string
-from toolwire.dialects.kept import keep, kept_member
+from toolwire.dialects.losses import keep, kept_member
 from toolwire.errors import BadInput
 from toolwire.messages import Citation, Media, MediaKind
 from toolwire.request import JsonObject

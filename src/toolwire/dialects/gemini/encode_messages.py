@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from toolwire.dialects import arguments
+from toolwire.dialects import tools
 from toolwire.dialects.gemini.media import write_media
 from toolwire.dialects.gemini.shapes import (
     CALL,
@@ -18,8 +18,7 @@ from toolwire.dialects.gemini.shapes import (
     member,
     with_kept,
 )
-from toolwire.dialects.kept import kept_member, own_seal
-from toolwire.dialects.losses import Losses
+from toolwire.dialects.losses import Losses, kept_member, own_seal
 from toolwire.messages import (
     CallKind,
     Kept,
@@ -109,10 +108,10 @@ class PartWriter:
         return with_kept(part, call.kept)
 
     def _arguments(self, call: ToolCall, path: str) -> Any:
-        found = arguments.parsed(call)
+        found = tools.parsed(call)
         if call.kind is CallKind.JSON and found and _is_utf8(call.arguments):
             return msgspec.Raw(whole_characters(call.arguments.encode()))
-        return arguments.as_object(call, path, self._losses)
+        return tools.as_object(call, path, self._losses)
 
     def _result(self, result: ToolResult, path: str) -> list[Any]:
         self._report_cache(result, path)

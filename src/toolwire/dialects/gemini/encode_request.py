@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from toolwire.dialects import arguments
+from toolwire.dialects import tools as arguments
 from toolwire.dialects.gemini.encode_messages import (
     ContentsWriter,
     PartWriter,
@@ -37,11 +37,10 @@ from toolwire.dialects.gemini.shapes import (
     member,
     with_kept,
 )
-from toolwire.dialects.kept import own_seal
-from toolwire.dialects.losses import Losses
-from toolwire.dialects.offered_tools import OfferedTools
+from toolwire.dialects.losses import Losses, own_seal
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.dialects.thinking import budget_of, effort_of
+from toolwire.dialects.tools import OfferedTools
 from toolwire.messages import Message, ToolCall
 from toolwire.request import (
     NO_SOURCE,

@@ -4,8 +4,7 @@ import re
 from typing import Any
 
 from toolwire.dialects.gemini.shapes import FILE, INLINE, NAME, Members, with_kept
-from toolwire.dialects.kept import own_seal
-from toolwire.dialects.losses import Losses
+from toolwire.dialects.losses import Losses, own_seal
 from toolwire.messages import Media, MediaKind, Seal
 from toolwire.request import JsonObject
 

@@ -15,7 +15,6 @@ from toolwire.dialects.openai_chat.ends import (
     read_usage,
 )
 from toolwire.dialects.openai_chat.errors import failure, find_error
-from toolwire.dialects.openai_chat.lenient import read_lenient
 from toolwire.dialects.openai_chat.shapes import (
     UNREADABLE,
     Chunk,
@@ -24,6 +23,7 @@ from toolwire.dialects.openai_chat.shapes import (
     WireChoice,
     read_chunk,
     read_delta,
+    read_lenient,
     read_next_chunk,
 )
 from toolwire.errors import IncompleteStream, MalformedStream, ProviderError

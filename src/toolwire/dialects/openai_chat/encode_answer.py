@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from toolwire.dialects.kept import kept_member, own_seal
+from toolwire.dialects.losses import kept_member, own_seal
 from toolwire.dialects.openai_chat.encode_messages import write_thinking
 from toolwire.dialects.openai_chat.ends import (
     write_reason,

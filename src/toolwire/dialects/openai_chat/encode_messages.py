@@ -5,9 +5,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from toolwire.dialects.arguments import as_text
-from toolwire.dialects.kept import own_seal, shared
-from toolwire.dialects.losses import Losses
+from toolwire.dialects.losses import Losses, own_seal, shared
 from toolwire.dialects.openai_chat.media import write_address, write_image
 from toolwire.dialects.openai_chat.shapes import (
     NAME,
@@ -17,6 +15,7 @@ from toolwire.dialects.openai_chat.shapes import (
     unpack,
 )
 from toolwire.dialects.quirks import Quirks
+from toolwire.dialects.tools import as_text
 from toolwire.messages import (
     CacheMark,
     CallKind,

@@ -4,11 +4,11 @@ from msgspec.structs import replace
 
 from toolwire.dialects import Encoded
 from toolwire.dialects.losses import Losses
-from toolwire.dialects.offered_tools import OfferedTools
 from toolwire.dialects.openai_chat.encode_messages import Target, encode_messages
 from toolwire.dialects.openai_chat.shapes import NAME, unpack
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.dialects.thinking import effort_of
+from toolwire.dialects.tools import OfferedTools
 from toolwire.request import (
     NO_SOURCE,
     AnyTool,

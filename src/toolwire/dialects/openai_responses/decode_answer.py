@@ -9,17 +9,23 @@ from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
 from toolwire.dialects.openai_responses.ends import finished, last_response, read_response
 from toolwire.dialects.openai_responses.errors import is_error, provider_error
-from toolwire.dialects.openai_responses.item_index import ItemIndex, coerced, names_of
-from toolwire.dialects.openai_responses.items import decode_item, message_part
+from toolwire.dialects.openai_responses.items import (
+    OpenReasoning,
+    OpenText,
+    decode_item,
+    message_part,
+)
 from toolwire.dialects.openai_responses.media import citation
-from toolwire.dialects.openai_responses.open_parts import OpenReasoning, OpenText
 from toolwire.dialects.openai_responses.shapes import (
     CALLS,
     NULL,
+    ItemIndex,
     StreamEvent,
     WireResponse,
+    coerced,
     member,
     members,
+    names_of,
     stream_event,
 )
 from toolwire.errors import BadInput, IncompleteStream

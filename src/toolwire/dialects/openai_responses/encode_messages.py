@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 from msgspec import Raw
 
-from toolwire.dialects.arguments import as_text
-from toolwire.dialects.kept import own_seal
-from toolwire.dialects.losses import Losses
+from toolwire.dialects.losses import Losses, own_seal
 from toolwire.dialects.openai_responses.items import (
     call_item,
     content_part,
@@ -18,6 +16,7 @@ from toolwire.dialects.openai_responses.items import (
 )
 from toolwire.dialects.openai_responses.media import complete_media, media_body, takes_media
 from toolwire.dialects.openai_responses.shapes import NAME, unchanged_span, with_extra
+from toolwire.dialects.tools import as_text
 from toolwire.messages import (
     CallKind,
     Media,

@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from msgspec import Raw
 
 from toolwire.dialects import Encoded
-from toolwire.dialects.kept import kept_member, restore, shared
-from toolwire.dialects.losses import Losses
-from toolwire.dialects.offered_tools import OfferedTools
+from toolwire.dialects.losses import Losses, kept_member, restore, shared
 from toolwire.dialects.openai_responses.encode_messages import encode_input
 from toolwire.dialects.openai_responses.shapes import (
     ANY_NAME,
@@ -20,6 +18,7 @@ from toolwire.dialects.openai_responses.shapes import (
 )
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.dialects.thinking import effort_of
+from toolwire.dialects.tools import OfferedTools
 from toolwire.request import (
     NO_SOURCE,
     AnyTool,

@@ -2,8 +2,7 @@
 
 from typing import cast
 
-from toolwire.dialects.kept import shared
-from toolwire.dialects.losses import Losses
+from toolwire.dialects.losses import Losses, shared
 from toolwire.dialects.openai_responses.shapes import NAME
 from toolwire.messages import Citation, Media, MediaKind
 from toolwire.wire.json_access import JsonObject, dump, parse_object
