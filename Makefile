@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -I -m pip --disable-pip-version-check
+# The program alone, for `make run`; with what tests and checks need, for everything else.
+PROGRAM := $(VENV)/.program
 READY := $(VENV)/.ready
 export PROMPT
 
-.PHONY: run test sweep attack test-fast check format bench eval docs setup clean
+.PHONY: run test sweep attack test-fast check format bench eval docs dist setup clean
 
 # With a key in the environment its provider is asked, or a model server that runs here. Without any, a
 # small model runs in the process: its engine is installed and its weights are fetched the first time.
-run: $(READY)
+run: $(PROGRAM)
 ifdef ARGS
 	@$(BIN)/toolwire $(ARGS)
 else
@@ -61,11 +63,23 @@ docs: $(READY)
 	$(BIN)/python -m toolwire.providers.document > docs/providers.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
+# The wheel and the source archive in dist/, the wheel installed in an environment of its own and tried there.
+dist: $(READY)
+	rm -rf dist build/wheel
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip --disable-pip-version-check install --quiet dist/*.whl
+	build/wheel/bin/python -I tests/wheel.py
+
 setup: $(READY)
 
-$(READY): pyproject.toml
+$(PROGRAM): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "toolwire needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --editable .
+	@touch $(PROGRAM)
+
+$(READY): $(PROGRAM)
 	$(PIP) install --quiet --upgrade "pip>=25.1"
 	$(PIP) install --quiet --editable . --group dev
 	@touch $(READY)
