@@ -8,14 +8,15 @@ import msgspec
 from toolwire.history.drafts import (
     CallIds,
     Draft,
+    HistoryRules,
     PendingCall,
     Place,
     Placed,
+    Repaired,
     Report,
     has_members,
     without_seal,
 )
-from toolwire.history.rules import HistoryRules, Repaired
 from toolwire.messages import (
     Kept,
     Media,

@@ -7,10 +7,19 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.schema.merge import all_types, both, folded, is_never
+from toolwire.schema.merge import (
+    TYPES,
+    all_types,
+    both,
+    folded,
+    is_never,
+    overlap,
+    type_of,
+    types_in,
+    values_in,
+)
 from toolwire.schema.normal import ANNOTATIONS
 from toolwire.schema.profile import Normal, Report, keyword_text
-from toolwire.schema.type_names import TYPES, overlap, type_of, types_in, values_in
 
 _MOST = 24
 """Alternatives that are written out where unions meet; more are moved to the description."""

@@ -6,8 +6,8 @@ from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
 
 from toolwire.request import JsonObject
+from toolwire.schema.merge import TYPES, meaning, same, values_in
 from toolwire.schema.profile import Normal, Report, below, keyword_text
-from toolwire.schema.type_names import TYPES, meaning, same, values_in
 
 _ODD = re.compile(r"[^A-Za-z0-9_.-]")
 

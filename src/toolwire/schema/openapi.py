@@ -1,4 +1,4 @@
-"""Gemini's OpenAPI 3 subset: no references, one type each, `nullable`, text enums only."""
+"""Gemini's OpenAPI 3 subset, both ways: no references, one type each, `nullable`, text enums."""
 
 from collections.abc import Callable
 from math import ceil, floor
@@ -6,10 +6,9 @@ from typing import Any, cast
 
 from toolwire.request import JsonObject
 from toolwire.schema.choices import Alternative, Choices, is_constraint, speaks_of
-from toolwire.schema.merge import is_never, never_or
+from toolwire.schema.merge import TYPE_NUMBERS, TYPES, is_never, never_or, same
 from toolwire.schema.normal import DEEPEST
 from toolwire.schema.profile import Normal, Report, below, describe, keyword_text
-from toolwire.schema.type_names import same
 
 MOST_NODES = 4000
 """Schemas written before the rest is left open: references to references can multiply."""
@@ -281,3 +280,94 @@ _WRITE: dict[str, Write] = {
     "array": _Writer.write_array,
     "object": _Writer.write_object,
 }
+
+
+_COUNTS = frozenset(
+    {"minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties"}
+)
+_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+_ONE = frozenset({"items", "additionalProperties", "not"})
+_MANY = frozenset({"properties", "$defs", "defs", "definitions"})
+_SPELLED = {
+    "any_of": "anyOf",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_properties": "minProperties",
+    "max_properties": "maxProperties",
+    "property_ordering": "propertyOrdering",
+    "additional_properties": "additionalProperties",
+    "prefix_items": "prefixItems",
+    "type_": "type",
+    "format_": "format",
+}
+
+
+def from_openapi(schema: JsonObject) -> JsonObject:
+    """An OpenAPI schema object as JSON Schema; JSON Schema stays as it is."""
+    return _walked(schema, _json_type, _allow_null)
+
+
+def in_words(schema: JsonObject) -> JsonObject:
+    """An OpenAPI schema object with its keywords and types in their usual spelling."""
+    return _walked(schema, _type_name, lambda schema: None)
+
+
+def _walked(
+    schema: JsonObject, typed: Callable[[Any], Any], finish: Callable[[JsonObject], None]
+) -> JsonObject:
+    def inner(value: Any) -> Any:
+        return _walked(cast(JsonObject, value), typed, finish) if isinstance(value, dict) else value
+
+    out: JsonObject = {}
+    for wire_key, value in schema.items():
+        key = _SPELLED.get(wire_key, wire_key)
+        if key == "type":
+            out[key] = [typed(item) for item in _list(value)] or typed(value)
+        elif key in _COUNTS and isinstance(value, str) and _is_count(value):
+            out[key] = int(value)
+        elif key in _LISTS and isinstance(value, list):
+            out[key] = [inner(item) for item in _list(value)]
+        elif key in _ONE:
+            out[key] = inner(value)
+        elif key in _MANY and isinstance(value, dict):
+            members = cast(JsonObject, value)
+            out[key] = {name: inner(item) for name, item in members.items()}
+        else:
+            out[key] = value
+    finish(out)
+    return out
+
+
+def _list(value: Any) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def _type_name(value: Any) -> Any:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return value
+    return TYPE_NUMBERS[value].upper() if 0 < value < len(TYPE_NUMBERS) else value
+
+
+def _json_type(value: Any) -> Any:
+    name = _type_name(value)
+    return name.lower() if isinstance(name, str) and name.lower() in TYPES else name
+
+
+def _allow_null(schema: JsonObject) -> None:
+    if schema.get("nullable") is not True:
+        return
+    del schema["nullable"]
+    kind = schema.get("type")
+    if isinstance(kind, str) and kind != "null":
+        schema["type"] = [kind, "null"]
+        values = _list(schema.get("enum"))
+        if values and None not in values:
+            schema["enum"] = [*values, None]
+    elif kind is None and isinstance(schema.get("anyOf"), list):
+        schema["anyOf"] = [*schema["anyOf"], {"type": "null"}]

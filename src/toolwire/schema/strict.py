@@ -3,10 +3,9 @@
 from typing import Any
 
 from toolwire.request import JsonObject
-from toolwire.schema.merge import folded
+from toolwire.schema.merge import TYPES, folded, type_of, types_in
 from toolwire.schema.normal import allow_null
 from toolwire.schema.profile import Normal, Report, below, describe, keyword_text
-from toolwire.schema.type_names import TYPES, type_of, types_in
 
 _DEEPEST = 10
 _MOST_NODES = 10_000

@@ -2,19 +2,27 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from msgspec.structs import replace
+
 from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
-from toolwire.dialects.code_assist.envelope import NAME, open_envelope, seal_envelope
 from toolwire.dialects.gemini import HISTORY, read_body
 from toolwire.dialects.gemini.decode_answer import GeminiDecoder
+from toolwire.dialects.gemini.encode_request import RequestBody, model_member, write_request
 from toolwire.dialects.gemini.errors import read_error, write_error
+from toolwire.dialects.gemini.shapes import ENVELOPE, is_object
 from toolwire.dialects.gemini.shapes import NAME as FAMILY
 from toolwire.dialects.quirks import DEFAULT, Quirks
-from toolwire.errors import ProviderError
+from toolwire.errors import BadInput, ProviderError
 from toolwire.events import Finished, ModelEvent
-from toolwire.messages import Message
-from toolwire.request import HttpRequest, ModelRequest
-from toolwire.wire.json_access import encode
+from toolwire.messages import Kept, Message
+from toolwire.request import HttpRequest, JsonObject, ModelRequest, Source
+from toolwire.wire.json_access import dump, encode, parse_object
 from toolwire.wire.sse import Frame, SseDecoder
+
+NAME = "code-assist"
+_SESSION = "session_id"
+"""A member of the request inside that Gemini itself does not know."""
+_INNER = "request."
 
 
 class CodeAssist:
@@ -26,7 +34,7 @@ class CodeAssist:
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
         """The request as it goes over the wire, and what it could not carry."""
-        body, written = seal_envelope(request, quirks)
+        body, written = _seal_envelope(request, quirks)
         verb = "streamGenerateContent" if request.stream else "generateContent"
         http = HttpRequest(
             path=f"/v1internal:{verb}",
@@ -37,7 +45,7 @@ class CodeAssist:
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
         """A client's request."""
-        return read_body(body, lambda given: open_envelope(given, model))
+        return read_body(body, lambda given: _open_envelope(given, model))
 
     def frames(self) -> SseDecoder:
         return SseDecoder()
@@ -74,6 +82,46 @@ class CodeAssist:
         """Status and body with which the vendor would report this error."""
         status, body = write_error(error)
         return status, encode(body)
+
+
+def _open_envelope(body: JsonObject, model: str) -> ModelRequest:
+    """The request inside, with the members of the envelope stored on it."""
+    from toolwire.dialects.gemini.decode_request import read_request  # noqa: PLC0415 - for servers
+
+    given = body.get("request")
+    if not is_object(given):
+        raise BadInput("request: expected an object")
+    inner = dict(given)
+    outer = {key: value for key, value in body.items() if key != "request"}
+    fields: JsonObject = {}
+    if _SESSION in inner:
+        fields[ENVELOPE + _INNER + _SESSION] = inner.pop(_SESSION)
+    named = outer.get("model")
+    if isinstance(named, str) and named:
+        del outer["model"]
+        model = model or named.removeprefix("models/")
+    fields |= {ENVELOPE + key: value for key, value in outer.items()}
+    source = Source(NAME, body)
+    request = read_request(inner, model, source)
+    if fields and request.kept is not None:
+        members = parse_object(request.kept.fields, "kept members") | fields
+        request = replace(request, kept=Kept(dialect=FAMILY, fields=dump(members)))
+        source.record(request)
+    return request
+
+
+def _seal_envelope(request: ModelRequest, quirks: Quirks) -> tuple[JsonObject, RequestBody]:
+    """The body with its envelope, and the request inside."""
+    given = request.source.body if request.source.dialect == NAME else None
+    written = write_request(request, quirks, None if given is None else given["request"])
+    inner = written.body
+    outer = {"model": request.model} if given is None else model_member(request, given)
+    for key, value in written.envelope.items():
+        if key.startswith(_INNER):
+            inner[key.removeprefix(_INNER)] = value
+        else:
+            outer[key] = value
+    return {**outer, "request": inner}, written
 
 
 DIALECT = CodeAssist()

@@ -7,7 +7,6 @@ from toolwire.dialects.failures import unreadable
 from toolwire.dialects.gemini.ends import AnswerEnd
 from toolwire.dialects.gemini.errors import error_object, typed_error
 from toolwire.dialects.gemini.media import read_media
-from toolwire.dialects.gemini.partial_args import PartialArgs
 from toolwire.dialects.gemini.shapes import (
     FILE,
     INLINE,
@@ -16,6 +15,7 @@ from toolwire.dialects.gemini.shapes import (
     Chunk,
     Enveloped,
     Part,
+    PartialArgs,
     RawMembers,
     is_object,
     items,

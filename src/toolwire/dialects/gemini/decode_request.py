@@ -3,7 +3,6 @@
 from typing import Any
 
 from toolwire.dialects.gemini.decode_messages import read_contents, read_system
-from toolwire.dialects.gemini.schemas import from_openapi
 from toolwire.dialects.gemini.shapes import (
     CALLING,
     CHOICE,
@@ -38,6 +37,7 @@ from toolwire.request import (
     ToolChoice,
     ToolSpec,
 )
+from toolwire.schema.openapi import from_openapi
 from toolwire.wire.json_access import dump, obj
 
 

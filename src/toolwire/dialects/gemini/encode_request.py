@@ -11,7 +11,6 @@ from toolwire.dialects.gemini.encode_messages import (
     split_system,
     system_instruction,
 )
-from toolwire.dialects.gemini.schemas import in_words, to_gemini
 from toolwire.dialects.gemini.shapes import (
     ANY_BUDGET,
     CALLING,
@@ -54,6 +53,8 @@ from toolwire.request import (
     ToolChoice,
     ToolSpec,
 )
+from toolwire.schema import convert
+from toolwire.schema.openapi import in_words
 from toolwire.wire.json_access import parse_object
 from toolwire.wire.names import NameRule, ToolNames
 
@@ -252,7 +253,7 @@ class _RequestWriter:
         member, profile = (
             (OUTPUT_OPENAPI, "gemini-openapi") if openapi else (OUTPUT_JSON_SCHEMA, "gemini-json")
         )
-        config[member] = to_gemini(output.schema, profile, "output.schema", self._losses)
+        config[member] = _converted(output.schema, profile, "output.schema", self._losses)
         return config
 
     def _tool_config(self) -> JsonObject | None:
@@ -329,8 +330,14 @@ class _RequestWriter:
         if tool.parameters in _NO_PARAMETERS:
             return {}
         if openapi:
-            return {OPENAPI: to_gemini(tool.parameters, "gemini-openapi", path, losses)}
-        return {JSON_SCHEMA: to_gemini(tool.parameters, "gemini-json", path, losses)}
+            return {OPENAPI: _converted(tool.parameters, "gemini-openapi", path, losses)}
+        return {JSON_SCHEMA: _converted(tool.parameters, "gemini-json", path, losses)}
+
+
+def _converted(schema: JsonObject, profile: str, path: str, losses: Losses) -> JsonObject:
+    converted = convert(schema, profile, path)
+    losses.extend(converted.losses)
+    return converted.schema
 
 
 def _is_set(quirks: Quirks, names: tuple[str, ...]) -> bool:

@@ -9,9 +9,9 @@ from typing import Any, cast
 from toolwire.messages import CallKind
 from toolwire.prompted.xml.tokens import is_tag_name
 from toolwire.request import AnyTool, FreeformTool, JsonObject, ServerTool, ToolSpec
+from toolwire.schema.merge import TYPES, overlap, types_in, values_in
 from toolwire.schema.normal import normalise
 from toolwire.schema.profile import Normal, Report
-from toolwire.schema.type_names import TYPES, overlap, types_in, values_in
 from toolwire.wire.names import NameRule, ToolNames
 
 ITEM = "item"
