@@ -53,7 +53,7 @@ _PASSING = frozenset(
 _SAME_AGAIN = frozenset(
     {ErrorKind.CONTEXT_TOO_LONG, ErrorKind.CONTENT_FILTER, ErrorKind.MALFORMED_CALL}
 )
-_STATUSES = frozenset({408, 409, 429})
+_STATUSES = frozenset({408, 409, 429, 499})
 
 
 def decide(

@@ -16,7 +16,7 @@ _BY_STATUS = {
     413: ErrorKind.CONTEXT_TOO_LONG,
     422: ErrorKind.BAD_REQUEST,
     429: ErrorKind.RATE_LIMIT,
-    499: ErrorKind.RATE_LIMIT,
+    499: ErrorKind.TIMEOUT,
     503: ErrorKind.OVERLOADED,
     504: ErrorKind.TIMEOUT,
     529: ErrorKind.OVERLOADED,
@@ -31,13 +31,41 @@ _STATUS = {kind: status for status, kind in reversed(_BY_STATUS.items())} | {
     ErrorKind.SERVER: 500,
 }
 
-# Texts of the vendors, most specific first: all of them report a context overflow as 400.
+# Codes and types of the vendors, most specific first.
+_BY_CODE = (
+    (
+        ErrorKind.CONTEXT_TOO_LONG,
+        r"context_length|context_size|context_window|too_many_(prompt_)?tokens|request_too_large",
+    ),
+    (ErrorKind.MALFORMED_CALL, r"tool_use_failed|malformed_function_call"),
+    (ErrorKind.CONTENT_FILTER, r"content_?filter|content_policy|safety_?block"),
+    (
+        ErrorKind.QUOTA,
+        r"insufficient_(quota|balance|credits)|exceeded_current_quota|quota_exhausted|billing",
+    ),
+    (ErrorKind.RATE_LIMIT, r"rate_?limit|too_?many_?requests|resource_exhausted"),
+    (ErrorKind.OVERLOADED, r"overloaded|unavailable|(over|at)_capacity"),
+    (
+        ErrorKind.AUTH,
+        r"invalid_?api_?key|incorrect_api_key|authentication|unauthenticated|unauthorized",
+    ),
+)
+# Codes that a status is preferred to.
+_BY_CODE_ALONE = (
+    (ErrorKind.NOT_FOUND, r"not_?found"),
+    (ErrorKind.PERMISSION, r"permission"),
+    (ErrorKind.TIMEOUT, r"timeout|deadline"),
+    (ErrorKind.BAD_REQUEST, r"invalid_|unsupported_|bad_request"),
+)
+# Words that vendors write where neither status nor code distinguishes: all of them report a
+# context overflow as 400. A message also quotes names of tools and members, so these are phrases.
 _BY_WORDS = (
     (
         ErrorKind.CONTEXT_TOO_LONG,
         r"context_length_exceeded|context_size_error|context (length|window|size|limit)"
         r"|maximum (context|prompt length)|prompt is too long|input token count"
-        r"|too[_ ]many[_ ](prompt[_ ])?tokens|input is too long|exceeds the maximum",
+        r"|too[_ ]many[_ ](prompt[_ ])?tokens|input is too long"
+        r"|exceeds the maximum (number of |allowed |input )*(tokens|length|context)",
     ),
     (
         ErrorKind.MALFORMED_CALL,
@@ -45,44 +73,61 @@ _BY_WORDS = (
     ),
     (
         ErrorKind.CONTENT_FILTER,
-        r"content_filter|content management policy|content_policy|safety_?block",
+        r"content management policy|content policy|content_policy_violation",
     ),
     (
         ErrorKind.QUOTA,
-        r"insufficient_quota|exceeded your current quota|quota_exhausted|billing|credit balance"
-        r"|insufficient (balance|credits)|perday",
+        r"insufficient_quota|exceeded your current quota|quota_exhausted|credit balance"
+        r"|billing (details|hard limit)|insufficient (balance|credits)|(requests|tokens)perday",
     ),
     (
         ErrorKind.RATE_LIMIT,
-        r"rate[_ ]?limit|too many requests|resource[_ ]exhausted|tokens per min",
+        r"rate[-_ ]?limit|too many requests|resource[_ ]exhausted|tokens per min",
     ),
     (ErrorKind.OVERLOADED, r"overloaded|unavailable|at capacity"),
     (
         ErrorKind.AUTH,
-        r"invalid[_ ]api[_ ]key|incorrect api key|authentication|unauthenticated|unauthorized",
+        r"invalid[_ ]api[_ ]key|incorrect api key|\bauthentication\b|\bunauthenticated\b"
+        r"|\bunauthorized\b",
     ),
 )
-# Without a status, the code decides.
-_BY_CODE = (
-    (ErrorKind.NOT_FOUND, r"not_?found"),
-    (ErrorKind.PERMISSION, r"permission"),
-    (ErrorKind.TIMEOUT, r"timeout|deadline"),
-    (ErrorKind.BAD_REQUEST, r"invalid_|unsupported_|bad_request"),
-)
+_ANY_KIND = frozenset(kind for kind, _ in _BY_WORDS)
+_REFUSED_KINDS = _ANY_KIND - {ErrorKind.RATE_LIMIT, ErrorKind.OVERLOADED}
+_KINDS = {
+    403: frozenset[ErrorKind](),
+    429: frozenset({ErrorKind.QUOTA, ErrorKind.OVERLOADED}),
+    499: frozenset[ErrorKind](),
+    503: frozenset[ErrorKind](),
+    529: frozenset[ErrorKind](),
+}
+"""What the words of a message can turn a status into, where not every kind is possible."""
+_CERTAIN = frozenset({401, 402, 404, 408, 504})
+"""Statuses that need neither a code nor words."""
+_NAMED_MEMBER = r"unsupported_|missing_|unknown_|invalid_(value|type|function|schema|image|json)"
+"""Codes of a 400 that concern one member of the request, whatever the message quotes."""
 
 
 def kind_of(status: int | None, code: str = "", message: str = "") -> ErrorKind:
-    """The kind of an error."""
+    """The kind of an error: by status, then by code and type, then by words of the message."""
     by_status = _BY_STATUS.get(status or 0)
+    if by_status is not None and status in _CERTAIN:
+        return by_status
+    by_code = _first(_BY_CODE, code)
+    if by_code is not None:
+        return by_code
+    refused = status is not None and 400 <= status < 500
     if status is None:
-        by_status = _first(_BY_CODE, code)
-    if by_status not in (ErrorKind.AUTH, ErrorKind.NOT_FOUND, ErrorKind.PERMISSION):
-        by_words = _first(_BY_WORDS, f"{code} {message}")
+        by_status = _first(_BY_CODE_ALONE, code)
+    if not (refused and re.search(_NAMED_MEMBER, code)):
+        possible = _KINDS.get(status or 0, _REFUSED_KINDS if refused else _ANY_KIND)
+        patterns = tuple(item for item in _BY_WORDS if item[0] in possible)
+        # Some vendors write a sentence as the code.
+        by_words = _first(patterns, f"{code} {message}")
         if by_words is not None:
             return by_words
     if by_status is not None:
         return by_status
-    return ErrorKind.BAD_REQUEST if status is not None and 400 <= status < 500 else ErrorKind.SERVER
+    return ErrorKind.BAD_REQUEST if refused else ErrorKind.SERVER
 
 
 def _first(patterns: tuple[tuple[ErrorKind, str], ...], words: str) -> ErrorKind | None:
