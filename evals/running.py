@@ -12,7 +12,7 @@ from evals.approving import approver
 from evals.projects import build
 from evals.task import Call, Outcome, Task
 from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, ToolStarted
-from toolwire.agent.limits import Limits
+from toolwire.agent.usage import Limits
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.client.http.transport import Transport

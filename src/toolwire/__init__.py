@@ -12,8 +12,8 @@ if TYPE_CHECKING:
         TurnEnd,
         TurnEnded,
     )
-    from toolwire.agent.limits import Limits
     from toolwire.agent.questions import Choice, Confirmation
+    from toolwire.agent.usage import Limits
     from toolwire.codec import Answer, Translated, read_answer, translate
     from toolwire.collect import Collector
     from toolwire.errors import (
@@ -60,7 +60,7 @@ _HOMES = {
         "TurnEnd",
         "TurnEnded",
     ),
-    "agent.limits": ("Limits",),
+    "agent.usage": ("Limits",),
     "policy.rules": ("Mode",),
     "codec": ("Answer", "Translated", "read_answer", "translate"),
     "collect": ("Collector",),

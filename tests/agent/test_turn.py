@@ -24,9 +24,9 @@ from toolwire.agent.events import (
     TurnStarted,
     UsageCounted,
 )
-from toolwire.agent.limits import Limits
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
+from toolwire.agent.usage import Limits
 from toolwire.errors import (
     ErrorKind,
     IncompleteStream,

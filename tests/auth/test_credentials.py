@@ -306,5 +306,5 @@ def test_without_it_the_platforms_own_directories_do() -> None:
 def test_importing_credentials_loads_nothing_heavy() -> None:
     code = "import sys; import toolwire.auth.credentials; print(' '.join(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    heavy = {"aiohttp", "keyring", "google.auth", "platformdirs", "toolwire.auth.oauth.copilot"}
+    heavy = {"aiohttp", "keyring", "google.auth", "platformdirs", "toolwire.auth.copilot"}
     assert set(done.stdout.split()).isdisjoint(heavy)

@@ -2,7 +2,7 @@ import pytest
 
 from tests.client.scripted import REQUEST, listen, run
 from tests.client.speaking import DONE, Scripted
-from toolwire.client.fallback import falling_back
+from toolwire.client.reask import falling_back
 from toolwire.errors import (
     BadInput,
     ConnectionFailed,

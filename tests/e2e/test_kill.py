@@ -19,7 +19,7 @@ from tests.e2e.chores import DONE, KINDS, Chores, assert_truthful, made_in, prep
 from tests.e2e.killed_sessions import Kill, Run, Shown, shown_in
 from tests.fakes.simulated import Place, Simulated
 from toolwire.messages import Outcome
-from toolwire.sessions.journal import replay
+from toolwire.sessions.replay import replay
 from toolwire.sessions.store import Contents, Sessions
 
 pytestmark = [

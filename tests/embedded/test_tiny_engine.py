@@ -32,9 +32,9 @@ from tests.embedded.tiny_home import (
     text,
 )
 from toolwire.agent.events import AgentEvent, ToolFinished, TurnEnd, TurnEnded
-from toolwire.agent.limits import Limits
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
+from toolwire.agent.usage import Limits
 from toolwire.client.http.transport import HttpTransport, Outgoing
 from toolwire.embedded.engine import EmbeddedTransport, Engine, await_rest, start
 from toolwire.embedded.machine import Sizes

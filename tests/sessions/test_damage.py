@@ -13,8 +13,8 @@ from toolwire.agent.events import AgentEvent
 from toolwire.errors import SessionError
 from toolwire.sessions import records
 from toolwire.sessions.files import PAGE, Row, beside
-from toolwire.sessions.journal import replay
 from toolwire.sessions.read_file import records_in, rows_in_pages, scan
+from toolwire.sessions.replay import replay
 from toolwire.sessions.store import Sessions
 
 EVENTS = kept([*a_session(12), *list(a_turn(12))[:-3]])

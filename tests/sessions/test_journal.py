@@ -31,14 +31,17 @@ from toolwire.agent.events import (
 from toolwire.events import Usage
 from toolwire.history import repair
 from toolwire.messages import Message, Origin, Outcome, Text, calls_without_result
-from toolwire.sessions.journal import ModelTotals, Session, open_calls, replay
-from toolwire.sessions.open_calls import (
+from toolwire.sessions.replay import (
     BROKE_OFF,
     LOST_READ,
     NOT_STARTED,
     UNKNOWN,
     CallStage,
+    ModelTotals,
+    Session,
     answered,
+    open_calls,
+    replay,
     resolve_open_calls,
 )
 from toolwire.tools.spec import Effect

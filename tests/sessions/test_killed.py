@@ -13,8 +13,7 @@ from tests.sessions.sample_events import a_session, finished, kept
 from toolwire.agent.events import AgentEvent, AnswersGiven, MessageAdded, ToolFinished, ToolStarted
 from toolwire.history import repair
 from toolwire.messages import Origin, Outcome, calls_without_result
-from toolwire.sessions.journal import replay
-from toolwire.sessions.open_calls import answered, resolve_open_calls
+from toolwire.sessions.replay import answered, replay, resolve_open_calls
 from toolwire.sessions.store import Sessions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")

@@ -8,7 +8,7 @@ from tests.sessions.sample_events import a_session, a_turn, kept, opened, said
 from toolwire.agent.events import AgentEvent, MessageAdded
 from toolwire.errors import SessionError
 from toolwire.messages import Message, Text
-from toolwire.sessions.journal import replay
+from toolwire.sessions.replay import replay
 from toolwire.sessions.store import Sessions, Summary, project_key
 
 

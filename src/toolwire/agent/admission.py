@@ -1,16 +1,21 @@
-"""Admission of calls: complete, strict JSON, a known tool, valid arguments, a unique id."""
+"""Admission of calls: complete, strict JSON, a known tool, valid arguments, a unique id; and the
+state of each call.
+"""
 
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import msgspec
 
+from toolwire.agent.events import ApprovalOutcome
 from toolwire.errors import BadInput
-from toolwire.messages import CallKind, ToolCall
+from toolwire.messages import CallKind, Media, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
+from toolwire.tools.proposals import DiffStat
 from toolwire.tools.registry import Registry
-from toolwire.tools.spec import Effect, Tool
+from toolwire.tools.spec import Effect, Permit, Tool, ToolFailed
 from toolwire.wire.json_access import dump, parse
 from toolwire.wire.repair import Parsed, parse_arguments
 
@@ -290,3 +295,56 @@ def _repair_told(parsed: Parsed) -> str:
 def _shown(parsed: Parsed) -> str:
     text = dump(parsed.value)
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+_SIDE_BY_SIDE = (Effect.READ, Effect.NETWORK)
+_log = logging.getLogger(__name__)
+_Value = TypeVar("_Value")
+
+
+class CallState:
+    """State of a call from admission to its result."""
+
+    def __init__(self, call: ToolCall, verdict: Admitted | Rejected) -> None:
+        self.call = call
+        self.verdict = verdict
+        self.arguments: JsonObject = verdict.arguments if isinstance(verdict, Admitted) else {}
+        self.started: float | None = None
+        self.ended = 0.0
+        self.decision: ApprovalOutcome | None = None
+        self.stat: DiffStat | None = None
+        self.edited: str | None = None
+        self.permit: Permit | None = None
+        """Permit of the ruling, for shell commands."""
+        self.parts: tuple[ToolResult | Text | Media, ...] = ()
+
+    @property
+    def tool(self) -> Tool | None:
+        """The tool, if the call was admitted."""
+        return self.verdict.tool if isinstance(self.verdict, Admitted) else None
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether adjacent calls may run at the same time."""
+        return self.tool is None or self.tool.effect in _SIDE_BY_SIDE
+
+    @property
+    def shown_arguments(self) -> str:
+        """Arguments that the tool is given, or those the model wrote."""
+        return dump(self.arguments) if self.tool is not None else self.call.arguments
+
+    def as_ruled(self, tool: Tool) -> ToolCall:
+        """The call with the tool's real name and effective arguments."""
+        return msgspec.structs.replace(self.call, name=tool.name, arguments=dump(self.arguments))
+
+
+async def guarded(step: Awaitable[_Value]) -> _Value:
+    """Result of a step in the tool's code; any exception there is the tool's failure."""
+    try:
+        return await step
+    except ToolFailed:
+        raise
+    except Exception as error:
+        _log.debug("a tool broke", exc_info=True)
+        message = str(error) or type(error).__name__
+        raise ToolFailed(message, type="unhandled_exception") from error

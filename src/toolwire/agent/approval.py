@@ -8,7 +8,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from toolwire.agent.calls import CallState, guarded
+from toolwire.agent.admission import CallState, guarded
 from toolwire.agent.events import ApprovalOutcome, Emit, ToolAsked, ToolDecided
 from toolwire.agent.questions import (
     Approver,

@@ -15,8 +15,8 @@ from toolwire.agent.events import (
     Thought,
     UsageCounted,
 )
-from toolwire.agent.limits import Spent
 from toolwire.agent.loops import Suspicion, TextLoops
+from toolwire.agent.usage import Spent
 from toolwire.collect import Collector
 from toolwire.errors import (
     ErrorKind,

@@ -7,9 +7,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.admission import Rejected, admit_all
+from toolwire.agent.admission import CallState, Rejected, admit_all, guarded
 from toolwire.agent.approval import Approval, Policy, Remember, Roots, first_word, no_memory
-from toolwire.agent.calls import CallState, guarded
 from toolwire.agent.events import (
     Emit,
     ToolFinished,

@@ -17,10 +17,10 @@ from toolwire.agent.events import (
     TurnEnded,
     TurnStarted,
 )
-from toolwire.agent.limits import NO_LIMITS, Limits, Spent
 from toolwire.agent.loops import CallLoops, Suspicion
 from toolwire.agent.reply import Price, Repeating, Replies, Reply, cost_from_usage
 from toolwire.agent.scheduler import Scheduler
+from toolwire.agent.usage import NO_LIMITS, Limits, Spent
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import StopReason
 from toolwire.messages import Message, Text, ToolCall

@@ -28,8 +28,7 @@ from toolwire.model import Model, reading
 from toolwire.policy.rules import Mode
 from toolwire.prompted.style import AUTO
 from toolwire.request import ModelRequest
-from toolwire.sessions.journal import Session
-from toolwire.sessions.open_calls import answered, resolve_open_calls
+from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.sessions.store import Sessions
 from toolwire.storage.paths import places

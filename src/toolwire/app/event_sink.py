@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from toolwire.agent.events import AgentEvent, Emit, Streaming, ToolOutputText
 from toolwire.client.redact import Redactor, known_secrets
-from toolwire.sessions.journal import Journal
+from toolwire.sessions.replay import Journal
 
 Redact: TypeAlias = Callable[[bytes], bytes]
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from toolwire.agent.usage import cost
 from toolwire.auth.credentials import credential_for, no_notice, open_store
-from toolwire.client.cost import cost
-from toolwire.client.fallback import falling_back
 from toolwire.client.http.transport import Transport
 from toolwire.client.model import connect
-from toolwire.client.reask import with_reask
+from toolwire.client.reask import falling_back, with_reask
 from toolwire.client.retry import Learned
 from toolwire.config import Settings
 from toolwire.events import Usage

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from toolwire.agent.limits import Limits
+from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
 from toolwire.model import Model
 from toolwire.policy.rules import Mode

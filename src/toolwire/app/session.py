@@ -25,10 +25,10 @@ from toolwire.agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from toolwire.agent.limits import Limits
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.reply import Replies
 from toolwire.agent.turn import Turn
+from toolwire.agent.usage import Limits
 from toolwire.app.builder import (
     compression_rules,
     open_journal,
@@ -55,7 +55,7 @@ from toolwire.messages import Message, Text
 from toolwire.model import Model
 from toolwire.policy.rules import Mode
 from toolwire.request import ModelRequest, Reasoning
-from toolwire.sessions.journal import Session, replay
+from toolwire.sessions.replay import Session, replay
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.tools.files.visibility import Visibility
 from toolwire.tools.spec import Tool

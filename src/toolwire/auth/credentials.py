@@ -184,7 +184,7 @@ def _api_key(lookup: _Lookup, auth: ApiKey) -> Credential:
 
 
 def _vertex(lookup: _Lookup, auth: GoogleLogin) -> Credential:
-    from toolwire.auth.oauth import google  # noqa: PLC0415 - start-up time
+    from toolwire.auth import google  # noqa: PLC0415 - start-up time
 
     environ = lookup.environ
     key = _find(lookup, auth.env)
@@ -210,7 +210,7 @@ def _login(lookup: _Lookup, auth: OAuth) -> Credential:
     if key is None:
         raise _missing(lookup.provider, auth.env)
     if auth.flow == "copilot":
-        from toolwire.auth.oauth import copilot  # noqa: PLC0415 - start-up time
+        from toolwire.auth import copilot  # noqa: PLC0415 - start-up time
 
         _show_terms(lookup)
         settings = copilot.CopilotSettings.from_environ(lookup.environ)
@@ -228,7 +228,7 @@ def _login(lookup: _Lookup, auth: OAuth) -> Credential:
 
 
 def _code_assist(lookup: _Lookup) -> Credential:
-    from toolwire.auth.oauth import code_assist  # noqa: PLC0415 - start-up time
+    from toolwire.auth import code_assist  # noqa: PLC0415 - start-up time
 
     settings = code_assist.CodeAssistSettings.from_environ(lookup.environ)
     if lookup.flag:

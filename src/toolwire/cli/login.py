@@ -12,8 +12,8 @@ from typing import NoReturn
 
 import click
 
+from toolwire.auth.copilot import DeviceCode
 from toolwire.auth.credentials import credential_for, first_use_terms, open_store
-from toolwire.auth.oauth.device import DeviceCode
 from toolwire.auth.store import Store, Stored, StoredKey, StoredLogin
 from toolwire.client.redact import Secret, without_secrets
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError, UnknownName
@@ -172,12 +172,12 @@ def _in_browser(provider: Provider, flow: str, store: Store, no_browser: bool) -
         show(code.verification_uri)
 
     if flow == "openrouter":
-        from toolwire.auth.oauth import openrouter
+        from toolwire.auth import openrouter
 
         site = os.environ.get("TOOLWIRE_OPENROUTER_SITE") or openrouter.SITE
         return StoredLogin(token=asyncio.run(openrouter.login(show, site=site)))
     if flow == "copilot":
-        from toolwire.auth.oauth import copilot
+        from toolwire.auth import copilot
 
         settings = copilot.CopilotSettings.from_environ(os.environ)
         login = copilot.login(settings, show_code, sleep=asyncio.sleep, now=time.time)

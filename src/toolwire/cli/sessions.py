@@ -170,7 +170,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _shown(contents: "Contents", turns: "list[TurnLine]") -> JsonObject:
-    from toolwire.sessions.journal import replay
+    from toolwire.sessions.replay import replay
 
     past = replay(contents.events)
     return {

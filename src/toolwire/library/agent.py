@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from toolwire.agent.events import AgentEvent
-from toolwire.agent.limits import Limits
+from toolwire.agent.usage import Limits
 from toolwire.app.options import HostOverrides, SessionOptions, opened
 from toolwire.config import Settings, load
 from toolwire.errors import BadInput

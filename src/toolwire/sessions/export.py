@@ -8,7 +8,7 @@ from html import escape
 import msgspec
 
 from toolwire.sessions import records
-from toolwire.sessions.journal import replay
+from toolwire.sessions.replay import replay
 from toolwire.sessions.store import Contents
 from toolwire.sessions.transcript import (
     Block,

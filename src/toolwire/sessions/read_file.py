@@ -15,8 +15,8 @@ import msgspec
 from toolwire.agent.events import SessionOpened
 from toolwire.errors import SessionError
 from toolwire.sessions.files import PAGE, SCHEMA, Row, beside
-from toolwire.sessions.journal import Record
 from toolwire.sessions.records import checksum, decode
+from toolwire.sessions.replay import Record
 from toolwire.terminal_text import one_line
 
 _LEAF = 0x0D

@@ -13,9 +13,9 @@ from toolwire.agent.events import AgentEvent, TurnEnded
 from toolwire.errors import SessionError
 from toolwire.sessions import records
 from toolwire.sessions.files import INSERT, Row, remove_files
-from toolwire.sessions.journal import Record
 from toolwire.sessions.read_file import Skipped, records_in, scan
 from toolwire.sessions.records import Redact, redacted, unredacted
+from toolwire.sessions.replay import Record
 from toolwire.sessions.salvage import Salvaged, finish_salvage, salvage
 from toolwire.storage.locks import SessionLock
 

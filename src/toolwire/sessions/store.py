@@ -15,9 +15,9 @@ from toolwire.errors import SessionError
 from toolwire.ids import new_id
 from toolwire.sessions import records
 from toolwire.sessions.files import Row, create, remove_files, words_of
-from toolwire.sessions.journal import Record, title_of
 from toolwire.sessions.read_file import Skipped, good_rows, meta_of, readable, records_in, scan
 from toolwire.sessions.records import Redact, unredacted
+from toolwire.sessions.replay import Record, title_of
 from toolwire.sessions.salvage import SALVAGED, Salvaged, found_in
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.storage.locks import SessionLock

@@ -20,7 +20,7 @@ from toolwire.agent.events import (
 )
 from toolwire.errors import SessionError
 from toolwire.messages import Media, Message, Refusal, ToolCall
-from toolwire.sessions.journal import Record, Session, replay
+from toolwire.sessions.replay import Record, Session, replay
 from toolwire.terminal_text import terminal_text
 
 SHOWN = 4_000

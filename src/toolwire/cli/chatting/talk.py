@@ -9,7 +9,7 @@ from typing import Any, TextIO
 import msgspec
 
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
-from toolwire.agent.stats import Stats
+from toolwire.agent.usage import Stats
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import AgentSession, open_session
 from toolwire.cli.asked import ReadOptions, open_transport

@@ -19,7 +19,7 @@ from toolwire.agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from toolwire.agent.stats import Stats
+from toolwire.agent.usage import Stats
 from toolwire.cli.headless.output import Writable, error_of
 from toolwire.events import RefusalDelta, TextDelta
 from toolwire.messages import Message, Refusal, Text

@@ -181,7 +181,7 @@ def test_without_google_auth_the_extra_is_named(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['google.auth'] = None; sys.modules['google'] = None\n"
         "import asyncio; from pathlib import Path\n"
-        "from toolwire.auth.oauth.google import AdcCredential\n"
+        "from toolwire.auth.google import AdcCredential\n"
         "asked = AdcCredential(Path(sys.argv[1]), scope='s', now=lambda: 0.0)\n"
         "try: asyncio.run(asked.__call__(False))\n"
         "except Exception as error: print(error)\n"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.client.stand_in import Answer, Asked, Clock, StandIn, never, stand_in
+from toolwire.auth.code_assist import CodeAssistCredential, CodeAssistSettings
 from toolwire.auth.credentials import credential_for
-from toolwire.auth.oauth.code_assist import CodeAssistCredential, CodeAssistSettings
 from toolwire.auth.store import Store
 from toolwire.errors import BadInput, ErrorKind, ProviderError, ToolwireError
 from toolwire.providers import OAuth, Provider
@@ -180,8 +180,8 @@ def test_requests_refused_together_cause_one_refresh(tmp_path: Path) -> None:
 
 PROCESS = """
 import asyncio, os, time
-from toolwire.auth.oauth.code_assist import CodeAssistCredential, CodeAssistSettings
-from toolwire.auth.oauth.http import get_json
+from toolwire.auth.code_assist import CodeAssistCredential, CodeAssistSettings
+from toolwire.auth.http import get_json
 
 async def main():
     settings = CodeAssistSettings.from_environ(os.environ)

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.client.stand_in import StandIn, stand_in
-from toolwire.auth.oauth.openrouter import callback_server, login
+from toolwire.auth.openrouter import callback_server, login
 from toolwire.errors import ErrorKind, ProviderError
 
 KEYS = "/api/v1/auth/keys"

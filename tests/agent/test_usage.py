@@ -1,11 +1,8 @@
 import pytest
 
-from tests.client.scripted import listen, run
-from tests.client.speaking import Scripted, finished
-from toolwire.client.cost import Spent, cost, metered
-from toolwire.errors import IncompleteStream
-from toolwire.events import StopReason, TextDelta, Usage
-from toolwire.providers._spec import ModelInfo, Prices
+from toolwire.agent.usage import cost
+from toolwire.events import Usage
+from toolwire.providers._spec import Prices
 
 PRICES = Prices(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
 
@@ -33,18 +30,3 @@ PRICES = Prices(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
 )
 def test_tokens_become_dollars(usage: Usage, prices: Prices | None, dollars: float | None) -> None:
     assert cost(usage, prices) == (None if dollars is None else pytest.approx(dollars))
-
-
-def test_a_metered_model_tells_what_each_answer_cost() -> None:
-    async def work() -> None:
-        info = ModelInfo(provider="acme", id="m", prices=Prices(input=1.0, output=2.0))
-        end = finished(StopReason.END, input=1_000_000, output=1_000_000)
-        spent: list[Spent] = []
-        model = metered(
-            Scripted([TextDelta("a"), end], [IncompleteStream("x")]), info, spent.append
-        )
-        assert await listen(model) == ([TextDelta("a"), end], None)
-        await listen(model)
-        assert spent == [Spent(provider="acme", model="m", usage=end.usage, dollars=3.0)]
-
-    run(work)

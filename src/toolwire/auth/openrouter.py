@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from toolwire.auth.oauth.http import post_json, refused
+from toolwire.auth.http import post_json, refused
 from toolwire.client.redact import Secret
 from toolwire.errors import ErrorKind, ProviderError
 

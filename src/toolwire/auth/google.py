@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 
 import msgspec
 
-from toolwire.auth.oauth.http import is_safe, post_form, refused
+from toolwire.auth.http import is_safe, post_form, refused
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.wire.json_access import JsonObject, parse_object

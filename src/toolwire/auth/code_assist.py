@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import msgspec
 
-from toolwire.auth.oauth import google
-from toolwire.auth.oauth.http import Reply, get_json, post_json, refused
+from toolwire.auth import google
+from toolwire.auth.http import Reply, get_json, post_json, refused
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.storage.private_files import locked, read_private, write_private

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.client.stand_in import Answer, Clock, StandIn, stand_in
+from toolwire.auth import copilot
+from toolwire.auth.copilot import CopilotCredential, CopilotSettings, login
 from toolwire.auth.credentials import credential_for
-from toolwire.auth.oauth import device
-from toolwire.auth.oauth.copilot import CopilotCredential, CopilotSettings, login
 from toolwire.auth.store import Store, StoredLogin
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError, ToolwireError
@@ -38,8 +38,8 @@ def device_code(**changed: object) -> Answer:
     return 200, {**body, **changed}
 
 
-def log_in(vendor: StandIn, clock: Clock) -> tuple[Secret, list[device.DeviceCode]]:
-    shown: list[device.DeviceCode] = []
+def log_in(vendor: StandIn, clock: Clock) -> tuple[Secret, list[copilot.DeviceCode]]:
+    shown: list[copilot.DeviceCode] = []
     token = asyncio.run(login(settings(vendor), shown.append, sleep=clock.sleep, now=clock.now))
     return token, shown
 

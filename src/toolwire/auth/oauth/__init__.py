@@ -1,1 +1,0 @@
-"""Logins: device and loopback flows, and tokens that are refreshed. Off until configured."""
