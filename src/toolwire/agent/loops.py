@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import pairwise
 
 import msgspec
 
@@ -122,7 +123,13 @@ class TextLoops:
             return False
         recent = places[-_TIMES:]
         near = (recent[-1] - recent[0]) / (_TIMES - 1) <= _NEAR
-        return near and not _ruled(chunk)
+        return near and not _ruled(chunk) and self._periodic(recent)
+
+    def _periodic(self, places: list[int]) -> bool:
+        """Whether everything between these occurrences repeats too: numbered items do not."""
+        starts = [place - self._dropped for place in places]
+        between = [self._text[start:end] for start, end in pairwise(starts)]
+        return any(between[period:] == between[:-period] for period in range(1, LONGEST_CYCLE + 1))
 
     def _trim(self) -> None:
         if len(self._text) < 2 * _KEPT_TEXT:
