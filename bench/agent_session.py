@@ -22,7 +22,7 @@ from toolwire.config import Settings
 from toolwire.context.cache import compared_bodies
 from toolwire.messages import Message, Text
 from toolwire.providers import ModelInfo
-from toolwire.providers.upstream import NAME, read_upstream
+from toolwire.providers.custom import NAME, read_upstream
 from toolwire.simulator.script import Call
 
 NOTES = "The answer to the question is 42, and this line says so.\n" * 60

@@ -5,7 +5,7 @@ import pytest
 from toolwire.app.model_choice import choose_model
 from toolwire.config import Settings
 from toolwire.errors import BadInput, ProviderError, UnknownName
-from toolwire.providers.upstream import read_upstream
+from toolwire.providers.custom import read_upstream
 
 
 def chosen(environ: dict[str, str] | None = None, settings: Settings | None = None, **more: Any):

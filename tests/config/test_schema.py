@@ -1,8 +1,8 @@
 import msgspec
 
+from toolwire import prompted
 from toolwire.config.schema import keys
 from toolwire.policy.rules import Mode
-from toolwire.prompted import style
 from toolwire.tools.builtin import replace, run_shell_command, search_file_content
 from toolwire.tools.output_limits import DEFAULT_LIMIT
 from toolwire.tools.shell.processes import ProcessLimits
@@ -24,7 +24,7 @@ def test_every_default_is_a_value_the_setting_takes() -> None:
 
 def test_the_words_of_the_settings_are_those_of_the_parts_they_set() -> None:
     assert keys()["approval_mode"].wanted == _one_of(*Mode)
-    assert keys()["tool_style"].wanted == _one_of(*style.SETTINGS)
+    assert keys()["tool_style"].wanted == _one_of(*prompted.SETTINGS)
 
 
 def test_the_defaults_of_the_tools_are_the_tools_own() -> None:

@@ -12,7 +12,7 @@ from toolwire.collect import Collector
 from toolwire.ids import new_id
 from toolwire.messages import Message, Text, ToolResult
 from toolwire.model import Model
-from toolwire.prompted.xml import style
+from toolwire.prompted import xml
 from toolwire.request import Effort, ModelRequest, Reasoning
 from toolwire.simulator import Call, Demands, Question, Reply, Simulator, Think, reply
 
@@ -71,7 +71,7 @@ async def converse(sim: Simulator, models: list[Model]) -> list[tuple[bool, list
     for number in range(REQUESTS):
         native = (number // len(models) + number) % 2 == 0
         model = models[number % len(models)]
-        model = model if native else style.wrap(model, new_id)
+        model = model if native else xml.wrap(model, new_id)
         before = len(sim.seals.issued)
         collector = Collector()
         request = ModelRequest(

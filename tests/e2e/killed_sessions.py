@@ -28,7 +28,7 @@ from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.messages import Message, Text
 from toolwire.policy.rules import Mode
-from toolwire.providers.upstream import read_upstream
+from toolwire.providers.custom import read_upstream
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.tools.shell.process_table import below
 from toolwire.tools.shell.signals import adopt_orphans

@@ -42,7 +42,7 @@ from toolwire.errors import BadInput
 from toolwire.events import Finished, ModelEvent, Notice, StopReason, TextDelta
 from toolwire.ids import new_id
 from toolwire.messages import Outcome
-from toolwire.prompted.json.style import wrap
+from toolwire.prompted.json import wrap
 from toolwire.request import JsonObject, ToolChoice
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput, Workspace

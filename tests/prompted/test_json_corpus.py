@@ -9,7 +9,7 @@ import pytest
 
 from tests.corpus_harness import CORPUS
 from toolwire.messages import Message, Text
-from toolwire.prompted.json import style as style
+from toolwire.prompted import json as json_style
 from toolwire.request import ModelRequest, ToolSpec
 from toolwire.schema import Profile, convert
 
@@ -39,7 +39,7 @@ def test_examples_fit_both_the_response_schema_and_the_tools_own() -> None:
             continue
         total += 1
         tool = ToolSpec(name=row["name"] or "tool", parameters=row["schema"])
-        found = style.prepare(ModelRequest(model="m", messages=(HELLO,), tools=(tool,)))
+        found = json_style.prepare(ModelRequest(model="m", messages=(HELLO,), tools=(tool,)))
         assert found is not None
         output = found.request.output
         assert output is not None

@@ -22,7 +22,7 @@ from toolwire.events import (
     Usage,
 )
 from toolwire.messages import CallKind, Message, Text, ToolCall
-from toolwire.prompted.json import style as style
+from toolwire.prompted import json as json_style
 from toolwire.request import FreeformTool, ModelRequest
 
 TOOLS = (spec("read", path="string"), spec("list"), FreeformTool(name="patch"))
@@ -34,7 +34,7 @@ DONE = Finished(reason=StopReason.END)
 
 def answered(*chunks: str, end: Finished = DONE) -> list[ModelEvent]:
     spoken: list[ModelEvent] = [*map(TextDelta, chunks), end]
-    return all_events(style.wrap(saying(spoken), ids()), ASKED)
+    return all_events(json_style.wrap(saying(spoken), ids()), ASKED)
 
 
 def folded(events: list[ModelEvent]) -> tuple[Any, ...]:
@@ -181,7 +181,7 @@ def test_thinking_passes_and_the_end_keeps_what_it_says() -> None:
         Notice("x", "y"),
         end,
     ]
-    events = all_events(style.wrap(saying(spoken), ids()), ASKED)
+    events = all_events(json_style.wrap(saying(spoken), ids()), ASKED)
     assert events == [ThinkingDelta("hm"), TextDelta("a"), Notice("x", "y"), end]
 
 

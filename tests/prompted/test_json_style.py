@@ -16,7 +16,7 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
-from toolwire.prompted.json import style as style
+from toolwire.prompted import json as json_style
 from toolwire.request import (
     AnyTool,
     FreeformTool,
@@ -37,8 +37,8 @@ def request(*messages: Message, tools: tuple[AnyTool, ...] = (READ, LIST), **mor
     return ModelRequest(model="m", messages=messages or (HELLO,), tools=tools, **more)
 
 
-def prepared(asked: ModelRequest, **more: Any) -> style.Prepared:
-    found = style.prepare(asked, **more)
+def prepared(asked: ModelRequest, **more: Any) -> json_style.Prepared:
+    found = json_style.prepare(asked, **more)
     assert found is not None
     return found
 
@@ -111,7 +111,7 @@ def test_nothing_native_is_sent() -> None:
 
 
 def test_a_request_without_tools_goes_as_it_is() -> None:
-    assert style.prepare(request(tools=())) is None
+    assert json_style.prepare(request(tools=())) is None
 
 
 def test_a_past_with_calls_is_rendered_even_when_no_tool_is_offered() -> None:
@@ -180,8 +180,8 @@ def test_the_prompt_has_an_example_of_each_tool() -> None:
 
 def test_given_examples_come_first_and_only_for_offered_tools() -> None:
     given = (
-        style.Example("show me the notes", "read", {"path": "notes.txt"}),
-        style.Example("burn it", "burn", {}),
+        json_style.Example("show me the notes", "read", {"path": "notes.txt"}),
+        json_style.Example("burn it", "burn", {}),
     )
     told = prepared(request(), examples=given).request.system[-1].text
     assert 'Request: show me the notes\n{"tool": "read", "arguments": {"path":"notes.txt"}}' in told
@@ -264,14 +264,14 @@ def test_an_output_schema_is_that_of_the_reply() -> None:
         TextDelta("1}}"),
         Finished(reason=StopReason.END),
     ]
-    events = all_events(style.wrap(saying(spoken), ids()), asked)
+    events = all_events(json_style.wrap(saying(spoken), ids()), asked)
     assert events == [TextDelta('{"n": '), TextDelta("1}"), Finished(reason=StopReason.END)]
 
 
 def test_notices_come_with_the_first_event_and_not_before() -> None:
     loose = ToolSpec(name="loose", parameters={**OPEN, "not": {"required": ["c"]}})
     spoken: list[ModelEvent] = [TextDelta('{"reply":"a"}'), Finished(reason=StopReason.END)]
-    events = all_events(style.wrap(saying(spoken), ids()), request(tools=(loose,)))
+    events = all_events(json_style.wrap(saying(spoken), ids()), request(tools=(loose,)))
     assert isinstance(events[0], Notice)
     assert events[1:] == [TextDelta("a"), Finished(reason=StopReason.END)]
-    assert all_events(style.wrap(saying([]), ids()), request(tools=(loose,))) == []
+    assert all_events(json_style.wrap(saying([]), ids()), request(tools=(loose,))) == []

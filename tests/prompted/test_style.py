@@ -2,7 +2,7 @@ import msgspec
 import pytest
 
 from toolwire.errors import UnknownName
-from toolwire.prompted.style import ToolStyle, choose, from_kilocode
+from toolwire.prompted import ToolStyle, choose, from_kilocode
 from toolwire.providers._spec import ModelInfo, ModelRule, NoAuth, Provider
 
 

@@ -10,8 +10,8 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
-from toolwire.prompted.xml.history import as_text
 from toolwire.prompted.xml.shape import XmlTools
+from toolwire.prompted.xml.values import as_text
 
 TOOLS = XmlTools([READ, WRITE, EDIT])
 IMAGE = Media.of_bytes(MediaKind.IMAGE, "image/png", b"png")

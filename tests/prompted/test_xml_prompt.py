@@ -1,7 +1,7 @@
 import pytest
 
 from tests.prompted.xml_reading import READ, RUN, STRING, WRITE, read, tool
-from toolwire.prompted.xml.style import teaching
+from toolwire.prompted.xml import teaching
 from toolwire.request import FreeformTool, ServerTool, ToolChoice, ToolSpec
 
 ASK = ToolSpec(

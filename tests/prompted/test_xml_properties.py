@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.prompted.test_xml_hazards import FRAGMENTS, MESSAGE
 from tests.prompted.xml_reading import STRING, TOOLS, arguments, read, tool
 from toolwire.messages import ToolCall
-from toolwire.prompted.xml.history import render_call
 from toolwire.prompted.xml.shape import XmlTools
+from toolwire.prompted.xml.values import render_call
 from toolwire.request import ToolSpec
 
 TAGS = ["<all>", "</all>", "<text>", "</text>", "<items>", "</items>", "</path>", "</item>"]

@@ -21,7 +21,7 @@ from toolwire.events import (
     Usage,
 )
 from toolwire.messages import CacheMark, Message, Text, ToolCall, ToolResult
-from toolwire.prompted.xml import style
+from toolwire.prompted import xml
 from toolwire.request import ModelRequest, ServerTool, ToolChoice
 
 CALL = "<read_file>\n<path>a.py</path>\n</read_file>"
@@ -55,7 +55,7 @@ def ask(model: Scripted, request: ModelRequest = REQUEST) -> list[ModelEvent]:
 
     async def run() -> None:
         numbers = count(1)
-        async for event in style.wrap(model, lambda: f"c{next(numbers)}")(request):
+        async for event in xml.wrap(model, lambda: f"c{next(numbers)}")(request):
             events.append(event)
 
     try:
@@ -136,7 +136,7 @@ def test_a_reader_that_stops_early_stops_the_model():
     model = Scripted(*said("Hello. ", "More. "), END)
 
     async def first() -> None:
-        stream = style.wrap(model, lambda: "c")(REQUEST)
+        stream = xml.wrap(model, lambda: "c")(REQUEST)
         async for _ in stream:
             break
         await stream.aclose()  # type: ignore[attr-defined] - an async generator

@@ -7,7 +7,7 @@ from toolwire import providers
 from toolwire.errors import BadInput, UnknownName
 from toolwire.history import HistoryRules
 from toolwire.providers import ApiKey, NoAuth, Provider, catalogue, custom
-from toolwire.providers.describe import changed
+from toolwire.providers.document import changed
 
 MINE = {"dialect": "openai-chat", "base_url": "https://llm.example.com/v1"}
 

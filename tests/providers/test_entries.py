@@ -23,8 +23,7 @@ from toolwire.messages import (
 )
 from toolwire.prompted.leaked import FORMATS
 from toolwire.providers import ApiKey, OAuth, Provider, catalogue
-from toolwire.providers.describe import changed, described
-from toolwire.providers.document import document
+from toolwire.providers.document import changed, described, document
 from toolwire.request import ModelRequest, Reasoning, ToolChoice, ToolSpec
 
 PACKAGE = Path(providers.__file__).parent

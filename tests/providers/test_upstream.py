@@ -1,7 +1,7 @@
 import pytest
 
 from toolwire.errors import BadInput, UnknownName
-from toolwire.providers.upstream import read_upstream
+from toolwire.providers.custom import read_upstream
 
 
 def test_an_upstream_says_format_address_key_model_and_style():

@@ -26,7 +26,7 @@ from toolwire.events import ModelEvent, Notice
 from toolwire.messages import Message
 from toolwire.model import Model, reading
 from toolwire.policy.rules import Mode
-from toolwire.prompted.style import AUTO
+from toolwire.prompted import AUTO
 from toolwire.request import ModelRequest
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteJournal

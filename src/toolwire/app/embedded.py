@@ -77,7 +77,7 @@ async def embedded_transport(
 def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
     """Wraps the model: short tool forms, and the folder's files as choices."""
     from toolwire.embedded.small import style  # noqa: PLC0415 - start-up time
-    from toolwire.embedded.small.workspace import known_files  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.small.style import known_files  # noqa: PLC0415 - start-up time
 
     workspace = workspace_of(cwd, environ)
     return style.wrap(ask, new_id, lambda: known_files(workspace, environ))

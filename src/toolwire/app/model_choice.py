@@ -8,7 +8,7 @@ from toolwire import providers
 from toolwire.config import Settings
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.providers._spec import ApiKey
-from toolwire.providers.upstream import NAME, Upstream
+from toolwire.providers.custom import NAME, Upstream
 
 _FIRST = ("anthropic", "openai", "google", "openrouter")
 """Tried before the others, which follow in listed order."""

@@ -18,7 +18,7 @@ from toolwire.config import Settings
 from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.model import Model
-from toolwire.prompted.style import AUTO, StyleChoice, ToolStyle, choose
+from toolwire.prompted import AUTO, StyleChoice, ToolStyle, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.providers.addresses import address
@@ -110,11 +110,11 @@ def with_fallback(opened: Sequence[Opened]) -> Model:
 def _styled(ask: Model, provider: Provider, model: str, choice: StyleChoice) -> Model:
     match choice.style:
         case ToolStyle.XML:
-            from toolwire.prompted.xml import style as xml  # noqa: PLC0415 - start-up time
+            from toolwire.prompted import xml  # noqa: PLC0415 - start-up time
 
             return xml.wrap(ask, new_id)
         case ToolStyle.JSON:
-            from toolwire.prompted.json import style as json  # noqa: PLC0415 - start-up time
+            from toolwire.prompted import json  # noqa: PLC0415 - start-up time
 
             return json.wrap(ask, new_id)
         case ToolStyle.NATIVE:

@@ -8,9 +8,9 @@ from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
 from toolwire.model import Model
 from toolwire.policy.rules import Mode
-from toolwire.prompted.style import StyleChoice, ToolStyle
+from toolwire.prompted import StyleChoice, ToolStyle
 from toolwire.providers._spec import NoAuth, Provider
-from toolwire.providers.upstream import Upstream
+from toolwire.providers.custom import Upstream
 from toolwire.tools.registry import Registry
 
 

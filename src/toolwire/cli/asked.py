@@ -16,7 +16,7 @@ from toolwire.client.redact import known_secrets
 from toolwire.config import Settings, current_folder
 from toolwire.errors import BadInput
 from toolwire.policy.rules import Mode
-from toolwire.providers.upstream import read_upstream
+from toolwire.providers.custom import read_upstream
 
 
 class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 import click
 import msgspec
 
-from toolwire import config, providers
+from toolwire import config, prompted, providers
 from toolwire.auth.credentials import credential_for, open_store, without_secrets
 from toolwire.cli.doctor_model import model_in_use
 from toolwire.cli.lines import echo_table
@@ -20,7 +20,6 @@ from toolwire.client.redact import hide_in_url
 from toolwire.config import Settings, trust
 from toolwire.config.display import file_states
 from toolwire.errors import ToolwireError
-from toolwire.prompted import style
 from toolwire.providers import catalogue
 from toolwire.providers._spec import Provider
 from toolwire.providers.addresses import address
@@ -144,7 +143,7 @@ async def _one(
     provider: Provider, settings: Settings, transport: HttpTransport, offline: bool
 ) -> _Finding:
     model = _model(provider, settings)
-    choice = style.choose(
+    choice = prompted.choose(
         provider, model, info=catalogue.find(provider.name, model, settings.models)
     )
     finding = _Finding(

@@ -11,14 +11,7 @@ from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.providers._spec import OAuth, Provider
 from toolwire.providers.addresses import variables
-from toolwire.providers.describe import (
-    changed,
-    described,
-    key_set,
-    key_variables,
-    way_in,
-    written,
-)
+from toolwire.providers.document import changed, described, key_set, key_variables, way_in, written
 from toolwire.wire.json_access import dump
 
 

@@ -30,7 +30,7 @@ from toolwire.library.result import Result
 from toolwire.messages import Message, Text
 from toolwire.model import Model
 from toolwire.policy.rules import Mode
-from toolwire.providers.upstream import read_upstream
+from toolwire.providers.custom import read_upstream
 from toolwire.tools.registry import Registry, builtin, builtins
 from toolwire.tools.spec import Tool
 from toolwire.tools.typed import tool

@@ -16,8 +16,7 @@ from toolwire.events import (
     ToolCallStarted,
 )
 from toolwire.messages import CallKind, Kept, Seal
-from toolwire.wire.glued import is_object, may_be_glued, split_objects
-from toolwire.wire.json_stream import JsonSplitter
+from toolwire.wire.json_stream import JsonSplitter, is_object, may_be_glued, split_objects
 from toolwire.wire.names import ToolNames
 
 MAX_NAME = 1024

@@ -1,4 +1,4 @@
-"""A live view of JSON text that is still arriving: for display, never to run a call with."""
+"""JSON text that is still arriving: its end, and a live view that is never used to run a call."""
 
 import json
 import re
@@ -15,8 +15,8 @@ _VALUE, _FIRST_ITEM, _KEY, _FIRST_KEY, _COLON, _AFTER, _STRING, _SCALAR, _DONE =
 
 _plain = re.compile(r'[^"\\]*+').match
 _body = re.compile(r'(?:[^"\\]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+').match
-_unfinished = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?").fullmatch
-_high = re.compile(r"(?<!\\)(?:\\\\)*+(\\u[dD][89abAB][0-9a-fA-F]{2})\Z").search
+unfinished_escape = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?").fullmatch
+high_surrogate = re.compile(r"(?<!\\)(?:\\\\)*+(\\u[dD][89abAB][0-9a-fA-F]{2})\Z").search
 _space = re.compile(r"[ \t\n\r]*+").match
 _scalar = re.compile(r"[-+.0-9A-Za-z]*+").match
 _number = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][-+]?[0-9]++)?").fullmatch
@@ -238,11 +238,11 @@ class PartialJson:
         open_still = end == len(text) or text[end] == "\\"
         if open_still:
             self._held = text[end:]
-            if self._held and _unfinished(self._held) is None:
+            if self._held and unfinished_escape(self._held) is None:
                 self._broken = True
                 self._held = ""
             # Wait for the other half of a surrogate pair.
-            elif body[-6:-5] == "\\" and (high := _high(body)) is not None:
+            elif body[-6:-5] == "\\" and (high := high_surrogate(body)) is not None:
                 self._held = high[1] + self._held
                 body = body[: high.start(1)]
         if body:
@@ -286,4 +286,84 @@ class PartialJson:
         else:
             self._put(int(word))
         self._ended()
+        return end
+
+
+_JSON = (re.compile(r'["{}\[\]]').search, {'"': re.compile(r'["\\]').search})
+_PYTHON = (
+    re.compile(r"""["'()\[\]{}]""").search,
+    {quote: re.compile(rf"[{quote}\\]").search for quote in "\"'"},
+)
+
+
+class BracketScanner:
+    """Finds the end of a bracketed JSON value or Python expression; scans each character once."""
+
+    def __init__(self, *, python: bool = False) -> None:
+        self._outside, self._inside = _PYTHON if python else _JSON
+        self._parts: list[str] = []
+        self._depth = 0
+        self._quote = ""
+        self._escaped = False
+
+    @property
+    def text(self) -> str:
+        """The scanned text, unchanged."""
+        return "".join(self._parts)
+
+    def feed(self, text: str, at: int = 0) -> int:
+        """The index after the end of the value, or -1 if it is incomplete."""
+        end = self._find_end(text, at)
+        self._parts.append(text[at:] if end < 0 else text[at:end])
+        return end
+
+    def _find_end(self, text: str, at: int) -> int:
+        while at < len(text):
+            if self._escaped:
+                self._escaped = False
+                at += 1
+                continue
+            found = (self._inside[self._quote] if self._quote else self._outside)(text, at)
+            if found is None:
+                return -1
+            at = found.end()
+            match found[0]:
+                case "\\":
+                    self._escaped = True
+                case '"' | "'":
+                    self._quote = "" if self._quote else found[0]
+                case "(" | "[" | "{":
+                    self._depth += 1
+                case _:
+                    self._depth -= 1
+                    if self._depth <= 0:
+                        return at
+        return -1
+
+
+class JsonValue(BracketScanner):
+    """One JSON object or array, with a live view of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._view = PartialJson()
+
+    @property
+    def broken(self) -> bool:
+        """Whether the text can no longer become JSON."""
+        return self._view.broken
+
+    @property
+    def first_key(self) -> str | None:
+        """Name of the first member, or of the first object in an array; None while unknown."""
+        value: Any = self._view.value
+        if isinstance(value, list):
+            items = cast(list[Any], value)
+            value = items[0] if items else None
+        return next(iter(cast(dict[str, Any], value)), None) if isinstance(value, dict) else None
+
+    def feed(self, text: str, at: int = 0) -> int:
+        """The index after the end of the value, or -1 if it is incomplete."""
+        end = super().feed(text, at)
+        self._view.feed(self._parts[-1])
         return end

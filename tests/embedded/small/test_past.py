@@ -11,7 +11,7 @@ from tests.embedded.small.test_style import (
     result,
     user,
 )
-from toolwire.embedded.small.kinds import RequestKind, likely
+from toolwire.embedded.small.past import RequestKind, likely
 from toolwire.messages import Message
 
 LOOK = called("search_file_content", {"pattern": "x"})

@@ -3,15 +3,16 @@
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from pkgutil import get_data
 from types import MappingProxyType
 from typing import cast
 
 import msgspec
 
-from toolwire.embedded.small.kinds import KindQuestion, RequestKind, likely
-from toolwire.embedded.small.past import Past, as_object
+from toolwire.embedded.small.past import KindQuestion, Past, RequestKind, as_object, likely
 from toolwire.embedded.small.tools import (
+    MOST_CHOICES,
     TOOLS,
     KnownFiles,
     Refused,
@@ -34,8 +35,13 @@ from toolwire.events import (
 )
 from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
-from toolwire.prompted.json import style
+from toolwire.prompted import json as json_style
 from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
+from toolwire.tools.files.paths import locate, open_file, real
+from toolwire.tools.files.protection import Protection
+from toolwire.tools.search.ignore import NEVER_SEARCHED, rules_for
+from toolwire.tools.search.tree import breadth_first
+from toolwire.tools.spec import ToolFailed, Workspace
 from toolwire.wire.json_access import dump
 
 _MOST_WRITTEN = 600
@@ -55,7 +61,7 @@ def wrap(model: Model, new_id: Callable[[], str], project: Callable[[], KnownFil
     conversation = _Conversation(model, new_id)
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        plain = style.wrap(model, new_id)
+        plain = json_style.wrap(model, new_id)
         answer = conversation.ask(request, project()) if request.tools else plain(request)
         async with reading(answer) as events:
             async for event in events:
@@ -91,7 +97,7 @@ class _Conversation:
         without: list[Refused] = []
         while True:
             calls = _CallTranslator(project, refusing=len(without) < _MOST_TRIES)
-            inner = style.wrap(self._model, self._new_id, instructions=fitted.instructions)
+            inner = json_style.wrap(self._model, self._new_id, instructions=fitted.instructions)
             async with reading(inner(fitted.request)) as events:
                 async for event in events:
                     for out in calls.read(event):
@@ -109,7 +115,7 @@ class _Conversation:
     ) -> KindQuestion:
         before = msgspec.structs.replace(request, messages=request.messages[:upto])
         fitted = fit(before, project, listed=listed, kinds=self._kinds)
-        prepared = style.prepare(fitted.request, instructions=fitted.instructions)
+        prepared = json_style.prepare(fitted.request, instructions=fitted.instructions)
         return KindQuestion(
             self._model, prepared.request if prepared is not None else fitted.request
         )
@@ -282,3 +288,50 @@ class _CallTranslator:
         name = TOOLS[started.name].real or started.name
         started = msgspec.structs.replace(started, name=name)
         return (started, ToolCallDelta(event.id, text), event)
+
+
+_MOST_TEXT = 100_000
+"""Largest file whose lines are offered to a small model, in bytes."""
+
+
+def known_files(workspace: Workspace, environ: Mapping[str, str] = {}) -> KnownFiles:
+    """The files of the first root, nearest first, without ignored and hidden ones."""
+    root = real(workspace.roots[0]) or workspace.roots[0]
+    files: list[str] = []
+    folders: list[str] = []
+    more = False
+    try:
+        for listing in breadth_first(root, workspace, rules_for(root, workspace)):
+            before = f"{listing.path}/" if listing.path else ""
+            files += [before + it.name for it in listing.files if not it.ignored]
+            folders += [
+                before + it.name
+                for it in listing.folders
+                if not it.ignored and it.name not in NEVER_SEARCHED
+            ]
+            if len(files) > MOST_CHOICES or len(folders) >= MOST_CHOICES:
+                more = True
+                break
+    except (OSError, ToolFailed):
+        more = True
+    return KnownFiles(
+        root=str(workspace.roots[0]).rstrip("/"),
+        files=tuple(files[:MOST_CHOICES]),
+        folders=tuple(folders[: MOST_CHOICES - 1]),
+        more=more,
+        text=lambda path: _small_text(root / path, workspace, environ),
+    )
+
+
+def _small_text(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str | None:
+    """The text of a small file that may be read without approval; None for any other."""
+    found = locate(path, workspace)
+    protection = Protection(workspace, environ)
+    if found is None or protection.hides(path) or protection.hides(found):
+        return None
+    try:
+        with open(open_file(found, workspace), "rb") as file:  # noqa: PTH123 - a descriptor
+            data = file.read(_MOST_TEXT + 1)
+        return data.decode() if len(data) <= _MOST_TEXT else None
+    except (OSError, UnicodeError, ToolFailed):
+        return None

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from toolwire.embedded.small import edits
-from toolwire.prompted.json.schema import closed_object
+from toolwire.prompted.json import closed_object
 from toolwire.request import AnyTool, JsonObject, ToolSpec
 
 MOST_CHOICES = 200

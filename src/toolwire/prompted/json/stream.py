@@ -3,80 +3,15 @@
 import json
 import re
 from collections.abc import Callable, Generator, Iterator
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
 from toolwire.events import Finished, ModelEvent, Notice, StopReason, TextDelta, TextEnded
 from toolwire.wire.calls import ToolCallTracker
 from toolwire.wire.names import ToolNames
-from toolwire.wire.partial import PartialJson
+from toolwire.wire.partial import JsonValue, high_surrogate, unfinished_escape
 from toolwire.wire.surrogates import without_halves
-
-_OUTSIDE = re.compile(r'["{}\[\]]').search
-_INSIDE = re.compile(r'["\\]').search
-
-
-class JsonValue:
-    """Incremental scanner of one JSON value; each character is scanned once."""
-
-    def __init__(self) -> None:
-        self._parts: list[str] = []
-        self._depth = 0
-        self._in_string = False
-        self._escaped = False
-        self._view = PartialJson()
-
-    @property
-    def text(self) -> str:
-        """The scanned text, unchanged."""
-        return "".join(self._parts)
-
-    @property
-    def broken(self) -> bool:
-        """Whether the text can no longer become JSON."""
-        return self._view.broken
-
-    @property
-    def first_key(self) -> str | None:
-        """Name of the first member, or of the first object in an array; None while unknown."""
-        value: Any = self._view.value
-        if isinstance(value, list):
-            items = cast(list[Any], value)
-            value = items[0] if items else None
-        return next(iter(cast(dict[str, Any], value)), None) if isinstance(value, dict) else None
-
-    def feed(self, text: str, at: int = 0) -> int:
-        """The index after the end of the value, or -1 if it is incomplete."""
-        end = self._find_end(text, at)
-        piece = text[at:] if end < 0 else text[at:end]
-        self._parts.append(piece)
-        self._view.feed(piece)
-        return end
-
-    def _find_end(self, text: str, at: int) -> int:
-        while at < len(text):
-            if self._escaped:
-                self._escaped = False
-                at += 1
-                continue
-            found = _INSIDE(text, at) if self._in_string else _OUTSIDE(text, at)
-            if found is None:
-                return -1
-            at = found.end()
-            match found[0]:
-                case '"':
-                    self._in_string = not self._in_string
-                case "\\":
-                    self._escaped = True
-                case "{" | "[":
-                    self._depth += 1
-                case _:
-                    self._depth -= 1
-                    if self._depth <= 0:
-                        return at
-        return -1
-
 
 _MOST_SHOWN = 2000
 _BY_ITSELF = (StopReason.END, StopReason.TOOL_CALLS)
@@ -84,8 +19,6 @@ _OTHER_ENDS = (StopReason.REFUSAL, StopReason.CONTENT_FILTER, StopReason.ERROR, 
 
 _blanks = re.compile(r"[ \t\n\r]*").match
 _body = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+').match
-_unfinished = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?").fullmatch
-_high = re.compile(r"(?<!\\)(?:\\\\)*+(\\u[dD][89abAB][0-9a-fA-F]{2})\Z").search
 _unescape = json.JSONDecoder().raw_decode
 _decode = msgspec.json.Decoder().decode
 
@@ -275,8 +208,8 @@ class JsonAnswer:
             end = found.end() if found else self._at
             body = self._text[self._at : end]
             rest = self._text[end : end + 7]
-            is_open = not rest or (rest[0] == "\\" and _unfinished(rest) is not None)
-            if is_open and body[-6:-5] == "\\" and (high := _high(body)) is not None:
+            is_open = not rest or (rest[0] == "\\" and unfinished_escape(rest) is not None)
+            if is_open and body[-6:-5] == "\\" and (high := high_surrogate(body)) is not None:
                 # A lone surrogate waits for its other half.
                 body = body[: high.start(1)]
             if body:

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from toolwire.prompted.json.stream import JsonValue
+from toolwire.wire.partial import BracketScanner, JsonValue
 
 LONGEST_NAME = 200
 MOST_BLANKS = 200
@@ -14,8 +14,6 @@ MOST_BLANKS = 200
 
 _blanks = re.compile(r"\s*").match
 _name = re.compile(r"[\w.:/@-]*").match
-_python_outside = re.compile(r"""["'()\[\]{}]""").search
-_python_inside = {quote: re.compile(rf"[{quote}\\]").search for quote in "\"'"}
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -187,13 +185,13 @@ class Cursor:
             if (yield from self.peek()) != "[":
                 raise self.fail("expected [")
             self._at = self._after_blanks()
-        scan = _PythonBrackets()
-        scan.feed(taken, 0)
+        scan = BracketScanner(python=True)
+        scan.feed(taken)
         while True:
             end = scan.feed(self._text, self._at)
             self._at = len(self._text) if end < 0 else end
             if end >= 0:
-                return "".join(scan.parts)
+                return scan.text
             if self._over:
                 raise self.fail("the text ends inside its list")
             yield None
@@ -204,45 +202,6 @@ class Cursor:
 
     def _rest(self) -> str:
         return self._text[self._at :]
-
-
-class _PythonBrackets:
-    """Finds the end of a bracketed Python expression."""
-
-    def __init__(self) -> None:
-        self.parts: list[str] = []
-        self._depth = 0
-        self._quote = ""
-        self._escaped = False
-
-    def feed(self, text: str, at: int) -> int:
-        end = self._find_end(text, at)
-        self.parts.append(text[at:] if end < 0 else text[at:end])
-        return end
-
-    def _find_end(self, text: str, at: int) -> int:
-        while at < len(text):
-            if self._escaped:
-                self._escaped = False
-                at += 1
-                continue
-            search = _python_inside[self._quote] if self._quote else _python_outside
-            found = search(text, at)
-            if found is None:
-                return -1
-            at = found.end()
-            match found[0]:
-                case "\\":
-                    self._escaped = True
-                case '"' | "'":
-                    self._quote = "" if self._quote else found[0]
-                case "(" | "[" | "{":
-                    self._depth += 1
-                case _:
-                    self._depth -= 1
-                    if self._depth <= 0:
-                        return at
-        return -1
 
 
 class Format(msgspec.Struct, frozen=True, kw_only=True):

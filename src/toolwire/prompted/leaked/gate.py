@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.prompted.leaked.cursor import Field, Spelled
-from toolwire.prompted.leaked.pythonic import literal
+from toolwire.prompted.leaked.notations import literal
 from toolwire.request import JsonObject, ToolChoice, ToolSpec
 from toolwire.schema import Profile, convert
 from toolwire.wire.names import ToolNames
