@@ -1,13 +1,18 @@
+import json
+
 import pytest
 
 from tests.dialects.openai_chat.exchange import (
     STOP,
+    Json,
     call,
     decode,
     delta,
     done,
     options,
 )
+from toolwire.client.retry import USUAL, Wait, decide
+from toolwire.codec import read_answer
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.errors import ErrorKind, IncompleteStream, MalformedStream, ProviderError
 from toolwire.events import (
@@ -52,6 +57,7 @@ USAGES = [
     ({"prompt_tokens": 3, "completion_tokens": None}, Usage(input=3)),
     ({"prompt_tokens": 3, "prompt_cache_hit_tokens": 2}, Usage(input=3, cached=2)),
     ({"prompt_tokens": 3, "cached_tokens": 2}, Usage(input=3, cached=2)),
+    ({"prompt_tokens": 3, "num_cached_tokens": 2}, Usage(input=3, cached=2)),
     (
         {"cache_read_input_tokens": 2, "cache_creation_input_tokens": 1},
         Usage(cached=2, cache_write=1),
@@ -132,6 +138,46 @@ def test_an_error_inside_the_stream_is_the_vendors(text: str, kind: ErrorKind):
     with pytest.raises(ProviderError) as caught:
         decode(delta(content="a"), text)
     assert (caught.value.kind, caught.value.body) == (kind, text)
+
+
+UPSTREAM = {"code": 502, "message": "Upstream idle timeout exceeded", "metadata": {"raw": "gone"}}
+
+
+@pytest.mark.parametrize("finish", ["error", None])
+@pytest.mark.parametrize("given", [{"content": "b"}, {"content": ""}, {}, None])
+def test_an_error_inside_a_choice_is_the_vendors(given: Json | None, finish: str | None):
+    choice = {"index": 0, "delta": given, "finish_reason": finish, "error": UPSTREAM}
+    text = json.dumps({"id": "gen-1", "choices": [choice]})
+    body = f"data: {json.dumps(delta(content='a'))}\n\ndata: {text}\n\ndata: [DONE]\n\n"
+    answer = read_answer("openai-chat", body.encode())
+    assert answer.message.text == ("ab" if given and given["content"] else "a")
+    error = answer.error
+    assert isinstance(error, ProviderError)
+    assert (error.kind, error.status, error.body) == (ErrorKind.SERVER, 502, text)
+    assert str(error) == "Upstream idle timeout exceeded: gone"
+    assert isinstance(decide(error, 1, USUAL, 0.0), Wait)
+
+
+def test_an_error_inside_the_choice_of_a_whole_answer_follows_its_text():
+    message = {"role": "assistant", "content": "a", "reasoning": "t"}
+    choice = {"index": 0, "message": message, "finish_reason": "error", "error": UPSTREAM}
+    body = json.dumps({"id": "gen-1", "choices": [choice]}).encode()
+    answer = read_answer("openai-chat", body, whole=True)
+    assert (answer.message.text, answer.finished) == ("a", None)
+    assert isinstance(answer.error, ProviderError)
+    assert (answer.error.status, answer.error.body) == (502, body.decode())
+
+
+def test_an_error_inside_another_choice_is_not_read():
+    choices = [{"index": 1, "delta": {}, "error": UPSTREAM}]
+    assert decode({"choices": choices}, delta("stop", content="a"))[1:] == [TextDelta("a"), done()]
+
+
+def test_an_error_of_odd_types_inside_a_choice_is_the_vendors():
+    choice = {"index": "0", "delta": {"content": 1}, "error": "upstream overloaded"}
+    with pytest.raises(ProviderError, match="upstream overloaded") as caught:
+        decode({"choices": [choice]})
+    assert caught.value.kind is ErrorKind.OVERLOADED
 
 
 @pytest.mark.parametrize("data", [b'{"message":"went wrong"}', b"went wrong"])

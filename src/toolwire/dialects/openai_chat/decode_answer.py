@@ -1,6 +1,7 @@
 """Chat answers, streamed or whole: bytes to events."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -51,6 +52,7 @@ class ChatDecoder:
         self._usage: JsonObject | None = None
         self._id = ""
         self._model = ""
+        self._unsent: list[ModelEvent] = []
         self._others_reported = False
         self._done = False
         self._finished = False
@@ -85,14 +87,14 @@ class ChatDecoder:
         if choices is not None and len(choices) == 1:
             choice = choices[0]
             delta = choice.delta
-            if delta is not None and not choice.finish_reason and not choice.index:
+            if delta is not None and not (choice.finish_reason or choice.index or choice.error):
                 quick = self._more(delta)
                 if quick is not None:
                     return quick
         events: list[ModelEvent] = []
         try:
             for choice in choices or ():
-                self._choice(choice, events)
+                self._choice(choice, events, frame)
         except UNREADABLE as error:
             # Raw parts and objects are decoded only now.
             raise unreadable(frame, error, "chunk") from error
@@ -108,7 +110,7 @@ class ChatDecoder:
 
     def pending(self) -> Sequence[ModelEvent]:
         """Text that could be a tag, thinking that is still open, calls that have only a name."""
-        events: list[ModelEvent] = []
+        events, self._unsent = self._unsent, []
         self._answer.flush(events)
         return events
 
@@ -117,32 +119,12 @@ class ChatDecoder:
             return []
         self._finished = True
         events: list[ModelEvent] = []
-        answer = self._answer
-        if not answer.has_content and bytes(self._message) not in (b"", b"null"):
+        if not self._answer.has_content and _is_given(self._message):
             # A whole answer in one frame, beside an empty delta (Perplexity).
-            answer.add(self._whole_message(), events, whole=True)
-        answer.end(events, cut=is_cut(self._stop))
-        if not self._stop:
-            events.append(_no_finish_reason())
-        reason, detail = read_reason(
-            self._stop or "stop", calls=answer.has_calls, refused=answer.refused
-        )
-        events.append(
-            Finished(
-                reason=reason,
-                usage=read_usage(self._usage),
-                detail=detail,
-                response_id=self._id,
-                model=self._model,
-            )
-        )
-        return events
-
-    def _whole_message(self) -> Delta:
-        try:
-            return read_delta(self._message)
-        except UNREADABLE:
-            return Delta()
+            with suppress(*UNREADABLE):
+                self._answer.add(read_delta(self._message), events, whole=True)
+        self._answer.end(events, cut=is_cut(self._stop))
+        return [*events, *_end(self._answer, self._stop, self._usage, self._id, self._model)]
 
     def _repaired(self, frame: Frame, error: Exception) -> Chunk:
         if frame.event == "error":
@@ -156,15 +138,15 @@ class ChatDecoder:
         except UNREADABLE:
             raise unreadable(frame, error, "chunk") from error
 
-    def _choice(self, choice: WireChoice, events: list[ModelEvent]) -> None:
+    def _choice(self, choice: WireChoice, events: list[ModelEvent], frame: Frame) -> None:
         if choice.index:
             if not self._others_reported:
                 self._others_reported = True
-                events.append(_other_choices())
+                events.append(_OTHER_CHOICES)
             return
         if choice.delta is not None:
             self._answer.add(choice.delta, events)
-        elif bytes(choice.message) not in (b"", b"null"):
+        elif _is_given(choice.message):
             # A server that does not stream sends the whole message in one body.
             self._answer.add(read_delta(choice.message), events, whole=True)
         if choice.usage:
@@ -174,6 +156,10 @@ class ChatDecoder:
             self._stop = choice.finish_reason
             self._message = choice.message
             self._answer.settle(events)
+        if choice.error:
+            # OpenRouter reports the failure of an upstream server inside the choice.
+            self._unsent = events
+            raise failure(choice.error, body=frame.data.decode("utf-8", "replace"))
 
     def _groq(self, chunk: Chunk, frame: Frame) -> None:
         groq = chunk.x_groq
@@ -189,14 +175,26 @@ class ChatDecoder:
             raise _error(frame)
 
 
-def _no_finish_reason() -> Notice:
-    """The notice of an answer without a finish reason."""
-    return Notice("no_finish_reason", "the answer ended without a finish_reason")
+_NO_FINISH_REASON = Notice("no_finish_reason", "the answer ended without a finish_reason")
+_OTHER_CHOICES = Notice("other_choices", "the answer has several choices; only the first is read")
 
 
-def _other_choices() -> Notice:
-    """The notice of an answer with several choices."""
-    return Notice("other_choices", "the answer has several choices; only the first is read")
+def _end(
+    answer: AnswerDeltas, stop: str, usage: JsonObject | None, response_id: str, model: str
+) -> list[ModelEvent]:
+    reason, detail = read_reason(stop or "stop", calls=answer.has_calls, refused=answer.refused)
+    finished = Finished(
+        reason=reason,
+        usage=read_usage(usage),
+        detail=detail,
+        response_id=response_id,
+        model=model,
+    )
+    return [finished] if stop else [_NO_FINISH_REASON, finished]
+
+
+def _is_given(message: Raw) -> bool:
+    return bytes(message) not in (b"", b"null")
 
 
 def _error(frame: Frame) -> ProviderError:
@@ -215,67 +213,59 @@ def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
     """The events of a whole answer."""
     text = body.decode("utf-8", "replace")
     try:
-        return iter(_read(body, text, options))
-    except UNREADABLE as error:
-        _raise_error(body, text)
+        events, error = _read(body, options)
+    except UNREADABLE as reason:
+        _raise_error(body)
         try:
-            return iter(_read(PairJoiner().join(body), text, options))
+            events, error = _read(PairJoiner().join(body), options)
         except UNREADABLE:
-            raise MalformedStream(f"unreadable answer: {error}", body=text[:2000]) from error
+            raise MalformedStream(f"unreadable answer: {reason}", body=text[:2000]) from reason
+    return _broken_off(events, failure(error, body=text)) if error else iter(events)
 
 
-def _read(body: bytes, text: str, options: DecodeOptions) -> list[ModelEvent]:
+def _broken_off(events: list[ModelEvent], error: ProviderError) -> Iterator[ModelEvent]:
+    yield from events
+    raise error
+
+
+def _read(body: bytes, options: DecodeOptions) -> tuple[list[ModelEvent], Any]:
+    """The events, and the error that ends them."""
     try:
-        return _answer(read_chunk(body), body, text, options)
+        return _events(read_chunk(body), body, options)
     except msgspec.ValidationError:
-        return _answer(read_lenient(body), body, text, options)
+        return _events(read_lenient(body), body, options)
 
 
-def _answer(chunk: NamedChunk, body: bytes, text: str, options: DecodeOptions) -> list[ModelEvent]:
-    if chunk.error or not chunk.choices:
-        _raise_error(body, text)
-    if not chunk.choices:
+def _events(chunk: NamedChunk, body: bytes, options: DecodeOptions) -> tuple[list[ModelEvent], Any]:
+    choices = chunk.choices
+    if chunk.error or not choices:
+        _raise_error(body)
+    if not choices:
+        text = body.decode("utf-8", "replace")
         raise MalformedStream("the answer has no choices", body=text[:2000])
-    return _events(chunk, chunk.choices, options)
-
-
-def _events(
-    chunk: NamedChunk, choices: list[WireChoice], options: DecodeOptions
-) -> list[ModelEvent]:
     answer = AnswerDeltas(options, whole=True)
     events: list[ModelEvent] = []
     choice = next((choice for choice in choices if not choice.index), choices[0])
     stop = choice.finish_reason or ""
-    answer.add(_message(choice), events, whole=True)
+    given = _is_given(choice.message)
+    message = read_delta(choice.message) if given else choice.delta or Delta()
+    answer.add(message, events, whole=True)
+    if choice.error:
+        answer.flush(events)
+        return events, choice.error
     answer.end(events, cut=is_cut(stop))
     if len(choices) > 1:
-        events.append(_other_choices())
-    if not stop:
-        events.append(_no_finish_reason())
-    reason, detail = read_reason(stop or "stop", calls=answer.has_calls, refused=answer.refused)
+        events.append(_OTHER_CHOICES)
     usage = chunk.usage or choice.usage
     if not usage and chunk.x_groq is not None:
         usage = chunk.x_groq.usage
-    finished = Finished(
-        reason=reason,
-        usage=read_usage(usage),
-        detail=detail,
-        response_id=chunk.id or "",
-        model=chunk.model or "",
-    )
-    return [*events, finished]
+    return [*events, *_end(answer, stop, usage, chunk.id or "", chunk.model or "")], None
 
 
-def _message(choice: WireChoice) -> Delta:
-    if bytes(choice.message) in (b"", b"null"):
-        return choice.delta or Delta()
-    return read_delta(choice.message)
-
-
-def _raise_error(body: bytes, text: str) -> None:
+def _raise_error(body: bytes) -> None:
     try:
         error = find_error(_any(body))
     except UNREADABLE:
         return
     if error:
-        raise failure(error, body=text)
+        raise failure(error, body=body.decode("utf-8", "replace"))

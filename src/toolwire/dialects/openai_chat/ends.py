@@ -29,6 +29,13 @@ _OTHER_REASONS = {
     "insufficient_system_resource": StopReason.ERROR,
 }
 _CUT = frozenset({StopReason.LENGTH, StopReason.CONTENT_FILTER, StopReason.ERROR})
+_CACHED = (
+    "prompt_cache_hit_tokens",
+    "cached_tokens",
+    "cache_read_input_tokens",
+    "num_cached_tokens",
+)
+"""Spellings of DeepSeek, Moonshot, LiteLLM and Mistral."""
 _WORDS = {
     StopReason.END: "stop",
     StopReason.TOOL_CALLS: "tool_calls",
@@ -79,8 +86,7 @@ def read_usage(usage: JsonObject | None) -> Usage:
         cached=_either(
             _first(prompt, "cached_tokens"),
             # Servers without a cache send a zero in their own spelling.
-            _first(usage, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens")
-            or None,
+            _first(usage, *_CACHED) or None,
         ),
         cache_write=_either(
             _first(prompt, "cache_write_tokens", "cache_creation_tokens"),

@@ -76,6 +76,7 @@ class WireChoice(msgspec.Struct, gc=False):
     finish_reason: str | None = None
     message: Raw = Raw(b"")
     usage: dict[str, Any] | None = None
+    error: Any = None
 
 
 class Groq(msgspec.Struct, gc=False):
@@ -333,6 +334,7 @@ _CHOICE = {
     "index": _number,
     "finish_reason": _word,
     "usage": _object,
+    "error": _same,
 }
 _CHUNK: "dict[str, Callable[[Any], Any]]" = {
     "choices": _choices,
