@@ -16,7 +16,7 @@ run: $(PROGRAM)
 ifdef ARGS
 	@$(BIN)/toolwire $(ARGS)
 else
-	@$(BIN)/python -P -m toolwire.cli.engine_needed || $(PIP) install --quiet --editable ".[local]"
+	@$(BIN)/python -P -m toolwire.cli.doctor || $(PIP) install --quiet --editable ".[local]"
 	@if [ -n "$$PROMPT" ]; then $(BIN)/toolwire run --yes "$$PROMPT"; \
 	elif [ -t 0 ]; then $(BIN)/toolwire chat; \
 	else $(BIN)/toolwire --help; fi

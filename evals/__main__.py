@@ -13,7 +13,7 @@ from evals import multi_step, one_step
 from evals.report import Score, judge, line, table
 from evals.running import run
 from evals.task import Task
-from toolwire.cli.embedded import consent
+from toolwire.cli.consent import consent
 from toolwire.client.http.transport import HttpTransport
 
 # Without links in it: paths in calls are compared with it as text.

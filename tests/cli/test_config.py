@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.fakes.terminal import Terminal
-from toolwire.cli.config import command
+from toolwire.cli.config import config_command as command
 
 SENTINEL = "sk-sentinel-0123456789abcdef"
 

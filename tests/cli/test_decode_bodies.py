@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from toolwire.cli.decode import command
+from toolwire.cli.decode import decode_command as command
 from toolwire.dialects import NAMES
 
 CHAT = "openai-chat"

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from toolwire.cli.embedded import Bar, bar, consent, words
+from toolwire.cli.consent import Bar, bar, consent, words
 from toolwire.embedded.partial import Progress
 
 

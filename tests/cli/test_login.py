@@ -31,7 +31,7 @@ class Shell:
         }
 
     def line(self, command: str, *args: str) -> list[str]:
-        code = f"from toolwire.cli.{command} import command; command()"
+        code = f"from toolwire.cli.login import {command}_command as run; run()"
         return [sys.executable, "-c", code, *args]
 
     def run(

@@ -6,8 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from toolwire import providers
-from toolwire.cli import models as models_command
-from toolwire.cli import providers as providers_command
+from toolwire.cli.providers import models_command, providers_command
 
 SECRET = "hush-this-is-a-key"
 
@@ -23,7 +22,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(command: Any, *args: str) -> Result:
-    return CliRunner().invoke(command.command, args)
+    return CliRunner().invoke(command, args)
 
 
 def own_provider(home: Path) -> None:

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from tests.sessions.sample_events import a_session, said
 from toolwire.agent.events import AgentEvent
-from toolwire.cli.sessions import command
+from toolwire.cli.sessions import sessions_command as command
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.sessions.store import Sessions
 

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.fakes.terminal import Terminal
-from toolwire.cli.tools import command
+from toolwire.cli.tools import tools_command as command
 from toolwire.tools.registry import ADDED, ORIGINAL
 
 

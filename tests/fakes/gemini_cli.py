@@ -22,8 +22,8 @@ from toolwire import config
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.app.toolbox import workspace_of
-from toolwire.cli.headless import output as exits
-from toolwire.cli.headless.text_output import TextOutput
+from toolwire.cli import output as exits
+from toolwire.cli.text_output import TextOutput
 from toolwire.context.mentions import user_message
 from toolwire.request import ToolSpec
 from toolwire.simulator import Reply, Simulator

@@ -282,7 +282,7 @@ def test_the_end_of_the_script_is_told_and_not_retried() -> None:
 def test_the_command_serves_a_script_until_it_is_stopped(tmp_path: Path) -> None:
     script = tmp_path / "hello.toml"
     script.write_text('[[reply]]\ntext = "Hello from a file."\ndefault = true\n')
-    code = "from toolwire.cli.simulate import command; command()"
+    code = "from toolwire.cli.simulate import simulate_command as run; run()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(script), "--port", "0"],
         stdout=subprocess.PIPE,
@@ -311,7 +311,7 @@ def test_the_command_serves_a_script_until_it_is_stopped(tmp_path: Path) -> None
 
 
 def test_the_command_names_what_is_wrong_with_a_script(tmp_path: Path) -> None:
-    code = "from toolwire.cli.simulate import command; command()"
+    code = "from toolwire.cli.simulate import simulate_command as run; run()"
     found = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "none.toml")], capture_output=True, text=True
     )

@@ -21,7 +21,7 @@ def main() -> None:
     # At exit the interpreter would traverse all objects several times for nothing.
     atexit.register(gc.freeze)
     from toolwire.cli.commands import toolwire
-    from toolwire.cli.streams import protect_streams
+    from toolwire.cli.terminal import protect_streams
 
     protect_streams()
     toolwire()

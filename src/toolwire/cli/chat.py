@@ -2,26 +2,43 @@
 
 import asyncio
 import os
+import signal
 import sys
-from typing import Any
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from typing import Any, TextIO
 
 import click
+import msgspec
 
-from toolwire.cli.headless import output
-from toolwire.cli.session_options import check_together, session_options
+from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
+from toolwire.agent.usage import Stats
+from toolwire.app.options import SessionOptions
+from toolwire.app.session import AgentSession, open_session
+from toolwire.cli import output
+from toolwire.cli.chat_input import LineInput, Questions
+from toolwire.cli.consent import consent
+from toolwire.cli.session_options import (
+    ReadOptions,
+    check_together,
+    open_transport,
+    read_asked,
+    session_options,
+)
+from toolwire.cli.text_output import TextOutput
+from toolwire.context.mentions import user_message
 from toolwire.errors import ToolwireError
+from toolwire.messages import Message, Text
+from toolwire.wire.json_access import dump
 
 
 @click.command("chat")
 @session_options
-def command(**options: Any) -> None:
+def chat_command(**options: Any) -> None:
     """Chat with a model that works on the files in this folder; it asks before it changes any.
 
     Without a terminal, use `toolwire run`.
     """
-    from toolwire.cli.asked import read_asked
-    from toolwire.cli.chatting.talk import Talk
-
     check_together(options)
     if not sys.stdin.isatty():
         raise click.UsageError("chat needs a terminal; for scripts and pipes use toolwire run")
@@ -37,3 +54,160 @@ def command(**options: Any) -> None:
     except ToolwireError as error:
         click.echo(f"toolwire: {error}", err=True)
         raise SystemExit(output.code_of_error(error)) from error
+
+
+_HELP = """\
+/help      show this list       /tools     list the tools
+/stats     usage so far         /compress  shorten the conversation
+/model P/M switch models        /new       start a new session
+/quit      leave (Ctrl-D)       Ctrl-C     stop the turn; twice: leave
+Text typed while it works reaches the model at its next step. @path attaches a file.
+"""
+
+
+class Talk:
+    """A terminal and the sessions that the user opens on it, one at a time."""
+
+    def __init__(
+        self,
+        asked: ReadOptions,
+        options: Mapping[str, Any],
+        environ: Mapping[str, str],
+        *,
+        source: TextIO,
+        out: TextIO,
+        err: TextIO,
+    ) -> None:
+        self._asked = asked
+        self._options = options
+        self._environ = environ
+        self._out = out
+        self._output = TextOutput(out, err)
+        self._stats = Stats()
+        self._session: AgentSession | None = None
+        self._turn: asyncio.Task[TurnEnded] | None = None
+        self._pressed = 0
+        self._main: asyncio.Task[None] | None = None
+        self._lines = LineInput(source, self._meanwhile)
+        self._questions = Questions(out, self._lines, self._output.paused)
+
+    async def run(self) -> None:
+        """Runs until the user quits."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._main = group.create_task(self._sessions())
+        finally:
+            loop.remove_signal_handler(signal.SIGINT)
+
+    async def _sessions(self) -> None:
+        wanted: SessionOptions | None = self._asked.wanted
+        while wanted is not None:
+            wanted = await self._held(wanted)
+
+    async def _held(self, wanted: SessionOptions) -> SessionOptions | None:
+        """Runs one session; returns what to open next, if anything."""
+        async with AsyncExitStack() as stack:
+            session = await stack.enter_async_context(
+                open_session(
+                    wanted,
+                    settings=self._asked.settings,
+                    environ=self._environ,
+                    cwd=self._asked.cwd,
+                    readers=(self._receive,),
+                    approver=self._questions.approve,
+                    editor=self._questions.edit,
+                    ask=self._questions.ask,
+                    transport=open_transport(self._options, stack),
+                    consent=consent(self._options, self._questions.agrees),
+                )
+            )
+            self._session = session
+            self._say(f"{session.opened.provider.name}/{session.opened.model}; /help for help\n")
+            while True:
+                self._say("> ")
+                line = await self._lines.next()
+                if line is None or line.strip() in ("/quit", "/exit"):
+                    return None
+                self._pressed = 0
+                if line.startswith("/"):
+                    following = await self._commanded(session, line)
+                    if following is not None:
+                        return following
+                elif line.strip():
+                    await self._prompted(session, line)
+
+    async def _commanded(self, session: AgentSession, line: str) -> SessionOptions | None:
+        name, _, rest = line.strip().partition(" ")
+        match name:
+            case "/new":
+                return msgspec.structs.replace(self._asked.wanted, session="", latest=False)
+            case "/model" if rest.strip():
+                return msgspec.structs.replace(
+                    self._asked.wanted,
+                    model=rest.strip(),
+                    provider="",
+                    upstream=None,
+                    session=session.id,
+                    latest=False,
+                )
+            case "/model":
+                self._say(f"{session.opened.provider.name}/{session.opened.model}\n")
+            case "/tools":
+                self._say("\n".join(session.toolbox.registry.names) + "\n")
+            case "/stats":
+                stats = msgspec.json.format(dump(self._stats.body()), indent=2)
+                self._say(f"{stats}\n")
+            case "/compress":
+                if await session.compress() is None:
+                    self._say("nothing to shorten\n")
+            case _:
+                self._say(_HELP)
+        return None
+
+    async def _prompted(self, session: AgentSession, line: str) -> None:
+        prompt = user_message(
+            line,
+            session.toolbox.context,
+            respect_git_ignore=self._asked.settings.context.respect_git_ignore,
+        )
+        for words in prompt.notices:
+            await session.note("mention", words)
+        self._lines.working(True)
+        self._turn = asyncio.create_task(session.send(prompt.message))
+        try:
+            ended = await self._turn
+        except asyncio.CancelledError:
+            if self._pressed != 1:
+                raise
+            self._output.end("", TurnEnded(reason=TurnEnd.CANCELLED))
+        except ToolwireError as error:
+            self._say(f"error: {error}\n")
+        else:
+            self._output.end("", ended)
+        finally:
+            self._turn = None
+            self._pressed = 0
+            self._lines.working(False)
+
+    async def _receive(self, event: AgentEvent) -> None:
+        self._stats.add(event)
+        await self._output.receive(event)
+
+    def _meanwhile(self, line: str) -> None:
+        if self._session is not None and line.strip():
+            self._session.say(Message(role="user", parts=(Text(line),)))
+
+    def _interrupted(self) -> None:
+        self._pressed += 1
+        if self._turn is not None and self._pressed == 1:
+            self._turn.cancel()
+        elif self._pressed > 1 and self._main is not None:
+            self._main.cancel()
+        else:
+            self._say("\n(Ctrl-C again, or Ctrl-D, to leave)\n> ")
+
+    def _say(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()

@@ -22,6 +22,12 @@ _COMMANDS = {
     "doctor": "Report what is configured and reachable, and how to fix the rest.",
     "simulate": "Serve a scripted model over HTTP in every wire format.",
 }
+_MODULES = {
+    "schema": "convert",
+    "models": "providers",
+    "logout": "login",
+}
+"""Modules of commands that share one; others are named like their command."""
 
 
 class _Commands(click.Group):
@@ -31,7 +37,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        return import_module(f"toolwire.cli.{cmd_name}").command
+        module = import_module(f"toolwire.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        return getattr(module, f"{cmd_name}_command")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -48,4 +55,4 @@ def toolwire(context: click.Context) -> None:
     openai-responses, anthropic-messages, gemini, code-assist.
     """
     if context.invoked_subcommand is None:
-        import_module("toolwire.cli.chat").command.main([], prog_name="toolwire")
+        import_module("toolwire.cli.chat").chat_command.main([], prog_name="toolwire")

@@ -9,7 +9,7 @@ import click
 
 from toolwire import config
 from toolwire.cli.consent import asker
-from toolwire.cli.lines import echo_table, fail
+from toolwire.cli.terminal import echo_table, fail
 from toolwire.config import store, trust
 from toolwire.config.display import Row, file_states, rows
 from toolwire.config.paths import ConfigFiles, config_files
@@ -27,11 +27,11 @@ _TARGET = click.option(
 
 
 @click.group("config")
-def command() -> None:
+def config_command() -> None:
     """Show, change and explain the settings; trust a folder."""
 
 
-@command.command("show")
+@config_command.command("show")
 @_JSON
 def show(as_json: bool) -> None:
     """Print every setting with its value and its origin; secrets are hidden."""
@@ -39,7 +39,7 @@ def show(as_json: bool) -> None:
         _print(rows(config.resolve(os.environ, config.current_folder(), ask=asker())), as_json)
 
 
-@command.command("get")
+@config_command.command("get")
 @click.argument("key")
 @_JSON
 def get(key: str, as_json: bool) -> None:
@@ -61,7 +61,7 @@ def get(key: str, as_json: bool) -> None:
         _print(inside, as_json)
 
 
-@command.command("set")
+@config_command.command("set")
 @click.argument("key")
 @click.argument("value")
 @_TARGET
@@ -78,7 +78,7 @@ def set_(key: str, value: str, project: bool) -> None:
         _tell_what_wins(key, file)
 
 
-@command.command("unset")
+@config_command.command("unset")
 @click.argument("key")
 @_TARGET
 def unset(key: str, project: bool) -> None:
@@ -90,7 +90,7 @@ def unset(key: str, project: bool) -> None:
         click.echo(f"{key} is no longer set in {file}", err=True)
 
 
-@command.command("path")
+@config_command.command("path")
 @_JSON
 def path(as_json: bool) -> None:
     """Print the files that settings are read from, lowest precedence first."""
@@ -104,7 +104,7 @@ def path(as_json: bool) -> None:
     echo_table(("LAYER", "FILE", "STATE"), found)
 
 
-@command.command("trust")
+@config_command.command("trust")
 @click.argument(
     "folder",
     metavar="[DIR]",

@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from toolwire.cli.lines import each_line, error_object, fail, need
+from toolwire.cli.convert import each_line, error_object, need
+from toolwire.cli.terminal import fail
 from toolwire.codec import Answer, read_answer
 from toolwire.dialects import tools
 from toolwire.errors import BadInput, ProviderError, UnknownName
@@ -28,7 +29,7 @@ _MARKS = {
 @click.argument("dialect", required=False)
 @click.option("--whole", is_flag=True, help="The input is one JSON body, not a stream.")
 @click.option("--jsonl", is_flag=True, help="JSON Lines: one input object per line.")
-def command(dialect: str | None, whole: bool, jsonl: bool) -> None:
+def decode_command(dialect: str | None, whole: bool, jsonl: bool) -> None:
     """Decode a vendor's response body from standard input and print it as JSON.
 
     With --jsonl each line is {"id", "dialect", "whole", "body" or "body_b64"}.

@@ -1,9 +1,13 @@
-"""`toolwire doctor`: report what is configured and reachable, and how to fix the rest."""
+"""`toolwire doctor`: report what is configured and reachable, and how to fix the rest.
+
+`python -m toolwire.cli.doctor` fails if the embedded model needs its engine first.
+"""
 
 import asyncio
 import os
 import platform
 import sys
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
@@ -11,14 +15,19 @@ import click
 import msgspec
 
 from toolwire import config, prompted, providers
+from toolwire.app.embedded import choose_here
+from toolwire.app.model_choice import choose_model
 from toolwire.auth.credentials import credential_for, open_store, without_secrets
-from toolwire.cli.doctor_model import model_in_use
-from toolwire.cli.lines import echo_table
+from toolwire.cli.terminal import echo_table
 from toolwire.client.http.exchange import HttpLimits
-from toolwire.client.http.transport import HttpTransport, Outgoing
+from toolwire.client.http.transport import HttpTransport, Outgoing, Transport
 from toolwire.client.redact import hide_in_url
 from toolwire.config import Settings, trust
 from toolwire.config.display import file_states
+from toolwire.embedded.catalogue import MODELS
+from toolwire.embedded.machine import machine, sizes
+from toolwire.embedded.partial import readable
+from toolwire.embedded.weights import DownloadConsent, WeightStore
 from toolwire.errors import ToolwireError
 from toolwire.providers import catalogue
 from toolwire.providers._spec import Provider
@@ -48,7 +57,7 @@ class _Finding(msgspec.Struct, frozen=True, kw_only=True):
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--offline", is_flag=True, help="Make no network requests.")
-def command(as_json: bool, offline: bool) -> None:
+def doctor_command(as_json: bool, offline: bool) -> None:
     """Report what is configured and reachable, and each model's tool style with the reason."""
     settings, broken = _settings()
     findings, model = asyncio.run(_examine(settings, offline=offline))
@@ -230,3 +239,52 @@ def _is_absent(finding: _Finding) -> bool:
 def _row(finding: _Finding) -> tuple[str, ...]:
     reached = finding.reached or "not tried"
     return (f"  {finding.name}", finding.credential, reached, finding.model, finding.style)
+
+
+async def engine_needed() -> bool:
+    """Whether the embedded model's engine must be installed before a model can be used."""
+    if find_spec("xllamacpp") is not None:
+        return False
+    transport = HttpTransport()
+    try:
+        settings = config.load(os.environ, config.current_folder())
+        model = await model_in_use(settings, transport, offline=False)
+    finally:
+        await transport.aclose()
+    return model["name"].startswith("local/")
+
+
+async def model_in_use(
+    settings: Settings, transport: Transport, *, offline: bool
+) -> dict[str, str]:
+    """Returns name, reason and readiness as text."""
+    choose = partial(choose_model, settings, os.environ)
+    try:
+        chosen = await choose_here(choose, settings, os.environ, transport, look=not offline)
+    except ToolwireError as error:
+        return {"name": "", "reason": str(error), "ready": "no"}
+    provider, _, model = chosen.name.partition("/")
+    ready = "see its provider below"
+    if provider == "local" and model in MODELS:
+        ready = _embedded(model, transport)
+    return {"name": chosen.name, "reason": chosen.reason, "ready": ready}
+
+
+def _embedded(model: str, transport: Transport) -> str:
+    weights = MODELS[model]
+    if find_spec("xllamacpp") is None:
+        return "no: pip install 'toolwire[local]'"
+    try:
+        found = sizes(weights, machine())
+    except ToolwireError as error:
+        return f"no: {error}"
+    shelf = WeightStore.of(places(os.environ), os.environ, transport, DownloadConsent())
+    file = shelf.named or shelf.folder / weights.file
+    how = f"{found.threads} threads, {found.context} tokens of context"
+    if file.is_file():
+        return f"yes: {file} ({how})"
+    return f"its file is downloaded once, on consent: {readable(weights.size)} ({how})"
+
+
+if __name__ == "__main__":
+    raise SystemExit(int(asyncio.run(engine_needed())))

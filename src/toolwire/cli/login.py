@@ -1,4 +1,4 @@
-"""`toolwire login`: store a provider's key, or log in with the vendor."""
+"""`toolwire login` and `logout`: store a provider's key, log in with the vendor, or forget both."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from toolwire.auth.credentials import credential_for, first_use_terms, open_stor
 from toolwire.auth.store import Store, Stored, StoredKey, StoredLogin
 from toolwire.client.redact import Secret, without_secrets
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError, UnknownName
-from toolwire.providers import ApiKey, NoAuth, OAuth, Provider
+from toolwire.providers import ApiKey, GoogleLogin, NoAuth, OAuth, Provider
 from toolwire.storage.paths import places
 from toolwire.tools.shell.programs import NEUTRAL, find_program, helper_environment
 
@@ -73,7 +73,7 @@ _REFUSALS = (ErrorKind.AUTH, ErrorKind.PERMISSION)
 @click.option("--file", "in_file", is_flag=True, help="Store it in a file, not in the keyring.")
 @click.option("--oauth", is_flag=True, help="Log in with the vendor instead of entering a key.")
 @click.option("--no-browser", is_flag=True, help="Print the URL; do not open a browser.")
-def command(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:
+def login_command(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:
     """Store a key for PROVIDER, or log in with the vendor.
 
     Without --key you are prompted without echo, or the key is read from standard input when that
@@ -202,3 +202,25 @@ def _leave(error: ToolwireError) -> NoReturn:
     click.echo(f"toolwire: {without_secrets(str(error))}", err=True)
     refused = isinstance(error, ProviderError) and error.kind in _REFUSALS
     raise SystemExit(BAD_CREDENTIALS if refused else 1)
+
+
+@click.command("logout")
+@click.argument("name", metavar="PROVIDER")
+def logout_command(name: str) -> None:
+    """Remove the stored credentials of PROVIDER from the keyring and the file."""
+    guarded(lambda: _log_out(name))
+
+
+def _log_out(name: str) -> None:
+    provider = provider_named(name)
+    gone = own_store().delete(provider.name)
+    if gone:
+        click.echo(f"removed the credential for {provider.title} from {', '.join(gone)}", err=True)
+    else:
+        click.echo(f"nothing was stored for {provider.title}", err=True)
+    if isinstance(provider.auth, ApiKey | GoogleLogin | OAuth):
+        for variable in provider.auth.env:
+            if os.environ.get(variable):
+                click.echo(f"{variable} is still set and will be used", err=True)
+    if isinstance(provider.auth, OAuth) and provider.auth.flow == "code-assist":
+        click.echo("the Gemini CLI's login file was not changed", err=True)

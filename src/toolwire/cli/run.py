@@ -2,15 +2,27 @@
 
 import asyncio
 import os
+import select
+import signal
+import stat
 import sys
-from typing import Any
+import threading
+from collections.abc import Generator, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
+from types import FrameType
+from typing import Any, BinaryIO, TextIO
 
 import click
+import msgspec
 
-from toolwire.cli.headless import output as exits
-from toolwire.cli.headless.output import Output, StreamWriter, failed
-from toolwire.cli.leaving import ending_at_once
-from toolwire.cli.session_options import check_together, session_options
+from toolwire.agent.events import TurnEnd, TurnEnded
+from toolwire.app.session import AgentSession, open_session
+from toolwire.cli import output as exits
+from toolwire.cli.consent import consent
+from toolwire.cli.output import JsonOutput, Output, StreamJsonOutput, StreamWriter, failed
+from toolwire.cli.session_options import check_together, open_transport, read_asked, session_options
+from toolwire.cli.text_output import TextOutput
+from toolwire.context.mentions import user_message
 from toolwire.errors import BadInput, ToolwireError, UnknownName
 
 _FORMATS = ("text", "json", "stream-json")
@@ -22,14 +34,12 @@ _FORMATS = ("text", "json", "stream-json")
 @session_options
 @click.option("--output-format", type=click.Choice(_FORMATS), default="text", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
-def command(**options: Any) -> None:
+def run_command(**options: Any) -> None:
     """Run one prompt without asking questions, and print the answer.
 
     The prompt is PROMPT, --prompt or standard input; given both, standard input comes first.
     Tools that need approval run only with --approval-mode or --allowed-tools.
     """
-    from toolwire.cli.headless.headless_run import Run
-
     check_together(options)
     out = StreamWriter("standard output", sys.stdout)
     output = _output(out, options["output_format"], options["quiet"])
@@ -47,9 +57,6 @@ def command(**options: Any) -> None:
 
 
 def _output(out: StreamWriter, name: str, quiet: bool) -> Output:
-    from toolwire.cli.headless.json_output import JsonOutput, StreamJsonOutput
-    from toolwire.cli.headless.text_output import TextOutput
-
     match name:
         case "json":
             return JsonOutput(out)
@@ -59,3 +66,166 @@ def _output(out: StreamWriter, name: str, quiet: bool) -> Output:
             return TextOutput(
                 out, StreamWriter("standard error", sys.stderr, needed=False), quiet=quiet
             )
+
+
+_PATIENCE = 0.5
+"""Seconds to wait for the first byte of a pipe when there is a prompt: some callers leave standard
+input open and never write to it.
+"""
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """The typed prompt and the piped input; at least one is not empty."""
+
+    typed: str
+    piped: str
+
+
+def read_prompt(argument: str | None, option: str | None) -> Prompt:
+    """Returns both; BadInput if both are empty."""
+    if argument and option:
+        raise BadInput("the prompt is given twice, as an argument and with --prompt; give one")
+    typed = argument or option or ""
+    # The parent may have closed standard input.
+    source: TextIO | None = sys.stdin
+    piped = "" if source is None or source.isatty() else _piped(source.buffer, typed)
+    if not typed.strip() and not piped.strip():
+        raise BadInput('no prompt; give one: toolwire run "what is in this folder?"')
+    return Prompt(typed if typed.strip() else "", piped if piped.strip() else "")
+
+
+def _piped(source: BinaryIO, typed: str) -> str:
+    if typed and not _ready(source):
+        return ""
+    data = source.read()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"standard input is not UTF-8 (byte {error.start}); convert it, or name the file with @"
+        ) from error
+
+
+def _ready(source: BinaryIO) -> bool:
+    mode = os.fstat(source.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+        return True
+    return bool(select.select([source], [], [], _PATIENCE)[0])
+
+
+class Run:
+    """A headless run with its options."""
+
+    def __init__(self, options: Mapping[str, Any], environ: Mapping[str, str]) -> None:
+        self._options = options
+        self._environ = environ
+        self._prompt = read_prompt(options["prompt"], options["more"])
+        self._asked = read_asked(options, environ, interactive=False)
+
+    async def run(self, output: Output) -> int:
+        """Runs it; returns the exit code."""
+        asked = self._asked
+        async with AsyncExitStack() as stack:
+            transport = open_transport(self._options, stack)
+            session = await stack.enter_async_context(
+                open_session(
+                    asked.wanted,
+                    settings=asked.settings,
+                    environ=self._environ,
+                    cwd=asked.cwd,
+                    readers=(output.receive,),
+                    transport=transport,
+                    consent=consent(self._options),
+                )
+            )
+            try:
+                with interruptible():
+                    ended = await self._sent(session)
+            except asyncio.CancelledError:
+                _uncancel()
+                ended = TurnEnded(reason=TurnEnd.CANCELLED)
+            output.end(session.id, ended)
+            code = exits.code_of(ended)
+            if code == exits.CANCELLED:
+                end_soon(code)
+            return code
+
+    async def _sent(self, session: AgentSession) -> TurnEnded:
+        prompt_message = await asyncio.to_thread(
+            user_message,
+            self._prompt.typed,
+            session.toolbox.context,
+            piped=self._prompt.piped,
+            respect_git_ignore=self._asked.settings.context.respect_git_ignore,
+        )
+        for words in prompt_message.notices:
+            await session.note("mention", words)
+        return await session.send(prompt_message.message)
+
+
+@contextmanager
+def interruptible() -> Generator[None]:
+    """The first Ctrl-C (or SIGTERM) cancels the turn, the second exits at once."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None  # noqa: S101 - we are in one
+    pressed = 0
+
+    def stop() -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 1:
+            task.cancel()
+        else:
+            # The watchdogs end commands that still run.
+            os._exit(exits.CANCELLED)
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    for one in signals:
+        loop.add_signal_handler(one, stop)
+    try:
+        yield
+    finally:
+        for one in signals:
+            loop.remove_signal_handler(one)
+
+
+def _uncancel() -> None:
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+
+
+GRACE = 0.5
+"""Seconds to wait for threads to stop."""
+
+
+@contextmanager
+def ending_at_once(code: int) -> Generator[None]:
+    """Makes Ctrl-C end the process, even in code that never awaits."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        os._exit(code)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_soon(code: int) -> None:
+    """Exits without waiting for busy threads: they cannot be stopped."""
+
+    def end() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+
+    timer = threading.Timer(GRACE, end)
+    timer.daemon = True
+    timer.start()

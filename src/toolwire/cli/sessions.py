@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from toolwire.cli.lines import echo_table, fail
-from toolwire.cli.question import agrees, can_ask
+from toolwire.cli.terminal import agrees, can_ask, echo_table, fail
 from toolwire.errors import SessionError, ToolwireError
 from toolwire.request import JsonObject
 from toolwire.storage.paths import places
@@ -25,11 +24,11 @@ _WORDS = 60
 
 
 @click.group("sessions")
-def command() -> None:
+def sessions_command() -> None:
     """List, show, export, fork and delete sessions. ID is a session's id or a unique prefix."""
 
 
-@command.command("list")
+@sessions_command.command("list")
 @click.option(
     "--all", "everywhere", is_flag=True, help="Sessions of every folder, not only this one."
 )
@@ -55,7 +54,7 @@ def list_sessions(everywhere: bool, as_json: bool) -> None:
         click.echo(f"no sessions{where}", err=True)
 
 
-@command.command("show")
+@sessions_command.command("show")
 @click.argument("session", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(session: str, as_json: bool) -> None:
@@ -85,7 +84,7 @@ def show(session: str, as_json: bool) -> None:
         echo_table(("TURN", "AT", "CALLS", "END", "PROMPT"), rows)
 
 
-@command.command("export")
+@sessions_command.command("export")
 @click.argument("session", metavar="ID")
 @click.option(
     "--format",
@@ -105,7 +104,7 @@ def export(session: str, form: str, output: Path | None) -> None:
         fail(error)
 
 
-@command.command("fork")
+@sessions_command.command("fork")
 @click.argument("session", metavar="ID")
 @click.option("--at", "turn", type=click.IntRange(min=0), help="Keep only the first N turns.")
 def fork(session: str, turn: int | None) -> None:
@@ -120,7 +119,7 @@ def fork(session: str, turn: int | None) -> None:
         fail(error)
 
 
-@command.command("delete")
+@sessions_command.command("delete")
 @click.argument("names", metavar="ID...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def delete(names: tuple[str, ...], yes: bool) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from toolwire.cli.lines import fail
+from toolwire.cli.terminal import fail
 from toolwire.errors import BadInput
 from toolwire.simulator import Received, Script, Simulator, load
 
@@ -17,7 +17,7 @@ from toolwire.simulator import Received, Script, Simulator, load
     "--port", default=8790, show_default=True, help="Port to listen on; 0 picks a free one."
 )
 @click.option("--key", default="", help="Require this key; other requests get 401.")
-def command(script: Path, host: str, port: int, key: str) -> None:
+def simulate_command(script: Path, host: str, port: int, key: str) -> None:
     """Serve the replies of SCRIPT (a TOML file) in every wire format until interrupted."""
     try:
         asyncio.run(_serve(load(script), host, port, key))

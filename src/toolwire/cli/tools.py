@@ -12,10 +12,9 @@ from toolwire import config
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
 from toolwire.agent.questions import Approver, Choice, Confirmation, UserAnswer
 from toolwire.app.toolbox import Toolbox, open_registry, open_toolbox
-from toolwire.cli.chatting.asking import shown
-from toolwire.cli.lines import echo_table, fail
-from toolwire.cli.question import ask_line, can_ask
+from toolwire.cli.chat_input import shown
 from toolwire.cli.session_options import SANDBOX
+from toolwire.cli.terminal import ask_line, can_ask, echo_table, fail
 from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.ids import new_id
@@ -31,11 +30,11 @@ _CHOICES = {"y": Choice.ONCE, "a": Choice.ALWAYS, "n": Choice.CANCEL}
 
 
 @click.group("tools")
-def command() -> None:
+def tools_command() -> None:
     """List the tools, or call one as the agent would."""
 
 
-@command.command("list")
+@tools_command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_tools(as_json: bool) -> None:
     """List the tools offered to the model in this folder, in declaration order."""
@@ -54,7 +53,7 @@ def list_tools(as_json: bool) -> None:
     echo_table(("TOOL", "EFFECT", "WHAT IT DOES"), rows)
 
 
-@command.command("call")
+@tools_command.command("call")
 @click.argument("name")
 @click.argument("arguments", metavar="JSON")
 @click.option(

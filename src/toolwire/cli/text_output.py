@@ -18,8 +18,8 @@ from toolwire.agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from toolwire.cli.headless.output import Writable, error_of
-from toolwire.cli.streams import write_control
+from toolwire.cli.output import Writable, error_of
+from toolwire.cli.terminal import write_control
 from toolwire.events import Notice, RefusalDelta, TextDelta
 from toolwire.terminal_text import one_line
 from toolwire.wire.repair import parse_arguments

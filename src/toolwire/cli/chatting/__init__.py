@@ -1,1 +1,0 @@
-"""A conversation on a plain terminal: lines in, text out, questions in between."""

@@ -1,1 +1,0 @@
-"""Headless runs: their output and exit codes."""

@@ -1,0 +1,122 @@
+"""The terminal: streams that escape what is printed, tables, errors and questions."""
+
+import os
+import select
+import sys
+from codecs import lookup
+from collections.abc import Iterable, Sequence
+from io import TextIOWrapper
+from typing import Any, Protocol, cast, runtime_checkable
+
+import click
+
+from toolwire.errors import ToolwireError
+from toolwire.terminal_text import TerminalText, one_line
+
+
+class SafeStream(TextIOWrapper):
+    """Escapes control sequences; only `control` writes some to the terminal."""
+
+    def __init__(self, stream: TextIOWrapper) -> None:
+        # click opens the raw bytes of an ASCII-only stream, which would bypass this one.
+        ascii_only = lookup(stream.encoding).name == "ascii"
+        options: dict[str, Any] = {
+            "encoding": "utf-8" if ascii_only else stream.encoding,
+            "errors": "backslashreplace",
+            "line_buffering": stream.line_buffering,
+            "write_through": stream.write_through,
+        }
+        super().__init__(stream.detach(), **options)
+        self._text = TerminalText()
+
+    def write(self, text: str, /) -> int:
+        """Prints the text with dangerous characters escaped."""
+        super().write(self._text.feed(text))
+        return len(text)
+
+    def control(self, sequence: str) -> None:
+        """Writes a control sequence unescaped."""
+        super().write(sequence)
+
+
+@runtime_checkable
+class Controllable(Protocol):
+    """A stream that distinguishes our control sequences from text."""
+
+    def control(self, sequence: str) -> None:
+        """Writes a control sequence unescaped."""
+        ...
+
+
+class _Writable(Protocol):
+    def write(self, text: str, /) -> object: ...
+
+
+def write_control(stream: _Writable, sequence: str) -> None:
+    """Writes a control sequence, such as one that clears a line."""
+    if isinstance(stream, Controllable):
+        stream.control(sequence)
+    else:
+        stream.write(sequence)
+
+
+def protect_streams() -> None:
+    """Replaces both standard streams by escaping ones for the whole process."""
+    for name in ("stdout", "stderr"):
+        stream: object = getattr(sys, name)
+        if isinstance(stream, TextIOWrapper) and not isinstance(stream, SafeStream):
+            stream.flush()
+            setattr(sys, name, SafeStream(cast("TextIOWrapper[Any]", stream)))
+
+
+def discard_typed(descriptor: int) -> None:
+    """Discards unread input, including an incomplete line on a terminal."""
+    if os.isatty(descriptor):
+        import termios
+
+        termios.tcflush(descriptor, termios.TCIFLUSH)
+        return
+    while select.select([descriptor], [], [], 0)[0] and os.read(descriptor, 65536):
+        pass
+
+
+def can_ask() -> bool:
+    """Whether a user at a terminal can read and answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_line(question: str) -> str | None:
+    """Returns the line typed after the question; None without input or terminal."""
+    if not can_ask():
+        return None
+    body, _, last = question.rpartition("\n")
+    sys.stdout.flush()
+    if body:
+        sys.stderr.write(f"{body}\n")
+    sys.stderr.flush()
+    # Before the last line, so that an answer typed as soon as it is visible counts.
+    discard_typed(sys.stdin.fileno())
+    sys.stderr.write(f"{last} ")
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    return line.strip() if line else None
+
+
+def agrees(question: str) -> bool:
+    """Asks; True only for an explicit yes."""
+    return (ask_line(f"{question} [y/N]:") or "").lower() in ("y", "yes")
+
+
+def fail(error: ToolwireError) -> None:
+    """Prints the error on standard error and exits with code 1."""
+    click.echo(f"toolwire: {error}", err=True)
+    raise SystemExit(1)
+
+
+def echo_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Prints rows below a header, columns aligned."""
+    lines = [tuple(head), *(tuple(map(one_line, row)) for row in rows)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(head))]
+    for line in lines:
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        click.echo(text.rstrip())
