@@ -1,6 +1,6 @@
 """Typed access to received JSON; errors name the path and the expected type."""
 
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import msgspec
 
@@ -66,9 +66,14 @@ def text(value: Any, path: str) -> str:
     return value
 
 
-def is_object(value: Any) -> bool:
+def is_object(value: Any) -> TypeGuard[JsonObject]:
     """Whether the value is a JSON object."""
     return isinstance(value, dict)
+
+
+def text_or_empty(value: Any) -> str:
+    """The value if it is a string, else the empty one."""
+    return value if isinstance(value, str) else ""
 
 
 def number(value: Any, path: str) -> float | int | None:

@@ -1,7 +1,6 @@
 """From frames or a whole body to events."""
 
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import msgspec
 
@@ -41,7 +40,7 @@ from toolwire.events import (
 from toolwire.messages import Kept, Seal, ServerBlock
 from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.json_access import dump, parse, parse_object
+from toolwire.wire.json_access import dump, is_object, parse, parse_object, text_or_empty
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairJoiner
 
@@ -229,21 +228,20 @@ class Decoder:
         self._in_text = self._new_text = False
         if kind == "thinking":
             opened.kept = keep(NAME, block, _THINKING_MEMBERS)
-            opened.signature = _text(block.get("signature"))
-            if _text(block.get("thinking")):
-                events.append(ThinkingDelta(_text(block["thinking"])))
+            opened.signature = text_or_empty(block.get("signature"))
+            if text_or_empty(block.get("thinking")):
+                events.append(ThinkingDelta(text_or_empty(block["thinking"])))
         elif kind == "tool_use":
             events += self._start_call(index, opened, block)
         elif kind == "fallback":
             to = block.get("to")
-            if isinstance(to, dict):
-                model = _text(cast(JsonObject, to).get("model"))
-                self._ending.model = model or self._ending.model
+            if is_object(to):
+                self._ending.model = text_or_empty(to.get("model")) or self._ending.model
         return events
 
     def _start_text(self, opened: OpenBlock, block: JsonObject) -> list[ModelEvent]:
         opened.kept = keep(NAME, block, _TEXT_MEMBERS)
-        events = list(self._add_text(_text(block.get("text"))))
+        events = list(self._add_text(text_or_empty(block.get("text"))))
         if isinstance(block.get("citations"), list) and block["citations"]:
             for citation in raw_items(bytes(raw_members(opened.raw)["citations"])):
                 events += self._add_citation(citation)
@@ -257,8 +255,8 @@ class Decoder:
             self._call = index
         return self._calls.start(
             index,
-            _text(block.get("name")),
-            _text(block.get("id")),
+            text_or_empty(block.get("name")),
+            text_or_empty(block.get("id")),
             kept=keep(NAME, block, _CALL_MEMBERS),
         )
 
@@ -347,10 +345,9 @@ class Decoder:
                 pass
         return ()
 
-    def _begin(self, given: object, frame: Frame) -> Sequence[ModelEvent]:
-        if not isinstance(given, dict):
+    def _begin(self, message: object, frame: Frame) -> Sequence[ModelEvent]:
+        if not is_object(message):
             return ()
-        message = cast(JsonObject, given)
         if self._last_index >= 0:
             # Sent twice, or an answer spliced into another: its blocks were already decoded.
             message["content"] = None
@@ -373,16 +370,14 @@ class Decoder:
         if kind == "content_block_stop":
             return self._stop(at)
         delta = event.get("delta")
-        if not isinstance(delta, dict):
-            return ()
-        return self._read_delta(at, cast(JsonObject, delta))
+        return self._read_delta(at, delta) if is_object(delta) else ()
 
     def _read_delta(self, index: int, delta: JsonObject) -> Sequence[ModelEvent]:
         match delta.get("type"):
             case "text_delta":
-                return self._add_text(_text(delta.get("text")))
+                return self._add_text(text_or_empty(delta.get("text")))
             case "thinking_delta":
-                return self._add_rare(index, ThinkingPiece(_text(delta.get("thinking"))))
+                return self._add_rare(index, ThinkingPiece(text_or_empty(delta.get("thinking"))))
             case "input_json_delta":
                 return self._add_input(index, _json_text(delta.get("partial_json")))
             case "citations_delta":
@@ -419,8 +414,4 @@ def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
 
 def _json_text(value: object) -> str:
     """JSON text, or the text of an object sent in its place."""
-    return dump(value) if isinstance(value, dict) else _text(value)
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return dump(value) if isinstance(value, dict) else text_or_empty(value)

@@ -133,7 +133,7 @@ class _RequestReader:
 
     def _output_config(self) -> JsonObject:
         given = self._left.get("output_config")
-        return dict(cast(JsonObject, given)) if is_object(given) else {}
+        return dict(given) if is_object(given) else {}
 
     def _reasoning(self, config: JsonObject) -> Reasoning | None:
         effort = EFFORTS.get(cast(str, config.get("effort"))) if config.get("effort") else None
@@ -150,10 +150,9 @@ class _RequestReader:
 
     def _output(self, config: JsonObject) -> OutputFormat | None:
         for holder, member in ((config, "format"), (self._left, "output_format")):
-            given = holder.get(member)
-            if not is_object(given):
+            shape = holder.get(member)
+            if not is_object(shape):
                 continue
-            shape = cast(JsonObject, given)
             if shape.get("type") == "json_schema" and is_object(shape.get("schema")):
                 del holder[member]
                 kept = keep(NAME, shape, frozenset({"type", "schema"}))
@@ -207,7 +206,7 @@ def _tool(tool: JsonObject) -> AnyTool:
     return ToolSpec(
         name=name,
         description=cast(str, about) if described else "",
-        parameters=cast(JsonObject, schema),
+        parameters=schema,
         strict=strict if bound else None,
         cache=cache_mark(tool),
         kept=keep(NAME, tool, members),

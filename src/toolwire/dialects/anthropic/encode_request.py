@@ -1,7 +1,5 @@
 """From a ModelRequest to a request body: system, tools, thinking, sampling, output format."""
 
-from typing import cast
-
 from toolwire.dialects import Encoded
 from toolwire.dialects import tools as arguments
 from toolwire.dialects.anthropic.encode_messages import (
@@ -301,7 +299,7 @@ class SettingsWriter:
         ):
             return
         rest = kept_member(self._request.kept, NAME, "output_config")
-        config: JsonObject = dict(cast(JsonObject, rest)) if is_object(rest) else {}
+        config: JsonObject = dict(rest) if is_object(rest) else {}
         effort = self._effort()
         if effort:
             config["effort"] = effort

@@ -1,12 +1,10 @@
 """How an answer ends: stop reasons and token counts, both ways."""
 
-from typing import cast
-
 from toolwire.dialects.anthropic.shapes import NAME
 from toolwire.events import Finished, StopReason, Usage
 from toolwire.messages import Kept
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import dump, parse_object
+from toolwire.wire.json_access import dump, is_object, parse_object, text_or_empty
 
 _REASONS = {
     "end_turn": StopReason.END,
@@ -56,8 +54,8 @@ class Ending:
         members = dict(message)
         for key in ("type", "role", "content"):
             members.pop(key, None)
-        self.response_id = _text(members.pop("id", None)) or self.response_id
-        self.model = _text(members.pop("model", None)) or self.model
+        self.response_id = text_or_empty(members.pop("id", None)) or self.response_id
+        self.model = text_or_empty(members.pop("model", None)) or self.model
         self._take(members)
 
     def delta(self, event: JsonObject) -> None:
@@ -66,8 +64,8 @@ class Ending:
         members.pop("type", None)
         delta = members.pop("delta", None)
         self._take(members)
-        if isinstance(delta, dict):
-            self._take(dict(cast(JsonObject, delta)))
+        if is_object(delta):
+            self._take(dict(delta))
 
     def finished(self, has_calls: bool) -> Finished:
         """The end as an event."""
@@ -96,19 +94,18 @@ class Ending:
         return reason
 
     def _take(self, members: JsonObject) -> None:
-        self.stop_reason = _text(members.pop("stop_reason", None)) or self.stop_reason
-        self._sequence = _text(members.pop("stop_sequence", None)) or self._sequence
+        self.stop_reason = text_or_empty(members.pop("stop_reason", None)) or self.stop_reason
+        self._sequence = text_or_empty(members.pop("stop_sequence", None)) or self._sequence
         usage = members.pop("usage", None)
-        if isinstance(usage, dict):
-            self._usage |= _present(cast(JsonObject, usage))
+        if is_object(usage):
+            self._usage |= _present(usage)
         self._rest |= _present(members)
 
     def _refusal(self) -> str:
         details = self._rest.get("stop_details")
-        if not isinstance(details, dict):
+        if not is_object(details):
             return ""
-        members = cast(JsonObject, details)
-        detail = _text(members.get("explanation")) or _text(members.get("category"))
+        detail = text_or_empty(details.get("explanation")) or text_or_empty(details.get("category"))
         if details == _refusal_details(detail):
             del self._rest["stop_details"]
         return detail
@@ -164,7 +161,7 @@ def _refusal_details(detail: str) -> JsonObject:
 
 def _usage(counts: JsonObject) -> Usage:
     details = counts.get("output_tokens_details")
-    thinking = cast(JsonObject, details).get("thinking_tokens") if type(details) is dict else None
+    thinking = details.get("thinking_tokens") if is_object(details) else None
     return Usage(
         input=_count(counts.get("input_tokens")),
         output=_count(counts.get("output_tokens")),
@@ -181,7 +178,3 @@ def _present(members: JsonObject) -> JsonObject:
 
 def _count(value: object) -> int | None:
     return value if type(value) is int else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

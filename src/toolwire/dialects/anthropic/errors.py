@@ -1,12 +1,11 @@
 """Errors of this vendor, both ways."""
 
 from collections.abc import Mapping
-from typing import cast
 
 from toolwire.dialects.failures import kind_of, retry_after, status_of
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import encode, parse_object
+from toolwire.wire.json_access import encode, is_object, parse_object, text_or_empty
 
 _STATUS = {
     "invalid_request_error": 400,
@@ -51,13 +50,14 @@ def of_body(
     """The typed error of an error object in a response or a stream."""
     error = body.get("error")
     code, message = "", ""
-    if isinstance(error, dict):
-        members = cast(JsonObject, error)
-        code = _text(members.get("type"))
-        message = _text(members.get("message"))
+    if is_object(error):
+        code = text_or_empty(error.get("type"))
+        message = text_or_empty(error.get("message"))
     elif isinstance(error, str):
         message = error
-    message = message or _text(body.get("message")) or code or "the server reported an error"
+    message = (
+        message or text_or_empty(body.get("message")) or code or "the server reported an error"
+    )
     return ProviderError(
         kind_of(status or _STATUS.get(code), code, message),
         message,
@@ -99,7 +99,3 @@ def _original_body(error: ProviderError) -> bytes | None:
     except BadInput:
         return None
     return error.body.encode() if reported else None
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""

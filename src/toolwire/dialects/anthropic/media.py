@@ -103,7 +103,7 @@ def _base64(text: str) -> str:
 def media_source(media: Media, *, files: bool) -> JsonObject | None:
     """The source of a media block; None for what this vendor does not take."""
     stored = kept_member(media.kept, NAME, "source")
-    more: JsonObject = cast(JsonObject, stored) if is_object(stored) else {}
+    more: JsonObject = stored if is_object(stored) else {}
     if more.get("type") == "content":
         return more
     source = _source(media, files)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
 from toolwire.dialects.gemini.decode_answer import GeminiDecoder
-from toolwire.dialects.gemini.encode_request import path_of, write_request
+from toolwire.dialects.gemini.encode_request import RequestBody, write_request
 from toolwire.dialects.gemini.errors import read_error, write_error
 from toolwire.dialects.gemini.shapes import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
@@ -23,8 +23,11 @@ HISTORY = HistoryRules(alternate=True, user_first=True, results_first=False)
 class Gemini:
     """The dialect. It holds no state."""
 
-    name = family = NAME
+    name: str = NAME
+    family = NAME
     history = HISTORY
+    enveloped = False
+    """Whether answers have Code Assist's envelope."""
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
         """The request as it goes over the wire, and what it could not carry."""
@@ -32,13 +35,8 @@ class Gemini:
         written = write_request(request, quirks, given)
         for name in written.envelope:
             written.losses.add(name, name, "only code-assist has it")
-        verb = "streamGenerateContent" if request.stream else "generateContent"
-        http = HttpRequest(
-            path=path_of(request.model, verb),
-            body=encode(written.body),
-            query=(("alt", "sse"),) if request.stream else (),
-        )
-        return Encoded(http=http, losses=written.losses.done(), names=written.names)
+        prefix = "" if "/" in request.model else "models/"
+        return encoded(request, f"/{prefix}{request.model}", written.body, written)
 
     def decode_request(self, body: bytes, model: str = "") -> ModelRequest:
         """A client's request; the model is in its address."""
@@ -51,17 +49,17 @@ class Gemini:
 
     def decoder(self, options: DecodeOptions) -> Decoder:
         """The decoder of one streamed answer."""
-        return GeminiDecoder(options)
+        return GeminiDecoder(options, enveloped=self.enveloped)
 
     def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
         """The encoder of one streamed answer."""
         from toolwire.dialects.gemini.encode_answer import GeminiEncoder  # noqa: PLC0415 - for servers
 
-        return GeminiEncoder(model)
+        return GeminiEncoder(model, enveloped=self.enveloped)
 
     def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of a whole answer."""
-        decoder = GeminiDecoder(options, whole=True)
+        decoder = GeminiDecoder(options, enveloped=self.enveloped, whole=True)
         yield from decoder.feed(Frame(body))
         yield from decoder.close()
 
@@ -71,7 +69,8 @@ class Gemini:
         """A whole answer."""
         from toolwire.dialects.gemini.encode_answer import write_whole  # noqa: PLC0415 - for servers
 
-        return encode(write_whole(message, finished, model))
+        answer = write_whole(message, finished, model)
+        return encode({"response": answer} if self.enveloped else answer)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""
@@ -81,6 +80,14 @@ class Gemini:
         """Status and body with which the vendor would report this error."""
         status, body = write_error(error)
         return status, encode(body)
+
+
+def encoded(request: ModelRequest, path: str, body: JsonObject, written: RequestBody) -> Encoded:
+    """The HTTP request for one of the two verbs at `path`."""
+    verb = "streamGenerateContent" if request.stream else "generateContent"
+    query = (("alt", "sse"),) if request.stream else ()
+    http = HttpRequest(path=f"{path}:{verb}", body=encode(body), query=query)
+    return Encoded(http=http, losses=written.losses.done(), names=written.names)
 
 
 def read_body(body: bytes, read: Callable[[JsonObject], ModelRequest]) -> ModelRequest:

@@ -17,7 +17,6 @@ from toolwire.dialects.gemini.shapes import (
     Part,
     PartialArgs,
     RawMembers,
-    is_object,
     items,
     kept_members,
     members_or_none,
@@ -40,7 +39,7 @@ from toolwire.events import (
 from toolwire.messages import Kept, Origin, Seal, ServerBlock
 from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.json_access import dump
+from toolwire.wire.json_access import dump, is_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairJoiner
 

@@ -16,7 +16,6 @@ from toolwire.dialects.gemini.shapes import (
     Members,
     camel_case,
     is_list,
-    is_object,
     kept_members,
     member,
     role_of,
@@ -36,7 +35,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject, Source
-from toolwire.wire.json_access import dump, obj
+from toolwire.wire.json_access import dump, is_object, obj
 
 ORIGIN = Origin(NAME)
 _OUTPUT, _ERROR = "output", "error"

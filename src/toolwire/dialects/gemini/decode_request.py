@@ -21,7 +21,6 @@ from toolwire.dialects.gemini.shapes import (
     Members,
     camel_case,
     is_list,
-    is_object,
     kept_members,
     mode_of,
 )
@@ -38,7 +37,7 @@ from toolwire.request import (
     ToolSpec,
 )
 from toolwire.schema.openapi import from_openapi
-from toolwire.wire.json_access import dump, obj
+from toolwire.wire.json_access import dump, is_object, obj
 
 
 def read_request(body: JsonObject, model: str, source: Source | None = None) -> ModelRequest:

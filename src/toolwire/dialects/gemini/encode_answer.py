@@ -7,7 +7,7 @@ import msgspec
 from toolwire.dialects.gemini.encode_messages import PartWriter
 from toolwire.dialects.gemini.ends import finish_of, write_usage
 from toolwire.dialects.gemini.errors import write_error
-from toolwire.dialects.gemini.shapes import NAME, is_object
+from toolwire.dialects.gemini.shapes import NAME
 from toolwire.dialects.losses import Losses
 from toolwire.errors import ProviderError
 from toolwire.events import (
@@ -26,7 +26,7 @@ from toolwire.events import (
 )
 from toolwire.messages import Kept, Message, Part, Seal, Text, Thinking, ToolCall
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import parse_object
+from toolwire.wire.json_access import is_object, parse_object
 from toolwire.wire.sse import Frame
 
 _encode = msgspec.json.Encoder().encode

@@ -14,7 +14,6 @@ from toolwire.dialects.gemini.shapes import (
     SIGNATURE,
     SYSTEM,
     is_from_here,
-    is_object,
     member,
     with_kept,
 )
@@ -34,7 +33,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import NO_SOURCE, JsonObject, ModelRequest, Source
-from toolwire.wire.json_access import parse_object
+from toolwire.wire.json_access import is_object, parse_object
 from toolwire.wire.surrogates import whole_characters
 
 

@@ -32,7 +32,6 @@ from toolwire.dialects.gemini.shapes import (
     SYSTEM,
     camel_case,
     is_from_here,
-    is_object,
     member,
     with_kept,
 )
@@ -55,7 +54,7 @@ from toolwire.request import (
 )
 from toolwire.schema import convert
 from toolwire.schema.openapi import in_words
-from toolwire.wire.json_access import parse_object
+from toolwire.wire.json_access import is_object, parse_object
 from toolwire.wire.names import NameRule, ToolNames
 
 NAME_RULE = NameRule(63, "a-zA-Z0-9_.:-", "a-zA-Z_")
@@ -100,11 +99,6 @@ def write_request(request: ModelRequest, quirks: Quirks, given: JsonObject | Non
     unchanged and of no concern to a quirk are then written as they were.
     """
     return _RequestWriter(request, quirks, given).body()
-
-
-def path_of(model: str, verb: str) -> str:
-    """The address at which the model answers."""
-    return f"/{model}:{verb}" if "/" in model else f"/models/{model}:{verb}"
 
 
 def model_member(request: ModelRequest, given: JsonObject | None) -> JsonObject:

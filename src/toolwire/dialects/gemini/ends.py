@@ -9,7 +9,6 @@ from toolwire.dialects.gemini.shapes import (
     UNREADABLE,
     RawMembers,
     camel_case,
-    is_object,
     listed,
     value,
     whole_number,
@@ -18,7 +17,7 @@ from toolwire.errors import IncompleteStream
 from toolwire.events import CitationAdded, Finished, ModelEvent, Notice, StopReason, Usage
 from toolwire.messages import Citation, Kept
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import dump
+from toolwire.wire.json_access import dump, is_object
 
 STOP, MAX_TOKENS = "STOP", "MAX_TOKENS"
 UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"

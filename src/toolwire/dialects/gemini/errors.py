@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolwire.dialects.failures import kind_of, retry_after, status_of
-from toolwire.dialects.gemini.shapes import is_list, is_object, listed
+from toolwire.dialects.gemini.shapes import is_list, listed
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import dump, parse
+from toolwire.wire.json_access import dump, is_object, parse
 
 _STATUS_CODES = {
     400: "INVALID_ARGUMENT",

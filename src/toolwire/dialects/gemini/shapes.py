@@ -66,12 +66,6 @@ ANY_BUDGET = -1
 """The model decides how much it thinks."""
 MODE_FOR = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 _ROLES: dict[str, Role] = {"model": "assistant", "assistant": "assistant", "system": "system"}
-USUAL_ROLE = {"user": "user", "assistant": "model", "system": "system"}
-
-
-def is_object(value: Any) -> TypeGuard[JsonObject]:
-    """Whether the value is an object."""
-    return isinstance(value, dict)
 
 
 def is_list(value: Any) -> TypeGuard[list[Any]]:
