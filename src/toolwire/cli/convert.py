@@ -114,11 +114,19 @@ def each_line(answer: Callable[[JsonObject], JsonObject]) -> None:
         line: JsonObject = {}
         try:
             line = parse_object(whole_characters(raw), "line")
-            result = answer(line)
+            text = dump({"id": line.get("id"), **answer(line)})
         except ToolwireError as error:
-            result = {"error": error_object(error)}
-        out.write(dump({"id": line.get("id"), **result}) + "\n")
+            text = _failed(line, error_object(error))
+        except Exception as error:  # a fault of ours in one line must not cost the others
+            message = f"{type(error).__name__}: {error}"
+            text = _failed(line, {"kind": "internal", "message": message})
+        out.write(text + "\n")
         out.flush()
+
+
+def _failed(line: JsonObject, error: JsonObject) -> str:
+    named = line.get("id")
+    return dump({"id": None if isinstance(named, dict | list) else named, "error": error})
 
 
 def need(line: JsonObject, key: str) -> str:

@@ -115,7 +115,7 @@ class _RequestReader:
         if given is None:
             return None, None
         choice = obj(given, "tool_choice")
-        kind, name = choice.get("type"), choice.get("name")
+        kind, name = text(choice.get("type"), "tool_choice.type"), choice.get("name")
         if kind not in _CHOICES or (kind == "tool" and not isinstance(name, str)):
             return None, None
         del self._left["tool_choice"]
@@ -136,7 +136,7 @@ class _RequestReader:
         return dict(given) if is_object(given) else {}
 
     def _reasoning(self, config: JsonObject) -> Reasoning | None:
-        effort = EFFORTS.get(cast(str, config.get("effort"))) if config.get("effort") else None
+        effort = EFFORTS.get(text(config.get("effort"), "output_config.effort"))
         if effort is not None:
             del config["effort"]
         given = self._left.get("thinking")
