@@ -5,7 +5,7 @@ state of each call.
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import lru_cache
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -16,7 +16,7 @@ from toolwire.request import JsonObject
 from toolwire.tools.proposals import DiffStat
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect, Permit, Tool, ToolFailed
-from toolwire.wire.json_access import dump, parse
+from toolwire.wire.json_access import dump, is_object, parse
 from toolwire.wire.repair import Parsed, parse_arguments
 
 _Errors = Callable[[JsonObject], list[Any]]
@@ -75,7 +75,7 @@ def plainly_fits(schema: JsonObject, arguments: JsonObject) -> bool:
     False means undecided: the validator has to check.
     """
     members, required = schema.get("properties"), schema.get("required", [])
-    if schema.get("type") != "object" or not schema.keys() <= _ROOT or not _is_object(members):
+    if schema.get("type") != "object" or not schema.keys() <= _ROOT or not is_object(members):
         return False
     if not isinstance(required, list) or schema.get("additionalProperties", True) not in _TRUTH:
         return False
@@ -92,19 +92,15 @@ def plainly_fits(schema: JsonObject, arguments: JsonObject) -> bool:
     )
 
 
-def _is_object(value: object) -> TypeGuard[JsonObject]:
-    return isinstance(value, dict)
-
-
 def _is_sound(member: object) -> bool:
     """Whether the schema uses only the few keywords that most tools need."""
-    if not (_is_object(member) and member.keys() <= _MEMBER):
+    if not (is_object(member) and member.keys() <= _MEMBER):
         return False
     kind = member.get("type")
     if not isinstance(kind, str) or kind not in _TYPES:
         return False
     inner = member.get("properties", {})
-    if not isinstance(member.get("description", ""), str) or not _is_object(inner):
+    if not isinstance(member.get("description", ""), str) or not is_object(inner):
         return False
     items = (member["items"],) if "items" in member else ()
     return all(_is_sound(one) for one in (*inner.values(), *items))

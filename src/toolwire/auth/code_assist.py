@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -12,7 +12,7 @@ from toolwire.auth.http import Reply, get_json, post_json, refused
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.storage.private_files import locked, read_private, write_private
-from toolwire.wire.json_access import JsonObject, is_object, parse_object
+from toolwire.wire.json_access import JsonObject, is_object, objects_in, parse_object
 
 _MILLI = 1000.0
 
@@ -317,18 +317,13 @@ def _project_in(body: JsonObject) -> str:
 
 
 def _default_tier(known: JsonObject) -> JsonObject:
-    tiers = _objects(known.get("allowedTiers"))
+    tiers = objects_in(known.get("allowedTiers"))
     return next((tier for tier in tiers if tier.get("isDefault")), {"id": LEGACY})
-
-
-def _objects(value: Any) -> list[JsonObject]:
-    entries = cast(list[Any], value) if isinstance(value, list) else []
-    return [entry for entry in entries if is_object(entry)]
 
 
 def _reason(body: JsonObject) -> str:
     error: Any = body.get("error")
-    details = _objects(error.get("details")) if is_object(error) else []
+    details = objects_in(error.get("details")) if is_object(error) else []
     return next((str(detail["reason"]) for detail in details if detail.get("reason")), "")
 
 
@@ -338,19 +333,19 @@ def _fail_if_broken(reply: Reply) -> None:
 
 
 def _fail_if_not_eligible(known: JsonObject) -> None:
-    barred = _objects(known.get("ineligibleTiers"))
+    barred = objects_in(known.get("ineligibleTiers"))
     for tier in barred:
         if tier.get("reasonCode") == "VALIDATION_REQUIRED" and tier.get("validationUrl"):
             reason = tier.get("reasonMessage") or "this account must be verified"
             raise ProviderError(
                 ErrorKind.PERMISSION, f"{reason}; open {tier['validationUrl']} and try again"
             )
-    if barred and not _objects(known.get("allowedTiers")):
+    if barred and not objects_in(known.get("allowedTiers")):
         raise ProviderError(ErrorKind.PERMISSION, _barred(barred))
 
 
 def _fail_without_project(known: JsonObject) -> str:
-    barred = _objects(known.get("ineligibleTiers"))
+    barred = objects_in(known.get("ineligibleTiers"))
     message = "this account needs a project of yours; set GOOGLE_CLOUD_PROJECT to its id"
     raise ProviderError(
         ErrorKind.PERMISSION, f"{message} ({_barred(barred)})" if barred else message

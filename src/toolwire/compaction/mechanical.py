@@ -29,6 +29,7 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
+from toolwire.wire.json_access import object_in
 
 _HEAD_PART = 3
 _HEAVIEST = 5
@@ -260,7 +261,7 @@ def _commands(messages: Sequence[Message]) -> list[str]:
 def _steps(messages: Sequence[Message]) -> list[str]:
     for message in reversed(messages):
         for call in reversed(message.calls):
-            items = _object(call).get("items") if call.name == "todo" else None
+            items = (object_in(call.arguments) or {}).get("items") if call.name == "todo" else None
             if isinstance(items, list):
                 return [_step(item) for item in cast(list[object], items)]
     return []
@@ -289,15 +290,7 @@ def _recent(messages: Sequence[Message]) -> str:
 def _arguments(messages: Sequence[Message]) -> Iterator[tuple[ToolCall, dict[str, object]]]:
     for message in messages:
         for call in message.calls:
-            yield call, _object(call)
-
-
-def _object(call: ToolCall) -> dict[str, object]:
-    try:
-        value: object = msgspec.json.decode(call.arguments or "{}")
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        return {}
-    return cast(dict[str, object], value) if isinstance(value, dict) else {}
+            yield call, object_in(call.arguments or "{}") or {}
 
 
 def _line(text: str) -> str:

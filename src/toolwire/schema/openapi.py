@@ -9,6 +9,7 @@ from toolwire.schema.choices import Alternative, Choices, is_constraint, speaks_
 from toolwire.schema.merge import TYPE_NUMBERS, TYPES, is_never, never_or, same
 from toolwire.schema.normal import DEEPEST
 from toolwire.schema.profile import Normal, Report, below, describe, keyword_text
+from toolwire.wire.json_access import list_or_empty
 
 MOST_NODES = 4000
 """Schemas written before the rest is left open: references to references can multiply."""
@@ -324,11 +325,11 @@ def _walked(
     for wire_key, value in schema.items():
         key = _SPELLED.get(wire_key, wire_key)
         if key == "type":
-            out[key] = [typed(item) for item in _list(value)] or typed(value)
+            out[key] = [typed(item) for item in list_or_empty(value)] or typed(value)
         elif key in _COUNTS and isinstance(value, str) and _is_count(value):
             out[key] = int(value)
         elif key in _LISTS and isinstance(value, list):
-            out[key] = [inner(item) for item in _list(value)]
+            out[key] = [inner(item) for item in list_or_empty(value)]
         elif key in _ONE:
             out[key] = inner(value)
         elif key in _MANY and isinstance(value, dict):
@@ -338,10 +339,6 @@ def _walked(
             out[key] = value
     finish(out)
     return out
-
-
-def _list(value: Any) -> list[Any]:
-    return cast(list[Any], value) if isinstance(value, list) else []
 
 
 def _is_count(text: str) -> bool:
@@ -366,7 +363,7 @@ def _allow_null(schema: JsonObject) -> None:
     kind = schema.get("type")
     if isinstance(kind, str) and kind != "null":
         schema["type"] = [kind, "null"]
-        values = _list(schema.get("enum"))
+        values = list_or_empty(schema.get("enum"))
         if values and None not in values:
             schema["enum"] = [*values, None]
     elif kind is None and isinstance(schema.get("anyOf"), list):

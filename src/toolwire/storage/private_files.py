@@ -36,25 +36,31 @@ def read_private(path: Path, notice: Callable[[str], None]) -> bytes | None:
 
 def write_private(path: Path, content: bytes) -> None:
     """Replace the file atomically, mode 0600."""
+    try:
+        path.resolve().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(path, content)
+    except OSError as error:
+        raise BadInput(f"cannot write {path}: {error.strerror}") from error
+
+
+def replace_file(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Replace the content atomically; a link stays a link, and without a `mode` it is 0600."""
     import tempfile  # noqa: PLC0415 - start-up time
 
     target = path.resolve()
-    temporary = ""
+    # mkstemp creates with mode 0600: others can never read it.
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # mkstemp creates with mode 0600: others can never read it.
-        handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        if mode is not None:
+            Path(temporary).chmod(mode)
         Path(temporary).replace(target)
-        temporary = ""
-    except OSError as error:
-        raise BadInput(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 @contextmanager

@@ -76,6 +76,35 @@ def text_or_empty(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+def is_list(value: Any) -> TypeGuard[list[Any]]:
+    """Whether the value is a list."""
+    return isinstance(value, list)
+
+
+def object_or_empty(value: Any) -> JsonObject:
+    """The value if it is an object, else an empty one."""
+    return value if is_object(value) else {}
+
+
+def list_or_empty(value: Any) -> list[Any]:
+    """The value if it is a list, else an empty one."""
+    return value if is_list(value) else []
+
+
+def objects_in(value: Any) -> list[JsonObject]:
+    """The objects of a list; none if the value is anything else."""
+    return [item for item in list_or_empty(value) if is_object(item)]
+
+
+def object_in(body: bytes | str) -> JsonObject | None:
+    """The JSON object of a text; None for any other text."""
+    try:
+        value: Any = _decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+    return value if is_object(value) else None
+
+
 def number(value: Any, path: str) -> float | int | None:
     """The value as a number, or None."""
     if value is None:

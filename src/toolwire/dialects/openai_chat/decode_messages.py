@@ -33,7 +33,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject, Source
-from toolwire.wire.json_access import dump, obj, seq
+from toolwire.wire.json_access import dump, obj, objects_in, seq
 
 _AnyPart = Text | Media | Thinking | Refusal | ServerBlock
 _ROLES: dict[str, Role] = {
@@ -83,7 +83,7 @@ class _Calls:
         self._taken = {
             call.get("id")
             for message in messages
-            for call in _objects(message.get("tool_calls"))
+            for call in objects_in(message.get("tool_calls"))
             if isinstance(call.get("id"), str)
         }
         self._number = 0
@@ -145,7 +145,7 @@ def _reasoning(rest: JsonObject) -> list[Part]:
             sealed[name] = rest.pop(name)
     if not sealed:
         return []
-    details = _objects(sealed.get("reasoning_details"))
+    details = objects_in(sealed.get("reasoning_details"))
     text = sealed.get("reasoning_content") or sealed.get("reasoning") or details_text(details)
     return [Thinking(text, Seal(origin=ORIGIN, data=dump(sealed)))]
 
@@ -283,14 +283,8 @@ def _result(item: JsonObject, calls: _Calls, source: Source) -> ToolResult:
 
 def _all_objects(value: Any) -> list[JsonObject]:
     """The list if it contains only objects, else an empty one."""
-    found = _objects(value)
+    found = objects_in(value)
     return found if isinstance(value, list) and len(found) == len(cast(list[Any], value)) else []
-
-
-def _objects(value: Any) -> list[JsonObject]:
-    if not isinstance(value, list):
-        return []
-    return [item for item in cast(list[Any], value) if isinstance(item, dict)]
 
 
 def _read_content(rest: JsonObject, source: Source) -> list[_AnyPart]:

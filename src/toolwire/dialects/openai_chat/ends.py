@@ -1,9 +1,10 @@
 """Stop reasons and token counts of a chat answer, both ways."""
 
-from typing import Any, cast
+from typing import Any
 
 from toolwire.events import StopReason, Usage
 from toolwire.request import JsonObject
+from toolwire.wire.json_access import object_or_empty
 
 _REASONS = {
     "stop": StopReason.END,
@@ -78,8 +79,8 @@ def read_usage(usage: JsonObject | None) -> Usage:
     """The token counts, in any of the spellings that servers use."""
     if not usage:
         return Usage()
-    prompt = _object(usage.get("prompt_tokens_details"))
-    completion = _object(usage.get("completion_tokens_details"))
+    prompt = object_or_empty(usage.get("prompt_tokens_details"))
+    completion = object_or_empty(usage.get("completion_tokens_details"))
     return Usage(
         input=_first(usage, "prompt_tokens", "input_tokens"),
         output=_first(usage, "completion_tokens", "output_tokens"),
@@ -119,10 +120,6 @@ def write_usage(usage: Usage) -> JsonObject | None:
     return written
 
 
-def _object(value: Any) -> JsonObject:
-    return cast(JsonObject, value) if isinstance(value, dict) else {}
-
-
 def _first(source: JsonObject, *keys: str) -> int | None:
     for key in keys:
         value = source.get(key)
@@ -139,7 +136,7 @@ def _either(one: int | None, other: int | None) -> int | None:
 
 def _cost(value: Any) -> float | None:
     if isinstance(value, dict):
-        value = _object(value).get("total_cost")
+        value = object_or_empty(value).get("total_cost")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value)

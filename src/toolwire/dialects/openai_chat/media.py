@@ -9,7 +9,7 @@ from msgspec import Raw
 from toolwire.dialects.openai_chat.shapes import NAME, UNREADABLE, Audio
 from toolwire.messages import Citation, Kept, Media, MediaKind
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import dump
+from toolwire.wire.json_access import dump, text_or_empty
 
 _any = msgspec.json.Decoder().decode
 _BASE64 = ";base64,"
@@ -106,8 +106,8 @@ def citation_of(annotation: JsonObject, data: str) -> Citation:
     return Citation(
         dialect=NAME,
         data=data,
-        url=_text(source.get("url")),
-        title=_text(source.get("title")),
+        url=text_or_empty(source.get("url")),
+        title=text_or_empty(source.get("title")),
         start=_place(source.get("start_index")),
         end=_place(source.get("end_index")),
     )
@@ -126,10 +126,6 @@ def write_citation(citation: Citation) -> Raw | JsonObject:
             "url": citation.url,
         },
     }
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _place(value: Any) -> int | None:

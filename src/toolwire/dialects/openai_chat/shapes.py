@@ -9,7 +9,7 @@ from msgspec import Raw
 from toolwire.dialects.losses import NESTED
 from toolwire.messages import CacheMark, Kept, Origin
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import dump, encode, parse_object
+from toolwire.wire.json_access import dump, encode, parse_object, text_or_empty
 
 NAME = "openai-chat"
 ORIGIN = Origin(NAME)
@@ -177,12 +177,14 @@ def part_text(thinking: str | list[dict[str, Any]] | None) -> str:
     """The text of a thinking part."""
     if isinstance(thinking, str):
         return thinking
-    return "".join(_string(piece.get("text")) for piece in thinking or ())
+    return "".join(text_or_empty(piece.get("text")) for piece in thinking or ())
 
 
 def details_text(details: list[JsonObject]) -> str:
     """The text of reasoning details; encrypted ones have none."""
-    return "".join(_string(item.get("text")) or _string(item.get("summary")) for item in details)
+    return "".join(
+        text_or_empty(item.get("text")) or text_or_empty(item.get("summary")) for item in details
+    )
 
 
 def merge_details(into: list[JsonObject], pieces: list[JsonObject]) -> None:
@@ -194,7 +196,7 @@ def merge_details(into: list[JsonObject], pieces: list[JsonObject]) -> None:
             continue
         for key, value in piece.items():
             if key in ("text", "summary") and isinstance(value, str):
-                match[key] = _string(match.get(key)) + value
+                match[key] = text_or_empty(match.get(key)) + value
             elif value is not None or key not in match:
                 match[key] = value
 
@@ -207,10 +209,6 @@ def _same_item(item: JsonObject, piece: JsonObject) -> bool:
         and item.get("type") == piece.get("type")
         and not (item.get("id") and piece.get("id") and item["id"] != piece["id"])
     )
-
-
-def _string(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 _any = msgspec.json.Decoder().decode

@@ -24,7 +24,6 @@ from toolwire.dialects.openai_responses.shapes import (
     WireResponse,
     coerced,
     member,
-    members,
     names_of,
     stream_event,
 )
@@ -41,7 +40,7 @@ from toolwire.events import (
 )
 from toolwire.messages import CallKind, Media, ServerBlock, Thinking, ToolCall
 from toolwire.wire.calls import ToolCallTracker
-from toolwire.wire.json_access import JsonObject, encode, parse, parse_object
+from toolwire.wire.json_access import JsonObject, encode, object_or_empty, parse, parse_object
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairJoiner
 
@@ -298,7 +297,7 @@ class AnswerDecoder:
         return _NOTHING
 
     def _item_added(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        item = members(parse(bytes(event.item), "item"))
+        item = object_or_empty(parse(bytes(event.item), "item"))
         key = self._index.added(event, item, self._done)
         again = self._begins_again(key, item)
         if again:

@@ -12,7 +12,6 @@ from toolwire.dialects.openai_responses.shapes import (
     ITEM,
     NAME,
     NAMES,
-    members,
     unchanged_span,
     with_extra,
 )
@@ -33,7 +32,7 @@ from toolwire.request import (
     ToolSpec,
 )
 from toolwire.schema import Profile, convert, is_strict
-from toolwire.wire.json_access import JsonObject, encode
+from toolwire.wire.json_access import JsonObject, encode, object_or_empty
 from toolwire.wire.names import ToolNames
 
 _written = OfferedTools()
@@ -155,7 +154,7 @@ def settings_body(
     if "text" not in unchanged:
         shape = request.output
         found = {} if shape is None else {"format": with_extra(format_body(shape), shape.kept)}
-        found = {**members(kept_member(request.kept, NAME, "text")), **found}
+        found = {**object_or_empty(kept_member(request.kept, NAME, "text")), **found}
         if found:
             body["text"] = found
     return body

@@ -11,10 +11,9 @@ from toolwire.dialects.openai_responses.shapes import (
     WireResponse,
     WireUsage,
     member,
-    members,
 )
 from toolwire.events import Finished, StopReason, Usage
-from toolwire.wire.json_access import JsonObject, parse_object
+from toolwire.wire.json_access import JsonObject, object_or_empty, parse_object
 
 _CUT = {
     "max_output_tokens": StopReason.LENGTH,
@@ -41,7 +40,7 @@ def read_response(body: bytes) -> WireResponse:
     except msgspec.ValidationError:
         source = parse_object(body, "response")
     output = cast(Any, source.get("output"))
-    incomplete = members(source.get("incomplete_details"))
+    incomplete = object_or_empty(source.get("incomplete_details"))
     plain: JsonObject = {
         "id": member(source, "id"),
         "model": member(source, "model"),

@@ -6,9 +6,9 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.dialects.failures import kind_of, retry_after, status_of
-from toolwire.dialects.openai_responses.shapes import member, members
+from toolwire.dialects.openai_responses.shapes import member
 from toolwire.errors import ErrorKind, ProviderError
-from toolwire.wire.json_access import JsonObject, dump
+from toolwire.wire.json_access import JsonObject, dump, object_or_empty
 
 _TYPES = {
     ErrorKind.AUTH: "authentication_error",
@@ -36,7 +36,7 @@ def provider_error(
 ) -> ProviderError:
     """The error of an error object, nested or flat, or of a body that is not an object."""
     raw = body.decode("utf-8", "replace")
-    source = members(value)
+    source = object_or_empty(value)
     inner = source.get("error")
     if isinstance(inner, dict):
         source = cast(JsonObject, inner)

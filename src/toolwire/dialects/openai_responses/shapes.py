@@ -86,11 +86,6 @@ class WireResponse(msgspec.Struct):
 stream_event = msgspec.json.Decoder(StreamEvent)
 
 
-def members(value: object) -> JsonObject:
-    """The members of a value that should be an object; none for anything else."""
-    return cast(JsonObject, value) if isinstance(value, dict) else {}
-
-
 def member(source: JsonObject, key: str) -> str:
     """A text member of an object; empty for anything else."""
     found = source.get(key)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -11,8 +11,8 @@ from toolwire.embedded.small.tools import TOOLS, KnownFiles, to_shown
 from toolwire.events import Finished, ModelEvent, Notice, TextDelta, TextEnded, Usage
 from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
 from toolwire.model import Model, reading
-from toolwire.request import JsonObject, ModelRequest, OutputFormat
-from toolwire.wire.json_access import dump
+from toolwire.request import ModelRequest, OutputFormat
+from toolwire.wire.json_access import dump, object_in
 
 QUESTION = "\n\nOf which kind is this request?"
 """Follows the request; the system prompt contains examples."""
@@ -272,7 +272,7 @@ class Past:
     def _call(self, call: ToolCall) -> ToolCall:
         self._calls[call.id] = call
         self._done.append((call.name, call.arguments))
-        arguments = as_object(call.arguments)
+        arguments = object_in(call.arguments)
         if call.name not in TOOLS or arguments is None:
             return call
         shown = to_shown(call.name, arguments, self._project.root)
@@ -298,7 +298,7 @@ class Past:
     def _see(self, name: str, call_id: str, text: str) -> None:
         paths: list[str] = []
         if name == "read_file":
-            arguments = as_object(self._calls[call_id].arguments) or {}
+            arguments = object_in(self._calls[call_id].arguments) or {}
             paths.append(str(to_shown(name, arguments, self._project.root).get("path", "")))
         elif name == "search_file_content":
             paths += (line.removeprefix("File: ").strip() for line in text.splitlines())
@@ -341,15 +341,6 @@ class Past:
 
 def _found(look: tuple[str, ToolResult]) -> bool:
     return not look[1].is_error and not _nothing(look[1].text)
-
-
-def as_object(text: str) -> JsonObject | None:
-    """The arguments of a call, if they are an object."""
-    try:
-        value: Any = _decode(text)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    return cast(JsonObject, value) if isinstance(value, dict) else None
 
 
 def _listing(project: KnownFiles) -> str:

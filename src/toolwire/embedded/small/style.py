@@ -10,7 +10,7 @@ from typing import cast
 
 import msgspec
 
-from toolwire.embedded.small.past import KindQuestion, Past, RequestKind, as_object, likely
+from toolwire.embedded.small.past import KindQuestion, Past, RequestKind, likely
 from toolwire.embedded.small.tools import (
     MOST_CHOICES,
     TOOLS,
@@ -42,7 +42,7 @@ from toolwire.tools.files.protection import Protection
 from toolwire.tools.search.ignore import NEVER_SEARCHED, rules_for
 from toolwire.tools.search.tree import breadth_first
 from toolwire.tools.spec import ToolFailed, Workspace
-from toolwire.wire.json_access import dump
+from toolwire.wire.json_access import dump, object_in
 
 _MOST_WRITTEN = 600
 """Tokens of one answer: a minute on two slow cores; longer answers are loops."""
@@ -278,7 +278,7 @@ class _CallTranslator:
     def _call(self, event: ToolCallEnded) -> Sequence[ModelEvent]:
         started, pieces = self._open.pop(event.id)
         text = "".join(pieces)
-        arguments = as_object(text) if event.complete else None
+        arguments = object_in(text) if event.complete else None
         if arguments is not None:
             if self._refusing:
                 self.refused = refusal(started.name, arguments, self._project)

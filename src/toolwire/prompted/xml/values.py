@@ -20,7 +20,7 @@ from toolwire.messages import (
 from toolwire.prompted.xml.shape import FREEFORM_FIELD, ITEM, Shape, XmlTool, XmlTools, is_short
 from toolwire.prompted.xml.tokens import Token, TokenKind, is_tag_name, tokens_in
 from toolwire.request import FreeformTool, JsonObject, ToolSpec
-from toolwire.wire.json_access import dump, is_object
+from toolwire.wire.json_access import dump, object_in
 
 CDATA = "<![CDATA["
 CDATA_END = "]]>"
@@ -267,11 +267,7 @@ def render_call(call: ToolCall, tools: XmlTools) -> str:
 
 def arguments_of(call: ToolCall) -> JsonObject | None:
     """The arguments of a call; None if they are not a JSON object."""
-    try:
-        value = _decode(call.arguments.strip() or "{}")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
-    return value if is_object(value) else None
+    return object_in(call.arguments.strip() or "{}")
 
 
 def call_text(tool: XmlTool, arguments: JsonObject) -> str:

@@ -1,7 +1,6 @@
 """`save_memory`: a fact stored for every later session."""
 
 import asyncio
-import os
 import re
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +8,7 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
+from toolwire.storage.private_files import replace_file
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 from toolwire.wire.json_access import dump
@@ -48,7 +48,7 @@ async def save_memory(args: SaveMemory, context: ToolContext) -> ToolOutput:
     if not args.fact.strip():
         raise ToolFailed(_EMPTY, type="invalid_tool_params")
     try:
-        await asyncio.to_thread(_keep, memory_file(context), args.fact)
+        await asyncio.to_thread(_store, memory_file(context), args.fact)
     except OSError as error:
         answer = {"success": False, "error": f"Failed to save memory. Detail: {error.strerror}"}
         raise ToolFailed(dump(answer), type="memory_tool_execution_error") from error
@@ -56,25 +56,11 @@ async def save_memory(args: SaveMemory, context: ToolContext) -> ToolOutput:
     return ToolOutput(text=dump({"success": True, "message": message}), display=message)
 
 
-def _keep(file: Path, fact: str) -> None:
-    """Put the longer text in place in one step; a link keeps pointing where it points."""
-    import tempfile  # noqa: PLC0415 - start-up time
-
-    target = file.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    old = target.read_bytes() if target.exists() else b""
-    mode = target.stat().st_mode if target.exists() else None
+def _store(file: Path, fact: str) -> None:
+    file.resolve().parent.mkdir(parents=True, exist_ok=True)
+    old, mode = (file.read_bytes(), file.stat().st_mode) if file.exists() else (b"", None)
     new = with_fact(old.decode("utf-8", "surrogateescape"), fact)
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as written:
-            written.write(new.encode("utf-8", "surrogateescape"))
-        if mode is not None:
-            Path(temporary).chmod(mode)
-        Path(temporary).replace(target)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    replace_file(file, new.encode("utf-8", "surrogateescape"), mode)
 
 
 def with_fact(text: str, fact: str) -> str:

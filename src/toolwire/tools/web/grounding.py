@@ -11,7 +11,7 @@ from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
 from toolwire.request import JsonObject, ModelRequest, ServerTool
 from toolwire.tools.spec import ToolContext
-from toolwire.wire.json_access import dump
+from toolwire.wire.json_access import dump, object_or_empty
 
 MODEL = "gemini-2.5-flash"
 """Model name in errors; the context decides which model answers."""
@@ -49,8 +49,8 @@ async def ask(model: Model, prompt: str, server_tool: str = "") -> Grounded:
         members = msgspec.json.decode(kept.fields, type=dict[str, Any])
     return Grounded(
         text=collector.message().text,
-        grounding=_object(members.get("groundingMetadata")),
-        retrieval=_object(members.get("urlContextMetadata")),
+        grounding=object_or_empty(members.get("groundingMetadata")),
+        retrieval=object_or_empty(members.get("urlContextMetadata")),
     )
 
 
@@ -75,7 +75,7 @@ def sources(grounding: JsonObject, *, no_uri: str) -> list[str]:
     """The numbered list of sources."""
     lines: list[str] = []
     for number, chunk in enumerate(objects(grounding.get("groundingChunks")), 1):
-        page = _object(chunk.get("web"))
+        page = object_or_empty(chunk.get("web"))
         lines.append(f"[{number}] {page.get('title') or 'Untitled'} ({page.get('uri') or no_uri})")
     return lines
 
@@ -108,10 +108,10 @@ def listed(text: str, lines: Sequence[str]) -> str:
     return f"{text}\n\nSources:\n" + "\n".join(lines) if lines else text
 
 
-def _object(value: Any) -> JsonObject:
-    return cast(JsonObject, value) if isinstance(value, dict) else {}
-
-
 def objects(value: Any) -> list[JsonObject]:
     """The objects of a list."""
-    return [_object(item) for item in cast(list[Any], value)] if isinstance(value, list) else []
+    return (
+        [object_or_empty(item) for item in cast(list[Any], value)]
+        if isinstance(value, list)
+        else []
+    )
