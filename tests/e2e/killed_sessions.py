@@ -31,7 +31,7 @@ from toolwire.policy.rules import Mode
 from toolwire.providers.custom import read_upstream
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.tools.shell.process_table import below
-from toolwire.tools.shell.signals import adopt_orphans
+from toolwire.tools.shell.protocol import adopt_orphans
 from toolwire.tools.shell.watchdogs import WATCHDOGS
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from tests.tools.workspaces import context_in, put
 from toolwire.tools.builtin import search_file_content
-from toolwire.tools.search.regexes import BadPattern, check, is_plain
-from toolwire.tools.search.sieve import Sieve
+from toolwire.tools.search.regexes import BadPattern, Sieve, check, is_plain
 from toolwire.tools.spec import ToolFailed
 from toolwire.tools.workers import Worker, WorkerFailed
 

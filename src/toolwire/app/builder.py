@@ -33,7 +33,7 @@ from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.sessions.store import Sessions
 from toolwire.storage.paths import places
 from toolwire.tools.builtin.save_memory import memory_file
-from toolwire.tools.files.visibility import Visibility
+from toolwire.tools.files.protection import Visibility
 
 if TYPE_CHECKING:
     from toolwire.embedded.weights import DownloadConsent

@@ -57,7 +57,7 @@ from toolwire.policy.rules import Mode
 from toolwire.request import ModelRequest, Reasoning
 from toolwire.sessions.replay import Session, replay
 from toolwire.sessions.sqlite import SqliteJournal
-from toolwire.tools.files.visibility import Visibility
+from toolwire.tools.files.protection import Visibility
 from toolwire.tools.spec import Tool
 
 

@@ -20,9 +20,8 @@ from toolwire.ids import new_id
 from toolwire.model import Model
 from toolwire.policy import rule_file
 from toolwire.policy.engine import Policy, roots
-from toolwire.policy.path_rules import widened
 from toolwire.policy.rule_file import dump, limited, load
-from toolwire.policy.rules import Mode, Rule
+from toolwire.policy.rules import Mode, Rule, widened
 from toolwire.policy.ruling import Terms
 from toolwire.storage.paths import places
 from toolwire.storage.private_files import locked_briefly, write_private

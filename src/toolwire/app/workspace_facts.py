@@ -12,7 +12,7 @@ from shutil import which
 from toolwire.policy.locations import HiddenPaths, Locations
 from toolwire.tools.files.paths import real
 from toolwire.tools.files.protection import Protection, protected
-from toolwire.tools.shell.programs import safe_folders
+from toolwire.tools.shell.environment import safe_folders
 from toolwire.tools.spec import Workspace
 
 _MOST_MATCHES = 1000

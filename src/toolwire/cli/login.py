@@ -19,7 +19,7 @@ from toolwire.client.redact import Secret, without_secrets
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError, UnknownName
 from toolwire.providers import ApiKey, GoogleLogin, NoAuth, OAuth, Provider
 from toolwire.storage.paths import places
-from toolwire.tools.shell.programs import NEUTRAL, find_program, helper_environment
+from toolwire.tools.shell.environment import NEUTRAL, find_program, helper_environment
 
 _PROGRAMS = ("xdg-open", "open", "wslview", "x-www-browser")
 _NAMED = ("DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "WSL_INTEROP", "VSCODE_*", "BROWSER")

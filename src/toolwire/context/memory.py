@@ -15,7 +15,7 @@ from toolwire.tools.files.paths import locate, real
 from toolwire.tools.files.protection import CREDENTIALS, Protection
 from toolwire.tools.files.text import read_document
 from toolwire.tools.search.ignore import IgnoreRules, rules_for
-from toolwire.tools.search.tree import breadth_first
+from toolwire.tools.search.walk import breadth_first
 from toolwire.tools.spec import ToolFailed, Workspace
 
 MOST_DEPTH = 5

@@ -14,7 +14,7 @@ from toolwire.tools.builtin.read_many_files import CUT_NOTE, DEFAULT_EXCLUDES
 from toolwire.tools.files.contents import Content, mime_of, read_content
 from toolwire.tools.files.encodings import printable
 from toolwire.tools.files.paths import locate, real
-from toolwire.tools.files.visibility import Hidden, LeftOut, Visibility
+from toolwire.tools.files.protection import Hidden, LeftOut, Visibility
 from toolwire.tools.search.globs import Globs, complaint
 from toolwire.tools.search.ignore import Ignored, rules_for
 from toolwire.tools.search.walk import Walk, walk

@@ -11,7 +11,7 @@ import msgspec
 from toolwire.messages import Message, Text
 from toolwire.tools.files.paths import real
 from toolwire.tools.search.ignore import rules_for
-from toolwire.tools.search.tree import Listing, breadth_first
+from toolwire.tools.search.walk import Listing, breadth_first
 from toolwire.tools.spec import ToolFailed, Workspace
 
 MOST_ITEMS = 200

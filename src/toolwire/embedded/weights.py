@@ -30,7 +30,7 @@ from toolwire.embedded.partial import (
 from toolwire.errors import BadInput, ConnectionFailed, ModelMissing, ToolwireError
 from toolwire.storage.paths import Places
 from toolwire.storage.private_files import locked
-from toolwire.tools.shell.programs import PYTHON, helper_environment
+from toolwire.tools.shell.environment import PYTHON, helper_environment
 
 _REDIRECTS = 5
 _TRIES = 3

@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from toolwire.tools import worker
-from toolwire.tools.shell.programs import NEUTRAL, PYTHON, helper_environment
+from toolwire.tools.shell.environment import NEUTRAL, PYTHON, helper_environment
 
 _POLL = 50
 """Milliseconds."""

@@ -8,9 +8,8 @@ import pytest
 from tests.client.http.test_pool import ask
 from tests.client.raw import raw_server
 from tests.client.scripted import run
-from toolwire.client.http.address import read_address
 from toolwire.client.http.aiohttp_proxy import ProxiedHttp
-from toolwire.client.http.exchange import HttpLimits, Incoming
+from toolwire.client.http.exchange import HttpLimits, Incoming, read_address
 from toolwire.client.http.pool import PlainHttp
 from toolwire.errors import ConnectionFailed
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolwire.client.http.address import read_address
 from toolwire.client.http.body import Body, Chunked, Inflater, Sized, UntilClose, body_of
-from toolwire.client.http.exchange import Outgoing
+from toolwire.client.http.exchange import Outgoing, read_address
 from toolwire.client.http.head import Head, Unreadable, end_of_head, read_head, write_request
 from toolwire.errors import BadInput
 

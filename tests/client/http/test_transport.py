@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.client.scripted import Reply, run, serving
-from toolwire.client.http.errors import showable
+from toolwire.client.http.aiohttp_proxy import showable
 from toolwire.client.http.exchange import HttpLimits
 from toolwire.client.http.transport import HttpTransport, Outgoing, Proxies
 from toolwire.errors import BadInput, ConnectionFailed

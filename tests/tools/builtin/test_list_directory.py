@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tests.tools.workspaces import call, context_in, put, refused, write
 from toolwire.tools.builtin import list_directory
-from toolwire.tools.search.tree import collation_key, in_collation_order
+from toolwire.tools.search.walk import collation_key, in_collation_order
 
 
 def test_names_are_in_the_order_people_expect() -> None:

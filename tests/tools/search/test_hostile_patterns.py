@@ -14,10 +14,9 @@ from tests.tools.workspaces import call, context_in, put, refused, write
 from toolwire.policy.rules import path_matches
 from toolwire.tools.builtin import glob, list_directory, read_many_files
 from toolwire.tools.search.gitignore import parsed
-from toolwire.tools.search.glob_parts import grouped
 from toolwire.tools.search.globs import LONGEST, Globs
 from toolwire.tools.search.ignore import IgnoreRules
-from toolwire.tools.search.patterns import TooComplex
+from toolwire.tools.search.patterns import TooComplex, grouped
 
 LIMIT = 20.0
 """Seconds for what takes milliseconds here and hours with a matcher that backtracks."""

@@ -4,7 +4,7 @@ import pytest
 
 from tests.tools.workspaces import context_in, git, put, write
 from toolwire.tools.search.ignore import Ignored, IgnoreRules
-from toolwire.tools.search.tree import Entry, Listing, breadth_first
+from toolwire.tools.search.walk import Entry, Listing, breadth_first
 
 
 def listed(folder: Path, *, git: bool = True) -> list[Listing]:

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from toolwire.tools.shell import cgroups
+from toolwire.tools.shell.output import Spool
 from toolwire.tools.shell.process_table import is_alive
 from toolwire.tools.shell.processes import Ended, ProcessLimits, Shell
-from toolwire.tools.shell.spool import Spool
 from toolwire.tools.shell.watchdogs import Watchdogs
 
 UNIFIED = next(
@@ -30,7 +30,7 @@ ENDS = """
 import asyncio, os, sys, time
 from pathlib import Path
 from toolwire.tools.shell.processes import ProcessLimits, Shell
-from toolwire.tools.shell.spool import Spool
+from toolwire.tools.shell.output import Spool
 
 async def main(folder):
     spools = [Spool(1 << 20, folder / name) for name in "oe"]
@@ -47,7 +47,7 @@ AGENT = """
 import asyncio, json, os, sys
 from pathlib import Path
 from toolwire.tools.shell.processes import ProcessLimits, Shell
-from toolwire.tools.shell.spool import Spool
+from toolwire.tools.shell.output import Spool
 from toolwire.tools.shell.watchdogs import WATCHDOGS
 
 async def main(folder):

@@ -1,7 +1,6 @@
 from pathlib import Path
 
-from toolwire.tools.shell.output_pipes import FLOOD, LiveTail
-from toolwire.tools.shell.spool import Spool
+from toolwire.tools.shell.output import FLOOD, LiveTail, Spool
 
 
 class Outputs:

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwire.tools.shell import protocol
+from toolwire.tools.shell.output import Spool, decoded_head, decoded_tail
 from toolwire.tools.shell.process_table import table
 from toolwire.tools.shell.processes import Ended, ProcessLimits, Shell
 from toolwire.tools.shell.shells import Shells
-from toolwire.tools.shell.spool import Spool, decoded_head, decoded_tail
 from toolwire.tools.shell.watchdogs import WATCHDOGS
 
 NO_LIMITS = ProcessLimits(wall=0, idle=0)
@@ -145,7 +145,7 @@ SESSION = """
 import asyncio, os, sys
 from pathlib import Path
 from toolwire.tools.shell.processes import ProcessLimits, Shell
-from toolwire.tools.shell.spool import Spool
+from toolwire.tools.shell.output import Spool
 
 async def main():
     spools = [Spool(1000, Path(sys.argv[1]) / name) for name in "ab"]
@@ -466,7 +466,7 @@ FORKED = """
 import asyncio, os, sys
 from pathlib import Path
 from toolwire.tools.shell.processes import ProcessLimits, Shell
-from toolwire.tools.shell.spool import Spool
+from toolwire.tools.shell.output import Spool
 
 async def main(word):
     folder = Path(sys.argv[1])

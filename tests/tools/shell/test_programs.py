@@ -9,7 +9,7 @@ from tests.fakes.simulated import Place
 from tests.tools.workspaces import call, context_in, git, put, write
 from toolwire.cli.login import open_browser
 from toolwire.tools.builtin import search_file_content
-from toolwire.tools.shell.programs import find_program, helper_environment
+from toolwire.tools.shell.environment import find_program, helper_environment
 
 
 def executable(path: Path, text: str) -> Path:

@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from toolwire.tools.files.protection import Protection
-from toolwire.tools.shell.sandbox import detect, seatbelt, session
-from toolwire.tools.shell.sandbox.denials import Walls, explained
+from toolwire.tools.shell.sandbox import detect, session
+from toolwire.tools.shell.sandbox import detect as seatbelt
 from toolwire.tools.shell.sandbox.exposure import Exposure, repository_of_worktree
 from toolwire.tools.shell.sandbox.plan import make_plan, paths_of
+from toolwire.tools.shell.sandbox.session import Walls, explained
 from toolwire.tools.spec import SandboxSpec, Workspace
 
 KINDS = [one for one in ("namespaces", "landlock") if detect.kind({detect.VARIABLE: one}) == one]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from toolwire.tools.shell.output import Spool
 from toolwire.tools.shell.processes import Confined, Ended, ProcessLimits, Shell
 from toolwire.tools.shell.sandbox import detect
 from toolwire.tools.shell.sandbox.plan import PROCESSES, make_plan, memory, paths_of
-from toolwire.tools.shell.spool import Spool
 from toolwire.tools.shell.watchdogs import Watchdogs
 from toolwire.tools.spec import SandboxSpec, Workspace
 

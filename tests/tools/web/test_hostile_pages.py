@@ -11,7 +11,6 @@ import pytest
 from aiohttp import web
 
 from toolwire.tools.builtin.web_fetch import urls_in
-from toolwire.tools.web.addresses import is_private, is_public_name
 from toolwire.tools.web.fetch import (
     LONGEST_URL,
     MOST_BYTES,
@@ -21,6 +20,8 @@ from toolwire.tools.web.fetch import (
     PageBody,
     charset,
     fetch,
+    is_private,
+    is_public_name,
 )
 from toolwire.tools.web.page_text import own_text
 

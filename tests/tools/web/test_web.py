@@ -18,8 +18,14 @@ from toolwire.request import ModelRequest, ServerTool
 from toolwire.tools.builtin import google_web_search, web_fetch
 from toolwire.tools.builtin.web_fetch import urls_in
 from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
-from toolwire.tools.web.addresses import is_private, is_public_name
-from toolwire.tools.web.fetch import Fetched, Fetching, fetch, raw_address
+from toolwire.tools.web.fetch import (
+    Fetched,
+    Fetching,
+    fetch,
+    is_private,
+    is_public_name,
+    raw_address,
+)
 from toolwire.tools.web.grounding import cited
 from toolwire.tools.web.page_text import own_text
 

@@ -8,11 +8,23 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from toolwire import __version__
-from toolwire.client.http.compression import decompressed
-from toolwire.client.http.errors import failure, showable
-from toolwire.client.http.exchange import HttpLimits, Incoming, Outgoing
+from toolwire.client.http.exchange import (
+    HttpLimits,
+    Incoming,
+    Outgoing,
+    broken,
+    insecure,
+    no_connection,
+    not_done,
+    not_http,
+    reason_of,
+    silent,
+    unreachable,
+    untrusted,
+)
+from toolwire.client.http.pool import decompressed
 from toolwire.client.redact import hide_in_url
-from toolwire.errors import BadInput
+from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle
@@ -177,3 +189,46 @@ def _unsendable(request: Outgoing) -> BadInput:
         if any(sign in name + value for sign in "\r\n\0"):
             return BadInput(f"the header {name!r} contains a line break; a key was copied with one")
     return BadInput(f"{hide_in_url(request.url)} is not a valid address")
+
+
+def showable(error: BaseException) -> BaseException | None:
+    """An aiohttp error as a printable cause; None if it would show a secret."""
+    from aiohttp import ClientResponseError, ConnectionTimeoutError, InvalidURL  # noqa: PLC0415 - start-up time
+
+    # These print the URL, including a key in its query.
+    telling = (ClientResponseError, ConnectionTimeoutError, InvalidURL)
+    return None if isinstance(error, telling) else error
+
+
+def failure(
+    error: BaseException, host: str, limits: HttpLimits, *, begun: bool = False
+) -> ToolwireError:
+    """Our error for an aiohttp error; `begun` once the head was received."""
+    import aiohttp  # noqa: PLC0415 - start-up time
+
+    match error:
+        case aiohttp.InvalidURL():
+            return BadInput(f"{host}: the address cannot be read")
+        case aiohttp.ConnectionTimeoutError():
+            return no_connection(host, limits)
+        case aiohttp.SocketTimeoutError():
+            return silent(host, limits)
+        case TimeoutError():
+            return not_done(host, limits)
+        case aiohttp.ClientConnectorCertificateError():
+            return untrusted(host, error.certificate_error)
+        case aiohttp.ClientSSLError():
+            return insecure(host, error.os_error)
+        case aiohttp.ClientHttpProxyError():
+            return ConnectionFailed(
+                f"the proxy answered {error.status} {error.message} for {host}", lasting=True
+            )
+        case aiohttp.ClientProxyConnectionError():
+            reason = reason_of(error.os_error)
+            return ConnectionFailed(f"cannot reach the proxy for {host}: {reason}")
+        case aiohttp.ClientConnectorError():
+            return unreachable(host, error.os_error)
+        case aiohttp.ClientResponseError():
+            return not_http(host, error.message)
+        case _:
+            return broken(host, begun=begun)

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from toolwire.client.http.body import Body, body_of
-from toolwire.client.http.errors import broken, not_done, not_http, silent
-from toolwire.client.http.exchange import HttpLimits
+from toolwire.client.http.exchange import HttpLimits, broken, not_done, not_http, silent
 from toolwire.client.http.head import (
     MAX_BEFORE_BODY,
     MAX_HEAD,

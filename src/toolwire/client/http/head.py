@@ -5,8 +5,7 @@ import re
 import msgspec
 
 from toolwire import __version__
-from toolwire.client.http.address import Address
-from toolwire.client.http.exchange import Outgoing
+from toolwire.client.http.exchange import Address, Outgoing
 from toolwire.client.redact import hide_in_url
 from toolwire.errors import BadInput
 

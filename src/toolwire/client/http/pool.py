@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop, sleep, timeout_at
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from toolwire.client.http.address import Address
-from toolwire.client.http.compression import decompressed
+from toolwire.client.http.body import Inflater
 from toolwire.client.http.connection import Connection, HttpAnswer
-from toolwire.client.http.errors import insecure, no_connection, not_done, unreachable, untrusted
-from toolwire.client.http.exchange import HttpLimits, Incoming, Outgoing
-from toolwire.client.http.head import write_request
+from toolwire.client.http.exchange import (
+    Address,
+    HttpLimits,
+    Incoming,
+    Outgoing,
+    broken,
+    insecure,
+    no_connection,
+    not_done,
+    not_http,
+    unreachable,
+    untrusted,
+)
+from toolwire.client.http.head import Unreadable, write_request
 from toolwire.client.redact import secrets_of
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 
@@ -245,3 +255,26 @@ def _refused(error: OSError | UnicodeError, host: str) -> ToolwireError:
     if isinstance(error, ssl.SSLError):
         return insecure(host, error)
     return unreachable(host, error)
+
+
+def decompressed(
+    chunks: AsyncIterator[bytes], headers: Mapping[str, str], host: str
+) -> AsyncIterator[bytes]:
+    """The chunks, decompressed if the headers name a coding."""
+    coding = headers.get("content-encoding", "").strip().lower()
+    return chunks if coding in ("", "identity") else _inflated(chunks, coding, host)
+
+
+async def _inflated(chunks: AsyncIterator[bytes], coding: str, host: str) -> AsyncGenerator[bytes]:
+    try:
+        inflater = Inflater(coding)
+        async for chunk in chunks:
+            for number, piece in enumerate(inflater.feed(chunk)):
+                if number:
+                    # A few bytes may inflate to gigabytes: let a cancellation through.
+                    await sleep(0)
+                yield piece
+    except Unreadable as error:
+        raise not_http(host, str(error)) from error
+    if not inflater.is_whole():
+        raise broken(host, begun=True)

@@ -6,8 +6,14 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from toolwire.client.http.address import read_address
-from toolwire.client.http.exchange import USUAL, HttpLimits, Incoming, Outgoing, Transport
+from toolwire.client.http.exchange import (
+    USUAL,
+    HttpLimits,
+    Incoming,
+    Outgoing,
+    Transport,
+    read_address,
+)
 from toolwire.client.http.pool import PlainHttp, exposed, is_exposed
 from toolwire.client.redact import learn_url
 from toolwire.errors import BadInput

@@ -40,7 +40,7 @@ from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
 from toolwire.tools.files.paths import locate, open_file, real
 from toolwire.tools.files.protection import Protection
 from toolwire.tools.search.ignore import NEVER_SEARCHED, rules_for
-from toolwire.tools.search.tree import breadth_first
+from toolwire.tools.search.walk import breadth_first
 from toolwire.tools.spec import ToolFailed, Workspace
 from toolwire.wire.json_access import dump, object_in
 

@@ -13,7 +13,7 @@ from toolwire.policy.rules import Act, Invocation, Mode, Rule, Verdict
 from toolwire.policy.ruling import Finding, Terms, by_mode, forbidding, permitting, rule_on, shown
 from toolwire.policy.shell.commands import BUILTINS, effects_of, program_name
 from toolwire.policy.shell.effects import Effects, is_harmless
-from toolwire.policy.shell.search_programs import FOUND
+from toolwire.policy.shell.programs import FOUND
 from toolwire.tools.spec import Effect
 
 _FIND_GLOBALS = {

@@ -12,8 +12,8 @@ from toolwire.policy.shell import Assignment, Command, Script, Subshell, Unprove
 from toolwire.policy.shell.command_ruling import CommandRuling, Folders
 from toolwire.policy.shell.commands import effects_of
 from toolwire.policy.shell.effects import Effects, is_harmless
+from toolwire.policy.shell.programs import FOUND
 from toolwire.policy.shell.runners import Inner, inner
-from toolwire.policy.shell.search_programs import FOUND
 from toolwire.policy.shell.syntax import Pipeline, PipelineStep, Redirect, Stage
 from toolwire.tools.spec import Effect
 

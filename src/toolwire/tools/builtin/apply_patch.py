@@ -13,9 +13,9 @@ from toolwire.errors import BadInput
 from toolwire.request import JsonObject
 from toolwire.tools.files.edit import Edit, diff_of, stat_of, write_edit
 from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
-from toolwire.tools.files.patches import Kind, Section, apply, parse_patch
 from toolwire.tools.files.paths import locate, named, parent
 from toolwire.tools.files.text import Document, read_document, refuse_if_changed
+from toolwire.tools.files.text_edits import Kind, Section, apply, parse_patch
 from toolwire.tools.proposals import DiffStat, Proposal
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words

@@ -7,8 +7,8 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.builtin.run_shell_command import plain_text, shells_of
+from toolwire.tools.shell.output import Spool, decoded_tail
 from toolwire.tools.shell.processes import Shell
-from toolwire.tools.shell.spool import Spool, decoded_tail
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 

@@ -14,11 +14,10 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.files.paths import locate, named, resolved, starts
-from toolwire.tools.files.visibility import LeftOut, Visibility, with_line
+from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import Globs, complaint
 from toolwire.tools.search.ignore import Ignored, rules_for
-from toolwire.tools.search.tree import in_collation_order
-from toolwire.tools.search.walk import Walk, folders
+from toolwire.tools.search.walk import Walk, folders, in_collation_order
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 

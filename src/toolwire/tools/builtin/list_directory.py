@@ -10,11 +10,11 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.files.paths import locate, named, open_folder, stat_error
-from toolwire.tools.files.visibility import LeftOut, Visibility, with_line
+from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import LONGEST
 from toolwire.tools.search.ignore import Filtering, Ignored, filtering_schema, rules_for
 from toolwire.tools.search.patterns import NEVER, TooComplex, any_text
-from toolwire.tools.search.tree import collation_key
+from toolwire.tools.search.walk import collation_key
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import words
 

@@ -13,7 +13,7 @@ from toolwire.messages import Media, MediaKind, Text
 from toolwire.request import JsonObject
 from toolwire.tools.files.contents import Content, media_kind, mime_of, read_content
 from toolwire.tools.files.paths import locate, shown
-from toolwire.tools.files.visibility import Hidden, LeftOut, Visibility
+from toolwire.tools.files.protection import Hidden, LeftOut, Visibility
 from toolwire.tools.output_limits import MOST_MEDIA, limit_of
 from toolwire.tools.search.globs import Globs, complaint
 from toolwire.tools.search.ignore import NEVER_SEARCHED, Filtering, filtering_schema, rules_for

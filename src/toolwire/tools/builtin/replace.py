@@ -17,9 +17,9 @@ from toolwire.model import Model, reading
 from toolwire.request import JsonObject, ModelRequest, OutputFormat
 from toolwire.tools.files.edit import Edit, edit_output, edited_arguments, write_edit
 from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
-from toolwire.tools.files.find_text import Match, find, lines_of, nearest
 from toolwire.tools.files.paths import locate, named
 from toolwire.tools.files.text import Document, read_document, refuse_if_changed
+from toolwire.tools.files.text_edits import Match, find, lines_of, nearest
 from toolwire.tools.proposals import Proposal
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words

@@ -11,10 +11,10 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
+from toolwire.tools.shell.environment import find_program
+from toolwire.tools.shell.output import FILE_LIMIT, Spool, decoded_head, decoded_tail
 from toolwire.tools.shell.processes import Confined, Ended, ProcessLimits, Shell
-from toolwire.tools.shell.programs import find_program
 from toolwire.tools.shell.shells import Shells, confined_by
-from toolwire.tools.shell.spool import FILE_LIMIT, Spool, decoded_head, decoded_tail
 from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
@@ -328,15 +328,15 @@ def _blocked(
     """A line that explains a denial, if the sandbox plausibly caused one."""
     if confined is None:
         return ""
-    from toolwire.tools.shell.sandbox.denials import explained  # noqa: PLC0415 - only when it is on
-    from toolwire.tools.shell.sandbox.session import walls_of  # noqa: PLC0415 - same
+    from toolwire.tools.shell.sandbox import session  # noqa: PLC0415 - only when it is on
 
     failed = bool(ended.exit_code or ended.signal)
     # Many programs print their errors on standard output.
     tails = (spool.last(_SNIFFED) for spool in (spools if failed else spools[1:]))
     output = "\n".join(plain_text(decoded_tail(tail)) for tail in tails)
     directory = str(context.workspace.roots[0] / (args.directory or ""))
-    note = explained(output, failed=failed, walls=walls_of(confined, directory))
+    walls = session.walls_of(confined, directory)
+    note = session.explained(output, failed=failed, walls=walls)
     return f"\n{note}" if note else ""
 
 

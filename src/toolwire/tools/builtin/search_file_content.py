@@ -9,7 +9,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.files.paths import locate, named, resolved, starts, stat_error
-from toolwire.tools.files.visibility import LeftOut, Visibility, with_line
+from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import complaint as too_complex
 from toolwire.tools.search.grep import MOST_MATCHES, FoundLine, Search, search
 from toolwire.tools.search.ignore import rules_for

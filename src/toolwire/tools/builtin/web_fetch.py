@@ -89,7 +89,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 @tool("web_fetch", Effect.NETWORK, words("web_fetch"), title="WebFetch", check=_check)
 async def web_fetch(args: WebFetch, context: ToolContext) -> ToolOutput:
     """Let the vendor fetch where it can; else fetch here, and ask the model about the text."""
-    from toolwire.tools.web.addresses import is_public_name  # noqa: PLC0415 - start-up time
+    from toolwire.tools.web.fetch import is_public_name  # noqa: PLC0415 - start-up time
 
     urls = urls_in(args.prompt)
     model = context.model

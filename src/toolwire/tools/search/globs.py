@@ -4,8 +4,16 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 
-from toolwire.tools.search.glob_parts import ANY_FOLDERS, grouped, has_groups, segment
-from toolwire.tools.search.patterns import NEVER, Automaton, TooComplex, folders
+from toolwire.tools.search.patterns import (
+    ANY_FOLDERS,
+    NEVER,
+    Automaton,
+    TooComplex,
+    folders,
+    grouped,
+    has_groups,
+    segment,
+)
 
 MOST_CHOICES = 4096
 """Patterns that one with braces may become; one with more stays as it is."""

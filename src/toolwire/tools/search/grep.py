@@ -15,12 +15,12 @@ import msgspec
 from toolwire.tools.files.contents import SNIFFED, looks_binary
 from toolwire.tools.files.encodings import detect, printable
 from toolwire.tools.files.paths import open_folder, real
-from toolwire.tools.files.visibility import LeftOut, Visibility
+from toolwire.tools.files.protection import LeftOut, Visibility
 from toolwire.tools.search.globs import Globs
 from toolwire.tools.search.ignore import NEVER_SEARCHED, OWN_FILES, IgnoreRules
-from toolwire.tools.search.sieve import SECONDS, WIDE, Sieve
+from toolwire.tools.search.regexes import SECONDS, WIDE, Sieve
 from toolwire.tools.search.walk import Folder, Walk, folders
-from toolwire.tools.shell.programs import (
+from toolwire.tools.shell.environment import (
     GIT_ENVIRONMENT,
     GIT_OPTIONS,
     find_program,

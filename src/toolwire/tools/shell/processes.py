@@ -16,11 +16,16 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.shell import cgroups, protocol
-from toolwire.tools.shell.output_pipes import LiveTail, OutputPipes, wide_pipe
+from toolwire.tools.shell.output import LiveTail, OutputPipes, Spool, wide_pipe
 from toolwire.tools.shell.process_table import below, is_stopped, signal_each
-from toolwire.tools.shell.spool import Spool
-from toolwire.tools.shell.stragglers import MARK, Traces, kill_stragglers
-from toolwire.tools.shell.watchdogs import WATCHDOGS, Order, Watchdogs
+from toolwire.tools.shell.watchdogs import (
+    MARK,
+    WATCHDOGS,
+    Order,
+    Traces,
+    Watchdogs,
+    kill_stragglers,
+)
 
 _RECEIVED = 1 << 16
 _ANSWER_WITHIN = protocol.TERM_SECONDS + 1.5

@@ -3,8 +3,8 @@
 import asyncio
 from typing import TYPE_CHECKING
 
+from toolwire.tools.shell.output import Spool
 from toolwire.tools.shell.processes import Shell
-from toolwire.tools.shell.spool import Spool
 from toolwire.tools.spec import ToolContext, ToolFailed
 
 _REMEMBERED = 16

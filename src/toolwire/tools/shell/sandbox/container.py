@@ -13,7 +13,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from toolwire.tools.shell import cgroups
 from toolwire.tools.shell.protocol import READY
-from toolwire.tools.shell.sandbox import mounts, system
+from toolwire.tools.shell.sandbox import system
 from toolwire.tools.shell.sandbox.system import Surroundings
 
 
@@ -33,7 +33,7 @@ def prepare(store: str, paths: list[str], *, user: bool) -> dict[str, str]:
         except OSError:
             # The store may be part of the folder, or on a file system that cannot hold changes.
             if not in_memory and not copies:
-                mounts.fresh(store, "mode=755,size=50%")
+                system.fresh(store, "mode=755,size=50%")
                 in_memory = True
             _overlay_or_empty(path, copy, user=user)
         copies[path] = f"{copy}/merged"
@@ -45,8 +45,8 @@ def remove(store: str, count: int) -> None:
     import shutil  # noqa: PLC0415 - slow to load, and only at the end
 
     for number in range(count):
-        mounts.detach(f"{store}/{number}/merged")
-    mounts.detach(store)
+        system.detach(f"{store}/{number}/merged")
+    system.detach(store)
     shutil.rmtree(store, onerror=_force)
 
 
@@ -63,7 +63,7 @@ def _overlay_or_empty(path: str, copy: str, *, user: bool) -> None:
     try:
         _overlay(path, copy, user=user)
     except OSError:
-        mounts.fresh(f"{copy}/merged", "mode=1777,size=50%")
+        system.fresh(f"{copy}/merged", "mode=1777,size=50%")
 
 
 def _overlay(path: str, copy: str, *, user: bool) -> None:
@@ -73,7 +73,7 @@ def _overlay(path: str, copy: str, *, user: bool) -> None:
     os.chmod(names[0], os.stat(path).st_mode & 0o7777)
     lower, upper, work = (_escaped(name) for name in (path, names[0], names[1]))
     options = f"lowerdir={lower},upperdir={upper},workdir={work}"
-    mounts.mount("overlay", names[2], 0, options + (",userxattr" if user else ""))
+    system.mount("overlay", names[2], 0, options + (",userxattr" if user else ""))
 
 
 def _escaped(path: str) -> str:
@@ -151,8 +151,8 @@ def _first(
         os.close(started)
         with open("/proc/self/oom_score_adj", "w") as file:
             file.write(_OOM)
-        mounts.make_private()
-        mounts.process_table("/proc")
+        system.make_private()
+        system.process_table("/proc")
         _count_from(options.get("above", 0))
         store = options.get("store", "")
         around = Surroundings(

@@ -1,12 +1,54 @@
-"""Which kind of sandbox this system has."""
+"""Which kind of sandbox this system has, and the profile of macOS's own."""
 
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from toolwire.errors import BadInput
+from toolwire.request import JsonObject
+
+PROGRAM = "/usr/bin/sandbox-exec"
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/tty", "/dev/ptmx", "/dev/random", "/dev/urandom")
+
+
+def profile(plan: JsonObject, hidden: Sequence[str], frozen: Sequence[str]) -> str:
+    """The profile's text; later lines win over earlier ones."""
+    lines = ["(version 1)", "(allow default)"]
+    if not plan["network"]:
+        lines += [
+            "(deny network*)",
+            '(allow network* (local ip "localhost:*") (remote ip "localhost:*"))',
+            '(allow network* (remote unix-socket (path-literal "/private/var/run/syslog")))',
+        ]
+    lines += ["(deny process-info-pidinfo (target others))", "(deny signal (target others))"]
+    lines += ["(allow signal (target same-sandbox))"]
+    if not plan["open"]:
+        lines.append("(deny file-write*)")
+        lines += _each("allow", "file-write*", "subpath", (*plan["writable"], *plan["scratch"]))
+        lines += _each("allow", "file-write*", "literal", _DEVICES)
+        lines.append('(allow file-write* (regex #"^/dev/ttys[0-9]+"))')
+    lines += _each("deny", "file-write*", "subpath", frozen)
+    lines += _each("deny", "file-read* file-write*", "subpath", (*hidden, *plan["state"]))
+    holes = [one for one in plan["writable"] if one.startswith(tuple(plan["state"]) or ("\0",))]
+    lines += _each("allow", "file-read* file-write*", "subpath", holes)
+    return "\n".join(lines)
+
+
+def _each(verb: str, what: str, kind: str, paths: Iterable[str]) -> list[str]:
+    return [f"({verb} {what} ({kind} {_quoted(path)}))" for path in paths]
+
+
+def _quoted(path: str) -> str:
+    escaped = path.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def words(plan: JsonObject, hidden: Sequence[str], frozen: Sequence[str]) -> tuple[str, ...]:
+    """What comes before the command."""
+    return (PROGRAM, "-p", profile(plan, hidden, frozen))
+
 
 Kind: TypeAlias = Literal["namespaces", "bubblewrap", "landlock", "seatbelt", "none"]
 VARIABLE = "TOOLWIRE_SANDBOX_KIND"
@@ -52,17 +94,15 @@ def remember(kind: Kind) -> None:
 
 def _works(kind: Kind) -> bool:
     if kind == "seatbelt":
-        from toolwire.tools.shell.sandbox.seatbelt import PROGRAM  # noqa: PLC0415 - only on macOS
-
         return sys.platform == "darwin" and os.access(PROGRAM, os.X_OK)
     if kind == "none":
         return True
     if sys.platform != "linux":
         return False
     if kind == "landlock":
-        from toolwire.tools.shell.sandbox.landlock import version  # noqa: PLC0415 - loads ctypes
+        from toolwire.tools.shell.sandbox.system import landlock_version  # noqa: PLC0415 - loads ctypes
 
-        return version() > 0
+        return landlock_version() > 0
     return _starts(kind)
 
 
