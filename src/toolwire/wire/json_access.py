@@ -66,6 +66,12 @@ def text(value: Any, path: str) -> str:
     return value
 
 
+def check_type(value: Any, path: str) -> None:
+    """Raises BadInput for an object whose `type` is neither a string nor absent."""
+    if is_object(value):
+        text(value.get("type"), f"{path}.type")
+
+
 def is_object(value: Any) -> TypeGuard[JsonObject]:
     """Whether the value is a JSON object."""
     return isinstance(value, dict)

@@ -14,6 +14,8 @@ from toolwire.dialects.openai_chat.shapes import (
     pack,
     part_text,
     take_cache,
+    take_text,
+    take_word,
 )
 from toolwire.errors import BadInput
 from toolwire.messages import (
@@ -33,7 +35,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import JsonObject, Source
-from toolwire.wire.json_access import dump, obj, objects_in, seq
+from toolwire.wire.json_access import check_type, dump, obj, objects_in, seq
 
 _AnyPart = Text | Media | Thinking | Refusal | ServerBlock
 _ROLES: dict[str, Role] = {
@@ -58,16 +60,13 @@ def decode_messages(value: Any, source: Source) -> tuple[Message, ...]:
     messages: list[Message] = []
     for is_results, group in groupby(enumerate(raw), lambda numbered: _is_result(numbered[1])):
         if is_results:
-            items = [item for _, item in group]
-            results = tuple(_result(item, calls, source) for item in items)
-            messages.append(Message(role="user", parts=results))
-            source.add(messages[-1], items)
+            numbered = list(group)
+            results = (_result(item, calls, source, f"messages[{n}]") for n, item in numbered)
+            messages.append(Message(role="user", parts=tuple(results)))
+            source.add(messages[-1], [item for _, item in numbered])
             continue
         for number, item in group:
-            role = item.get("role")
-            if not isinstance(role, str):
-                raise BadInput(f"messages[{number}].role: expected a string")
-            messages.append(_message(item, role, calls, source))
+            messages.append(_message(item, calls, source, f"messages[{number}]"))
             source.add(messages[-1], [item])
     return tuple(messages)
 
@@ -114,11 +113,14 @@ class _Calls:
         return found
 
 
-def _message(item: JsonObject, role: str, calls: _Calls, source: Source) -> Message:
-    rest = {key: value for key, value in item.items() if key != "role"}
-    parts: list[Part] = list(_read_content(rest, source))
+def _message(item: JsonObject, calls: _Calls, source: Source, path: str) -> Message:
+    rest = dict(item)
+    role = rest.pop("role", None)
+    if not isinstance(role, str):
+        raise BadInput(f"{path}.role: expected a string")
+    parts: list[Part] = list(_read_content(rest, source, path))
     if role == "assistant":
-        parts = _assistant(rest, parts, calls)
+        parts = _assistant(rest, parts, calls, path)
     canonical = _ROLES.get(role)
     if canonical is None:
         canonical = "user"
@@ -126,15 +128,12 @@ def _message(item: JsonObject, role: str, calls: _Calls, source: Source) -> Mess
     return Message(role=canonical, parts=tuple(parts), kept=pack(rest))
 
 
-def _assistant(rest: JsonObject, content: list[Part], calls: _Calls) -> list[Part]:
+def _assistant(rest: JsonObject, content: list[Part], calls: _Calls, path: str) -> list[Part]:
     parts = [*_reasoning(rest), *_with_citations(rest, content)]
-    refusal = rest.get("refusal")
-    if isinstance(refusal, str) and refusal:
-        del rest["refusal"]
+    refusal = take_text(rest, "refusal")
+    if refusal:
         parts.append(Refusal(refusal))
-    parts.extend(_generated_media(rest))
-    parts.extend(_calls(rest, calls))
-    return parts
+    return [*parts, *_generated_media(rest), *_calls(rest, calls, path)]
 
 
 def _reasoning(rest: JsonObject) -> list[Part]:
@@ -192,28 +191,26 @@ def _plain_image(image: JsonObject) -> bool:
             return False
 
 
-def _calls(rest: JsonObject, calls: _Calls) -> list[Part]:
+def _calls(rest: JsonObject, calls: _Calls, path: str) -> list[Part]:
     parts: list[Part] = []
     entries = rest.get("tool_calls")
     if entries and isinstance(entries, list):
         del rest["tool_calls"]
         for number, entry in enumerate(cast(list[Any], entries)):
-            call = _call(entry, number, calls)
-            if call is None:
-                data = dump(entry)
-                parts.append(ServerBlock(origin=ORIGIN, kind="tool_call", data=data))
-            else:
-                parts.append(call)
+            call = _call(entry, number, calls, f"{path}.tool_calls[{number}]")
+            unknown = ServerBlock(origin=ORIGIN, kind="tool_call", data=dump(entry))
+            parts.append(call or unknown)
     legacy = rest.get("function_call")
     if isinstance(legacy, dict) and legacy:
         del rest["function_call"]
-        parts.append(_wrapped({"function": legacy}, "function", {}, calls))
+        parts.append(_wrapped({"function": legacy}, "function", {}, calls, path))
     return parts
 
 
-def _call(value: Any, number: int, calls: _Calls) -> ToolCall | None:
+def _call(value: Any, number: int, calls: _Calls, path: str) -> ToolCall | None:
     if not isinstance(value, dict):
         return None
+    check_type(value, path)
     entry = cast(JsonObject, value)
     member = "custom" if entry.get("type") == "custom" else "function"
     if not isinstance(entry.get(member), dict):
@@ -223,17 +220,16 @@ def _call(value: Any, number: int, calls: _Calls) -> ToolCall | None:
         del rest["type"]
     if rest.get("index") == number and not isinstance(rest.get("index"), bool):
         del rest["index"]
-    return _wrapped(entry, member, rest, calls)
+    return _wrapped(entry, member, rest, calls, path)
 
 
-def _wrapped(entry: JsonObject, member: str, rest: JsonObject, calls: _Calls) -> ToolCall:
+def _wrapped(
+    entry: JsonObject, member: str, rest: JsonObject, calls: _Calls, path: str
+) -> ToolCall:
     inner = dict(cast(JsonObject, entry[member]))
-    call_id = rest.get("id")
-    made = not (isinstance(call_id, str) and call_id)
-    if not made:
-        del rest["id"]
-    name = inner.get("name")
-    if isinstance(name, str):
+    call_id = take_word(rest, "id", path)
+    name = take_word(inner, "name", f"{path}.{member}")
+    if inner.get("name") == "":
         del inner["name"]
     seal = None
     if isinstance(rest.get("extra_content"), dict):
@@ -241,11 +237,11 @@ def _wrapped(entry: JsonObject, member: str, rest: JsonObject, calls: _Calls) ->
     cache = take_cache(rest)
     arguments = _arguments(inner, "input" if member == "custom" else "arguments")
     call = ToolCall(
-        id=calls.new_id() if made else cast(str, call_id),
-        name=name if isinstance(name, str) else "",
+        id=call_id or calls.new_id(),
+        name=name,
         arguments=arguments,
         kind=CallKind.FREEFORM if member == "custom" else CallKind.JSON,
-        made_id=made,
+        made_id=not call_id,
         cache=cache,
         seal=seal,
         kept=pack(rest, inner),
@@ -261,16 +257,16 @@ def _arguments(inner: JsonObject, member: str) -> str:
     return dump(inner.pop(member)) if isinstance(value, dict | list) else ""
 
 
-def _result(item: JsonObject, calls: _Calls, source: Source) -> ToolResult:
+def _result(item: JsonObject, calls: _Calls, source: Source, path: str) -> ToolResult:
     rest = {key: value for key, value in item.items() if key != "role"}
-    name = _take_text(rest, "name")
-    call_id = _take_text(rest, "tool_call_id")
+    name = take_word(rest, "name", path)
+    call_id = take_word(rest, "tool_call_id", path)
     call = calls.answered(call_id, name)
     parts = tuple(
         part
         if isinstance(part, Text | Media | ServerBlock)
         else ServerBlock(origin=ORIGIN, kind="part", data=dump(item["content"][number]))
-        for number, part in enumerate(_read_content(rest, source))
+        for number, part in enumerate(_read_content(rest, source, path))
     )
     return ToolResult(
         call_id=call_id or (call.id if call else ""),
@@ -287,19 +283,21 @@ def _all_objects(value: Any) -> list[JsonObject]:
     return found if isinstance(value, list) and len(found) == len(cast(list[Any], value)) else []
 
 
-def _read_content(rest: JsonObject, source: Source) -> list[_AnyPart]:
+def _read_content(rest: JsonObject, source: Source, path: str) -> list[_AnyPart]:
     """Takes the content out of `rest`, unless it is neither text nor a list."""
     content = rest.get("content")
     if content is None or isinstance(content, str | list):
         rest.pop("content", None)
     if isinstance(content, list):
-        return [_read_part(part, source) for part in cast(list[Any], content)]
+        numbered = enumerate(cast(list[Any], content))
+        return [_read_part(part, source, f"{path}.content[{n}]") for n, part in numbered]
     return [Text(content)] if content and isinstance(content, str) else []
 
 
-def _read_part(value: Any, source: Source) -> _AnyPart:
+def _read_part(value: Any, source: Source, path: str) -> _AnyPart:
     """One part; a server block if its shape is unknown."""
     if isinstance(value, dict):
+        check_type(value, path)
         part = cast(JsonObject, value)
         found: _AnyPart | None = None
         match part.get("type"):
@@ -321,7 +319,7 @@ def _read_part(value: Any, source: Source) -> _AnyPart:
             source.add(found, part)
         if found is not None:
             return found
-        return ServerBlock(origin=ORIGIN, kind=str(part.get("type", "part")), data=dump(part))
+        return ServerBlock(origin=ORIGIN, kind=part.get("type") or "part", data=dump(part))
     return ServerBlock(origin=ORIGIN, kind="part", data=dump(value))
 
 
@@ -344,7 +342,7 @@ def _address(part: JsonObject, member: str) -> Media | None:
     if not isinstance(value, str):
         return None
     mime, base64, url = read_address(value)
-    name = _take_text(rest, "document_name") if member == "document_url" else ""
+    name = take_text(rest, "document_name") if member == "document_url" else ""
     cache = take_cache(rest)
     return Media(
         kind=_ADDRESSED[member],
@@ -380,9 +378,9 @@ def _file(part: JsonObject) -> Media | None:
     if not isinstance(value, dict):
         return None
     inner = dict(cast(JsonObject, value))
-    name = _take_text(inner, "filename")
-    file_id = _take_text(inner, "file_id")
-    data = _take_text(inner, "file_data")
+    name = take_text(inner, "filename")
+    file_id = take_text(inner, "file_id")
+    data = take_text(inner, "file_data")
     mime, base64, url = read_address(data)
     if url and not url.startswith(("http://", "https://", "data:")):
         base64, url = url, ""
@@ -419,11 +417,3 @@ def _refusal(part: JsonObject) -> Refusal | None:
 
 def _without(source: JsonObject, *keys: str) -> JsonObject:
     return {key: value for key, value in source.items() if key not in keys}
-
-
-def _take_text(rest: JsonObject, key: str) -> str:
-    value = rest.get(key)
-    if isinstance(value, str) and value:
-        del rest[key]
-        return value
-    return ""

@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar, cast
 
 from toolwire.dialects.openai_chat.decode_messages import decode_messages
-from toolwire.dialects.openai_chat.shapes import NAME, pack, take_cache
+from toolwire.dialects.openai_chat.shapes import (
+    NAME,
+    pack,
+    take_cache,
+    take_flag,
+    take_text,
+    take_word,
+)
 from toolwire.messages import Kept
 from toolwire.request import (
     AnyTool,
@@ -19,7 +26,7 @@ from toolwire.request import (
     ToolChoice,
     ToolSpec,
 )
-from toolwire.wire.json_access import dump, flag, integer, number, parse_object
+from toolwire.wire.json_access import check_type, dump, flag, integer, number, parse_object, text
 from toolwire.wire.surrogates import whole_characters
 
 _Value = TypeVar("_Value")
@@ -32,16 +39,11 @@ def decode_request(body: bytes, model: str = "") -> ModelRequest:
     source = Source(NAME, wire)
     rest = dict(wire)
     messages = decode_messages(rest.pop("messages", []), source)
-    named = rest.get("model")
-    if isinstance(named, str) and named:
-        model = rest.pop("model")
-    tools = _read_tools(rest, source)
-    choice = _read_choice(rest)
     request = ModelRequest(
-        model=model,
+        model=take_word(rest, "model", "") or model,
         messages=messages,
-        tools=tools,
-        tool_choice=choice,
+        tools=_read_tools(rest, source),
+        tool_choice=_read_choice(rest),
         parallel_calls=_take(rest, "parallel_tool_calls", flag),
         max_output_tokens=_spelled(rest, ("max_completion_tokens", "max_tokens"), integer),
         temperature=_take(rest, "temperature", number),
@@ -96,10 +98,9 @@ def _stop(rest: JsonObject) -> tuple[str, ...]:
 
 def _reasoning(rest: JsonObject) -> Reasoning | None:
     """The first of the ways to request thinking; the others stay in `rest`."""
-    effort = rest.get("reasoning_effort")
-    if effort in _EFFORTS:
-        del rest["reasoning_effort"]
-        return Reasoning(effort=Effort(effort))
+    effort = _take_effort(rest, "reasoning_effort", "reasoning_effort")
+    if effort is not None:
+        return Reasoning(effort=effort)
     match rest.get("reasoning"):
         case {**members} if members:
             del rest["reasoning"]
@@ -112,24 +113,30 @@ def _reasoning(rest: JsonObject) -> Reasoning | None:
             return Reasoning(enabled=state == "enabled", kept=pack(others))
         case _:
             pass
-    if isinstance(rest.get("enable_thinking"), bool):
-        return Reasoning(enabled=rest.pop("enable_thinking"))
-    return None
+    enabled = take_flag(rest, "enable_thinking")
+    return None if enabled is None else Reasoning(enabled=enabled)
+
+
+def _take_effort(rest: JsonObject, key: str, path: str) -> Effort | None:
+    effort = text(rest.get(key), path)
+    if effort not in _EFFORTS:
+        return None
+    del rest[key]
+    return Effort(effort)
 
 
 def _reasoning_object(members: JsonObject) -> Reasoning:
     """OpenRouter's `reasoning` object."""
-    effort = members.pop("effort") if members.get("effort") in _EFFORTS else None
+    effort = _take_effort(members, "effort", "reasoning.effort")
     budget = members.get("max_tokens")
     if isinstance(budget, int) and not isinstance(budget, bool):
         del members["max_tokens"]
     else:
         budget = None
-    enabled = members.pop("enabled") if isinstance(members.get("enabled"), bool) else None
-    hidden = members.pop("exclude") if isinstance(members.get("exclude"), bool) else None
+    hidden = take_flag(members, "exclude")
     return Reasoning(
-        enabled=enabled,
-        effort=Effort(effort) if effort else None,
+        enabled=take_flag(members, "enabled"),
+        effort=effort,
         budget=budget,
         visible=None if hidden is None else not hidden,
         kept=pack(members),
@@ -138,6 +145,7 @@ def _reasoning_object(members: JsonObject) -> Reasoning:
 
 def _output(rest: JsonObject) -> OutputFormat | None:
     found: OutputFormat | None = None
+    check_type(rest.get("response_format"), "response_format")
     match rest.get("response_format"):
         case {"type": "text", **others} if not others:
             found = OutputFormat(kind="text")
@@ -153,22 +161,12 @@ def _output(rest: JsonObject) -> OutputFormat | None:
 
 
 def _schema(inner: JsonObject) -> OutputFormat:
-    schema = inner.get("schema")
-    if isinstance(schema, dict):
-        del inner["schema"]
-    else:
-        schema = None
-    name = inner.get("name")
-    if isinstance(name, str) and name:
-        del inner["name"]
-    else:
-        name = ""
-    strict = inner.pop("strict") if isinstance(inner.get("strict"), bool) else None
+    schema = inner.pop("schema") if isinstance(inner.get("schema"), dict) else None
     return OutputFormat(
         kind="json_schema",
         schema=cast("JsonObject | None", schema),
-        name=name,
-        strict=strict,
+        name=take_text(inner, "name"),
+        strict=take_flag(inner, "strict"),
         kept=pack(inner),
     )
 
@@ -180,7 +178,8 @@ def _read_tools(rest: JsonObject, source: Source) -> tuple[AnyTool, ...]:
         entries = rest.get(member)
         if entries and isinstance(entries, list):
             del rest[member]
-            for entry in cast(list[Any], entries):
+            for number_, entry in enumerate(cast(list[Any], entries)):
+                check_type(entry, f"{member}[{number_}]")
                 tools.append(_legacy(entry) if member == "functions" else _tool(entry))
                 source.add(tools[-1], (member, entry))
     return tuple(tools)
@@ -189,19 +188,18 @@ def _read_tools(rest: JsonObject, source: Source) -> tuple[AnyTool, ...]:
 def _tool(entry: Any) -> AnyTool:
     if isinstance(entry, dict):
         tool = cast(JsonObject, entry)
-        inner = tool.get("function")
-        if tool.get("type", "function") == "function" and isinstance(inner, dict):
-            return _function(tool, cast(JsonObject, inner)) or _server_tool(entry)
-        inner = tool.get("custom")
-        if tool.get("type") == "custom" and isinstance(inner, dict):
-            return _custom(tool, cast(JsonObject, inner)) or _server_tool(entry)
+        kind = tool.get("type", "function")
+        inner = tool.get(kind or "")
+        if kind in ("function", "custom") and isinstance(inner, dict):
+            rest = {key: value for key, value in tool.items() if key not in ("type", kind)}
+            read = _spec if kind == "function" else _custom
+            return read(dict(cast(JsonObject, inner)), rest) or _server_tool(entry)
     return _server_tool(entry)
 
 
 def _server_tool(entry: Any, kind: str = "") -> ServerTool:
     word = cast(JsonObject, entry).get("type") if isinstance(entry, dict) else None
-    kind = kind or (word if isinstance(word, str) else "tool")
-    return ServerTool(dialect=NAME, kind=kind, data=dump(entry))
+    return ServerTool(dialect=NAME, kind=kind or word or "tool", data=dump(entry))
 
 
 def _legacy(entry: Any) -> AnyTool:
@@ -212,51 +210,29 @@ def _legacy(entry: Any) -> AnyTool:
     return _server_tool(entry, "functions")
 
 
-def _function(tool: JsonObject, inner: JsonObject) -> ToolSpec | None:
-    rest = {key: value for key, value in tool.items() if key not in ("type", "function")}
-    return _spec(dict(inner), rest)
-
-
 def _spec(inner: JsonObject, rest: JsonObject) -> ToolSpec | None:
     name = inner.pop("name", None)
     if not isinstance(name, str):
         return None
-    description = inner.get("description")
-    if isinstance(description, str) and description:
-        del inner["description"]
-    else:
-        description = ""
     parameters = inner.get("parameters")
     if isinstance(parameters, dict) and parameters:
         del inner["parameters"]
     else:
         parameters = {}
-    strict = inner.get("strict")
-    if isinstance(strict, bool):
-        del inner["strict"]
-    else:
-        strict = None
-    cache = take_cache(rest)
     return ToolSpec(
         name=name,
-        description=description,
+        description=take_text(inner, "description"),
         parameters=cast(JsonObject, parameters),
-        strict=strict,
-        cache=cache,
+        strict=take_flag(inner, "strict"),
+        cache=take_cache(rest),
         kept=pack(rest, inner),
     )
 
 
-def _custom(tool: JsonObject, custom: JsonObject) -> FreeformTool | None:
-    inner = dict(custom)
+def _custom(inner: JsonObject, rest: JsonObject) -> FreeformTool | None:
     name = inner.pop("name", None)
     if not isinstance(name, str):
         return None
-    description = inner.get("description")
-    if isinstance(description, str) and description:
-        del inner["description"]
-    else:
-        description = ""
     syntax: Literal["", "lark", "regex"] = ""
     grammar = ""
     match inner.get("format"):
@@ -269,10 +245,9 @@ def _custom(tool: JsonObject, custom: JsonObject) -> FreeformTool | None:
             del inner["format"]
         case _:
             pass
-    rest = {key: value for key, value in tool.items() if key not in ("type", "custom")}
     return FreeformTool(
         name=name,
-        description=description,
+        description=take_text(inner, "description"),
         syntax=syntax,
         grammar=grammar,
         kept=pack(rest, inner),
@@ -282,6 +257,7 @@ def _custom(tool: JsonObject, custom: JsonObject) -> FreeformTool | None:
 def _read_choice(rest: JsonObject) -> ToolChoice | None:
     """Takes `tool_choice` or the older `function_call` out of `rest`; an unknown form stays."""
     for member, read in (("tool_choice", _choice), ("function_call", _legacy_choice)):
+        check_type(rest.get(member), member)
         choice = read(rest.get(member))
         if choice is not None:
             del rest[member]

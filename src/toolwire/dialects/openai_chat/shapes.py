@@ -9,7 +9,7 @@ from msgspec import Raw
 from toolwire.dialects.losses import NESTED
 from toolwire.messages import CacheMark, Kept, Origin
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import dump, encode, parse_object, text_or_empty
+from toolwire.wire.json_access import dump, encode, parse_object, text, text_or_empty
 
 NAME = "openai-chat"
 ORIGIN = Origin(NAME)
@@ -148,6 +148,26 @@ def unpack(kept: Kept | None) -> tuple[JsonObject, JsonObject]:
         else:
             outer[key] = value
     return outer, inner
+
+
+def take_text(rest: JsonObject, key: str) -> str:
+    """Takes a text that is not empty out of `rest`."""
+    value = rest.get(key)
+    if not (isinstance(value, str) and value):
+        return ""
+    del rest[key]
+    return value
+
+
+def take_word(rest: JsonObject, key: str, path: str) -> str:
+    """Takes a text out of `rest`; BadInput for any other value than null."""
+    text(rest.get(key), f"{path}.{key}" if path else key)
+    return take_text(rest, key)
+
+
+def take_flag(rest: JsonObject, key: str) -> bool | None:
+    """Takes true or false out of `rest`."""
+    return rest.pop(key) if isinstance(rest.get(key), bool) else None
 
 
 def take_cache(rest: JsonObject) -> CacheMark | None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from toolwire.dialects.openai_responses.encode_messages import result_item, text_body
 from toolwire.dialects.openai_responses.items import decode_item, has_our_id, without_our_id
 from toolwire.dialects.openai_responses.media import media_body, read_audio, read_file, read_image
-from toolwire.dialects.openai_responses.shapes import NAME, TEXT_TYPES, Span, extra_members
+from toolwire.dialects.openai_responses.shapes import CALLS, NAME, TEXT_TYPES, Span, extra_members
 from toolwire.messages import (
     CallKind,
     Media,
@@ -24,7 +24,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import Source
-from toolwire.wire.json_access import JsonObject, dump, obj, parse_object
+from toolwire.wire.json_access import JsonObject, dump, obj, parse_object, text
 
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system"}
 _OUTPUTS = {
@@ -77,19 +77,22 @@ class _Turns:
         return tuple(self._messages)
 
     def _read_item(self, raw: Raw, item: JsonObject, path: str) -> None:
-        kind, speaker = item.get("type"), item.get("role")
-        kind = kind if isinstance(kind, str | None) else ""
+        kind = text(item.get("type"), f"{path}.type")
+        speaker = text(item.get("role"), f"{path}.role")
+        if kind in CALLS or kind in _OUTPUTS:
+            text(item.get("call_id"), f"{path}.call_id")
+            text(item.get("name"), f"{path}.name")
         wire: object = raw
-        if kind in ("message", None) and isinstance(speaker, str) and speaker in _ROLES:
+        if kind in ("message", "") and speaker in _ROLES:
             self._flush()
             message = self._message(item, _ROLES[speaker], path)
             self._source.add(message, raw)
             self._messages.append(message)
-        elif kind in _OUTPUTS and isinstance(item.get("call_id"), str | None):
+        elif kind in _OUTPUTS:
             self._add("user", (self._result(item, path),), raw)
         elif kind in _FROM_CLIENT or (kind in _FROM_EITHER and "id" not in item):
             data = bytes(raw).decode()
-            block = ServerBlock(origin=Origin(NAME), kind=kind or "", data=data)
+            block = ServerBlock(origin=Origin(NAME), kind=kind, data=data)
             self._add("user", (block,), raw)
         else:
             parts = decode_item(item, bytes(raw).decode(), Origin(NAME))
@@ -167,9 +170,10 @@ class _Turns:
 def decode_part(value: object, path: str) -> ResultPart:
     """A content part; one of an unknown type is a server block."""
     source = obj(value, path)
+    kind = text(source.get("type"), f"{path}.type")
     part: Text | Media | None = None
-    match source.get("type"):
-        case str(word) if word in TEXT_TYPES and isinstance(source.get("text"), str):
+    match kind:
+        case _ if kind in TEXT_TYPES and isinstance(source.get("text"), str):
             part = Text(source["text"])
         case "input_image":
             part = read_image(source)
@@ -180,8 +184,6 @@ def decode_part(value: object, path: str) -> ResultPart:
         case _:
             pass
     if part is None:
-        kind = source.get("type")
-        word = kind if isinstance(kind, str) else ""
-        return ServerBlock(origin=Origin(NAME), kind=word, data=dump(source))
+        return ServerBlock(origin=Origin(NAME), kind=kind, data=dump(source))
     written = text_body(part) if isinstance(part, Text) else media_body(part)
     return replace(part, kept=extra_members(source, written))

@@ -34,6 +34,7 @@ from toolwire.request import (
 )
 from toolwire.wire.json_access import (
     JsonObject,
+    check_type,
     dump,
     flag,
     integer,
@@ -72,8 +73,8 @@ def decode_request(data: bytes, model: str = "") -> ModelRequest:
     messages: tuple[Message, ...] = ()
     if items is not None:
         messages, source.body["input"] = decode_input(items, source)
-    elif isinstance(body.get("input"), str):
-        messages = (Message(role="user", parts=(Text(body["input"]),)),)
+    elif body.get("input") is not None:
+        messages = (Message(role="user", parts=(Text(text(body["input"], "input")),)),)
     instructions = body.get("instructions")
     request = ModelRequest(
         model=text(body.get("model"), "model") or model,
@@ -120,12 +121,13 @@ def _reasoning(value: Any) -> Reasoning | None:
     if not isinstance(value, dict):
         return None
     source = cast(JsonObject, value)
-    word, summary = source.get("effort"), source.get("summary")
-    effort = Effort(word) if isinstance(word, str) and word in _EFFORTS else None
+    word = text(source.get("effort"), "reasoning.effort")
+    summary = text(source.get("summary"), "reasoning.summary")
+    effort = Effort(word) if word in _EFFORTS else None
     reasoning = Reasoning(
         enabled=None if effort is None else effort is not Effort.NONE,
         effort=effort,
-        visible=True if summary and isinstance(summary, str) else None,
+        visible=True if summary else None,
     )
     return replace(reasoning, kept=extra_members(source, reasoning_body(reasoning, Losses())))
 
@@ -134,6 +136,7 @@ def _output(value: Any) -> OutputFormat | None:
     if not isinstance(value, dict):
         return None
     source = cast(JsonObject, value).get("format")
+    check_type(source, "text.format")
     match source:
         case {"type": "text"}:
             output = OutputFormat(kind="text")
@@ -158,13 +161,10 @@ def decode_tools(raws: Iterable[Raw], source: Source) -> tuple[AnyTool, ...]:
     tools: list[AnyTool] = []
     for index, raw in enumerate(raws):
         body = parse_object(bytes(raw), f"tools[{index}]")
-        found = _namespace(body) if body.get("type") == "namespace" else None
+        kind = text(body.get("type"), f"tools[{index}].type")
+        found = _namespace(body) if kind == "namespace" else None
         if found is None:
-            tool = _tool(body)
-            if tool is None:
-                kind = body.get("type")
-                word = kind if isinstance(kind, str) else ""
-                tool = ServerTool(dialect=NAME, kind=word, data=bytes(raw).decode())
+            tool = _tool(body) or ServerTool(dialect=NAME, kind=kind, data=bytes(raw).decode())
             found = (tool,)
         source.add(found[0], Span(raw, found))
         tools += found
@@ -228,6 +228,7 @@ def decode_choice(value: object) -> ToolChoice | None:
     if not isinstance(value, dict):
         return None
     source = cast(JsonObject, value)
+    check_type(source, "tool_choice")
     match source:
         case {"type": "function" | "custom" as kind, "name": str(name)}:
             choice = ToolChoice(mode="required", names=(name,))
