@@ -153,11 +153,9 @@ class Prices(msgspec.Struct, frozen=True, kw_only=True):
     cache_write: float | None = None
 
 
-class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Facts about one model."""
+class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """Facts about a model, independent of the provider."""
 
-    provider: str
-    id: str
     context: int = 0
     output: int = 0
     prices: Prices | None = None
@@ -167,3 +165,10 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     thinking: bool = False
     dated: str = ""
     """The day the figures were taken."""
+
+
+class ModelInfo(ModelFacts, frozen=True, kw_only=True):
+    """Facts about one model of a provider."""
+
+    provider: str
+    id: str

@@ -4,28 +4,20 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pkgutil import get_data
-from typing import cast
+from typing import Any, cast
 
 import msgspec
+from msgspec.structs import asdict
 
 from toolwire import providers
 from toolwire.errors import BadInput, UnknownName
-from toolwire.providers._spec import ModelInfo, Prices, Provider
+from toolwire.providers._spec import ModelFacts, ModelInfo, Prices, Provider
 
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
-class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+class _Entry(ModelFacts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model of the file, or of the user's settings."""
-
-    context: int = 0
-    output: int = 0
-    prices: Prices | None = None
-    tools: bool = True
-    images: bool = False
-    images_in_results: bool = False
-    thinking: bool = False
-    dated: str = ""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -101,15 +93,5 @@ def _known() -> tuple[ModelInfo, ...]:
 
 
 def _info(provider: str, name: str, entry: _Entry, dated: str) -> ModelInfo:
-    return ModelInfo(
-        provider=provider,
-        id=name,
-        context=entry.context,
-        output=entry.output,
-        prices=entry.prices,
-        tools=entry.tools,
-        images=entry.images,
-        images_in_results=entry.images_in_results,
-        thinking=entry.thinking,
-        dated=entry.dated or dated,
-    )
+    facts: dict[str, Any] = asdict(entry) | {"dated": entry.dated or dated}
+    return ModelInfo(provider=provider, id=name, **facts)

@@ -6,7 +6,6 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
 
 from toolwire.tools import worker
 from toolwire.tools.shell.environment import NEUTRAL, PYTHON, helper_environment
@@ -40,12 +39,7 @@ class Worker:
     def __enter__(self) -> "Worker":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def ask(self, data: bytes) -> bytes:

@@ -94,7 +94,7 @@ class PartialJson:
             self._parts = [text]
             self._shown = len(text)
             self._waiting = 0
-            self._replace(text)
+            self._put(text, replace=True)
         return self._root
 
     def feed(self, text: str) -> None:
@@ -193,25 +193,17 @@ class PartialJson:
         else:
             self._broken = True
 
-    def _put(self, value: Any) -> None:
+    def _put(self, value: Any, *, replace: bool = False) -> None:
         if not self._stack:
             self._root = value
             return
         top = self._stack[-1]
         if isinstance(top, dict):
             top[self._key] = value
+        elif replace:
+            top[-1] = value
         else:
             top.append(value)
-
-    def _replace(self, value: str) -> None:
-        if not self._stack:
-            self._root = value
-            return
-        top = self._stack[-1]
-        if isinstance(top, dict):
-            top[self._key] = value
-        else:
-            top[-1] = value
 
     def _open(self, container: "dict[str, Any] | list[Any]", state: int) -> None:
         if len(self._stack) >= DEEPEST:
@@ -264,7 +256,7 @@ class PartialJson:
             self._is_key = False
             self._state = _COLON
         else:
-            self._replace(text)
+            self._put(text, replace=True)
             self._ended()
 
     def _read_scalar(self, text: str, at: int) -> int:

@@ -148,8 +148,6 @@ def _bare(cursor: Cursor) -> Steps[None]:
     yield from cursor.ahead("<|eom_id|>", "<|eot_id|>")
 
 
-_ACTION = ("<|action_start|><|plugin|>",)
-
 _HEAD = ("<|start|>assistant", "<|channel|>")
 
 
@@ -219,42 +217,22 @@ def _without_index(name: str) -> str:
     return head if colon and tail.isdecimal() else name.removeprefix("functions.")
 
 
+def _enclosed(name: str, models: str, opener: str, closer: str, brackets: str = "{[") -> Format:
+    return Format(
+        name=name,
+        models=models,
+        openers=(opener,),
+        read=_between((opener,), (closer,), brackets),
+        closers=(closer,),
+    )
+
+
 FORMATS = (
-    Format(
-        name="hermes",
-        models="Hermes, Qwen 2.5 and 3, ERNIE, xLAM",
-        openers=("<tool_call>",),
-        read=_between(("<tool_call>",), ("</tool_call>",)),
-        closers=("</tool_call>",),
-    ),
-    Format(
-        name="longcat",
-        models="LongCat",
-        openers=("<longcat_tool_call>",),
-        read=_between(("<longcat_tool_call>",), ("</longcat_tool_call>",)),
-        closers=("</longcat_tool_call>",),
-    ),
-    Format(
-        name="jamba",
-        models="Jamba, Hunyuan A13B",
-        openers=("<tool_calls>",),
-        read=_between(("<tool_calls>",), ("</tool_calls>",), "["),
-        closers=("</tool_calls>",),
-    ),
-    Format(
-        name="internlm",
-        models="InternLM 2",
-        openers=_ACTION,
-        read=_between(_ACTION, ("<|action_end|>",), "{"),
-        closers=("<|action_end|>",),
-    ),
-    Format(
-        name="cohere",
-        models="Command",
-        openers=("<|START_ACTION|>",),
-        read=_between(("<|START_ACTION|>",), ("<|END_ACTION|>",)),
-        closers=("<|END_ACTION|>",),
-    ),
+    _enclosed("hermes", "Hermes, Qwen 2.5 and 3, ERNIE, xLAM", "<tool_call>", "</tool_call>"),
+    _enclosed("longcat", "LongCat", "<longcat_tool_call>", "</longcat_tool_call>"),
+    _enclosed("jamba", "Jamba, Hunyuan A13B", "<tool_calls>", "</tool_calls>", "["),
+    _enclosed("internlm", "InternLM 2", "<|action_start|><|plugin|>", "<|action_end|>", "{"),
+    _enclosed("cohere", "Command", "<|START_ACTION|>", "<|END_ACTION|>"),
     Format(
         name="granite",
         models="Granite 3",

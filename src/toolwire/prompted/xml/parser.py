@@ -178,11 +178,6 @@ class XmlParser:
         self.calls = 0
         """Number of calls so far."""
 
-    @property
-    def in_call(self) -> bool:
-        """Whether a call is open."""
-        return self._call is not None
-
     def feed(self, text: str) -> list[ModelEvent]:
         """The events that are certain so far."""
         self._size += len(text)
