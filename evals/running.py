@@ -11,7 +11,7 @@ import jsonschema_rs
 from evals.approving import approver
 from evals.projects import build
 from evals.task import Call, Outcome, Task
-from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, ToolStarted
+from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, ToolStarted, reader_of
 from toolwire.agent.usage import Limits
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
@@ -86,7 +86,7 @@ async def run(
             settings=Settings(),
             environ=environ,
             cwd=folder,
-            readers=(heard.hear,),
+            readers=(reader_of(heard.hear),),
             approver=approver(folder),
             transport=transport,
             consent=consent,

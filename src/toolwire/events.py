@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.messages import CallKind, Citation, Kept, Media, Seal, ServerBlock
+from toolwire.messages import CallKind, Citation, Kept, Loss, Media, Seal, ServerBlock
 
 
 class StopReason(StrEnum):
@@ -130,11 +130,26 @@ class ServerBlockAdded(msgspec.Struct, frozen=True, tag="server_block_added"):
     block: ServerBlock
 
 
+class Retry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How a failed request is repeated."""
+
+    status: int | None = None
+    """HTTP status of the failure, if it has one."""
+    attempt: int
+    """Number of the attempt that follows, counted from 1."""
+    wait: float = 0.0
+    """Seconds before it."""
+
+
 class Notice(msgspec.Struct, frozen=True, gc=False, tag="notice"):
     """A notice for readers: a duplicate, a dropped choice."""
 
     kind: str
     message: str
+    loss: Loss | None = None
+    """What a notice of kind `loss` reports."""
+    retry: Retry | None = None
+    """What a notice of kind `retry` reports."""
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True, tag="finished"):

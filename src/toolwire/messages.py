@@ -227,6 +227,14 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
 
 
+class Loss(msgspec.Struct, frozen=True):
+    """Something a conversion dropped or weakened."""
+
+    path: str
+    what: str
+    why: str
+
+
 def calls_without_result(messages: Iterable[Message]) -> Iterator[ToolCall]:
     """Returns the calls that no later message answers."""
     messages = tuple(messages)

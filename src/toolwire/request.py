@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from toolwire.messages import CacheMark, Kept, Message, Text
+from toolwire.messages import Loss as Loss  # a conversion reports them beside the request
 
 JsonObject: TypeAlias = dict[str, Any]
 """A decoded JSON object. Schemas have this type because programs build and read them."""
@@ -162,14 +163,6 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     kept: Kept | None = None
     """Members of the body that no field carries; set on every decoded request."""
     source: Source = NO_SOURCE
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Something a conversion dropped or weakened."""
-
-    path: str
-    what: str
-    why: str
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,13 +38,14 @@ from toolwire.events import (
     Finished,
     ModelEvent,
     Notice,
+    Retry,
     StopReason,
     TextDelta,
     ThinkingDelta,
     ToolCallStarted,
     Usage,
 )
-from toolwire.messages import Message, Outcome, Text, calls_without_result
+from toolwire.messages import Loss, Message, Outcome, Text, calls_without_result
 from toolwire.request import JsonObject, ModelRequest
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput, Workspace
@@ -89,14 +90,22 @@ class Stage:
     async def run(self, prompt: str = "go", request: ModelRequest | None = None) -> ModelRequest:
         message = Message(role="user", parts=(Text(prompt),))
         request = request or ModelRequest(model="m", messages=(message,))
-        return await run_turn(
+        conversation = request.messages
+
+        def changed(messages: tuple[Message, ...]) -> None:
+            nonlocal conversation
+            conversation = messages
+
+        ended = await run_turn(
             request,
             model=self.model,
             scheduler=self.scheduler,
-            emit=self.keep,
+            changed=changed,
             sleep=self.sleep,
             **self.more,
         )
+        assert ended == self.ended
+        return msgspec.structs.replace(request, messages=conversation)
 
     def of(self, kind: type[Any]) -> list[Any]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -168,7 +177,9 @@ def test_a_reply_that_breaks_off_is_asked_for_again(tmp_path: Path):
     stage = Stage(tmp_path, Scripted(broken, says("whole")))
     request = asyncio.run(stage.run())
     assert [message.text for message in request.messages] == ["go", "whole"]
-    assert stage.of(Retrying) == [Retrying(message="cut; asking again in 0.5 s", void=True)]
+    assert stage.of(Retrying) == [
+        Retrying(message="cut; asking again in 0.5 s", void=True, attempt=2, wait=0.5)
+    ]
     assert stage.waits == [0.5]
     assert [one.failed for one in stage.of(UsageCounted)] == [True, False]
 
@@ -177,7 +188,9 @@ def test_garbled_words_are_asked_for_again_also_before_the_first(tmp_path: Path)
     stage = Stage(tmp_path, Scripted([MalformedStream("noise")], says("whole")))
     request = asyncio.run(stage.run())
     assert [message.text for message in request.messages] == ["go", "whole"]
-    assert stage.of(Retrying) == [Retrying(message="noise; asking again in 0.5 s")]
+    assert stage.of(Retrying) == [
+        Retrying(message="noise; asking again in 0.5 s", attempt=2, wait=0.5)
+    ]
 
 
 def test_a_reply_that_never_comes_whole_fails_and_keeps_what_was_said(tmp_path: Path):
@@ -394,20 +407,26 @@ def test_thoughts_are_told_with_their_headline(tmp_path: Path):
 
 
 def test_a_notice_is_told_once_a_turn_and_a_retry_each_time(tmp_path: Path):
-    again = [Notice("loss", "no images"), Notice("retry", "429; waiting")]
+    again = [
+        Notice("thinning", "no images"),
+        Notice("retry", "429; waiting", retry=Retry(status=429, attempt=2, wait=1.5)),
+    ]
     model = Scripted([*again, *calls(("a", "echo", {"x": "1"}))], [*again, *says("ok")])
     stage = Stage(tmp_path, model)
     asyncio.run(stage.run())
-    assert stage.of(Noticed) == [Noticed(kind="loss", message="no images")]
-    assert len(stage.of(Retrying)) == 2
+    assert stage.of(Noticed) == [Noticed(kind="thinning", message="no images")]
+    told = Retrying(message="429; waiting", status=429, attempt=2, wait=1.5)
+    assert stage.of(Retrying) == [told, told]
 
 
 def test_a_loss_is_told_once_wherever_it_happens(tmp_path: Path):
-    one, two = (Notice("loss", f"messages[{at}]: an image: not taken") for at in (1, 3))
+    losses = [Loss(f"messages[{at}]", "an image", "not taken") for at in (1, 3)]
+    one, two = (Notice("loss", f"{loss.path}: an image: not taken", loss=loss) for loss in losses)
     model = Scripted([one, *calls(("a", "echo", {"x": "1"}))], [one, two, *says("ok")])
     stage = Stage(tmp_path, model)
     asyncio.run(stage.run())
-    assert len(stage.of(Noticed)) == 1
+    message = "messages[1]: an image: not taken"
+    assert stage.of(Noticed) == [Noticed(kind="loss", message=message, loss=losses[0])]
 
 
 def test_a_call_whose_start_can_not_be_kept_does_not_run(tmp_path: Path):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.client.stand_in import stand_in
-from toolwire.agent.events import AgentEvent, Noticed, Streaming
+from toolwire.agent.events import AgentEvent, Noticed, Streaming, reader_of
 from toolwire.app.embedded import cautious, choose_here, shown_small
 from toolwire.app.model_choice import Chosen, choose_model
 from toolwire.app.options import SessionOptions
@@ -158,7 +158,7 @@ def test_a_session_with_a_small_model_is_short_and_careful(tmp_path: Path):
             settings=Settings(),
             environ=environ,
             cwd=tmp_path,
-            readers=(hear,),
+            readers=(reader_of(hear),),
             transport=line,
         ) as session:
             await session.send(Message(role="user", parts=(Text("hello"),)))

@@ -9,6 +9,7 @@ from toolwire.events import (
     Finished,
     ModelEvent,
     Notice,
+    Retry,
     StopReason,
     TextDelta,
     TextEnded,
@@ -87,7 +88,8 @@ def test_an_answer_that_a_filter_swallowed_is_asked_for_again_without_a_note() -
         events, error = await listen(with_reask(script))
         assert error is None
         words = "a content filter took the whole answer: SAFETY; asking again (2 of 2 tries left)"
-        assert events == [Notice("retry", words), TextDelta("hi"), DONE]
+        told = Notice("retry", words, retry=Retry(attempt=2))
+        assert events == [told, TextDelta("hi"), DONE]
         assert script.asked == [REQUEST, REQUEST]
 
     run(work)

@@ -24,7 +24,7 @@ from toolwire.errors import (
     IncompleteStream,
     ProviderError,
 )
-from toolwire.events import Notice, TextDelta
+from toolwire.events import Notice, Retry, TextDelta
 from toolwire.request import ToolChoice, ToolSpec
 
 CLOSED = {"type": "object", "properties": {}, "required": [], "additionalProperties": False}
@@ -63,7 +63,7 @@ def test_a_429_waits_as_long_as_the_server_asks(headers, wait: float) -> None:
         assert error is None
         assert sleeper.waits == [wait]
         told = f"429 slow down; waiting {wait:.1f} s (attempt 2 of 5)"
-        assert events[0] == Notice("retry", told)
+        assert events[0] == Notice("retry", told, retry=Retry(status=429, attempt=2, wait=wait))
         assert spoken(events) == "hello"
 
     run(work)

@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests import captures
 from tests.captures import ABSENT, PRESENT, Stage
 from toolwire import providers
 from toolwire.agent.approval import Policy
-from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
+from toolwire.agent.events import TurnEnd, TurnEnded
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
 from toolwire.app.workspace_facts import ground_of
@@ -74,12 +75,6 @@ def _policy(context: ToolContext) -> Policy:
 
 def worked(line: Line, stage: Stage) -> tuple[ModelRequest, TurnEnded]:
     """A turn on `go`: the conversation after it, and how it ended."""
-    ends: list[TurnEnded] = []
-
-    async def emit(event: AgentEvent) -> None:
-        if isinstance(event, TurnEnded):
-            ends.append(event)
-
     model = connect(
         providers.get("google"),
         "gemini-2.5-pro",
@@ -94,10 +89,16 @@ def worked(line: Line, stage: Stage) -> tuple[ModelRequest, TurnEnded]:
         tools=tuple(tool.spec for tool in tools),
     )
     scheduler = Scheduler(tools, context=context, policy=_policy(context))
+    seen: list[tuple[Message, ...]] = []
     turn = run_turn(
-        request, model=with_reask(model), scheduler=scheduler, emit=emit, sleep=_at_once
+        request,
+        model=with_reask(model),
+        scheduler=scheduler,
+        changed=seen.append,
+        sleep=_at_once,
     )
-    return asyncio.run(turn), ends[0]
+    ended = asyncio.run(turn)
+    return msgspec.structs.replace(request, messages=seen[-1] if seen else request.messages), ended
 
 
 def tail(line: Line, stage: Stage, number: int = 1) -> Any:

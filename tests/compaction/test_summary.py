@@ -404,15 +404,22 @@ def test_a_turn_whose_request_is_refused_for_length_goes_on_with_a_shorter_one(t
     made = compressor(spoken(SNAPSHOT), tmp_path, window=1_000_000)
     heard = Heard()
     context = ToolContext(workspace=Workspace(roots=(tmp_path,), temp=tmp_path, home=tmp_path))
-    scheduler = Scheduler(Registry(()), context=context, policy=_deny)
-    request = asyncio.run(
-        run_turn(TALK, model=made.watching(asking), scheduler=scheduler, emit=heard, shorten=made)
+    scheduler = Scheduler(Registry(()), context=context, policy=_deny, emit=heard)
+    seen: list[tuple[Message, ...]] = []
+    asyncio.run(
+        run_turn(
+            TALK,
+            model=made.watching(asking),
+            scheduler=scheduler,
+            changed=seen.append,
+            shorten=made,
+        )
     )
     (replaced,) = (event for event in heard.events if isinstance(event, HistoryReplaced))
     assert made.window == SIZE // 2
     assert replaced.method == "summary"
     assert asking.asked[1].messages == replaced.messages
-    assert request.messages == (*replaced.messages, model("done"))
+    assert seen == [replaced.messages, (*replaced.messages, model("done"))]
     assert Tally().size(asking.asked[1]) < 0.7 * made.window
 
 

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from toolwire import config
-from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, TurnEnd
+from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, TurnEnd, reader_of
 from toolwire.app.builder import stored_sessions
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
@@ -115,7 +115,7 @@ async def _run(run: Run) -> int:
     wanted = SessionOptions(upstream=read_upstream(run.upstream), mode=Mode.YOLO, latest=went_on)
     settings = config.load(environ, cwd)
     async with open_session(
-        wanted, settings=settings, environ=environ, cwd=cwd, readers=(_shows(root),)
+        wanted, settings=settings, environ=environ, cwd=cwd, readers=(reader_of(_shows(root)),)
     ) as session:
         ended = await session.send(Message(role="user", parts=(Text(run.prompt),)))
     if ended.reason is not TurnEnd.DONE:

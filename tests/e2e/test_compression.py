@@ -10,7 +10,7 @@ import msgspec
 
 from tests.fakes.simulated import Place
 from toolwire import config
-from toolwire.agent.events import AgentEvent, HistoryReplaced, TurnEnd
+from toolwire.agent.events import AgentEvent, HistoryReplaced, TurnEnd, reader_of
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.compaction.plan import ACKNOWLEDGED
@@ -96,7 +96,7 @@ async def _talk(place: Place, turns: int, summary: Reply) -> Talk:
             settings=settings,
             environ=env,
             cwd=place.work,
-            readers=(hear,),
+            readers=(reader_of(hear),),
         ) as session:
             window = session.opened.info.context if session.opened.info else 0
             ends = [

@@ -31,7 +31,7 @@ from tests.embedded.tiny_home import (
     request,
     text,
 )
-from toolwire.agent.events import AgentEvent, ToolFinished, TurnEnd, TurnEnded
+from toolwire.agent.events import AgentEvent, ToolFinished, TurnEnd
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
 from toolwire.agent.usage import Limits
@@ -323,22 +323,19 @@ def test_the_agent_runs_what_the_engine_calls_and_asks_it_on(shared: Home, tmp_p
             tools=registry.specs(),
             tool_choice=ToolChoice(mode="required"),
         )
-        await run_turn(
+        ended = await run_turn(
             wanted,
             model=wrap(model_of(transport), new_id),
             scheduler=scheduler,
-            emit=keep,
             limits=Limits(turns=2),
         )
+        assert ended.reason == TurnEnd.TURN_LIMIT
 
     on(shared, use)
     assert len(seen) == 2
     assert all(arguments["where"] in ("src", "tests", "docs") for arguments in seen)
     finished = [event for event in events if isinstance(event, ToolFinished)]
     assert [(event.name, event.outcome) for event in finished] == [("look", Outcome.DONE)] * 2
-    last = events[-1]
-    assert isinstance(last, TurnEnded)
-    assert last.reason == TurnEnd.TURN_LIMIT
 
 
 def test_the_file_is_small_and_the_same_each_time():

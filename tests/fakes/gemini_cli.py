@@ -19,6 +19,7 @@ from tests import captures
 from tests.captures import Capture, Json, Stage
 from tests.fakes.simulated import LONGEST, Simulated, command
 from toolwire import config
+from toolwire.agent.events import reader_of
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import open_session
 from toolwire.app.toolbox import workspace_of
@@ -246,7 +247,7 @@ async def _play(capture: Capture, stage: Stage) -> Played:
             settings=settings,
             environ=env,
             cwd=stage.workspace,
-            readers=(output.receive,),
+            readers=(reader_of(output.receive),),
         ) as session:
             said = user_message(
                 capture.data["prompt"], session.toolbox.context, piped=piped_to(capture)

@@ -10,8 +10,9 @@ import pytest
 
 from tests.fakes.simulated import Place, Simulated
 from tests.sessions.sample_events import a_session, kept, said
-from toolwire.agent.events import AgentEvent, ToolStarted
+from toolwire.agent.events import AgentEvent, Noticed, Retrying, ToolStarted
 from toolwire.errors import SessionError
+from toolwire.messages import Loss
 from toolwire.sessions import records
 from toolwire.sessions.export import FORMATS
 from toolwire.sessions.store import Sessions
@@ -174,3 +175,27 @@ def test_the_agent_goes_on_and_says_what_it_skipped(tmp_path: Path) -> None:
     shown = place.toolwire("sessions", "show", path.stem)
     assert shown.code == 0
     assert "agent_dreamt" in shown.err
+
+
+@pytest.mark.parametrize(
+    ("body", "event"),
+    [
+        (
+            b'{"type":"retrying","message":"429 slow down; waiting 1.5 s","void":false}',
+            Retrying(message="429 slow down; waiting 1.5 s"),
+        ),
+        (b'{"type":"noticed","kind":"x","message":"y"}', Noticed(kind="x", message="y")),
+    ],
+)
+def test_a_record_without_the_values_of_a_retry_or_a_loss_is_read(
+    body: bytes, event: AgentEvent
+) -> None:
+    assert records.decode(body) == event
+
+
+def test_a_notice_without_a_loss_is_stored_as_before() -> None:
+    assert records.encode(Noticed(kind="x", message="y")) == (
+        b'{"type":"noticed","kind":"x","message":"y"}'
+    )
+    lost = Noticed(kind="loss", message="a: b: c", loss=Loss("a", "b", "c"))
+    assert records.decode(records.encode(lost)) == lost

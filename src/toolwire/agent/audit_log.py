@@ -130,7 +130,7 @@ class Audit:
         self._open: dict[str, _Open] = {}
 
     def listening(self, emit: Emit) -> Emit:
-        """The emitter, wrapped: each ruling is written before its event is passed on."""
+        """The emitter, wrapped: each ruling is written before its event is emitted."""
 
         async def recorded(event: AgentEvent) -> None:
             self._record(event)

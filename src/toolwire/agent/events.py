@@ -8,7 +8,7 @@ import msgspec
 
 from toolwire.agent.questions import Confirmation
 from toolwire.events import Finished, ModelEvent, Usage
-from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResult
+from toolwire.messages import Loss, Media, Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.tools.proposals import DiffStat
 
 
@@ -111,13 +111,21 @@ class Retrying(msgspec.Struct, frozen=True, kw_only=True, tag="retrying"):
     message: str
     void: bool = False
     """Whether text was already shown that is not part of the answer."""
+    status: int | None = None
+    """HTTP status of the failure, if it has one."""
+    attempt: int = 0
+    """Number of the attempt that follows, counted from 1; 0 in records of older versions."""
+    wait: float = 0.0
+    """Seconds before it."""
 
 
-class Noticed(msgspec.Struct, frozen=True, kw_only=True, tag="noticed"):
+class Noticed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="noticed"):
     """A message for the user: a loss, a fallback, a loop, a limit."""
 
     kind: str
     message: str
+    loss: Loss | None = None
+    """What a conversion lost, for the kind `loss`."""
 
 
 class HistoryReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="history_replaced"):
@@ -228,6 +236,26 @@ AgentEvent: TypeAlias = (
 )
 Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 """Returns once the event is safely stored."""
+
+
+class SessionEvent(msgspec.Struct, frozen=True, gc=False):
+    """An event and the id of its session."""
+
+    session: str
+    event: AgentEvent
+
+
+Reader: TypeAlias = Callable[[SessionEvent], Awaitable[None]]
+"""Receives the events of one or more sessions."""
+
+
+def reader_of(receive: Emit) -> Reader:
+    """A reader that does not distinguish sessions."""
+
+    async def read(received: SessionEvent) -> None:
+        await receive(received.event)
+
+    return read
 
 
 async def no_events(event: AgentEvent) -> None:

@@ -25,7 +25,7 @@ from toolwire.errors import (
     ProviderError,
     ToolwireError,
 )
-from toolwire.events import Finished, ModelEvent, Notice, TextDelta, ThinkingDelta, Usage
+from toolwire.events import Finished, ModelEvent, Notice, Retry, TextDelta, ThinkingDelta, Usage
 from toolwire.messages import Message
 from toolwire.model import Model, reading
 from toolwire.request import ModelRequest
@@ -86,7 +86,7 @@ class Replies:
         An attempt that broke off after it began is repeated: none of its calls has run. Before that
         the client has retried often enough, except malformed answers.
         """
-        for wait in (*WAITS, None):
+        for attempt, wait in enumerate((*WAITS, None), 2):
             stream = _Stream(self._emit, self._reported)
             try:
                 return await self._try(request, stream)
@@ -95,8 +95,15 @@ class Replies:
                 if wait is None or not begun or not _passing(error):
                     await record_partial(stream.collector.message())
                     raise
-                message = f"{error}; asking again in {wait:g} s"
-                await self._emit(Retrying(message=message, void=stream.shown))
+                await self._emit(
+                    Retrying(
+                        message=f"{error}; asking again in {wait:g} s",
+                        void=stream.shown,
+                        status=error.status if isinstance(error, ProviderError) else None,
+                        attempt=attempt,
+                        wait=wait,
+                    )
+                )
                 await self._sleep(wait)
             except BaseException as stopped:
                 # Cancelled, or out of time: the partial reply is stored.
@@ -184,12 +191,21 @@ class _Stream:
             await self._emit(Streaming(notice))
             return
         if notice.kind == "retry":
-            await self._emit(Retrying(message=notice.message))
+            retry = notice.retry or Retry(attempt=0)
+            await self._emit(
+                Retrying(
+                    message=notice.message,
+                    status=retry.status,
+                    attempt=retry.attempt,
+                    wait=retry.wait,
+                )
+            )
             return
-        text = notice.message.partition(": ")[2] if notice.kind == "loss" else notice.message
+        loss = notice.loss
+        text = notice.message if loss is None else f"{loss.what}: {loss.why}"
         if text not in self._reported:
             self._reported.add(text)
-            await self._emit(Noticed(kind=notice.kind, message=notice.message))
+            await self._emit(Noticed(kind=notice.kind, message=notice.message, loss=loss))
 
 
 def _passing(error: ToolwireError) -> bool:

@@ -49,7 +49,8 @@ class Scheduler:
     ) -> None:
         self._registry = registry
         self._context = context
-        self._emit = emit
+        self.emit = emit
+        """The session's stream of events; the turn emits through it too."""
         self._clock = clock
         self._approval = Approval(
             policy,
@@ -72,7 +73,7 @@ class Scheduler:
         self.answers = None
         try:
             for work in works:
-                await self._emit(ToolRequested(call=work.call))
+                await self.emit(ToolRequested(call=work.call))
             async with asyncio.TaskGroup() as group:
                 self._running = group.create_task(self._all(works))
         except BaseExceptionGroup as failures:
@@ -89,7 +90,7 @@ class Scheduler:
         parts: list[ToolResult] = []
         for call in calls:
             work = CallState(call, Rejected(text=text, type=type))
-            await self._emit(ToolRequested(call=call))
+            await self.emit(ToolRequested(call=call))
             await self._fail(work, text, type, Outcome.NOT_RUN)
             parts += (part for part in work.parts if isinstance(part, ToolResult))
         self.answers = Message(role="user", parts=tuple(parts))
@@ -131,7 +132,7 @@ class Scheduler:
 
     async def _ran(self, work: CallState, tool: Tool) -> ToolOutput:
         """Run the tool and emit its live output; the start is stored before it runs."""
-        await self._emit(
+        await self.emit(
             ToolStarted(
                 call_id=work.call.id,
                 name=tool.name,
@@ -180,7 +181,7 @@ class Scheduler:
 
     async def _pass_on(self, call_id: str, lines: asyncio.Queue[str | None]) -> None:
         while (text := await lines.get()) is not None:
-            await self._emit(ToolOutputText(call_id=call_id, text=text))
+            await self.emit(ToolOutputText(call_id=call_id, text=text))
 
     async def _done(self, work: CallState, output: ToolOutput, note: str) -> None:
         limit = limit_of(self._context.settings.get("output_limit"))
@@ -224,7 +225,7 @@ class Scheduler:
         display: str = "",
         diff: str = "",
     ) -> None:
-        await self._emit(
+        await self.emit(
             ToolFinished(
                 call_id=work.call.id,
                 name=work.tool.name if work.tool is not None else work.call.name,

@@ -9,7 +9,6 @@ import msgspec
 
 from toolwire.agent.events import (
     AnswersGiven,
-    Emit,
     HistoryReplaced,
     MessageAdded,
     Noticed,
@@ -20,7 +19,7 @@ from toolwire.agent.events import (
 from toolwire.agent.loops import CallLoops, Suspicion
 from toolwire.agent.reply import Price, Repeating, Replies, Reply, cost_from_usage
 from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.usage import NO_LIMITS, Limits, Spent
+from toolwire.agent.usage import NO_LIMITS, Limits
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import StopReason
 from toolwire.messages import Message, Text, ToolCall
@@ -29,6 +28,8 @@ from toolwire.request import ModelRequest
 
 Inbox: TypeAlias = Callable[[], Sequence[Message]]
 """Messages of the user since the last call."""
+Changed: TypeAlias = Callable[[tuple[Message, ...]], None]
+"""Receives the conversation after each change, also in a turn that is cancelled later."""
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 LOOPING = "not run: the same call was made over and over; the turn was stopped"
@@ -57,15 +58,13 @@ class Shorten(Protocol):
         ...
 
 
-class _End(msgspec.Struct, frozen=True):
-    reason: TurnEnd
-    detail: str = ""
-    error: str = ""
-
-
 def no_input() -> Sequence[Message]:
     """No user input during a turn."""
     return ()
+
+
+def _unread(messages: tuple[Message, ...]) -> None:
+    del messages
 
 
 async def run_turn(
@@ -73,23 +72,22 @@ async def run_turn(
     *,
     model: Model,
     scheduler: Scheduler,
-    emit: Emit,
+    changed: Changed = _unread,
     limits: Limits = NO_LIMITS,
     inbox: Inbox = no_input,
     shorten: Shorten | None = None,
     price: Price = cost_from_usage,
     clock: Callable[[], float] = time.monotonic,
     sleep: Sleep = asyncio.sleep,
-) -> ModelRequest:
-    """The request with all new messages appended: the next turn starts there.
+) -> TurnEnded:
+    """How the turn ended; `changed` receives the conversation after each new message.
 
-    Why it ended is in the last event, `TurnEnded`. A cancelled turn leaves a complete
+    All events go through the scheduler's `emit`. A cancelled turn leaves a complete
     conversation: the cancellation is raised after every call has its result.
     """
-    replies = Replies(model, emit=emit, price=price, clock=clock, sleep=sleep)
-    turn = Turn(request, replies=replies, scheduler=scheduler, emit=emit, shorten=shorten)
-    await turn.run(limits, inbox, clock)
-    return turn.request
+    replies = Replies(model, emit=scheduler.emit, price=price, clock=clock, sleep=sleep)
+    turn = Turn(request, replies=replies, scheduler=scheduler, changed=changed, shorten=shorten)
+    return await turn.run(limits, inbox, clock)
 
 
 class Turn:
@@ -101,19 +99,20 @@ class Turn:
         *,
         replies: Replies,
         scheduler: Scheduler,
-        emit: Emit,
+        changed: Changed = _unread,
         shorten: Shorten | None = None,
     ) -> None:
         self.request = request
         self._replies = replies
         self._scheduler = scheduler
-        self._emit = emit
+        self._emit = scheduler.emit
+        self._changed = changed
         self._shorten = shorten
         self._loops = CallLoops()
         self._text_loops = 0
 
-    async def run(self, limits: Limits, inbox: Inbox, clock: Callable[[], float]) -> None:
-        """Work until the model is done, a limit is reached or something breaks."""
+    async def run(self, limits: Limits, inbox: Inbox, clock: Callable[[], float]) -> TurnEnded:
+        """How it ended: the model is done, a limit is reached or something breaks."""
         await self._emit(TurnStarted())
         started = clock()
         try:
@@ -121,32 +120,32 @@ class Turn:
                 end = await self._steps(limits, inbox, lambda: clock() - started)
         except TimeoutError:
             detail = f"worked {limits.seconds:.0f} s, which is the limit; raise limits.seconds"
-            end = _End(TurnEnd.TIME_LIMIT, detail)
+            end = TurnEnded(reason=TurnEnd.TIME_LIMIT, detail=detail)
         except asyncio.CancelledError:
-            await self._ended(_End(TurnEnd.CANCELLED))
+            await self._ended(TurnEnded(reason=TurnEnd.CANCELLED))
             raise
         except ToolwireError as error:
-            end = _End(TurnEnd.FAILED, str(error), error.kind)
-        await self._ended(end)
+            end = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
+        return await self._ended(end)
 
-    async def _steps(self, limits: Limits, inbox: Inbox, elapsed: Callable[[], float]) -> _End:
+    async def _steps(self, limits: Limits, inbox: Inbox, elapsed: Callable[[], float]) -> TurnEnded:
         while True:
             for message in inbox():
                 await self._add(message)
-            over = self._spent.over(limits, elapsed())
+            over = self._replies.spent.over(limits, elapsed())
             if over is not None:
-                return _End(*over)
+                return TurnEnded(reason=over[0], detail=over[1])
             await self._shortened()
             reply = await self._replied()
             if reply is None:
                 if self._text_loops > 1:
-                    return _End(TurnEnd.LOOP, "the model repeats its own text")
+                    return TurnEnded(reason=TurnEnd.LOOP, detail="the model repeats its own text")
                 continue
             calls = reply.message.calls
             if calls:
                 stopped = await self._called(calls)
                 if stopped is not None:
-                    return _End(TurnEnd.LOOP, stopped.what)
+                    return TurnEnded(reason=TurnEnd.LOOP, detail=stopped.what)
             elif reply.finished.reason is not StopReason.PAUSE:
                 messages = inbox()
                 if not messages:
@@ -214,9 +213,7 @@ class Turn:
         await self._record(message, MessageAdded(message=message, context=context))
 
     async def _record(self, message: Message, event: MessageAdded | AnswersGiven) -> None:
-        self.request = msgspec.structs.replace(
-            self.request, messages=(*self.request.messages, message)
-        )
+        self._replace((*self.request.messages, message))
         await self._emit(event)
 
     async def _shortened(self, *, force: bool = False) -> bool:
@@ -225,32 +222,27 @@ class Turn:
         replaced = await self._shorten(self.request, force=force)
         if replaced is None:
             return False
-        self.request = msgspec.structs.replace(self.request, messages=replaced.messages)
+        self._replace(replaced.messages)
         await self._emit(replaced)
         return True
 
-    @property
-    def _spent(self) -> Spent:
-        return self._replies.spent
+    def _replace(self, messages: tuple[Message, ...]) -> None:
+        self.request = msgspec.structs.replace(self.request, messages=messages)
+        self._changed(messages)
 
-    async def _ended(self, end: _End) -> None:
-        spent = self._spent
-        await self._emit(
-            TurnEnded(
-                reason=end.reason,
-                detail=end.detail,
-                error=end.error,
-                requests=spent.requests,
-                usage=spent.usage,
-                cost=spent.cost,
-            )
+    async def _ended(self, end: TurnEnded) -> TurnEnded:
+        spent = self._replies.spent
+        ended = msgspec.structs.replace(
+            end, requests=spent.requests, usage=spent.usage, cost=spent.cost
         )
+        await self._emit(ended)
+        return ended
 
 
-def _ended_by(reply: Reply) -> _End:
+def _ended_by(reply: Reply) -> TurnEnded:
     finished = reply.finished
     reason = _ENDS.get(finished.reason, TurnEnd.FAILED)
     known = _DETAILS.get(reason, "")
     detail = "; ".join(filter(None, (known, finished.detail if reason is not TurnEnd.DONE else "")))
     error = finished.reason.value if reason is TurnEnd.FAILED else ""
-    return _End(reason, detail, error)
+    return TurnEnded(reason=reason, detail=detail, error=error)

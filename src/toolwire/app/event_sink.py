@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from toolwire.agent.events import AgentEvent, Emit, Streaming, ToolOutputText
+from toolwire.agent.events import AgentEvent, Reader, SessionEvent
 from toolwire.client.redact import Redactor, known_secrets
 from toolwire.sessions.replay import Journal
 
@@ -13,20 +13,21 @@ Redact: TypeAlias = Callable[[bytes], bytes]
 class EventSink:
     """One session's `Emit`: stores each event before readers receive it."""
 
-    def __init__(self, session: str, journal: Journal | None, readers: Iterable[Emit]) -> None:
+    def __init__(self, session: str, journal: Journal | None, readers: Iterable[Reader]) -> None:
         self._session = session
         self._journal = journal
         self._readers = tuple(readers)
 
     async def __call__(self, event: AgentEvent) -> None:
-        if self._journal is not None and not isinstance(event, Streaming | ToolOutputText):
+        if self._journal is not None:
             await self._journal.append(self._session, event)
         await self.show(event)
 
     async def show(self, event: AgentEvent) -> None:
         """Delivers to readers only: for events that can no longer be stored."""
+        received = SessionEvent(self._session, event)
         for reader in self._readers:
-            await reader(event)
+            await reader(received)
 
 
 def redaction() -> Redact:

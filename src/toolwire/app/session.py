@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -16,18 +15,17 @@ import msgspec
 
 from toolwire import __version__
 from toolwire.agent.events import (
-    AgentEvent,
     Emit,
     HistoryReplaced,
     MessageAdded,
     Noticed,
+    Reader,
     SessionOpened,
     TurnEnd,
     TurnEnded,
 )
 from toolwire.agent.questions import Approver, Editor
-from toolwire.agent.reply import Replies
-from toolwire.agent.turn import Turn
+from toolwire.agent.turn import run_turn
 from toolwire.agent.usage import Limits
 from toolwire.app.builder import (
     compression_rules,
@@ -88,37 +86,26 @@ class AgentSession:
         self._shorten = shorten
         self._scheduler = toolbox.scheduler(approver, editor, sink)
         self._inbox: list[Message] = []
-        self._ended: TurnEnded | None = None
 
     async def send(self, message: Message) -> TurnEnded:
         """Runs a turn for the user's message; returns how it ended, raises if cancelled."""
         self._inbox.append(message)
-        self._ended = None
-        replies = Replies(
-            self._model,
-            emit=self._receive,
-            price=self.opened.price,
-            clock=time.monotonic,
-            sleep=asyncio.sleep,
-        )
-        turn = Turn(
-            self.request,
-            replies=replies,
-            scheduler=self._scheduler,
-            emit=self._receive,
-            shorten=self._shorten,
-        )
         try:
-            await turn.run(self._limits, self._take, time.monotonic)
+            return await run_turn(
+                self.request,
+                model=self._model,
+                scheduler=self._scheduler,
+                changed=self._changed,
+                limits=self._limits,
+                inbox=self._take,
+                shorten=self._shorten,
+                price=self.opened.price,
+            )
         except SessionError as error:
             # It can no longer be stored: stop, and report that to readers.
-            self._ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
-            await self._sink.show(self._ended)
-        finally:
-            self.request = turn.request
-        if self._ended is None:
-            raise AssertionError("a turn ends with TurnEnded")
-        return self._ended
+            ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
+            await self._sink.show(ended)
+            return ended
 
     def say(self, message: Message) -> None:
         """Adds a user message to the running turn, for its next step."""
@@ -128,7 +115,7 @@ class AgentSession:
         """Shortens the conversation now; None if it cannot be shortened."""
         replaced = await self._shorten(self.request, force=True)
         if replaced is not None:
-            self.request = msgspec.structs.replace(self.request, messages=replaced.messages)
+            self._changed(replaced.messages)
             await self._sink(replaced)
         return replaced
 
@@ -140,10 +127,8 @@ class AgentSession:
         taken, self._inbox = self._inbox, []
         return taken
 
-    async def _receive(self, event: AgentEvent) -> None:
-        if isinstance(event, TurnEnded):
-            self._ended = event
-        await self._sink(event)
+    def _changed(self, messages: tuple[Message, ...]) -> None:
+        self.request = msgspec.structs.replace(self.request, messages=messages)
 
 
 if TYPE_CHECKING:
@@ -159,7 +144,7 @@ async def open_session(
     settings: Settings,
     environ: Mapping[str, str],
     cwd: Path,
-    readers: Iterable[Emit] = (),
+    readers: Iterable[Reader] = (),
     approver: Approver | None = None,
     editor: Editor | None = None,
     ask: AskPerson | None = None,

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 import click
 import msgspec
 
-from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
+from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.usage import Stats
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import AgentSession, open_session
@@ -115,7 +115,7 @@ class Talk:
                     settings=self._asked.settings,
                     environ=self._environ,
                     cwd=self._asked.cwd,
-                    readers=(self._receive,),
+                    readers=(reader_of(self._receive),),
                     approver=self._questions.approve,
                     editor=self._questions.edit,
                     ask=self._questions.ask,

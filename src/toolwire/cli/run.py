@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TextIO
 import click
 import msgspec
 
-from toolwire.agent.events import TurnEnd, TurnEnded
+from toolwire.agent.events import TurnEnd, TurnEnded, reader_of
 from toolwire.app.session import AgentSession, open_session
 from toolwire.cli import output as exits
 from toolwire.cli.consent import consent
@@ -133,7 +133,7 @@ class Run:
                     settings=asked.settings,
                     environ=self._environ,
                     cwd=asked.cwd,
-                    readers=(output.receive,),
+                    readers=(reader_of(output.receive),),
                     transport=transport,
                     consent=consent(self._options),
                 )

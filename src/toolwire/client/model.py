@@ -16,7 +16,7 @@ from toolwire.client.redact import Redactor, hide_in_url, learn_url, secrets_of
 from toolwire.client.retry import USUAL, GiveUp, Learned, RetryPolicy, decide, droppable, without
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput, ErrorKind, ProviderError, ToolwireError
-from toolwire.events import ModelEvent, Notice
+from toolwire.events import ModelEvent, Notice, Retry
 from toolwire.history import repair
 from toolwire.ids import new_id
 from toolwire.messages import Origin
@@ -109,7 +109,7 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
                 if loss not in reported:
                     reported.add(loss)
                     words = ": ".join(filter(None, (loss.path, loss.what, loss.why)))
-                    yield Notice("loss", words)
+                    yield Notice("loss", words, loss=loss)
             attempt = await question.attempt()
             answered, failed = False, None
             try:
@@ -127,14 +127,14 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
             try:
                 if answered:
                     raise failed
-                notice, wait = await question.again(failed, attempt)
+                words, retry = await question.again(failed, attempt)
             except ToolwireError:
                 for event in attempt.pending():
                     yield event
                 raise
-            yield notice
-            if wait:
-                await self.sleep(wait)
+            yield Notice("retry", words, retry=retry)
+            if retry.wait:
+                await self.sleep(retry.wait)
 
     def prepare(self, request: ModelRequest, refused: Sequence[str]) -> _Prepared:
         """The request adapted to this model and server."""
@@ -185,6 +185,7 @@ class _RequestRun:
         self._known = line.learned.refused(line.provider.name, line.model)
         self._dropped: tuple[str, ...] = ()
         self._number = 1
+        self._sent = 0
         self._credentials: Headers | None = None
         self._refreshed = False
         self._secrets: tuple[str, ...] = ()
@@ -193,6 +194,7 @@ class _RequestRun:
     async def attempt(self) -> Attempt:
         """The next attempt."""
         line = self._line
+        self._sent += 1
         if self._credentials is None:
             self._credentials = await line.credential(False)
         http = self.prepared.http
@@ -219,16 +221,15 @@ class _RequestRun:
         for member in self._dropped:
             line.learned.add(line.provider.name, line.model, member)
 
-    async def again(self, error: ToolwireError, attempt: Attempt) -> tuple[Notice, float]:
-        """The notice and delay of the next attempt; raises if there is none."""
+    async def again(self, error: ToolwireError, attempt: Attempt) -> tuple[str, Retry]:
+        """Why and how the request is repeated; raises the error if it is not."""
+        retry = Retry(status=_status(error), attempt=self._sent + 1)
         if isinstance(error, ProviderError):
             if error.status == 401 and error.kind == ErrorKind.AUTH and await self._refresh():
-                words = f"{_words(error)}; asking again with fresh credentials"
-                return Notice("retry", words), 0
+                return f"{_words(error)}; asking again with fresh credentials", retry
             member = droppable(error)
             if member is not None and self._drop(member):
-                words = f"{_words(error)}; asking again without {member}"
-                return Notice("retry", words), 0
+                return f"{_words(error)}; asking again without {member}", retry
         policy = self._line.policy
         decision = decide(
             error,
@@ -247,7 +248,7 @@ class _RequestRun:
             self._credentials = None
         count = f"attempt {self._number} of {policy.attempts}"
         words = f"{_words(error)}; waiting {decision.seconds:.1f} s ({count})"
-        return Notice("retry", words), decision.seconds
+        return words, msgspec.structs.replace(retry, wait=decision.seconds)
 
     async def _refresh(self) -> bool:
         """Whether credentials other than the refused ones are available; tried once."""
@@ -285,8 +286,12 @@ def _with_project(http: HttpRequest, project: str) -> HttpRequest:
     return msgspec.structs.replace(http, body=encode({**body, "project": project}))
 
 
+def _status(error: ToolwireError) -> int | None:
+    return error.status if isinstance(error, ProviderError) else None
+
+
 def _words(error: ToolwireError) -> str:
-    status = error.status if isinstance(error, ProviderError) else None
+    status = _status(error)
     words = " ".join(str(error).split())
     if len(words) > _LONGEST_WORDS:
         words = f"{words[:_LONGEST_WORDS]}…"

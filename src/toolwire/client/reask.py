@@ -19,6 +19,7 @@ from toolwire.events import (
     ModelEvent,
     Notice,
     RefusalDelta,
+    Retry,
     ServerBlockAdded,
     StopReason,
     TextDelta,
@@ -81,7 +82,11 @@ def with_reask(model: Model, tries: int = 2) -> Model:
             if answer.thought:
                 # Keep thoughts of two answers apart: the seal of the second signs only its own.
                 yield ThinkingEnded()
-            yield Notice("retry", f"{answer.fault}; asking again ({left} of {tries} tries left)")
+            yield Notice(
+                "retry",
+                f"{answer.fault}; asking again ({left} of {tries} tries left)",
+                retry=Retry(status=answer.status, attempt=tries - left + 2),
+            )
             asked = request if answer.filtered else _with_note(request, answer.note)
 
     return ask
@@ -143,6 +148,11 @@ class _Answer:
 
     def _ended_by(self, reason: StopReason) -> bool:
         return self._finished is not None and self._finished.reason is reason
+
+    @property
+    def status(self) -> int | None:
+        """HTTP status of the failure, if it has one."""
+        return None if self.failure is None else self.failure.status
 
     @property
     def note(self) -> str:

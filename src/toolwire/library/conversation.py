@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded
+from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.app.options import HostOverrides, SessionOptions
 from toolwire.app.session import AgentSession, open_session
@@ -119,7 +119,7 @@ class Conversation:
                 settings=plan.settings,
                 environ=plan.environ,
                 cwd=plan.cwd,
-                readers=(self._receive,),
+                readers=(reader_of(self._receive),),
                 approver=self._ask if plan.approve is not None else None,
                 own=own,
             )
