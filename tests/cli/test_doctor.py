@@ -112,3 +112,13 @@ def test_doctor_shows_the_sandbox(level: str, may_be_active: bool, tmp_path: Pat
     found = json.loads(done.stdout)["sandbox"]
     assert found["active"] == (may_be_active and found["kind"] != "none")
     assert found["level"] == level
+
+
+def test_doctor_names_stored_answers_that_are_ignored(tmp_path: Path) -> None:
+    rule = '[[rule]]\ndecision = "allow"\ntool = "run_shell_command"\ncommand = ["rm"]\n'
+    (tmp_path / "policy.toml").write_text(f"# answered: always\n{rule}")
+    done = doctor(tmp_path, "--offline", "--json")
+    problems = [line for line in json.loads(done.stdout)["problems"] if "policy.toml" in line]
+    assert len(problems) == 1
+    assert "allow run_shell_command(rm)" in problems[0]
+    assert 'remove the line "# answered: always"' in problems[0]

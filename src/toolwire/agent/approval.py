@@ -33,7 +33,7 @@ NOT_ALLOWED = "[Operation Cancelled] Reason: User did not allow tool call"
 DENIED = "Tool execution denied by policy."
 NO_USER = "Tool execution needs approval, and no user is present to give it."
 
-_SCOPES = (Choice.SESSION, Choice.ALWAYS, Choice.SERVER)
+_SCOPES = (Choice.SESSION, Choice.ALWAYS, Choice.EVERYWHERE, Choice.SERVER)
 _log = logging.getLogger(__name__)
 
 
@@ -48,6 +48,15 @@ class Ruled(Protocol):
     @property
     def reason(self) -> str:
         """The reason as a sentence."""
+        ...
+
+
+class Remembered(Protocol):
+    """The part of a rule that a question shows."""
+
+    @property
+    def scope(self) -> str:
+        """What it would allow."""
         ...
 
 
@@ -142,11 +151,13 @@ class Approval:
                 await self._decide(work, ApprovalOutcome.AUTO_ACCEPT, ruling.reason)
                 return None
             work.permit = _permit(ruling, "approved")
-            return await self._asked(work, tool, ruling.reason, self._approver)
+            return await self._asked(work, tool, ruling, self._approver)
 
     async def _asked(
-        self, work: CallState, tool: Tool, reason: str, approver: Approver
+        self, work: CallState, tool: Tool, ruling: Ruled, approver: Approver
     ) -> Denial | None:
+        reason = ruling.reason
+        remembers: tuple[Remembered, ...] = getattr(ruling, "remembers", ())
         given = work.arguments
         proposals = await guarded(self._proposals(tool, given))
         while True:
@@ -155,6 +166,7 @@ class Approval:
                 title=tool.title or tool.name,
                 reason=reason,
                 details=details_of(tool, work.arguments, proposals, work.edited, self._roots),
+                remembers=tuple(rule.scope for rule in remembers),
             )
             await self._emit(ToolAsked(call_id=work.call.id, confirmation=question))
             answer = await approver(question)

@@ -173,7 +173,7 @@ class ToolDecided(msgspec.Struct, frozen=True, kw_only=True, tag="tool_decided")
     decision: ApprovalOutcome
     reason: str = ""
     scope: str = ""
-    """Scope of the user's approval: `once`, `session`, `always`, `server`."""
+    """Scope of the user's approval: `once`, `session`, `always`, `everywhere`, `server`."""
 
 
 class ToolStarted(msgspec.Struct, frozen=True, kw_only=True, tag="tool_started"):

@@ -55,6 +55,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     reason: str
     details: Details
+    remembers: tuple[str, ...] = ()
+    """What an answer for longer than this call would allow; empty if it can only be once."""
 
 
 class Choice(StrEnum):
@@ -64,7 +66,9 @@ class Choice(StrEnum):
     SESSION = "session"
     """Approve all such calls until the session ends."""
     ALWAYS = "always"
-    """Approve all such calls from now on."""
+    """Approve all such calls in this project from now on."""
+    EVERYWHERE = "everywhere"
+    """Approve all such calls in every project from now on."""
     SERVER = "server"
     """Approve every tool of this MCP server."""
     MODIFY = "modify"

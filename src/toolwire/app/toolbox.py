@@ -20,7 +20,7 @@ from toolwire.ids import new_id
 from toolwire.model import Model
 from toolwire.policy import rule_file
 from toolwire.policy.engine import Policy, roots
-from toolwire.policy.rule_file import dump, limited, load
+from toolwire.policy.rule_file import ANSWERED, dump, limited, load, too_wide
 from toolwire.policy.rules import Mode, Rule, widened
 from toolwire.policy.ruling import Terms
 from toolwire.storage.paths import places
@@ -33,8 +33,18 @@ from toolwire.tools.spec import SandboxSpec, Tool, ToolContext, Workspace
 
 
 def read_rules(file: Path) -> tuple[Rule, ...]:
-    """Returns the rules of a file; none without a file, an error if it is unreadable."""
-    return load(_text(file), str(file))
+    """Returns the rules of a file; none without a file, an error if it is unreadable.
+
+    Answers of earlier versions that allow more than their question showed are left out.
+    """
+    rules = load(_text(file), str(file))
+    ignored = too_wide(_text(file), rules)
+    return tuple(rule for rule in rules if rule not in ignored)
+
+
+def ignored_rules(file: Path) -> tuple[Rule, ...]:
+    """Returns the stored answers that `read_rules` leaves out."""
+    return too_wide(_text(file), load(_text(file), str(file)))
 
 
 def keep_rule(file: Path, rule: Rule) -> None:
@@ -45,7 +55,7 @@ def keep_rule(file: Path, rule: Rule) -> None:
         if any(dump(each) == dump(rule) for each in before):
             return
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        added = f"{text}{gap}# answered: always\n{dump(rule)}"
+        added = f"{text}{gap}{ANSWERED}\n{dump(rule)}"
         try:
             load(added, str(file))
         except BadInput as error:
@@ -161,7 +171,11 @@ async def make_toolbox(
         )
     own = places(environ)
     locations = ground_of(context.workspace, environ)
-    standing = read_rules(own.config / RULES) if rules else ()
+    standing = tuple(
+        rule
+        for rule in (read_rules(own.config / RULES) if rules else ())
+        if rule.project in ("", str(context.workspace.roots[0]))
+    )
     terms = Terms(
         locations=locations,
         mode=mode,

@@ -146,11 +146,14 @@ _CHOICES = {
     "yes": Choice.ONCE,
     "s": Choice.SESSION,
     "a": Choice.ALWAYS,
+    "always": Choice.ALWAYS,
+    "g": Choice.EVERYWHERE,
     "e": Choice.MODIFY,
     "n": Choice.CANCEL,
     "no": Choice.CANCEL,
 }
-_ANYWAY = "[y]es, for this [s]ession, [a]lways"
+_ONCE = (Choice.ONCE, Choice.MODIFY, Choice.CANCEL)
+_LONGER = ", this [s]ession, [a]lways in this project, [g]lobally always"
 
 
 class Questions:
@@ -172,12 +175,17 @@ class Questions:
         details = question.details
         editable = isinstance(details, EditDetails) and details.editable
         reason = f"({one_line(question.reason)})\n" if question.reason else ""
-        ways = f"{_ANYWAY}{', [e]dit first' if editable else ''}, [n]o, or type what to do instead"
+        longer = _LONGER if question.remembers else ""
+        edit = ", [e]dit first" if editable else ""
+        ways = f"[y]es{longer}{edit}, [n]o, or type what to do instead"
         word = await self._answer(
-            f"\n{shown(question)}\n{reason}", f"{one_line(question.title)}: run it? {ways}: "
+            f"\n{shown(question)}\n{reason}{remembered(question)}",
+            f"{one_line(question.title)}: run it? {ways}: ",
         )
         choice = _CHOICES.get(word.lower())
         if choice is Choice.MODIFY and not editable:
+            choice = None
+        if not question.remembers and choice not in _ONCE:
             choice = None
         if choice is not None:
             return UserAnswer(choice=choice)
@@ -224,6 +232,11 @@ def shown(question: Confirmation) -> str:
             return f"{one_line(question.details.server)}: {_quoted(question.details.arguments)}"
         case InfoDetails():
             return _quoted(question.details.prompt)
+
+
+def remembered(question: Confirmation) -> str:
+    """Returns what an answer for longer than once would allow, a line each."""
+    return "".join(f"session/always allows {one_line(each)}\n" for each in question.remembers)
 
 
 def _quoted(text: str) -> str:

@@ -67,7 +67,7 @@ def doctor_command(as_json: bool, offline: bool) -> None:
         "sandbox": _sandbox(settings),
         "model": model,
         "providers": [msgspec.to_builtins(finding) for finding in findings],
-        "problems": [*broken, *_problems(findings)],
+        "problems": [*broken, *_stored_answers(), *_problems(findings)],
     }
     click.echo(without_secrets(dump(report))) if as_json else _print_report(report, findings)
     if broken:
@@ -191,6 +191,22 @@ async def _reach(finding: _Finding, transport: HttpTransport) -> _Finding:
     except ToolwireError as error:
         problem = without_secrets(str(error))
         return msgspec.structs.replace(finding, reached="no", problem=problem)
+
+
+def _stored_answers() -> list[str]:
+    """Returns a line for each stored answer that is not honoured any more."""
+    from toolwire.app.toolbox import RULES, ignored_rules
+    from toolwire.policy.rule_file import ANSWERED
+
+    file = places(os.environ).config / RULES
+    try:
+        return [
+            f'{file}: "{rule}" allows more than its question showed and is ignored; delete it, or '
+            f'remove the line "{ANSWERED}" above it to keep it'
+            for rule in ignored_rules(file)
+        ]
+    except ToolwireError as error:
+        return [without_secrets(str(error))]
 
 
 def _problems(findings: list[_Finding]) -> list[str]:

@@ -12,7 +12,7 @@ from toolwire import config
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
 from toolwire.agent.questions import Approver, Choice, Confirmation, UserAnswer
 from toolwire.app.toolbox import Toolbox, open_registry, open_toolbox
-from toolwire.cli.chat_input import shown
+from toolwire.cli.chat_input import remembered, shown
 from toolwire.cli.session_options import SANDBOX
 from toolwire.cli.terminal import ask_line, can_ask, echo_table, fail
 from toolwire.config import Settings
@@ -168,8 +168,9 @@ def _approver(yes: bool) -> Approver | None:
         return UserAnswer(choice=Choice.ONCE)
 
     async def ask(question: Confirmation) -> UserAnswer:
-        click.echo(shown(question), err=True)
-        words = f"{one_line(question.title)}: run it? (y: yes, a: always, n: no) [n]:"
+        click.echo(f"{shown(question)}\n{remembered(question)}", err=True, nl=False)
+        longer = ", a: always in this project" if question.remembers else ""
+        words = f"{one_line(question.title)}: run it? (y: yes{longer}, n: no) [n]:"
         typed = await asyncio.to_thread(ask_line, words)
         return UserAnswer(choice=_CHOICES.get((typed or "n").lower(), Choice.CANCEL))
 

@@ -197,6 +197,7 @@ class Scope(StrEnum):
 
     SESSION = "session"
     ALWAYS = "always"
+    EVERYWHERE = "everywhere"
     SERVER = "server"
 
 
@@ -230,7 +231,7 @@ class Policy:
         return self._rulings.get(call_id)
 
     def remember(self, call: ToolCall, scope: str) -> None:
-        """Records an approval: for the session, for always, or for a whole MCP server."""
+        """Records an approval: for the session, this project, all projects, or an MCP server."""
         ruling = self._rulings.get(call.id)
         if ruling is None or ruling.decision is not Verdict.ASK:
             return
@@ -240,9 +241,13 @@ class Policy:
         if scope == Scope.SERVER:
             server = self.terms.servers.get(call.name, "")
             rules = (Rule(decision=Verdict.ALLOW, server=server),) if server else ()
-        origin = "answer: always" if scope == Scope.ALWAYS else "answer: this session"
-        rules = tuple(msgspec.structs.replace(each, origin=origin) for each in rules)
+        stored = scope in (Scope.ALWAYS, Scope.EVERYWHERE)
+        origin = f"answer: {scope}" if stored else "answer: this session"
+        project = self.terms.locations.roots[0] if scope == Scope.ALWAYS else ""
+        rules = tuple(
+            msgspec.structs.replace(each, origin=origin, project=project) for each in rules
+        )
         self.terms = msgspec.structs.replace(self.terms, rules=(*self.terms.rules, *rules))
-        if scope == Scope.ALWAYS:
+        if stored:
             for each in rules:
                 self._save(each)

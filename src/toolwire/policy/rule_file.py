@@ -1,5 +1,6 @@
 """Rules from TOML and from gemini-cli's tool lists, and the command prefixes in those lists."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from typing import Annotated, Literal
@@ -9,6 +10,7 @@ import msgspec
 from toolwire.errors import BadInput
 from toolwire.policy.locations import Locations
 from toolwire.policy.rules import Mode, Rule, Verdict
+from toolwire.policy.ruling import is_prefix
 from toolwire.policy.shell import Script, Unproven, prove
 from toolwire.policy.shell.commands import inner_commands
 from toolwire.request import JsonObject
@@ -27,6 +29,8 @@ class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     server: str = ""
     effect: Effect | None = None
     command: str | tuple[str, ...] | None = None
+    exact: bool = False
+    project: str = ""
     path: str = ""
     arguments: dict[str, str] = {}
     modes: tuple[Mode, ...] = ()
@@ -57,6 +61,21 @@ def load(text: str, origin: str) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
+ANSWERED = "# answered: always"
+"""The line above a rule that an answer added."""
+
+
+def too_wide(text: str, rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Rules that earlier versions stored for an answer and that allow more than it showed."""
+    tables = re.findall(rf"^({re.escape(ANSWERED)}\n)?\[\[rule\]\]", text, re.MULTILINE)
+    stored = rules[len(rules) - len(tables) :]
+    return tuple(
+        rule
+        for answered, rule in zip(tables, stored, strict=False)
+        if answered and rule.command and not rule.exact and not is_prefix(rule.command)
+    )
+
+
 def _rule(written: _Written, origin: str) -> Rule:
     words = () if written.command is None else _words(written.command, origin)
     if words and written.tool == "*":
@@ -67,6 +86,8 @@ def _rule(written: _Written, origin: str) -> Rule:
         server=written.server,
         effect=written.effect,
         command=words,
+        exact=written.exact,
+        project=written.project,
         path=written.path,
         arguments=tuple(written.arguments.items()),
         modes=written.modes,
@@ -135,10 +156,12 @@ def _absolute(pattern: str, locations: Locations) -> str:
 def dump(rule: Rule) -> str:
     """One rule as a TOML table, to be added to a rule file."""
     lines = ["[[rule]]", f"decision = {_quoted(rule.decision)}", f"tool = {_quoted(rule.tool)}"]
-    for name, value in (("server", rule.server), ("path", rule.path), ("reason", rule.reason)):
+    for name in ("server", "project", "path", "reason"):
+        value: str = getattr(rule, name)
         lines += [f"{name} = {_quoted(value)}"] if value else []
     lines += [f"effect = {_quoted(rule.effect)}"] if rule.effect else []
     lines += [f"command = {_list(rule.command)}"] if rule.command else []
+    lines += ["exact = true"] if rule.exact else []
     lines += [f"modes = {_list(rule.modes)}"] if rule.modes else []
     lines += [f"sandbox = {_quoted(rule.sandbox)}"] if rule.sandbox else []
     lines += ["network = true"] if rule.network else []

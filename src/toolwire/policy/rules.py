@@ -1,6 +1,7 @@
 """Rules of the user: what a rule matches, and rules against paths, which apply to every tool."""
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -51,6 +52,10 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect | None = None
     command: tuple[str, ...] = ()
     """First words of a shell command; `*` matches anything within a word."""
+    exact: bool = False
+    """The command has these words and no others."""
+    project: str = ""
+    """The only workspace in which it applies; empty for all."""
     path: str = ""
     """Pattern of every path that is touched; `**` crosses folders."""
     arguments: tuple[tuple[str, str], ...] = ()
@@ -72,6 +77,15 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         parts += [f"server {self.server}"] if self.server else []
         parts += [f"path {self.path}"] if self.path else []
         return f"{self.decision} {', '.join(parts)}"
+
+    @property
+    def scope(self) -> str:
+        """What it applies to, for the question that offers to store it."""
+        if self.command:
+            words = shlex.join(self.command)
+            return f"exactly: {words}" if self.exact else f"every command that begins: {words}"
+        named = f"every {self.tool}" + (f" of {self.server}" if self.server else "")
+        return f"{named} on {self.path}" if self.path else f"{named} in the workspace"
 
 
 class Invocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,17 +141,18 @@ def match(rule: Rule, act: Act) -> RuleMatch:
     if act.command is None:
         return RuleMatch.NO
     if rule.decision is Verdict.ALLOW:
-        return _permits(rule.command, act.command)
+        return _permits(rule, act.command)
     return _forbids(rule.command, act.command)
 
 
-def _permits(prefix: tuple[str, ...], command: Invocation) -> RuleMatch:
+def _permits(rule: Rule, command: Invocation) -> RuleMatch:
     """Match for an allow rule: exactly these words, and enough of them."""
+    prefix = rule.command
     if command.opaque and len(prefix) <= command.covered_from:
         return RuleMatch.NO
-    words = _without_harmless_options(command.words)
+    words = command.words if rule.exact else _without_harmless_options(command.words)
     prefix = (program_name(prefix[0]), *prefix[1:])
-    if len(words) < len(prefix):
+    if len(words) < len(prefix) or (rule.exact and len(words) > len(prefix)):
         return RuleMatch.NO
     same = all(fnmatchcase(word, wanted) for wanted, word in zip(prefix, words, strict=False))
     return RuleMatch.YES if same else RuleMatch.NO

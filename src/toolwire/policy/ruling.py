@@ -219,19 +219,37 @@ def _remembered(act: Act, location: Location | None) -> tuple[Rule, ...]:
     return (Rule(decision=Verdict.ALLOW, tool=act.tool, path=location.path),)
 
 
-_WITH_SUBCOMMANDS = frozenset(
-    {"git", "npm", "yarn", "pnpm", "cargo", "go", "docker", "kubectl", "gh", "pip", "pip3", "uv"}
-)
+_SUBCOMMANDS = {
+    "git": """add am blame branch checkout cherry-pick commit diff fetch grep log ls-files merge mv
+        pull push remote restore revert rev-parse shortlog show stash status switch tag""",
+    "npm": "audit ls outdated test view",
+    "pnpm": "audit list outdated test",
+    "yarn": "audit info list outdated test",
+    "cargo": "bench build check clippy doc fmt metadata test tree",
+    "go": "build doc env fmt list mod test vet version",
+    "docker": "images inspect logs ps stats version",
+    "kubectl": "describe explain get logs top version",
+    "gh": "issue pr release repo run status workflow",
+    "pip": "check freeze list show",
+    "pip3": "check freeze list show",
+    "uv": "lock tree version",
+}
+"""Subcommands that an answer may allow with any arguments: none of them runs what it is given."""
+
+
+def is_prefix(words: tuple[str, ...]) -> bool:
+    """Whether these first words of a command may be allowed with any others after them."""
+    return len(words) > 1 and words[1] in _SUBCOMMANDS.get(words[0], "").split()
 
 
 def _remembered_command(act: Act) -> tuple[Rule, ...]:
+    """The program and its subcommand where that is safe, else this very command."""
     command = act.command
     if command is None or command.opaque:
         return ()
     words = command.words
-    size = 1
-    if words[0] in _WITH_SUBCOMMANDS and len(words) > 1 and words[1].replace("-", "").isalnum():
-        size = 1 if words[1].startswith("-") else 2
-    if any(mark in word for word in words[:size] for mark in "*?["):
+    prefix = is_prefix(words)
+    kept = words[:2] if prefix else words
+    if any(mark in word for word in kept for mark in "*?["):
         return ()
-    return (Rule(decision=Verdict.ALLOW, tool=act.tool, command=words[:size]),)
+    return (Rule(decision=Verdict.ALLOW, tool=act.tool, command=kept, exact=not prefix),)
