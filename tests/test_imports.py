@@ -23,11 +23,21 @@ def test_importing_the_codecs_loads_nothing_heavy() -> None:
 
 
 def test_importing_the_app_loads_no_heavy_library() -> None:
-    heavy = {"aiohttp", "textual", "mcp", "opentelemetry.sdk", "ray", "xllamacpp", "keyring"}
+    heavy = {
+        "aiohttp",
+        "textual",
+        "mcp",
+        "opentelemetry.sdk",
+        "ray",
+        "xllamacpp",
+        "keyring",
+        "tomlkit",
+    }
     assert loaded_by("import toolwire.app").isdisjoint(heavy)
     for name in app.__all__:
         assert loaded_by(f"from toolwire.app import {name}").isdisjoint(heavy), name
     assert loaded_by("from toolwire import Agent").isdisjoint(heavy)
+    assert "tomlkit" not in loaded_by("import toolwire.cli.config")
 
 
 def test_the_models_and_the_toolbox_are_loaded_apart() -> None:

@@ -4,8 +4,7 @@ import pytest
 
 from toolwire import config
 from toolwire.config import trust
-from toolwire.config.edit import rendered
-from toolwire.config.schema import Key, keys
+from toolwire.config.schema import Key, keys, rendered
 from toolwire.errors import BadInput, UnknownName
 from toolwire.providers import Prices, catalogue
 from toolwire.request import Effort

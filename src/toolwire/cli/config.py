@@ -10,7 +10,7 @@ import click
 from toolwire import config
 from toolwire.cli.consent import asker
 from toolwire.cli.terminal import echo_table, fail
-from toolwire.config import store, trust
+from toolwire.config import edit, trust
 from toolwire.config.display import Row, file_states, rows
 from toolwire.config.paths import ConfigFiles, config_files
 from toolwire.config.schema import keys
@@ -73,7 +73,7 @@ def set_(key: str, value: str, project: bool) -> None:
     with _errors_reported():
         files, file = _target(project)
         with _trust_kept():
-            store.set_value(files, file, key, value, config.current_folder())
+            edit.set_value(files, file, key, value, config.current_folder())
         click.echo(f"{key} is set in {file}", err=True)
         _tell_what_wins(key, file)
 
@@ -86,7 +86,7 @@ def unset(key: str, project: bool) -> None:
     with _errors_reported():
         files, file = _target(project)
         with _trust_kept():
-            store.unset_value(files, file, key)
+            edit.unset_value(files, file, key)
         click.echo(f"{key} is no longer set in {file}", err=True)
 
 

@@ -4,8 +4,7 @@ import sys
 from collections.abc import Iterable
 from pkgutil import get_data
 
-from toolwire.config.edit import rendered
-from toolwire.config.schema import Key, keys
+from toolwire.config.schema import Key, keys, rendered
 
 
 def page() -> str:

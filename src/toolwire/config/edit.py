@@ -1,105 +1,203 @@
-"""Changing one value in a TOML text; comments, order and spacing of the rest stay as they are."""
+"""Changes a settings file: one value, comments and layout kept, validated as a load would."""
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from io import StringIO
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-import msgspec
+from toolwire.config.layers import check_file
+from toolwire.config.paths import ConfigFiles, read_text
+from toolwire.config.schema import Key, dotted, keys, rendered
+from toolwire.errors import BadInput, UnknownName
 
-from toolwire.config.schema import dotted
-from toolwire.errors import BadInput
-
-Path: TypeAlias = tuple[str, ...]
-
-_SPACE = re.compile(r"[ \t]*")
-_PART = re.compile(r"[A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
-_DOT = re.compile(r"[ \t]*\.[ \t]*")
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""(?:"{0,2})'
-    r"|'''.*?'''(?:'{0,2})"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'",
-    re.DOTALL,
-)
-_SCALAR = re.compile(r"[^#\r\n]*")
-_BETWEEN = re.compile(r"[^\"'#\[\]{}]+|#[^\n]*")
-_END_OF_LINE = re.compile(r"[^\n]*(?:\n|\Z)")
+KeyPath: TypeAlias = tuple[str, ...]
+_Edit: TypeAlias = Callable[[str, KeyPath, dict[str, Any]], Iterator[str]]
+_PART = re.compile(r"([A-Za-z0-9_-]+|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')(?:\.(?=.)|$)")
 
 
-class _Statement(msgspec.Struct, frozen=True, kw_only=True):
-    """A header or a pair, with its line end; comments and empty lines are none."""
-
-    start: int
-    end: int
-    section: Path
-    """The header it is under; its own, for a header."""
-    path: Path = ()
-    """The whole path of a pair; empty for a header."""
-    value: tuple[int, int] = (0, 0)
-    array: bool = False
-    """It is, or is under, a `[[header]]`."""
+def set_value(files: ConfigFiles, file: Path, name: str, text: str, cwd: Path) -> None:
+    """Stores a setting, given as text, in one of the files."""
+    path = split_path(name)
+    key = key_of(path)
+    value = _table_value(text) if key.tables else _plain_value(key, text, cwd)
+    _change(files, file, lambda old: assign(old, path, value))
 
 
-def assign(text: str, path: Path, value: object) -> str:
-    """The text with the value at the path, put where a person would."""
-    before = tomllib.loads(text)
-    wanted = _with(before, path, value)
-    statements = list(_statements(text))
-    changed = _replaced(text, statements, path, wanted)
-    if changed is None:
-        changed = _inserted(text, statements, path, rendered(value))
-    return _checked(changed, wanted, path)
+def unset_value(files: ConfigFiles, file: Path, name: str) -> None:
+    """Removes a setting from one of the files."""
+    path = split_path(name)
+    _change(files, file, lambda old: remove(old, path))
 
 
-def remove(text: str, path: Path) -> str:
-    """The text without the line of that path; a path that is not there is an error."""
-    wanted = _without(tomllib.loads(text), path)
-    if wanted is None:
-        raise BadInput(f"{dotted(*path)} is not set there")
-    statements = list(_statements(text))
-    for one in statements:
-        if one.path == path and not one.array:
-            return _checked(text[: one.start] + text[one.end :], wanted, path)
-    changed = _replaced(text, statements, path, wanted)
-    return _checked(text if changed is None else changed, wanted, path)
+def key_of(path: KeyPath) -> Key:
+    """Returns the setting at a path, or the named table that contains it."""
+    name, outer = ".".join(path), path[0]
+    key = keys().get(name) or keys().get(outer)
+    if key is not None and key.tables:
+        if name == outer:
+            raise BadInput(f"{outer} is a table of names; name an entry: {outer}.<name>")
+        return key
+    if key is not None and key.path == name:
+        return key
+    inside = [one for one in keys() if one.startswith(f"{outer}.")]
+    if name == outer and inside:
+        raise BadInput(f"{outer} is a table; name one of {', '.join(inside)}")
+    raise UnknownName("setting", name, inside or keys())
 
 
-def split_path(text: str) -> Path:
-    """`models."a/b".context` as its parts."""
-    parts, end = _key(text, 0) if _PART.match(text) else ((), 0)
-    if not parts or end != len(text):
+def split_path(text: str) -> KeyPath:
+    """Splits `models."a/b".context` into its parts."""
+    parts: list[str] = []
+    at = 0
+    while (part := _PART.match(text, at)) is not None and part[1]:
+        quoted = part[1][0] in "\"'"
+        parts.append(tomllib.loads(f"key = {part[1]}")["key"] if quoted else part[1])
+        at = part.end()
+    if not parts or at != len(text):
         raise BadInput(
             f"{text!r} is not the path of a setting; write a.b, and names with other signs in "
             'quotes: models."provider/model".context'
         )
-    return parts
+    return tuple(parts)
 
 
-def rendered(value: object) -> str:
-    """A value as TOML writes it on one line."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return msgspec.json.encode(str(value)).decode().replace("\x7f", "\\u007f")
-        case list() | tuple():
-            return f"[{', '.join(map(rendered, cast(list[object], value)))}]"
-        case dict():
-            table = cast(dict[str, object], value)
-            inside = ", ".join(f"{dotted(name)} = {rendered(one)}" for name, one in table.items())
-            return f"{{ {inside} }}" if inside else "{}"
-        case _:
-            return str(value)
+def assign(text: str, path: KeyPath, value: object) -> str:
+    """Returns the text with the value at the path."""
+    wanted = _with(tomllib.loads(text), path, value)
+    return _edited(text, path, wanted, _assigned)
 
 
-def _checked(text: str, wanted: dict[str, Any], path: Path) -> str:
+def remove(text: str, path: KeyPath) -> str:
+    """Returns the text without that path; a path that is not set is an error."""
+    wanted = _without(tomllib.loads(text), path)
+    if wanted is None:
+        raise BadInput(f"{dotted(*path)} is not set there")
+    return _edited(text, path, wanted, _removed)
+
+
+def _edited(text: str, path: KeyPath, wanted: dict[str, Any], edit: _Edit) -> str:
+    """Returns the first edit that reads as `wanted`."""
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - slow to load
+
+    windows = "\r\n" in text and "\n" not in text.replace("\r\n", "")
     try:
-        if _without_empty(tomllib.loads(text)) == _without_empty(wanted):
-            return text
-    except tomllib.TOMLDecodeError:
+        for changed in edit(text.replace("\r\n", "\n") if windows else text, path, wanted):
+            if _reads_as(wanted, changed):
+                return changed.replace("\n", "\r\n") if windows else changed
+    except TOMLKitError:
+        # It refuses some valid files, such as tables in several parts below an array.
         pass
     raise BadInput(f"{dotted(*path)} cannot be changed by itself in this file; edit it by hand")
+
+
+def _reads_as(wanted: dict[str, Any], text: str) -> bool:
+    try:
+        return _without_empty(tomllib.loads(text)) == _without_empty(wanted)
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _assigned(text: str, path: KeyPath, wanted: dict[str, Any]) -> Iterator[str]:
+    """Yields the text with the value replaced, or added in one of two places."""
+    import tomlkit  # noqa: PLC0415 - slow to load, and needed for changes only
+    from tomlkit.container import OutOfOrderTableProxy  # noqa: PLC0415 - as above
+    from tomlkit.items import AoT, Table  # noqa: PLC0415 - as above
+
+    document = tomlkit.parse(text)
+    table, depth, dotted_keys = _nearest(document, path)
+    rest = path[depth:]
+    if rest[0] in table:
+        if not isinstance(table[rest[0]], Table | AoT | OutOfOrderTableProxy):
+            table[rest[0]] = tomlkit.value(rendered(_at(wanted, path[: depth + 1])))
+            yield document.as_string()
+        return
+    value = rendered(_at(wanted, path))
+    line = f"{dotted(path[-1])} = {value}\n"
+    if len(path) == 1:
+        yield _above_tables(text, line)
+        return
+    has_header = isinstance(table, Table) and table.display_name and len(rest) == 1
+    if not has_header and not dotted_keys:
+        gap = "\n" if text.strip() else ""
+        yield f"{_ended(text)}{gap}[{dotted(*path[:-1])}]\n{line}"
+    item = tomlkit.value(value)
+    indents = [one.trivia.indent for one in _items(table) if hasattr(one, "trivia")]
+    item.trivia.indent = indents[-1] if indents else ""
+    table[rest[0] if len(rest) == 1 else tomlkit.key(rest)] = item
+    yield document.as_string()
+
+
+def _nearest(document: Any, path: KeyPath) -> tuple[Any, int, bool]:
+    """Returns the innermost table of the path, its depth, and whether dotted keys make it."""
+    from tomlkit.items import InlineTable  # noqa: PLC0415 - as above
+
+    table, dotted_keys = document, False
+    for depth, name in enumerate(path[:-1]):
+        if name not in table or isinstance(table[name], InlineTable):
+            return table, depth, dotted_keys
+        body = getattr(getattr(table, "value", table), "body", ())
+        dotted_keys = any(
+            key is not None and key.key == name and key.is_dotted() for key, _ in body
+        )
+        table = table[name]
+    return table, len(path) - 1, dotted_keys
+
+
+def _items(table: Any) -> list[Any]:
+    return list(table.values())
+
+
+def _at(table: Any, path: KeyPath) -> Any:
+    for name in path:
+        table = table[name]
+    return table
+
+
+def _ended(text: str) -> str:
+    return text if not text or text.endswith("\n") else f"{text}\n"
+
+
+def _above_tables(text: str, line: str) -> str:
+    """Returns the text with a new line above all tables and the comment of the first one."""
+    lines = list(StringIO(text))
+    at = next((at for at, one in enumerate(lines) if _is_header(one, lines[:at])), len(lines))
+    if at == len(lines):
+        return _ended(text) + line
+    while at and lines[at - 1].lstrip().startswith("#"):
+        at -= 1
+    above = at
+    while above and not lines[above - 1].strip():
+        above -= 1
+    if above and not lines[above - 1].lstrip().startswith("#"):
+        lines.insert(above, line)
+    else:
+        lines.insert(at, f"{line}\n")
+    return "".join(lines)
+
+
+def _is_header(line: str, above: list[str]) -> bool:
+    """Whether a line begins a table; inside a value, the lines above it are not complete."""
+    if not line.lstrip().startswith("["):
+        return False
+    try:
+        tomllib.loads("".join(above))
+    except tomllib.TOMLDecodeError:
+        return False
+    return True
+
+
+def _removed(text: str, path: KeyPath, wanted: dict[str, Any]) -> Iterator[str]:
+    import tomlkit  # noqa: PLC0415 - as above
+
+    document = tomlkit.parse(text)
+    table, depth, _ = _nearest(document, path)
+    if depth == len(path) - 1:
+        del table[path[-1]]
+    else:
+        table[path[depth]] = tomlkit.value(rendered(_at(wanted, path[: depth + 1])))
+    yield document.as_string()
 
 
 def _without_empty(table: dict[str, Any]) -> dict[str, Any]:
@@ -111,7 +209,7 @@ def _without_empty(table: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in inner.items() if value != {}}
 
 
-def _with(table: dict[str, Any], path: Path, value: object) -> dict[str, Any]:
+def _with(table: dict[str, Any], path: KeyPath, value: object) -> dict[str, Any]:
     if len(path) == 1:
         # What a TOML reader gives for the text we write.
         return {**table, path[0]: tomllib.loads(f"value = {rendered(value)}")["value"]}
@@ -121,7 +219,7 @@ def _with(table: dict[str, Any], path: Path, value: object) -> dict[str, Any]:
     return {**table, path[0]: _with(cast(dict[str, Any], inner), path[1:], value)}
 
 
-def _without(table: dict[str, Any], path: Path) -> dict[str, Any] | None:
+def _without(table: dict[str, Any], path: KeyPath) -> dict[str, Any] | None:
     if path[0] not in table:
         return None
     if len(path) == 1:
@@ -131,124 +229,37 @@ def _without(table: dict[str, Any], path: Path) -> dict[str, Any] | None:
     return None if rest is None else {**table, path[0]: rest}
 
 
-def _replaced(
-    text: str, statements: list[_Statement], path: Path, wanted: dict[str, Any]
-) -> str | None:
-    """The text with a new value in the pair that holds the path, itself or in an inline table."""
-    for one in statements:
-        if one.path and not one.array and path[: len(one.path)] == one.path:
-            value: Any = wanted
-            for name in one.path:
-                value = value[name]
-            return text[: one.value[0]] + rendered(value) + text[one.value[1] :]
-    return None
+def _plain_value(key: Key, text: str, cwd: Path) -> object:
+    value = key.from_text(text)
+    key.read(value)
+    return str(cwd / Path(text).expanduser()) if key.file and text else value
 
 
-def _inserted(text: str, statements: list[_Statement], path: Path, value: str) -> str:
-    beside = _neighbour(statements, path)
-    if beside is not None:
-        name = dotted(*path[len(beside.section) :])
-        indent = _SPACE.match(text, beside.start) if beside.path else None
-        return _line_at(text, beside.end, f"{indent[0] if indent else ''}{name} = {value}")
-    if len(path) == 1:
-        return _first(text, statements, f"{dotted(*path)} = {value}")
-    gap = "\n" if text.strip() else ""
-    text = _line_at(text, len(text), f"{gap}[{dotted(*path[:-1])}]")
-    return _line_at(text, len(text), f"{dotted(path[-1])} = {value}")
+def _table_value(text: str) -> object:
+    """Parses a value in a named table: TOML if valid, else the text itself."""
+    try:
+        found: Mapping[str, Any] = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return found["value"] if len(found) == 1 else text
 
 
-def _neighbour(statements: list[_Statement], path: Path) -> _Statement | None:
-    """The statement that a new pair follows: of its table, as dotted keys or under its header."""
-    found = None
-    for one in statements:
-        shared = path[: len(path) - 1]
-        in_table = one.section == shared and (one.path or shared)
-        dotted_beside = (
-            len(one.path) > len(one.section) + 1
-            and path[: len(one.section) + 1] == one.path[: len(one.section) + 1]
-        )
-        if (in_table or dotted_beside) and not one.array:
-            found = one
-    return found
+def _change(files: ConfigFiles, file: Path, change: Callable[[str], str]) -> None:
+    from toolwire.storage.private_files import locked_briefly, write_private  # noqa: PLC0415 - loads asyncio
 
-
-def _first(text: str, statements: list[_Statement], line: str) -> str:
-    """A pair above all headers, and above the comment that belongs to the first of them."""
-    if not statements:
-        return _line_at(text, len(text), line)
-    lines = text[: statements[0].start].splitlines(keepends=True)
-    while lines and lines[-1].lstrip().startswith("#"):
-        lines.pop()
-    at = sum(map(len, lines))
-    return _line_at(text, at, f"{line}\n")
-
-
-def _line_at(text: str, at: int, line: str) -> str:
-    end = "\r\n" if "\r\n" in text else "\n"
-    before = text[:at]
-    if before and not before.endswith("\n"):
-        before += end
-    return before + line.replace("\n", end) + end + text[at:]
-
-
-def _statements(text: str) -> Iterator[_Statement]:
-    section: Path = ()
-    array = False
-    at = 0
-    while at < len(text):
-        start = at
-        at = _after(_SPACE, text, at)
-        if text[at : at + 1] == "[":
-            array = text.startswith("[[", at)
-            section, at = _key(text, _after(_SPACE, text, at + 1 + array))
-            end = _after(_END_OF_LINE, text, at)
-            yield _Statement(start=start, end=end, section=section, array=array)
-        elif _PART.match(text, at):
-            name, at = _key(text, at)
-            value = _after(_SPACE, text, text.index("=", at) + 1)
-            stop = _value_end(text, value)
-            end = _after(_END_OF_LINE, text, stop)
-            path = (*section, *name)
-            yield _Statement(
-                start=start, end=end, section=section, path=path, value=(value, stop), array=array
-            )
-        else:
-            end = _after(_END_OF_LINE, text, at)
-        at = end
-
-
-def _key(text: str, at: int) -> tuple[Path, int]:
-    parts: list[str] = []
-    while (part := _PART.match(text, at)) is not None:
-        quoted = part[0][0] in "\"'"
-        parts.append(tomllib.loads(f"key = {part[0]}")["key"] if quoted else part[0])
-        at = part.end()
-        dot = _DOT.match(text, at)
-        if dot is None or not _PART.match(text, dot.end()):
-            break
-        at = dot.end()
-    return tuple(parts), at
-
-
-def _value_end(text: str, at: int) -> int:
-    string = _STRING.match(text, at)
-    if string is not None:
-        return string.end()
-    if text[at] not in "[{":
-        scalar = _SCALAR.match(text, at)
-        return at + len(scalar[0].rstrip()) if scalar else at
-    depth = 0
-    while at < len(text):
-        if text[at] in "[{]}":
-            depth += 1 if text[at] in "[{" else -1
-            at += 1
-            if depth == 0:
-                return at
-        else:
-            at = _after(_STRING if text[at] in "\"'" else _BETWEEN, text, at)
-    return at
-
-
-def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
-    found = pattern.match(text, at)
-    return found.end() if found else at
+    # One lock for all files, in the user's folder: none in the project.
+    with locked_briefly(files.user):
+        old = read_text(file)
+        try:
+            new = change(old or "")
+        except tomllib.TOMLDecodeError as error:
+            raise BadInput(f"{file} is not TOML: {error}; correct it there") from error
+        except BadInput as error:
+            raise BadInput(f"{file}: {error}") from error
+        if new == old:
+            return
+        check_file(files, file, new)
+        mode = file.stat().st_mode & 0o777 if old is not None else None
+        write_private(file, new.encode())
+        if mode is not None:
+            file.chmod(mode)

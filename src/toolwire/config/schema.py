@@ -106,18 +106,29 @@ def truth(text: str, other: object = None) -> object:
 
 
 def shown(value: object) -> str:
-    """Returns a value as TOML, for display."""
+    """Returns a value as errors quote it: like TOML, tables by their kind."""
     match value:
         case None:
             return "nothing"
+        case dict():
+            return "a table"
+        case _:
+            return rendered(value)
+
+
+def rendered(value: object) -> str:
+    """Returns a value as TOML on one line."""
+    match value:
         case bool():
             return "true" if value else "false"
         case str():
-            return msgspec.json.encode(str(value)).decode()
+            return msgspec.json.encode(str(value)).decode().replace("\x7f", "\\u007f")
         case list() | tuple():
-            return f"[{', '.join(map(shown, cast(list[object], value)))}]"
+            return f"[{', '.join(map(rendered, cast(list[object], value)))}]"
         case dict():
-            return "a table"
+            table = cast(dict[str, object], value)
+            inside = ", ".join(f"{dotted(name)} = {rendered(one)}" for name, one in table.items())
+            return f"{{ {inside} }}" if inside else "{}"
         case _:
             return str(value)
 
