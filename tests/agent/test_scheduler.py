@@ -51,7 +51,7 @@ class Ruling(msgspec.Struct, frozen=True):
 
 
 def always(decision: str, reason: str = "") -> Policy:
-    return lambda call, effect, places: Ruling(decision, reason)
+    return lambda call, effect, places, arguments: Ruling(decision, reason)
 
 
 TEXT = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"]}
@@ -314,7 +314,7 @@ def test_a_call_that_nobody_can_approve_is_answered(tmp_path: Path) -> None:
 
 
 def test_a_policy_that_breaks_means_ask(tmp_path: Path) -> None:
-    def broken(call: ToolCall, effect: Effect, places: tuple[Path, ...]) -> Ruling:
+    def broken(*_: object) -> Ruling:
         raise RuntimeError("boom")
 
     said = Bench(tmp_path, a_tool("t"), policy=broken).said(call("1", "t"))[0]
@@ -325,15 +325,38 @@ def test_a_policy_that_breaks_means_ask(tmp_path: Path) -> None:
 def test_the_policy_sees_the_real_name_the_effect_and_the_places(tmp_path: Path) -> None:
     asked: list[Any] = []
 
-    def policy(call: ToolCall, effect: Effect, places: tuple[Path, ...]) -> Ruling:
-        asked.append((call.name, call.arguments, effect, places))
+    def policy(
+        call: ToolCall, effect: Effect, places: tuple[Path, ...], arguments: JsonObject
+    ) -> Ruling:
+        asked.append((call.name, call.arguments, effect, places, arguments))
         return Ruling("allow")
 
     tool = a_tool(
         "t", Effect.WRITE, aliases=("u",), touches=lambda args, c: (Path("/at") / args["x"],)
     )
     Bench(tmp_path, tool, policy=policy).run(call("1", "u", '{"x":  "f"}'))
-    assert asked == [("t", '{"x":"f"}', Effect.WRITE, (Path("/at/f"),))]
+    assert asked == [("t", '{"x":"f"}', Effect.WRITE, (Path("/at/f"),), {"x": "f"})]
+
+
+def test_arguments_are_parsed_once_for_check_policy_and_tool(tmp_path: Path) -> None:
+    received: list[JsonObject] = []
+
+    def check(arguments: JsonObject, context: ToolContext) -> str:
+        received.append(arguments)
+        return ""
+
+    def policy(call: ToolCall, effect: Effect, places: object, arguments: JsonObject) -> Ruling:
+        received.append(arguments)
+        return Ruling("allow")
+
+    async def run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
+        received.append(arguments)
+        return ToolOutput(text="done")
+
+    Bench(tmp_path, a_tool("t", run=run, check=check), policy=policy).run(
+        call("1", "t", '{"x":"f"}')
+    )
+    assert [id(one) for one in received] == [id(received[0])] * 3
 
 
 class Person:
@@ -454,7 +477,7 @@ def test_a_no_is_told_to_the_model_with_the_persons_words(tmp_path: Path) -> Non
 def test_a_lasting_yes_is_remembered_and_settles_calls_that_wait(tmp_path: Path) -> None:
     kept: list[tuple[str, Choice]] = []
 
-    def policy(call: ToolCall, effect: Effect, places: tuple[Path, ...]) -> Ruling:
+    def policy(*_: object) -> Ruling:
         return Ruling("allow" if kept else "ask")
 
     def remember(approved: ToolCall, choice: Choice) -> None:
@@ -606,7 +629,7 @@ def test_each_call_gets_exactly_one_result_in_order(made: list[tuple[str, str, s
     async def breaks(arguments: JsonObject, context: ToolContext) -> ToolOutput:
         raise ValueError("broken")
 
-    def policy(call: ToolCall, effect: Effect, places: tuple[Path, ...]) -> Ruling:
+    def policy(call: ToolCall, *_: object) -> Ruling:
         return Ruling("ask" if call.name == "ask" else "allow")
 
     tools = (a_tool("read"), a_tool("write", Effect.WRITE), a_tool("breaks", run=breaks))

@@ -75,7 +75,7 @@ class Stage:
         self.scheduler = Scheduler(
             Registry(tools or (a_tool("echo"),)),
             context=ToolContext(workspace=place),
-            policy=lambda call, effect, places: Allow(),
+            policy=lambda *_: Allow(),
             emit=self.keep,
         )
         self.more = more
@@ -450,7 +450,7 @@ def test_a_call_whose_start_can_not_be_kept_does_not_run(tmp_path: Path):
         context=ToolContext(
             workspace=Workspace(roots=(tmp_path,), temp=tmp_path / "temp", home=tmp_path)
         ),
-        policy=lambda call, effect, places: Allow(),
+        policy=lambda *_: Allow(),
         emit=full,
     )
     asyncio.run(stage.run())

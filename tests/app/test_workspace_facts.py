@@ -1,12 +1,19 @@
 import os
 import subprocess
+import sys
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
 from toolwire.app.workspace_facts import ground_of
+from toolwire.messages import ToolCall
+from toolwire.policy.engine import Policy
 from toolwire.policy.locations import HiddenPaths, Locations
-from toolwire.tools.spec import Workspace
+from toolwire.policy.rules import Mode
+from toolwire.policy.ruling import Terms
+from toolwire.tools.files.protection import Protection
+from toolwire.tools.spec import Effect, Workspace
 
 
 @pytest.fixture
@@ -130,3 +137,33 @@ def test_a_folder_with_settings_of_its_own_is_noticed(root: Path):
     assert ground(root).brings_settings(str(inner)) == ".npmrc"
     (root / ".npmrc").write_text("")
     assert ground(root).brings_settings(str(root)) == ""
+
+
+def test_what_is_protected_is_determined_once_per_ruling(root: Path):
+    policy = Policy(Terms(locations=ground(root)), lambda rule: None)
+    made: list[str] = []
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call" and frame.f_code is Protection.__init__.__code__:
+            made.append(event)
+
+    call = ToolCall(id="1", name="run_shell_command", arguments="")
+    sys.setprofile(count)
+    try:
+        policy(call, Effect.EXECUTE, (root,), {"command": "cat a.txt b.txt > c.txt"})
+    finally:
+        sys.setprofile(None)
+    assert len(made) == 1
+
+
+def test_a_ruling_follows_links_to_protected_folders_as_they_are_now(root: Path):
+    locations = ground(root)
+    policy = Policy(Terms(locations=locations, mode=Mode.AUTO_EDIT), lambda rule: None)
+    call = ToolCall(id="1", name="write_file", arguments="")
+    file = root / "elsewhere" / ".docker" / "notes"
+    assert policy(call, Effect.WRITE, (file,), {}).decision == "allow"
+    file.parent.mkdir(parents=True)
+    (root.parent / "home").symlink_to(root / "elsewhere")
+    assert locations.protected(str(file)) == ""
+    assert policy(call, Effect.WRITE, (file,), {}).decision == "ask"
+    assert locations.protected(str(file)) == "credentials"

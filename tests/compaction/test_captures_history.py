@@ -70,7 +70,9 @@ async def _key(fresh: bool) -> tuple[tuple[str, str], ...]:
 
 def _policy(context: ToolContext) -> Policy:
     terms = Terms(locations=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
-    return lambda call, effect, places: rule(call, effect, map(str, places), terms)
+    return lambda call, effect, places, arguments: rule(
+        call.name, effect, map(str, places), arguments, terms
+    )
 
 
 def worked(line: Line, stage: Stage) -> tuple[ModelRequest, TurnEnded]:

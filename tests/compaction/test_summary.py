@@ -24,12 +24,12 @@ from toolwire.compaction.summary import QUESTION, CompressionRules, Compressor, 
 from toolwire.compaction.tokens import Tally, of_message
 from toolwire.errors import ConnectionFailed, ErrorKind, ProviderError
 from toolwire.events import Finished, StopReason, TextDelta, Usage
-from toolwire.messages import Media, MediaKind, Message, Text, ToolCall
+from toolwire.messages import Media, MediaKind, Message, Text
 from toolwire.model import Model
 from toolwire.policy.ruling import Ruling
 from toolwire.request import ModelRequest, ToolChoice, ToolSpec
 from toolwire.tools.registry import Registry
-from toolwire.tools.spec import Effect, ToolContext, Workspace
+from toolwire.tools.spec import ToolContext, Workspace
 
 SNAPSHOT = "<state_snapshot>\n<overall_goal>mend it</overall_goal>\n</state_snapshot>"
 TOOLS = (ToolSpec(name="read_file", description="reads"),)
@@ -423,5 +423,5 @@ def test_a_turn_whose_request_is_refused_for_length_goes_on_with_a_shorter_one(t
     assert Tally().size(asking.asked[1]) < 0.7 * made.window
 
 
-def _deny(call: ToolCall, effect: Effect, places: object) -> Ruling:
-    raise AssertionError(call, effect, places)
+def _deny(*given: object) -> Ruling:
+    raise AssertionError(given)

@@ -315,7 +315,7 @@ def test_the_agent_runs_what_the_engine_calls_and_asks_it_on(shared: Home, tmp_p
         scheduler = Scheduler(
             registry,
             context=ToolContext(workspace=place),
-            policy=lambda call, effect, places: Allow(),
+            policy=lambda *_: Allow(),
             emit=keep,
         )
         wanted = msgspec.structs.replace(

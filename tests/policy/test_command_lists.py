@@ -1,10 +1,8 @@
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolwire.messages import ToolCall
 from toolwire.policy.engine import rule
 from toolwire.policy.locations import Locations
 from toolwire.policy.rule_file import complaint, limited
@@ -57,8 +55,8 @@ def test_what_is_not_certain_is_left_to_the_ruling_which_asks(command: str) -> N
     assert complaint(command, (), ("rm",)) == ""
     deny = Rule(decision=Verdict.DENY, tool="run_shell_command", command=("rm",))
     terms = Terms(locations=Locations(roots=("/w",)), rules=(deny,), mode=Mode.YOLO)
-    call = ToolCall(id="1", name="run_shell_command", arguments=json.dumps({"command": command}))
-    assert rule(call, Effect.EXECUTE, (), terms).decision == "ask"
+    given = {"command": command}
+    assert rule("run_shell_command", Effect.EXECUTE, (), given, terms).decision == "ask"
 
 
 def said(core: tuple[str, ...], exclude: tuple[str, ...], command: str) -> str:

@@ -1,4 +1,3 @@
-import json
 from fnmatch import fnmatchcase
 from itertools import product
 from posixpath import normpath
@@ -54,14 +53,12 @@ TERMS = Terms(
 
 
 def shell(command: str, terms: Terms = TERMS, **arguments: str) -> Ruling:
-    given_arguments = json.dumps({"command": command, **arguments})
-    call = ToolCall(id="1", name="run_shell_command", arguments=given_arguments)
-    return rule(call, Effect.EXECUTE, (), terms)
+    given = {"command": command, **arguments}
+    return rule("run_shell_command", Effect.EXECUTE, (), given, terms)
 
 
 def tool(name: str, effect: Effect, *paths: str, terms: Terms = TERMS, **arguments: str) -> Ruling:
-    call = ToolCall(id="1", name=name, arguments=json.dumps(arguments))
-    return rule(call, effect, paths, terms)
+    return rule(name, effect, paths, arguments, terms)
 
 
 def with_mode(mode: Mode, *rules: Rule) -> Terms:
@@ -352,13 +349,13 @@ def test_an_error_in_the_engine_means_ask():
     terms = Terms(locations=msgspec.structs.replace(GROUND, protected=broken), mode=Mode.YOLO)
     ruling = tool("read_file", Effect.READ, INSIDE, terms=terms)
     assert (ruling.decision, ruling.rule) == (Verdict.ASK, "engine error")
-    bad_json = ToolCall(id="1", name="read_file", arguments="[]")
-    assert rule(bad_json, Effect.READ, (), terms).decision == "ask"
+    unwritable = {"file_path": object()}
+    assert rule("read_file", Effect.READ, (), unwritable, terms).decision == "ask"
 
 
 def test_a_shell_call_without_a_readable_command_is_asked():
-    call = ToolCall(id="1", name="run_shell_command", arguments='{"command": ["git", "log"]}')
-    assert rule(call, Effect.EXECUTE, (), TERMS).decision == "ask"
+    given = {"command": ["git", "log"]}
+    assert rule("run_shell_command", Effect.EXECUTE, (), given, TERMS).decision == "ask"
 
 
 def test_a_link_out_of_the_workspace_is_outside():
@@ -376,7 +373,7 @@ def test_a_link_out_of_the_workspace_is_outside():
 
 def test_the_audit_record_tells_the_ruling_and_no_arguments():
     call = ToolCall(id="7", name="run_shell_command", arguments='{"command": "npm run test"}')
-    ruling = rule(call, Effect.EXECUTE, (), TERMS)
+    ruling = shell("npm run test")
     made = record(ruling, call, Effect.EXECUTE, Mode.DEFAULT, at="2025-01-01T00:00:00Z")
     assert msgspec.json.decode(msgspec.json.encode(made)) == {
         "type": "ruling",

@@ -29,7 +29,7 @@ class Desk:
         self.policy = Policy(terms, self.kept.append)
 
     def rules(self, call: ToolCall, effect: Effect, *places: Path) -> str:
-        return self.policy(call, effect, places).decision
+        return self.policy(call, effect, places, json.loads(call.arguments or "{}")).decision
 
     def shell(self, command: str) -> str:
         return self.rules(self.call(command), Effect.EXECUTE)

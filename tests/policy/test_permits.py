@@ -1,8 +1,5 @@
-import json
-
 import msgspec
 
-from toolwire.messages import ToolCall
 from toolwire.policy.engine import rule
 from toolwire.policy.locations import HiddenPaths, Locations
 from toolwire.policy.rules import Mode, Rule, Verdict
@@ -15,9 +12,7 @@ TERMS = Terms(locations=GROUND, sandbox=WRITING)
 
 
 def shell(command: str, terms: Terms = TERMS) -> Ruling:
-    arguments = json.dumps({"command": command})
-    call = ToolCall(id="1", name="run_shell_command", arguments=arguments)
-    return rule(call, Effect.EXECUTE, (), terms)
+    return rule("run_shell_command", Effect.EXECUTE, (), {"command": command}, terms)
 
 
 def allowing(words: str, **members: object) -> Terms:

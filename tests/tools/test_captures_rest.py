@@ -64,7 +64,9 @@ def _registry(capture: Capture, settings: dict[str, Any]) -> Registry:
 
 def _policy(context: ToolContext) -> Policy:
     terms = Terms(locations=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
-    return lambda call, effect, places: rule(call, effect, map(str, places), terms)
+    return lambda call, effect, places, arguments: rule(
+        call.name, effect, map(str, places), arguments, terms
+    )
 
 
 def _web_model(capture: Capture) -> Model:

@@ -304,7 +304,11 @@ class CallState:
     def __init__(self, call: ToolCall, verdict: Admitted | Rejected) -> None:
         self.call = call
         self.verdict = verdict
-        self.arguments: JsonObject = verdict.arguments if isinstance(verdict, Admitted) else {}
+        self.arguments: JsonObject = {}
+        self.arguments_text = call.arguments
+        """The same as JSON, for events; of a rejected call what the model wrote."""
+        if isinstance(verdict, Admitted):
+            self.give(verdict.arguments)
         self.started: float | None = None
         self.ended = 0.0
         self.decision: ApprovalOutcome | None = None
@@ -324,14 +328,13 @@ class CallState:
         """Whether adjacent calls may run at the same time."""
         return self.tool is None or self.tool.effect in _SIDE_BY_SIDE
 
-    @property
-    def shown_arguments(self) -> str:
-        """Arguments that the tool is given, or those the model wrote."""
-        return dump(self.arguments) if self.tool is not None else self.call.arguments
+    def give(self, arguments: JsonObject) -> None:
+        """Set the arguments that the tool gets; they are written as JSON once."""
+        self.arguments, self.arguments_text = arguments, dump(arguments)
 
     def as_ruled(self, tool: Tool) -> ToolCall:
         """The call with the tool's real name and effective arguments."""
-        return msgspec.structs.replace(self.call, name=tool.name, arguments=dump(self.arguments))
+        return msgspec.structs.replace(self.call, name=tool.name, arguments=self.arguments_text)
 
 
 async def guarded(step: Awaitable[_Value]) -> _Value:

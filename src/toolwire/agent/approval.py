@@ -60,8 +60,8 @@ class Remembered(Protocol):
         ...
 
 
-Policy: TypeAlias = Callable[[ToolCall, Effect, tuple[Path, ...]], Ruled]
-"""Rules on a call whose arguments are strict JSON, given its effect and the paths it touches."""
+Policy: TypeAlias = Callable[[ToolCall, Effect, tuple[Path, ...], JsonObject], Ruled]
+"""Rules on a call, given its effect, the paths it touches, and its arguments, parsed."""
 Remember: TypeAlias = Callable[[ToolCall, Choice], None]
 """Records an approval that is valid for more than one call."""
 
@@ -125,7 +125,7 @@ class Approval:
         """The policy's ruling; a policy that fails means ask, never allow."""
         try:
             places = tool.touches(work.arguments, self._context)
-            return self._policy(work.as_ruled(tool), tool.effect, places)
+            return self._policy(work.as_ruled(tool), tool.effect, places, work.arguments)
         except Exception as error:
             _log.exception("the policy failed on %s", tool.name)
             return _Ask(f"the policy failed: {error}")
@@ -205,7 +205,7 @@ class Approval:
             return
         work.edited = None if content == proposal.after else content
         unchanged = work.edited is None
-        work.arguments = given if unchanged else tool.adopt(given, proposal, content)
+        work.give(given if unchanged else tool.adopt(given, proposal, content))
 
     async def _proposals(self, tool: Tool, arguments: JsonObject) -> tuple[Proposal, ...]:
         if tool.preview is None:

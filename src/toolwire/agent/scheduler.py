@@ -23,7 +23,6 @@ from toolwire.request import JsonObject
 from toolwire.tools.output_limits import capped, limit_of
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput
-from toolwire.wire.json_access import dump
 
 CANCELLED = "[Operation Cancelled] Reason: Tool call cancelled by user."
 
@@ -136,7 +135,7 @@ class Scheduler:
             ToolStarted(
                 call_id=work.call.id,
                 name=tool.name,
-                arguments=dump(work.arguments),
+                arguments=work.arguments_text,
                 effect=tool.effect,
             )
         )
@@ -229,7 +228,7 @@ class Scheduler:
             ToolFinished(
                 call_id=work.call.id,
                 name=work.tool.name if work.tool is not None else work.call.name,
-                arguments=work.shown_arguments,
+                arguments=work.arguments_text,
                 outcome=result.outcome,
                 success=not result.is_error,
                 duration=work.ended - work.started if work.started is not None else 0.0,

@@ -11,7 +11,7 @@ from shutil import which
 
 from toolwire.policy.locations import HiddenPaths, Locations
 from toolwire.tools.files.paths import real
-from toolwire.tools.files.protection import Protection, protected
+from toolwire.tools.files.protection import Protection
 from toolwire.tools.shell.environment import safe_folders
 from toolwire.tools.spec import Workspace
 
@@ -63,6 +63,7 @@ def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Locations:
         programs_of=facts.programs_of,
         foreign=facts.foreign,
         brings_settings=facts.brings_settings,
+        refresh=facts.refresh,
         search_path="" if facts.safe else facts.search_path,
     )
 
@@ -82,11 +83,12 @@ def _is_folder(path: str) -> bool:
 
 
 class WorkspaceFacts:
-    """Answers for one workspace, without caching."""
+    """Answers for one workspace; which paths are protected is determined once per ruling."""
 
     def __init__(self, workspace: Workspace, environ: Mapping[str, str]) -> None:
         self._workspace = workspace
         self._environ = environ
+        self._protection = Protection(workspace, environ)
         self._roots = tuple(str(real(root) or root) for root in workspace.roots)
         folders = (environ.get("PATH") or os.defpath).split(os.pathsep)
         self.search_path = os.pathsep.join(safe_folders(folders, workspace.roots))
@@ -98,9 +100,13 @@ class WorkspaceFacts:
         found = real(path)
         return "/" if found is None else str(found)
 
+    def refresh(self) -> None:
+        """Follows the links to protected folders again: commands may have changed them."""
+        self._protection = Protection(self._workspace, self._environ)
+
     def protected(self, path: str) -> str:
         """Returns why a path is protected."""
-        return protected(path, self._workspace, self._environ)
+        return self._protection.why_followed(path)
 
     def hidden_below(
         self, folder: str, denied: Callable[[str], bool] | None, links: bool
@@ -108,7 +114,6 @@ class WorkspaceFacts:
         """Returns the protected files below a folder; None if there are too many."""
         # Installed packages are public, keys for their tests among them; links in them may not be.
         skipped = frozenset({".git"} if links or denied else {".git", *_PACKAGES})
-        protection = Protection(self._workspace, self._environ)
         found: list[HiddenPaths] = []
         left = _MOST_ENTRIES
         open_ = [folder]
@@ -125,21 +130,21 @@ class WorkspaceFacts:
                 path = os.path.relpath(entry.path, folder) + "/" * is_folder
                 if denied is not None and denied(entry.path):
                     found.append(HiddenPaths(path, "a rule denies it", denied=True))
-                elif why := protection.hides(entry.path):
+                elif why := self._protection.hides(entry.path):
                     found.append(HiddenPaths(path, why))
                 elif entry.is_symlink():
-                    if links and (why := self._linked(entry.path, protection)):
+                    if links and (why := self._linked(entry.path)):
                         found.append(HiddenPaths(path, why, link=True))
                 elif is_folder and entry.name not in skipped:
                     open_.append(entry.path)
         return tuple(found)
 
-    def _linked(self, path: str, protection: Protection) -> str:
+    def _linked(self, path: str) -> str:
         """Returns why a link's target is protected."""
         found = real(path)
         if found is None or not self._is_inside(path):
             return "a link that leads outside"
-        return protection.hides(found)
+        return self._protection.hides(found)
 
     def _is_inside(self, path: str) -> bool:
         found = real(path)

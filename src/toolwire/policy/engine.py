@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -95,10 +95,12 @@ NO_USER = (
 )
 
 
-def rule(call: ToolCall, effect: Effect, paths: Iterable[str], terms: Terms) -> Ruling:
+def rule(
+    tool: str, effect: Effect, paths: Iterable[str], arguments: JsonObject, terms: Terms
+) -> Ruling:
     """The ruling on a call: pure, and never more permissive after an error."""
     try:
-        ruling = _rule(call, effect, tuple(paths), terms)
+        ruling = _rule(tool, effect, tuple(paths), arguments, terms)
     except Exception as error:  # the outermost edge of the engine: any failure asks
         ruling = Ruling(
             decision=Verdict.ASK,
@@ -112,17 +114,18 @@ def rule(call: ToolCall, effect: Effect, paths: Iterable[str], terms: Terms) -> 
     return ruling
 
 
-def _rule(call: ToolCall, effect: Effect, paths: tuple[str, ...], terms: Terms) -> Ruling:
-    arguments = _arguments(call)
+def _rule(
+    tool: str, effect: Effect, paths: tuple[str, ...], arguments: JsonObject, terms: Terms
+) -> Ruling:
     act = Act(
-        tool=call.name,
+        tool=tool,
         effect=effect,
         mode=terms.mode,
-        server=terms.servers.get(call.name, ""),
+        server=terms.servers.get(tool, ""),
         arguments=tuple((name, _as_text(value)) for name, value in arguments.items()),
     )
     command = arguments.get("command")
-    if call.name == terms.shell and isinstance(command, str):
+    if tool == terms.shell and isinstance(command, str):
         return _rule_on_shell(command, _as_text(arguments.get("directory") or ""), act, terms)
     writes = effect is not Effect.READ
     locations = tuple(terms.locations.locate(path, writes=writes) for path in paths)
@@ -153,13 +156,6 @@ def _ruling(found: tuple[Finding, ...], roots: tuple[str, ...]) -> Ruling:
         asks=reasons if asking else (),
         remembers=tuple(dict.fromkeys(remembers)),
     )
-
-
-def _arguments(call: ToolCall) -> JsonObject:
-    decoded: object = msgspec.json.decode(call.arguments or "{}")
-    if not isinstance(decoded, dict):
-        raise TypeError("arguments are not an object")
-    return cast(JsonObject, decoded)
 
 
 def _as_text(value: object) -> str:
@@ -209,8 +205,11 @@ class Policy:
         self._save = save
         self._rulings: dict[str, Ruling] = {}
 
-    def __call__(self, call: ToolCall, effect: Effect, paths: "tuple[Path, ...]" = ()) -> Ruling:
-        ruling = rule(call, effect, (str(path) for path in paths), self.terms)
+    def __call__(
+        self, call: ToolCall, effect: Effect, paths: "tuple[Path, ...]", arguments: JsonObject
+    ) -> Ruling:
+        self.terms.locations.refresh()
+        ruling = rule(call.name, effect, (str(path) for path in paths), arguments, self.terms)
         self._rulings.pop(call.id, None)
         self._rulings[call.id] = ruling
         while len(self._rulings) > _MOST_RULINGS:

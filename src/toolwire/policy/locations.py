@@ -26,6 +26,8 @@ ProgramsOf: TypeAlias = Callable[[str], tuple[str, ...]]
 """Settings of the git repository around a folder through which git may start programs."""
 Foreign: TypeAlias = Callable[[str], str]
 """The path of a program in the workspace; empty for one of the system."""
+Refresh: TypeAlias = Callable[[], None]
+"""Reads anew what the answers of one ruling depend on."""
 BringsSettings: TypeAlias = Callable[[str], str]
 """A file that configures programs that run in the folder; empty for none."""
 
@@ -99,6 +101,10 @@ def _no_programs(folder: str) -> tuple[str, ...]:
     return ()
 
 
+def _unchanging() -> None:
+    return
+
+
 def _system(name: str) -> str:
     del name
     return ""
@@ -119,6 +125,7 @@ class Locations(msgspec.Struct, frozen=True, kw_only=True):
     programs_of: ProgramsOf = _no_programs
     foreign: Foreign = _system
     brings_settings: BringsSettings = _system
+    refresh: Refresh = _unchanging
     search_path: str = ""
     """`PATH` without folders of the workspace; empty if it contains none."""
 

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -13,7 +14,6 @@ from toolwire.tools.files.protection import (
     PROGRAMS,
     STARTUP,
     Protection,
-    protected,
 )
 from toolwire.tools.spec import ToolContext, Workspace
 
@@ -25,6 +25,10 @@ def context(tmp_path: Path) -> ToolContext:
 
 def root(context: ToolContext) -> Path:
     return context.workspace.roots[0]
+
+
+def protected(path: str | Path, workspace: Workspace, environ: Mapping[str, str] = {}) -> str:
+    return Protection(workspace, environ).why_followed(path)
 
 
 @pytest.mark.parametrize(

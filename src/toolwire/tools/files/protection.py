@@ -108,18 +108,11 @@ READ_FREELY = frozenset({GIT_FILES, STARTUP, PROGRAMS})
 """Reasons that protect a file from being written, not from being read."""
 
 
-def protected(path: str | Path, workspace: Workspace, environ: Mapping[str, str] = {}) -> str:
-    """Why a file needs a ruling of its own, in a few words; empty if it does not."""
-    given = Path(os.path.abspath(os.path.join(workspace.roots[0], path)))  # noqa: PTH100, PTH118
-    found = real(given)
-    protection = Protection(workspace, environ)
-    return protection.why(given) or (protection.why(found) if found and found != given else "")
-
-
 class Protection:
-    """Recognises protected files by their path alone; the caller follows links."""
+    """Recognises protected files by their path."""
 
     def __init__(self, workspace: Workspace, environ: Mapping[str, str] = {}) -> None:
+        self._directory = workspace.roots[0]
         own = places(environ)
         homes = _both_names(workspace.home)
         self._temp = _beginnings((workspace.temp,))
@@ -133,7 +126,7 @@ class Protection:
         self._programs = _programs(environ, self._homes) if broad else ()
 
     def why(self, path: str | Path) -> str:
-        """Why a file needs a ruling of its own; empty if it does not."""
+        """Why a file needs a ruling of its own; empty if it does not. Links are not followed."""
         # Some file systems take any case for the same name.
         whole = _plain(f"{path}{os.sep}")
         parts = whole.split(os.sep)  # noqa: PTH206 - called for thousands of files
@@ -148,6 +141,12 @@ class Protection:
         if whole.startswith(self._temp):
             return ""
         return self._startup(whole, parts[-2]) or self._broad(whole)
+
+    def why_followed(self, path: str | Path) -> str:
+        """Why a path, or the file that its links lead to, needs a ruling of its own."""
+        given = Path(os.path.abspath(os.path.join(self._directory, path)))  # noqa: PTH100, PTH118
+        found = real(given)
+        return self.why(given) or (self.why(found) if found and found != given else "")
 
     def hides(self, path: str | Path) -> str:
         """Why a file may not be read without a ruling; what only runs by itself may."""
