@@ -13,8 +13,8 @@ from evals.projects import build
 from evals.task import Call, Outcome, Task
 from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, ToolStarted, reader_of
 from toolwire.agent.usage import Limits
+from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.session import open_session
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
 from toolwire.embedded.weights import DownloadConsent

@@ -23,9 +23,9 @@ import msgspec
 
 from toolwire import config
 from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, TurnEnd, reader_of
-from toolwire.app.builder import stored_sessions
+from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.session import open_session
+from toolwire.app.session import stored_sessions
 from toolwire.messages import Message, Text
 from toolwire.policy.rules import Mode
 from toolwire.providers.custom import read_upstream

@@ -11,8 +11,8 @@ import msgspec
 from tests.fakes.simulated import Place
 from toolwire import config
 from toolwire.agent.events import AgentEvent, HistoryReplaced, TurnEnd, reader_of
+from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.session import open_session
 from toolwire.compaction.plan import ACKNOWLEDGED
 from toolwire.compaction.summary import QUESTION
 from toolwire.messages import Message, Text

@@ -20,8 +20,8 @@ from tests.captures import Capture, Json, Stage
 from tests.fakes.simulated import LONGEST, Simulated, command
 from toolwire import config
 from toolwire.agent.events import reader_of
+from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.session import open_session
 from toolwire.app.toolbox import workspace_of
 from toolwire.cli import output as exits
 from toolwire.cli.text_output import TextOutput

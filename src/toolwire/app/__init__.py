@@ -4,15 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolwire.app.builder import open_session
     from toolwire.app.model_stack import Opened, open_model, with_fallback
     from toolwire.app.options import SessionOptions
-    from toolwire.app.session import AgentSession, open_session
+    from toolwire.app.session import AgentSession
     from toolwire.app.toolbox import Toolbox, open_toolbox
 
 # Names are loaded on first use: opening a model does not load the tools.
 _HOMES = {
     "model_stack": ("Opened", "open_model", "with_fallback"),
-    "session": ("AgentSession", "open_session"),
+    "builder": ("open_session",),
+    "session": ("AgentSession",),
     "options": ("SessionOptions",),
     "toolbox": ("Toolbox", "open_toolbox"),
 }

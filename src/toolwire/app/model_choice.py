@@ -1,10 +1,11 @@
-"""Chooses a session's model: named, configured, or by a key in the environment."""
+"""Chooses a session's model: named, configured, by a key, or on this machine."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
 from toolwire import providers
+from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.providers._spec import ApiKey
@@ -60,6 +61,36 @@ def choose_model(
             "(toolwire config set default_model …)",
         )
     return Chosen(name=name, reason=reason, settings=settings)
+
+
+async def choose_here(
+    choose: Callable[[], Chosen],
+    settings: Settings,
+    environ: Mapping[str, str],
+    transport: Transport,
+    *,
+    look: bool = True,
+) -> Chosen:
+    """Returns the configured model, else one of a running server, else the embedded one.
+
+    `look` says whether to probe for servers.
+    """
+    try:
+        return choose()
+    except ProviderError as error:
+        if error.kind != ErrorKind.AUTH:
+            raise
+    from toolwire.embedded.found import find  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.machine import fitting, machine  # noqa: PLC0415 - start-up time
+
+    found = await find(transport, environ) if look else None
+    if found is not None:
+        reason = f"nothing is configured, and {found.title} runs on this machine"
+        return Chosen(name=found.name, reason=reason, settings=settings)
+    weights = fitting(machine())
+    seen = "no model server runs on this machine" if look else "servers were not probed"
+    reason = f"nothing is configured, and {seen}"
+    return Chosen(name=f"local/{weights.model}", reason=reason, settings=settings)
 
 
 def _named(settings: Settings, model: str, provider: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,16 +15,20 @@ from toolwire.client.model import connect
 from toolwire.client.reask import falling_back, with_reask
 from toolwire.client.retry import Learned
 from toolwire.config import Settings
-from toolwire.events import Usage
+from toolwire.context.cache import PrefixMeter, with_cache_marks
+from toolwire.events import ModelEvent, Notice, Usage
 from toolwire.ids import new_id
-from toolwire.model import Model
+from toolwire.model import Model, reading
 from toolwire.prompted import AUTO, StyleChoice, ToolStyle, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.providers.addresses import address
+from toolwire.request import ModelRequest
 from toolwire.storage.paths import places
 
 if TYPE_CHECKING:
+    from toolwire.app.model_choice import Chosen
+    from toolwire.app.options import SessionOptions
     from toolwire.embedded.weights import DownloadConsent
 
 
@@ -73,8 +77,6 @@ async def open_model(
     info = catalogue.find(provider.name, model, settings.models)
     style = choose(provider, model, tool_style, info=info)
     if provider.in_process and base == provider.base_url:
-        from toolwire.app.embedded import embedded_transport  # noqa: PLC0415 - start-up time
-
         transport = await embedded_transport(model, environ, transport, consent, notice)
     ask = connect(
         provider,
@@ -86,8 +88,6 @@ async def open_model(
         project=credential.project,
     )
     if provider.small and style.style is ToolStyle.JSON and cwd is not None:
-        from toolwire.app.embedded import shown_small  # noqa: PLC0415 - start-up time
-
         styled = shown_small(ask, cwd, environ)
     else:
         styled = _styled(ask, provider, model, style)
@@ -99,6 +99,76 @@ async def open_model(
         origin=credential.origin,
         info=info,
     )
+
+
+async def open_models(
+    chosen: Chosen,
+    wanted: SessionOptions,
+    *,
+    environ: Mapping[str, str],
+    transport: Transport,
+    notice: Callable[[str], None],
+    cwd: Path | None = None,
+    consent: DownloadConsent | None = None,
+) -> list[Opened]:
+    """Returns the model and its fallbacks."""
+    settings = chosen.settings
+    style = wanted.tool_style or chosen.style or settings.tool_style or AUTO
+    learned = Learned()
+    first = await open_model(
+        chosen.name,
+        settings=settings,
+        environ=environ,
+        transport=transport,
+        key=wanted.key or chosen.key,
+        base_url=wanted.base_url,
+        tool_style=style,
+        learned=learned,
+        cwd=cwd,
+        consent=consent,
+        notice=notice,
+    )
+    others: tuple[str, ...] = () if wanted.upstream is not None else settings.fallback
+    rest = [
+        await open_model(
+            name,
+            settings=settings,
+            environ=environ,
+            transport=transport,
+            learned=learned,
+            cwd=cwd,
+            consent=consent,
+            notice=notice,
+        )
+        for name in others
+        if name != chosen.name
+    ]
+    if first.style.warning:
+        notice(first.style.warning)
+    return [_marking(one) for one in (first, *rest)]
+
+
+def _marking(opened: Opened) -> Opened:
+    """Wraps the model: adds prompt cache marks where the vendor needs them."""
+    provider = opened.provider
+    ask = with_cache_marks(opened.ask, provider.dialect, provider.quirks_for(opened.model))
+    return msgspec.structs.replace(opened, ask=ask)
+
+
+def with_cache_report(ask: Model) -> Model:
+    """Wraps the model: emits a notice when a request breaks the prompt cache."""
+    meter = PrefixMeter()
+
+    async def asked(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        change = meter.add(request)
+        if change is not None and change.why:
+            share = change.shared / change.previous if change.previous else 1.0
+            yield Notice("prefix", f"{share:.0%} of the last prompt is reused: {change.why}")
+        async with reading(ask(request)) as events:
+            async for event in events:
+                yield event
+
+    return asked
 
 
 def with_fallback(opened: Sequence[Opened]) -> Model:
@@ -124,3 +194,33 @@ def _styled(ask: Model, provider: Provider, model: str, choice: StyleChoice) -> 
             from toolwire.prompted import leaked  # noqa: PLC0415 - start-up time
 
             return leaked.wrap(ask, rule.leaked, new_id)
+
+
+async def embedded_transport(
+    model: str,
+    environ: Mapping[str, str],
+    transport: Transport,
+    consent: DownloadConsent | None,
+    notice: Callable[[str], None],
+) -> Transport:
+    """Returns the embedded model, its file in place; loaded on the first request."""
+    from toolwire.embedded import catalogue  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.engine import EmbeddedTransport  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.weights import DownloadConsent, WeightStore  # noqa: PLC0415 - start-up time
+
+    store = WeightStore.of(
+        places(environ), environ, transport, consent or DownloadConsent(), notice
+    )
+    way = EmbeddedTransport(catalogue.find(model), store, transport)
+    await way.prepare()
+    return way
+
+
+def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
+    """Wraps the model: short tool forms, and the folder's files as choices."""
+    from toolwire.app.toolbox import workspace_of  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.small import style  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.small.style import known_files  # noqa: PLC0415 - start-up time
+
+    workspace = workspace_of(cwd, environ)
+    return style.wrap(ask, new_id, lambda: known_files(workspace, environ))

@@ -13,8 +13,9 @@ import msgspec
 
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.usage import Stats
+from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.session import AgentSession, open_session
+from toolwire.app.session import AgentSession
 from toolwire.cli import output
 from toolwire.cli.chat_input import LineInput, Questions
 from toolwire.cli.consent import consent

@@ -15,8 +15,7 @@ import click
 import msgspec
 
 from toolwire import config, prompted, providers
-from toolwire.app.embedded import choose_here
-from toolwire.app.model_choice import choose_model
+from toolwire.app.model_choice import choose_here, choose_model
 from toolwire.auth.credentials import credential_for, open_store, without_secrets
 from toolwire.cli.terminal import echo_table
 from toolwire.client.http.exchange import HttpLimits

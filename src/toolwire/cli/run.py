@@ -16,7 +16,8 @@ import click
 import msgspec
 
 from toolwire.agent.events import TurnEnd, TurnEnded, reader_of
-from toolwire.app.session import AgentSession, open_session
+from toolwire.app.builder import open_session
+from toolwire.app.session import AgentSession
 from toolwire.cli import output as exits
 from toolwire.cli.consent import consent
 from toolwire.cli.output import JsonOutput, Output, StreamJsonOutput, StreamWriter, failed

@@ -14,8 +14,9 @@ import msgspec
 
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.questions import Choice, Confirmation, UserAnswer
+from toolwire.app.builder import open_session
 from toolwire.app.options import HostOverrides, SessionOptions
-from toolwire.app.session import AgentSession, open_session
+from toolwire.app.session import AgentSession
 from toolwire.config import Settings
 from toolwire.errors import BadInput
 from toolwire.library.result import Gathering, Result, TurnFailed
