@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -224,3 +225,10 @@ def test_every_word_is_in_the_message(events: list[ModelEvent]):
     said = "".join(event.text for event in events if isinstance(event, TextDelta))
     thought = "".join(event.text for event in events if isinstance(event, ThinkingDelta))
     assert (message.text, message.thinking) == (said, thought)
+
+
+@pytest.mark.parametrize("deltas", [(), (TextDelta("a"),), (TextDelta("a"), TextDelta("b"))])
+def test_a_final_text_is_preferred_to_the_deltas(deltas: tuple[TextDelta, ...]):
+    collector = Collector()
+    collector.add_all([*deltas, TextEnded(SEAL, text="c"), TextDelta("d")])
+    assert collector.message().parts == (Text("c", seal=SEAL), Text("d"))

@@ -136,7 +136,7 @@ class Collector:
     def _end_text(self, event: TextEnded) -> None:
         if self._kind is ThinkingDelta:
             self._close_text()
-        text = "".join(self._text)
+        text = "".join(self._text) if event.text is None else event.text
         if self._kind is RefusalDelta:
             self._parts.append(Refusal(text, event.seal, event.kept))
         else:

@@ -80,6 +80,8 @@ class TextEnded(msgspec.Struct, frozen=True, tag="text_ended"):
 
     seal: Seal | None = None
     kept: Kept | None = None
+    text: str | None = None
+    """Set when the vendor's final text differs from the deltas."""
 
 
 class ThinkingEnded(msgspec.Struct, frozen=True, tag="thinking_ended"):

@@ -188,3 +188,10 @@ def test_a_choice_of_names_makes_only_those_calls():
     events = ask(Scripted(*said(f"{write}\n{CALL}"), END), replace(REQUEST, tool_choice=chosen))
     started = [event.name for event in events if isinstance(event, ToolCallStarted)]
     assert started == ["read_file"]
+
+
+def test_a_final_text_does_not_bring_back_a_call_that_was_taken_out():
+    said = f"Reading.\n{CALL}"
+    events = ask(Scripted(TextDelta(f"Yes.\n{CALL}"), TextEnded(text=said), END))
+    assert all(event.text is None for event in events if isinstance(event, TextEnded))
+    assert not any(CALL in event.text for event in events if isinstance(event, TextDelta))

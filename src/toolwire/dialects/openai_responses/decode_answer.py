@@ -9,22 +9,21 @@ from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
 from toolwire.dialects.openai_responses.ends import finished, last_response, read_response
 from toolwire.dialects.openai_responses.errors import is_error, provider_error
-from toolwire.dialects.openai_responses.items import (
+from toolwire.dialects.openai_responses.items import decode_item, message_part
+from toolwire.dialects.openai_responses.media import citation
+from toolwire.dialects.openai_responses.open_items import (
+    ItemIndex,
     OpenReasoning,
     OpenText,
-    decode_item,
-    message_part,
+    names_of,
 )
-from toolwire.dialects.openai_responses.media import citation
 from toolwire.dialects.openai_responses.shapes import (
     CALLS,
     NULL,
-    ItemIndex,
     StreamEvent,
     WireResponse,
     coerced,
     member,
-    names_of,
     stream_event,
 )
 from toolwire.errors import BadInput, IncompleteStream
@@ -49,6 +48,7 @@ _NOTHING: tuple[ModelEvent, ...] = ()
 _Method: TypeAlias = Callable[[Any, StreamEvent, Frame], Sequence[ModelEvent]]
 """Decodes an event that is not a text delta."""
 
+_TEXT_DONE = frozenset({"response.output_text.done", "response.refusal.done"})
 _DELTAS = ("_text.delta", "refusal.delta", "call_arguments.delta", "call_input.delta")
 
 
@@ -65,6 +65,8 @@ class AnswerDecoder:
         """Arguments in the event that opened a call; most servers stream them again."""
         self._index = ItemIndex()
         self._done: set[Hashable] = set()
+        self._held: dict[Hashable, list[tuple[StreamEvent, Frame]]] = {}
+        """Events of messages that began while another message is open, by item."""
         self._finished = False
         self._surrogates = PairJoiner()
 
@@ -79,8 +81,8 @@ class AnswerDecoder:
         if kind == "response.output_text.delta":
             text = self._text
             if not delta or event.output_index != text.item or event.content_index != text.part:
-                return self._text_delta(event, TextDelta)
-            text.seen += len(delta)
+                return self._message_event(event, frame)
+            text.streamed.append(delta)
             return (TextDelta(delta),)
         if kind == "response.function_call_arguments.delta" or (
             kind == "response.custom_tool_call_input.delta"
@@ -110,9 +112,10 @@ class AnswerDecoder:
         return _NOTHING
 
     def pending(self) -> Sequence[ModelEvent]:
-        """Finished text and arguments that were not streamed as deltas."""
+        """Finished text and arguments that were not streamed as deltas; messages held back."""
         events: list[ModelEvent] = []
         self._text.emit_rest(events)
+        self._interrupt_text(events)
         self._emit_first_arguments(events)
         for key, last in self._final_arguments.items():
             if key in self._calls:
@@ -135,12 +138,13 @@ class AnswerDecoder:
                 continue
             item = cast(JsonObject, item)
             key = self._index.listed(number, item)
-            if key not in streamed and names_of(item).isdisjoint(streamed):
+            events += self._release(key)
+            released = key in self._done and key not in streamed
+            if not released and key not in streamed and names_of(item).isdisjoint(streamed):
                 cut = response.status == "incomplete" and number == len(output) - 1
                 events += self._whole_item(key, bytes(raw), item, cut=cut)
-        if self._text.item is not None:
-            self._text.emit_rest(events)
-            self._text.interrupt(events)
+        self._text.emit_rest(events)
+        self._interrupt_text(events)
         if self._reasoning.streamed:
             events.append(ThinkingEnded())
         self._emit_first_arguments(events)
@@ -152,6 +156,27 @@ class AnswerDecoder:
         events.append(finished(response, calls=calls, refused=self._text.refused))
         self._finish()
         return events
+
+    def _waits(self, key: Hashable, event: StreamEvent, frame: Frame) -> bool:
+        """Holds an event of a message back while another message is open: they may take turns."""
+        if self._text.item is None or self._text.item == key:
+            return False
+        self._held.setdefault(key, []).append((event, frame))
+        return True
+
+    def _release(self, key: Hashable) -> list[ModelEvent]:
+        """The events of a message that was held back."""
+        events: list[ModelEvent] = []
+        for event, frame in self._held.pop(key, ()):
+            events += self._OTHER[event.type or ""](self, event, frame)
+        return events
+
+    def _interrupt_text(self, events: list[ModelEvent]) -> None:
+        """Ends the open message, and those that wait for it, before their items end."""
+        self._text.interrupt(events)
+        for key in list(self._held):
+            events += self._release(key)
+            self._text.interrupt(events)
 
     def _finish(self) -> None:
         self._finished = True
@@ -217,67 +242,41 @@ class AnswerDecoder:
     def _ended(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         return self.whole(last_response(event))
 
-    def _text_delta(
-        self, event: StreamEvent, kind: type[TextDelta | RefusalDelta]
-    ) -> Sequence[ModelEvent]:
-        """The events of a delta whose part may not be the open one."""
-        item, part, delta = self._index.of(event), event.content_index or 0, event.delta
-        if self._finished or item in self._done:
-            return _NOTHING
+    def _message_event(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
+        """The events of a delta, an annotation or the end of a part; it may open the part."""
+        key, part = self._index.of(event), event.content_index or 0
         text = self._text
+        if self._finished or key in self._done or self._waits(key, event, frame):
+            return _NOTHING
+        source = citation(parse(bytes(event.annotation), "annotation"))
+        final = _final_part(event)
+        if event.delta is None and source is None and final is None:
+            return _NOTHING
+        if event.type in _TEXT_DONE and key == text.item and text.streamed:
+            return _NOTHING
         events: list[ModelEvent] = []
         self._reasoning.interrupt()
-        if item != text.item or part != text.part:
-            self._index.add_id(item, event.item_id)
-            text.open(item, part, events)
-        if delta:
-            text.refused = text.refused or kind is RefusalDelta
-            text.seen += len(delta)
-            events.append(kind(delta))
+        if key != text.item or part != text.part:
+            self._index.add_id(key, event.item_id)
+            text.open(key, part, events)
+        if final is not None:
+            text.final_part = final
+        elif source is not None:
+            text.cited += 1
+            events.append(CitationAdded(source))
+        elif event.delta:
+            refused = event.type == "response.refusal.delta"
+            text.refused = text.refused or refused
+            text.streamed.append(event.delta)
+            events.append(RefusalDelta(event.delta) if refused else TextDelta(event.delta))
         return events
-
-    def _refusal_delta(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        return self._text_delta(event, RefusalDelta)
-
-    def _text_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        """The events of a finished text; none if it had deltas."""
-        refused = event.refusal != NULL
-        text = parse(bytes(event.refusal if refused else event.text), "text")
-        key = self._index.of(event)
-        streamed = key == self._text.item and self._text.seen
-        if not text or streamed or key in self._done:
-            return _NOTHING
-        event.delta = None
-        events = self._text_delta(event, TextDelta)
-        name = "refusal" if refused else "text"
-        self._text.final_part = {"type": "refusal" if refused else "output_text", name: text}
-        return events
-
-    def _part_done(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        source = parse(bytes(event.part), "part")
-        if message_part(source) is None or self._index.of(event) in self._done:
-            return _NOTHING
-        # A part without deltas begins here.
-        event.delta = None
-        events = self._text_delta(event, TextDelta)
-        self._text.final_part = source
-        return events
-
-    def _annotated(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        found = citation(parse(bytes(event.annotation), "annotation"))
-        if found is None or self._index.of(event) in self._done:
-            return _NOTHING
-        event.delta = None
-        events = self._text_delta(event, TextDelta)
-        self._text.cited += 1
-        return [*events, CitationAdded(found)]
 
     def _reasoning_delta(self, event: StreamEvent) -> Sequence[ModelEvent]:
         key = self._index.of(event)
         if self._finished or not event.delta or key in self._done:
             return _NOTHING
         events: list[ModelEvent] = []
-        self._text.interrupt(events)
+        self._interrupt_text(events)
         self._index.add_id(key, event.item_id)
         self._reasoning.open(key, events)
         self._reasoning.streamed.append(event.delta)
@@ -319,7 +318,7 @@ class AnswerDecoder:
 
     def _start(self, key: Hashable, item: JsonObject, kind: CallKind) -> list[ModelEvent]:
         events: list[ModelEvent] = []
-        self._text.interrupt(events)
+        self._interrupt_text(events)
         self._reasoning.interrupt()
         events += self._calls.start(
             key,
@@ -339,7 +338,12 @@ class AnswerDecoder:
             if not self._begins_again(key, item):
                 return _NOTHING
             key = (key, len(self._done))
-        return self._whole_item(key, bytes(event.item), item)
+        if member(item, "type") == "message" and self._waits(key, event, frame):
+            return _NOTHING
+        events = self._whole_item(key, bytes(event.item), item)
+        while self._held and self._text.item is None:
+            events += self._release(next(iter(self._held)))
+        return events
 
     def _whole_item(
         self, key: Hashable, raw: bytes, item: JsonObject, *, cut: bool = False
@@ -350,7 +354,7 @@ class AnswerDecoder:
         parts = decode_item(item, raw.decode(), self._origin)
         events: list[ModelEvent] = []
         if self._text.item is not None and self._text.item != key:
-            self._text.interrupt(events)
+            self._interrupt_text(events)
         match parts[0]:
             case Thinking():
                 self._reasoning.end(key, item, self._origin, events)
@@ -392,19 +396,31 @@ class AnswerDecoder:
         return events
 
     _OTHER: ClassVar[dict[str, _Method]] = {
-        "response.refusal.delta": _refusal_delta,
         "response.output_item.added": _item_added,
         "response.output_item.done": _item_done,
-        "response.content_part.done": _part_done,
-        "response.output_text.done": _text_done,
-        "response.refusal.done": _text_done,
+        "response.output_text.delta": _message_event,
+        "response.refusal.delta": _message_event,
+        "response.content_part.done": _message_event,
+        "response.output_text.done": _message_event,
+        "response.refusal.done": _message_event,
+        "response.output_text.annotation.added": _message_event,
+        "response.output_text_annotation.added": _message_event,
         "response.function_call_arguments.done": _arguments_done,
         "response.custom_tool_call_input.done": _arguments_done,
-        "response.output_text.annotation.added": _annotated,
-        "response.output_text_annotation.added": _annotated,
         "response.completed": _ended,
         "response.incomplete": _ended,
         "response.cancelled": _ended,
         "response.failed": _failed,
         "error": _error,
     }
+
+
+def _final_part(event: StreamEvent) -> JsonObject | None:
+    """The part of a message as it is when it is done."""
+    if event.type in _TEXT_DONE:
+        refused = event.refusal != NULL
+        text = parse(bytes(event.refusal if refused else event.text), "text")
+        kind, name = ("refusal", "refusal") if refused else ("output_text", "text")
+        return {"type": kind, name: text} if text else None
+    part = parse(bytes(event.part), "part")
+    return None if message_part(part) is None else part

@@ -256,7 +256,7 @@ class AnswerEncoder:
     def _end_text(self, event: TextEnded) -> None:
         item = self._opened("message")
         self._open_part(item, "output_text")
-        text = "".join(item.text)
+        text = "".join(item.text) if event.text is None else event.text
         if item.part_open == "refusal":
             part: Text | Refusal = Refusal(text, event.seal, event.kept)
         else:

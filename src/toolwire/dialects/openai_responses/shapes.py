@@ -1,6 +1,6 @@
-"""The shapes of the format's stream, its items found by index or id, and extra members."""
+"""The shapes of the format's stream, and members that our values do not carry."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from operator import is_
 from typing import Final, cast
 
@@ -147,71 +147,6 @@ def _means_nothing(key: str, value: object) -> bool:
     if key in ("type", "role", "status") and isinstance(value, str):
         return True
     return value in (None, "", [], {}) and not isinstance(value, bool)
-
-
-class ItemIndex:
-    """One per answer. Ids may change during a stream: an output index decides first."""
-
-    def __init__(self) -> None:
-        self._by_name: dict[str, Hashable] = {}
-        self._named: dict[Hashable, set[Hashable]] = {}
-        self.shared = False
-        """Whether a server sent one index for two open items: then only their ids differ."""
-
-    def of(self, event: StreamEvent) -> Hashable:
-        """The key of the open item that an event belongs to."""
-        key = event.output_index
-        if key is None or self.shared:
-            name = event.item_id
-            if name in self._by_name:
-                return self._by_name[name]
-            return name or 0 if key is None else key
-        return key
-
-    def of_item(self, event: StreamEvent, item: JsonObject) -> Hashable:
-        """The key of an item that begins or ends."""
-        key = event.output_index
-        if key is not None and not self.shared:
-            return key
-        names = (event.item_id, member(item, "id"), member(item, "call_id"))
-        known = next((self._by_name[name] for name in names if name in self._by_name), None)
-        if known is not None:
-            return known
-        return next(filter(None, names), 0) if key is None else key
-
-    def listed(self, number: int, item: JsonObject) -> Hashable:
-        """The key of an item in a list. Items may be missing there, so ids decide first."""
-        names = (member(item, "id"), member(item, "call_id"))
-        return next((self._by_name[name] for name in names if name in self._by_name), number)
-
-    def added(self, event: StreamEvent, item: JsonObject, done: set[Hashable]) -> Hashable:
-        """The key of an item that begins."""
-        key = self.of_item(event, item)
-        names = names_of(item)
-        own, call = member(item, "id"), member(item, "call_id")
-        before = self._named.get(key)
-        if before and names and before.isdisjoint(names) and key not in done:
-            self.shared = True
-            key = (key, own or call)
-        self._named[key] = names
-        for name in (event.item_id, own, call):
-            if name:
-                self._by_name[name] = key
-        return key
-
-    def add_id(self, key: Hashable, name: str | None) -> None:
-        """Records another id of an item."""
-        if name:
-            self._by_name[name] = key
-
-
-def names_of(item: JsonObject) -> set[Hashable]:
-    """The ids of an item, each with the type of the item."""
-    kind, own, call = member(item, "type"), member(item, "id"), member(item, "call_id")
-    names: set[Hashable] = {(kind, own)} if own else set()
-    if call:
-        names.add((kind, call))
-    return names
 
 
 def coerced(event: JsonObject) -> JsonObject:

@@ -325,7 +325,8 @@ class _Reader:
             case TextEnded():
                 if self._text_open or event.seal is not None:
                     self._text_open = False
-                    yield event
+                    # A final text would bring back the calls that were taken out of it.
+                    yield event if event.text is None else replace(event, text=None)
             case Finished():
                 self._finished = True
                 cut = event.reason not in (StopReason.END, StopReason.TOOL_CALLS)
