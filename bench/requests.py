@@ -26,10 +26,10 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
     rows = tuple(
         (name, *(cost[f"{name} {kind}"] for kind in ("none", "known", "new"))) for name in _DIALECTS
     )
-    columns = ("wire format", "no tools, µs", "the tools of before, µs", "changed tools, µs")
+    columns = ("wire format", "no tools, µs", "unchanged tools, µs", "changed tools, µs")
     note = f"The {len(known)} built-in tools; a changed list is converted anew."
     where, most = worst({name: cost[f"{name} known"] for name in _DIALECTS})
-    goal = Goal("a request with the tools of before", _LIMIT, most, where, unit="µs")
+    goal = Goal("a request with unchanged tools", _LIMIT, most, where, unit="µs")
     return Section("requests", (Table("Requests written", columns, rows, note),), (goal,))
 
 
