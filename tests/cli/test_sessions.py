@@ -11,8 +11,7 @@ from click.testing import CliRunner, Result
 from tests.sessions.sample_events import a_session, said
 from toolwire.agent.events import AgentEvent
 from toolwire.cli.sessions import sessions_command as command
-from toolwire.sessions.sqlite import SqliteJournal
-from toolwire.sessions.store import Sessions
+from toolwire.sessions.sqlite import SqliteJournal, SqliteStore
 
 
 @pytest.fixture
@@ -24,12 +23,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def store(home: Path) -> Sessions:
-    return Sessions(home / "home" / "sessions")
+def store(home: Path) -> SqliteStore:
+    return SqliteStore(home / "home" / "sessions")
 
 
 def made(home: Path, turns: int = 2, folder: Path | None = None) -> str:
-    journal = store(home).create(folder or Path.cwd())
+    journal = store(home).create(str(folder or Path.cwd()))
     write(journal, a_session(turns, journal.session))
     journal.close_now()
     return journal.session
@@ -157,7 +156,7 @@ def test_delete_asks_first_and_takes_all_or_none(home: Path) -> None:
 
 
 def test_a_session_in_use_is_not_deleted_but_can_be_shown(home: Path) -> None:
-    journal = store(home).create(Path.cwd())
+    journal = store(home).create(str(Path.cwd()))
     write(journal, [said("hello")])
     done = run("delete", journal.session, "--yes")
     assert done.exit_code == 1
@@ -168,7 +167,7 @@ def test_a_session_in_use_is_not_deleted_but_can_be_shown(home: Path) -> None:
 
 def test_damage_is_said_and_the_rest_shown(home: Path) -> None:
     session = made(home, turns=9)
-    path = store(home).find(session)
+    (path,) = (home / "home" / "sessions").glob(f"*/{session}.sqlite")
     path.write_bytes(path.read_bytes()[:30_000])
     done = run("show", session, "--json")
     assert done.exit_code == 0

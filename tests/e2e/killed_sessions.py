@@ -111,7 +111,7 @@ def _kill_at_record(run: Run) -> None:
 async def _run(run: Run) -> int:
     root, environ = Path(run.root), run.environ
     cwd = root / "work"
-    went_on = stored_sessions(environ).latest(cwd) is not None
+    went_on = stored_sessions(environ).latest(str(cwd)) is not None
     wanted = SessionOptions(upstream=read_upstream(run.upstream), mode=Mode.YOLO, latest=went_on)
     settings = config.load(environ, cwd)
     async with open_session(

@@ -20,7 +20,8 @@ from tests.e2e.killed_sessions import Kill, Run, Shown, shown_in
 from tests.fakes.simulated import Place, Simulated
 from toolwire.messages import Outcome
 from toolwire.sessions.replay import replay
-from toolwire.sessions.store import Contents, Sessions
+from toolwire.sessions.sqlite import SqliteStore
+from toolwire.sessions.store import Contents
 
 pytestmark = [
     pytest.mark.sweep,
@@ -105,7 +106,7 @@ class Story:
     def run_command(self, seconds: float) -> bool:
         """The same with the real command: whether it was killed so long after its first word."""
         run = self.next_run()
-        known = Sessions(self.place.home / "sessions").latest(self.place.work)
+        known = SqliteStore(self.place.home / "sessions").latest(str(self.place.work))
         args = ("--continue",) if known is not None else ()
         formed = ("--yolo", "--output-format", "stream-json")
         process = self.place.start("run", "--upstream", run.upstream, *formed, *args, run.prompt)
@@ -136,8 +137,8 @@ class Story:
 
     @property
     def contents(self) -> Contents:
-        sessions = Sessions(self.place.home / "sessions")
-        found = sessions.latest(self.place.work)
+        sessions = SqliteStore(self.place.home / "sessions")
+        found = sessions.latest(str(self.place.work))
         assert found is not None
         return sessions.read(found.id)
 

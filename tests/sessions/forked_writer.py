@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.sessions.sample_events import a_session
-from toolwire.sessions.store import Sessions
+from toolwire.sessions.sqlite import SqliteStore
 
 
 def report(line: str) -> None:
@@ -16,7 +16,7 @@ def report(line: str) -> None:
 
 
 def write_session(root: Path, turns: int) -> None:
-    journal = Sessions(root).create(root)
+    journal = SqliteStore(root).create(str(root))
     report(f"{os.getpid()} {journal.session}")
 
     async def write() -> None:

@@ -15,7 +15,7 @@ from toolwire.sessions import records
 from toolwire.sessions.files import PAGE, Row, beside
 from toolwire.sessions.read_file import records_in, rows_in_pages, scan
 from toolwire.sessions.replay import replay
-from toolwire.sessions.store import Sessions
+from toolwire.sessions.sqlite import SqliteStore
 
 EVENTS = kept([*a_session(12), *list(a_turn(12))[:-3]])
 LEAF = 0x0D
@@ -28,8 +28,8 @@ class Whole:
 
     def __init__(self, folder: Path) -> None:
         self.files: dict[str, dict[str, bytes]] = {}
-        sessions = Sessions(folder)
-        journal = sessions.create(folder)
+        sessions = SqliteStore(folder)
+        journal = sessions.create(str(folder))
 
         async def write() -> None:
             for event in EVENTS:
@@ -140,7 +140,7 @@ def test_a_damaged_session_goes_on_after_its_salvage(
     damaged = [*[*cuts(whole, state)][::9], *flips(whole, state, 40)]
     for what, files in damaged:
         path = whole.put(tmp_path / "a", files)
-        sessions = Sessions(tmp_path / "a")
+        sessions = SqliteStore(tmp_path / "a")
         journal = sessions.open(path.stem)
         before = asyncio.run(journal.read(path.stem))
         assert before == EVENTS[: len(before)], what
@@ -159,7 +159,7 @@ def test_a_damaged_session_goes_on_after_its_salvage(
 def test_a_cut_file_is_rescued_and_said(whole: Whole, tmp_path: Path) -> None:
     data = whole.files["closed"][""]
     path = whole.put(tmp_path, {"": data[: len(data) // 2]})
-    sessions = Sessions(tmp_path)
+    sessions = SqliteStore(tmp_path)
     seen = sessions.read(path.stem)
     assert seen.salvaged is not None
     assert seen.salvaged.kept_as == ""
@@ -195,7 +195,7 @@ def test_no_page_is_needed_but_those_with_records(whole: Whole, tmp_path: Path, 
 def test_a_rescued_session_still_knows_its_folder(whole: Whole, tmp_path: Path) -> None:
     data = whole.files["closed"][""]
     path = whole.put(tmp_path, {"": bytes(2 * PAGE) + data[2 * PAGE :]})
-    sessions = Sessions(tmp_path)
+    sessions = SqliteStore(tmp_path)
     sessions.open(path.stem).close_now()
     (one,) = sessions.list()
     assert (one.project, one.turns, one.damaged) == ("/home/me", 13, False)
@@ -204,8 +204,8 @@ def test_a_rescued_session_still_knows_its_folder(whole: Whole, tmp_path: Path) 
 @pytest.mark.parametrize("size", [0, 3_900, 4_000, 4_060, 4_100, 9_000, 300_000])
 def test_records_of_any_size_are_found_without_sqlite(tmp_path: Path, size: int) -> None:
     numbers = iter([1.5, 2.0, 0.0, -3.0, 2**40 + 0.25, 1.0, 1e300])
-    sessions = Sessions(tmp_path, clock=lambda: next(numbers, 4.0))
-    journal = sessions.create(tmp_path)
+    sessions = SqliteStore(tmp_path, clock=lambda: next(numbers, 4.0))
+    journal = sessions.create(str(tmp_path))
     events = [said(letter * (size + at)) for at, letter in enumerate("abcde\u2028é")]
 
     async def write() -> None:
@@ -240,7 +240,7 @@ def test_a_file_that_is_no_session_gives_an_empty_one_and_is_kept(
     whole: Whole, tmp_path: Path, data: bytes
 ) -> None:
     path = whole.put(tmp_path, {"": data})
-    sessions = Sessions(tmp_path)
+    sessions = SqliteStore(tmp_path)
     assert [(one.id, one.damaged, one.records) for one in sessions.list()] == [(path.stem, True, 0)]
     journal = sessions.open(path.stem)
     assert journal.salvaged is not None
@@ -253,9 +253,9 @@ def test_a_file_that_is_no_session_gives_an_empty_one_and_is_kept(
 
 def test_a_second_rescue_keeps_the_first_damaged_file(whole: Whole, tmp_path: Path) -> None:
     path = whole.put(tmp_path, {"": b"first"})
-    Sessions(tmp_path).open(path.stem).close_now()
+    SqliteStore(tmp_path).open(path.stem).close_now()
     path.write_bytes(b"second")
-    Sessions(tmp_path).open(path.stem).close_now()
+    SqliteStore(tmp_path).open(path.stem).close_now()
     kept_files = {file.suffix: file.read_bytes() for file in path.parent.glob("*.damaged-*")}
     assert kept_files == {".damaged-1": b"first", ".damaged-2": b"second"}
 
@@ -263,7 +263,7 @@ def test_a_second_rescue_keeps_the_first_damaged_file(whole: Whole, tmp_path: Pa
 def test_a_rescue_that_was_itself_interrupted_is_finished(whole: Whole, tmp_path: Path) -> None:
     path = whole.put(tmp_path, whole.files["closed"])
     path.rename(path.with_suffix(".rescued"))
-    sessions = Sessions(tmp_path)
+    sessions = SqliteStore(tmp_path)
     assert sessions.read(path.stem).events == EVENTS
     assert [one.turns for one in sessions.list()] == [13]
     # The damaged file's log was left behind; it must not be read into the salvaged file.
@@ -282,7 +282,11 @@ def test_a_session_of_a_newer_version_is_refused_and_left_alone(
         connection.execute("UPDATE meta SET value = '2' WHERE key = 'schema'")
         connection.commit()
     before = path.read_bytes()
-    for step in (Sessions(tmp_path).open, Sessions(tmp_path).read, Sessions(tmp_path).fork):
+    for step in (
+        SqliteStore(tmp_path).open,
+        SqliteStore(tmp_path).read,
+        SqliteStore(tmp_path).fork,
+    ):
         with pytest.raises(SessionError, match=r"newer toolwire \(format 2.*update toolwire"):
             step(path.stem)
     assert path.read_bytes() == before

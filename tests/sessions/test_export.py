@@ -28,9 +28,7 @@ from toolwire.agent.events import (
 from toolwire.messages import Media, MediaKind, Message, Text, Thinking
 from toolwire.sessions import records
 from toolwire.sessions.export import FORMATS, to_html, to_json, to_markdown
-from toolwire.sessions.replay import Record
-from toolwire.sessions.salvage import Salvaged
-from toolwire.sessions.store import Contents
+from toolwire.sessions.store import Contents, Record, Salvaged
 from toolwire.sessions.transcript import (
     Called,
     Note,

@@ -14,7 +14,7 @@ from toolwire.agent.events import AgentEvent, AnswersGiven, MessageAdded, ToolFi
 from toolwire.history import repair
 from toolwire.messages import Origin, Outcome, calls_without_result
 from toolwire.sessions.replay import answered, replay, resolve_open_calls
-from toolwire.sessions.store import Sessions
+from toolwire.sessions.sqlite import SqliteStore
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked and killed")
 TURNS = 4
@@ -50,7 +50,7 @@ def killed_at(writer: "Popen[str]", record: int) -> tuple[str, int]:
     return session, said
 
 
-def assert_goes_on(sessions: Sessions, session: str, said: int) -> None:
+def assert_goes_on(sessions: SqliteStore, session: str, said: int) -> None:
     journal = sessions.open(session)
     assert journal.salvaged is None
     events = asyncio.run(journal.read(session))
@@ -97,11 +97,11 @@ def test_a_killed_process_leaves_a_session_that_goes_on(
     writer: "Popen[str]", tmp_path: Path
 ) -> None:
     session, said = killed_at(writer, 11)
-    assert_goes_on(Sessions(tmp_path / "sessions"), session, said)
+    assert_goes_on(SqliteStore(tmp_path / "sessions"), session, said)
 
 
 @pytest.mark.slow
 def test_killed_at_any_record_a_session_goes_on(writer: "Popen[str]", tmp_path: Path) -> None:
     for record in range(1, len(kept(a_session(TURNS))) + 1):
         session, said = killed_at(writer, record)
-        assert_goes_on(Sessions(tmp_path / "sessions"), session, said)
+        assert_goes_on(SqliteStore(tmp_path / "sessions"), session, said)

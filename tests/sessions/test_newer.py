@@ -15,7 +15,7 @@ from toolwire.errors import SessionError
 from toolwire.messages import Loss
 from toolwire.sessions import records
 from toolwire.sessions.export import FORMATS
-from toolwire.sessions.store import Sessions
+from toolwire.sessions.sqlite import SqliteStore
 from toolwire.sessions.transcript import record_after
 from toolwire.simulator import Reply
 from toolwire.simulator.script import Say
@@ -36,7 +36,7 @@ def insert(path: Path, kind: str, body: bytes) -> None:
 
 
 def written(folder: Path, *events: AgentEvent) -> Path:
-    journal = Sessions(folder).create(folder)
+    journal = SqliteStore(folder).create(str(folder))
 
     async def write() -> None:
         for event in events:
@@ -57,7 +57,7 @@ def test_a_kind_from_the_future_is_skipped_named_and_left_in_the_file(tmp_path: 
     insert(path, "agent_dreamt", FUTURE)
     insert(path, "agent_dreamt", FUTURE)
     insert(path, "agent\x1b[2Jwoke", b'{"type":"agent\\u001b[2Jwoke"}')
-    sessions = Sessions(tmp_path)
+    sessions = SqliteStore(tmp_path)
     journal = sessions.open(path.stem)
     assert journal.salvaged is None
     assert asyncio.run(journal.read(path.stem)) == EVENTS
@@ -96,7 +96,7 @@ def test_a_known_kind_in_a_shape_of_the_future_is_skipped_too(
 ) -> None:
     path = written(tmp_path, *EVENTS)
     insert(path, kind, body)
-    sessions = Sessions(tmp_path)
+    sessions = SqliteStore(tmp_path)
     contents = sessions.read(path.stem)
     assert contents.events == EVENTS
     assert contents.salvaged is None
@@ -114,7 +114,7 @@ def test_a_session_that_begins_with_the_future_opens(tmp_path: Path) -> None:
         connection.execute("DELETE FROM records")
         connection.commit()
     insert(path, "agent_dreamt", FUTURE)
-    sessions = Sessions(tmp_path)
+    sessions = SqliteStore(tmp_path)
     assert sessions.read(path.stem).events == []
     journal = sessions.open(path.stem)
     assert asyncio.run(journal.read(path.stem)) == []
@@ -126,9 +126,9 @@ def test_a_session_that_begins_with_the_future_opens(tmp_path: Path) -> None:
 def test_a_fork_takes_the_records_of_the_future_along(tmp_path: Path) -> None:
     path = written(tmp_path, *EVENTS)
     insert(path, "agent_dreamt", FUTURE)
-    sessions = Sessions(tmp_path)
+    sessions = SqliteStore(tmp_path)
     fork = sessions.fork(path.stem)
-    assert FUTURE in bodies(sessions.find(fork))
+    assert FUTURE in bodies(path.with_name(f"{fork}.sqlite"))
     assert sessions.read(fork).events[:-1] == EVENTS
 
 
@@ -137,7 +137,7 @@ def test_the_turns_of_a_fork_are_counted_over_the_gap(tmp_path: Path) -> None:
     path = written(tmp_path, *before)
     insert(path, "agent_dreamt", FUTURE)
     insert(path, "message_added", records.encode(said("words")))
-    contents = Sessions(tmp_path).read(path.stem)
+    contents = SqliteStore(tmp_path).read(path.stem)
     assert record_after(contents.records, 0) == 3
     with pytest.raises(SessionError, match="has 0 turns"):
         record_after(contents.records, 1)
@@ -147,7 +147,7 @@ def test_the_turns_of_a_fork_are_counted_over_the_gap(tmp_path: Path) -> None:
 def test_an_export_says_what_it_leaves_out(tmp_path: Path, form: str) -> None:
     path = written(tmp_path, *EVENTS)
     insert(path, "agent_dreamt", FUTURE)
-    text = FORMATS[form](Sessions(tmp_path).read(path.stem))
+    text = FORMATS[form](SqliteStore(tmp_path).read(path.stem))
     # Markdown escapes the underscore.
     assert "agent_dreamt" in text.replace("\\", "")
 

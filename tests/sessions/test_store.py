@@ -1,15 +1,19 @@
 import asyncio
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.memory_store import MemoryStore
 from tests.sessions.sample_events import a_session, a_turn, kept, opened, said
-from toolwire.agent.events import AgentEvent, MessageAdded
+from toolwire.agent.events import AgentEvent, MessageAdded, Streaming, ToolOutputText
 from toolwire.errors import SessionError
+from toolwire.events import TextDelta
 from toolwire.messages import Message, Text
 from toolwire.sessions.replay import replay
-from toolwire.sessions.store import Sessions, Summary, project_key
+from toolwire.sessions.sqlite import SqliteStore, project_key
+from toolwire.sessions.store import OpenJournal, SessionStore, Summary
 
 
 class Clock:
@@ -21,29 +25,87 @@ class Clock:
         return self.now
 
 
-@pytest.fixture
-def sessions(tmp_path: Path) -> Sessions:
-    numbers = count(1)
-    return Sessions(
-        tmp_path / "sessions", clock=Clock(), new_id=lambda prefix: f"{prefix}id{next(numbers)}"
-    )
+@pytest.fixture(params=["sqlite", "memory"])
+def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
+    """Every store: what follows is what another one has to do."""
+    numbers, clock = count(1), Clock()
+
+    def new_id(prefix: str) -> str:
+        return f"{prefix}id{next(numbers)}"
+
+    if request.param == "memory":
+        return MemoryStore(clock, new_id)
+    return SqliteStore(tmp_path / "sessions", clock=clock, new_id=new_id)
 
 
-def made(sessions: Sessions, project: Path, events: list[AgentEvent]) -> str:
-    journal = sessions.create(project)
+def write(journal: OpenJournal, events: Iterable[AgentEvent], *, close: bool = True) -> list[int]:
+    async def all_of_them() -> list[int]:
+        numbers = [await journal.append(journal.session, event) for event in events]
+        if close:
+            await journal.close()
+        return numbers
 
-    async def all_of_them() -> None:
-        for event in events:
-            await journal.append(journal.session, event)
-        await journal.close()
+    return asyncio.run(all_of_them())
 
-    asyncio.run(all_of_them())
+
+def made(sessions: SessionStore, project: Path, events: list[AgentEvent]) -> str:
+    journal = sessions.create(str(project.resolve()))
+    write(journal, events)
     return journal.session
 
 
-def test_the_list_tells_each_session_in_a_line(sessions: Sessions, tmp_path: Path) -> None:
+def test_what_is_written_is_read_again(sessions: SessionStore, tmp_path: Path) -> None:
+    events = a_session(3)
+    journal = sessions.create(str(tmp_path))
+    numbers = write(journal, events)
+    assert max(numbers) == len(kept(events))
+    contents = sessions.read(journal.session)
+    assert (contents.events, contents.notices) == (kept(events), [])
+    assert [record.seq for record in contents.records] == list(range(1, len(kept(events)) + 1))
+    again = sessions.open(journal.session)
+
+    async def both() -> tuple[list[AgentEvent], list[AgentEvent]]:
+        whole = await again.read(again.session)
+        last = await again.read(again.session, after=numbers[-1] - 1)
+        await again.close()
+        return whole, last
+
+    assert asyncio.run(both()) == (kept(events), events[-1:])
+    assert again.notices == []
+
+
+def test_what_is_only_displayed_is_not_stored(sessions: SessionStore, tmp_path: Path) -> None:
+    seen = [opened(), Streaming(TextDelta("x")), ToolOutputText(call_id="a", text="x"), said("x")]
+    journal = sessions.create(str(tmp_path))
+    assert write(journal, seen) == [1, 1, 1, 2]
+    assert sessions.read(journal.session).events == [seen[0], seen[3]]
+
+
+def test_an_empty_session_leaves_nothing(sessions: SessionStore, tmp_path: Path) -> None:
+    write(sessions.create(str(tmp_path)), [])
+    assert sessions.list() == []
+    with pytest.raises(SessionError):
+        sessions.find("id1")
+
+
+def test_a_session_has_one_writer_and_a_closed_journal_has_none(
+    sessions: SessionStore, tmp_path: Path
+) -> None:
+    journal = sessions.create(str(tmp_path))
+    write(journal, [opened()], close=False)
+    with pytest.raises(SessionError, match="in use"):
+        sessions.open(journal.session)
+    with pytest.raises(SessionError, match="belongs to session"):
+        asyncio.run(journal.append("another", opened()))
+    write(journal, [])
+    with pytest.raises(SessionError, match="closed; open it again"):
+        asyncio.run(journal.append(journal.session, opened()))
+
+
+def test_the_list_tells_each_session_in_a_line(sessions: SessionStore, tmp_path: Path) -> None:
     first = made(sessions, tmp_path, a_session(2))
-    assert sessions.list(tmp_path) == [
+    first_record, *_, last_record = sessions.read(first).records
+    assert sessions.list(str(tmp_path)) == [
         Summary(
             id=first,
             project=str(tmp_path.resolve()),
@@ -51,72 +113,75 @@ def test_the_list_tells_each_session_in_a_line(sessions: Sessions, tmp_path: Pat
             model="simulator/small",
             turns=2,
             records=len(kept(a_session(2))),
-            started=1002.0,
-            updated=1001.0 + len(kept(a_session(2))),
+            started=first_record.at,
+            updated=last_record.at,
         )
     ]
+    assert last_record.at - first_record.at == len(kept(a_session(2))) - 1
 
 
 def test_the_last_worked_on_comes_first_and_other_folders_only_on_demand(
-    sessions: Sessions, tmp_path: Path
+    sessions: SessionStore, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
     one = made(sessions, tmp_path, a_session(1))
     two = made(sessions, tmp_path / "other", a_session(1))
     three = made(sessions, tmp_path, a_session(1))
-    assert [found.id for found in sessions.list(tmp_path)] == [three, one]
+    assert [found.id for found in sessions.list(str(tmp_path))] == [three, one]
     assert [found.id for found in sessions.list()] == [three, two, one]
-    journal = sessions.open(one)
-    asyncio.run(journal.append(one, said("more")))
-    journal.close_now()
+    write(sessions.open(one), [said("more")])
     assert [found.id for found in sessions.list()] == [one, three, two]
 
 
-def test_the_latest_is_one_in_which_something_was_said(sessions: Sessions, tmp_path: Path) -> None:
-    assert sessions.latest(tmp_path) is None
+def test_the_latest_is_one_in_which_something_was_said(
+    sessions: SessionStore, tmp_path: Path
+) -> None:
+    assert sessions.latest(str(tmp_path)) is None
     one = made(sessions, tmp_path, a_session(1))
     made(sessions, tmp_path, [opened()])
-    latest = sessions.latest(tmp_path)
+    latest = sessions.latest(str(tmp_path))
     assert latest is not None
     assert latest.id == one
 
 
-def test_a_title_is_found_behind_long_surroundings(sessions: Sessions, tmp_path: Path) -> None:
+def test_a_title_is_found_behind_long_surroundings(sessions: SessionStore, tmp_path: Path) -> None:
     context = MessageAdded(message=Message(role="user", parts=(Text("told"),)), context=True)
     made(sessions, tmp_path, [opened(), *[context] * 10, said("  fix\nthe   bug ")])
-    assert [one.title for one in sessions.list(tmp_path)] == ["fix the bug"]
+    assert [one.title for one in sessions.list(str(tmp_path))] == ["fix the bug"]
 
 
-def test_an_id_or_its_only_beginning_finds_a_session(sessions: Sessions, tmp_path: Path) -> None:
+def test_an_id_or_its_only_beginning_finds_a_session(
+    sessions: SessionStore, tmp_path: Path
+) -> None:
     ids = [made(sessions, tmp_path, [opened()]) for _ in range(10)]
     assert ids[0] == "id1"
-    assert sessions.find("id1").stem == "id1"
-    assert sessions.find("id10").stem == "id10"
-    assert sessions.find("id2").stem == "id2"
+    assert sessions.find("id1") == "id1"
+    assert sessions.find("id10") == "id10"
+    assert sessions.find("id2") == "id2"
     with pytest.raises(SessionError, match=r'"id" begins the ids of 10 sessions: id1, .* 5 more'):
         sessions.find("id")
 
 
 @pytest.mark.parametrize("name", ["nope", "", "../id1", "*"])
-def test_an_unknown_id_says_where_to_look(sessions: Sessions, tmp_path: Path, name: str) -> None:
+def test_an_unknown_id_says_where_to_look(
+    sessions: SessionStore, tmp_path: Path, name: str
+) -> None:
     made(sessions, tmp_path, [opened()])
     with pytest.raises(SessionError, match="see toolwire sessions list --all"):
         sessions.find(name)
 
 
-def test_a_fork_goes_its_own_way(sessions: Sessions, tmp_path: Path) -> None:
+def test_a_fork_goes_its_own_way(sessions: SessionStore, tmp_path: Path) -> None:
     first = made(sessions, tmp_path, a_session(2))
     copy = sessions.fork(first)
-    journal = sessions.open(copy)
-    asyncio.run(journal.append(copy, said("only here")))
-    journal.close_now()
+    write(sessions.open(copy), [said("only here")])
     old, new = (replay(sessions.read(name).events) for name in (first, copy))
     assert (new.id, new.forked_from, new.model, new.cwd) == (copy, first, old.model, old.cwd)
     assert new.messages == (*old.messages, Message(role="user", parts=(Text("only here"),)))
     assert sessions.read(copy).project == sessions.read(first).project
 
 
-def test_a_fork_may_stop_early(sessions: Sessions, tmp_path: Path) -> None:
+def test_a_fork_may_stop_early(sessions: SessionStore, tmp_path: Path) -> None:
     events = a_session(2)
     first = made(sessions, tmp_path, events)
     copy = sessions.fork(first, upto=5)
@@ -126,27 +191,22 @@ def test_a_fork_may_stop_early(sessions: Sessions, tmp_path: Path) -> None:
 
 
 def test_a_session_in_use_can_be_forked_and_read_but_not_deleted(
-    sessions: Sessions, tmp_path: Path
+    sessions: SessionStore, tmp_path: Path
 ) -> None:
-    journal = sessions.create(tmp_path)
-
-    async def write() -> None:
-        for event in a_turn(0):
-            await journal.append(journal.session, event)
-
-    asyncio.run(write())
+    journal = sessions.create(str(tmp_path))
+    write(journal, a_turn(0), close=False)
     copy = sessions.fork(journal.session)
     assert len(sessions.read(copy).records) == len(sessions.read(journal.session).records) + 1
     with pytest.raises(SessionError, match="in use"):
         sessions.delete(journal.session)
-    journal.close_now()
+    write(journal, [])
     assert sessions.delete(journal.session) == journal.session
     assert [one.id for one in sessions.list()] == [copy]
-    assert list(journal.path.parent.glob(f"{journal.session}*")) == []
+    assert list(tmp_path.rglob(f"{journal.session}*")) == []
 
 
 def test_a_deleted_session_does_not_take_one_with_a_longer_id_along(
-    sessions: Sessions, tmp_path: Path
+    sessions: SessionStore, tmp_path: Path
 ) -> None:
     ids = [made(sessions, tmp_path, [opened()]) for _ in range(10)]
     sessions.delete("id1")
@@ -164,11 +224,11 @@ def test_folders_of_one_name_have_their_own_sessions(tmp_path: Path) -> None:
     assert project_key(Path("/")).startswith("root-")
 
 
-def test_only_what_is_old_and_unused_is_forgotten(sessions: Sessions, tmp_path: Path) -> None:
+def test_only_what_is_old_and_unused_is_forgotten(sessions: SessionStore, tmp_path: Path) -> None:
     old, held = made(sessions, tmp_path, a_session(1)), made(sessions, tmp_path, a_session(1))
     before = sessions.list()[0].updated + 1
     new = made(sessions, tmp_path, a_session(1))
     journal = sessions.open(held)
     assert sessions.forget(before) == (old,)
-    journal.close_now()
+    write(journal, [])
     assert {one.id for one in sessions.list()} == {held, new}

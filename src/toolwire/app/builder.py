@@ -20,7 +20,7 @@ from toolwire.agent.usage import Limits
 from toolwire.app.model_choice import choose_here, choose_model
 from toolwire.app.model_stack import Opened, open_models, with_cache_report, with_fallback
 from toolwire.app.options import HostOverrides, SessionOptions
-from toolwire.app.session import AgentSession, EventSink, open_journal, settle
+from toolwire.app.session import AgentSession, EventSink, open_journal, settle, stored_sessions
 from toolwire.app.toolbox import AskPerson, Toolbox, make_toolbox
 from toolwire.client.http.transport import HttpTransport, Transport
 from toolwire.client.redact import known_secrets
@@ -35,7 +35,7 @@ from toolwire.messages import Message, Part, Text, ToolResult
 from toolwire.policy.rules import Mode
 from toolwire.request import ModelRequest, Reasoning
 from toolwire.sessions.replay import Session, replay
-from toolwire.sessions.sqlite import SqliteJournal
+from toolwire.sessions.store import OpenJournal, SessionStore
 from toolwire.tools.builtin.save_memory import memory_file
 from toolwire.tools.files.protection import Visibility
 from toolwire.tools.spec import Tool
@@ -62,13 +62,16 @@ async def open_session(
     transport: Transport | None = None,
     consent: DownloadConsent | None = None,
     own: HostOverrides | None = None,
+    store: SessionStore | None = None,
     today: Callable[[], date] = date.today,
 ) -> AsyncGenerator[AgentSession]:
     """Opens a new or stored session; closes everything it opened with it.
 
-    `own` replaces the coding agent's tools, prompt and model.
+    `own` replaces the coding agent's tools, prompt and model, `store` the user's own sessions.
     """
-    opening = _SessionBuilder(wanted=wanted, settings=settings, environ=environ, cwd=cwd, own=own)
+    opening = _SessionBuilder(
+        wanted=wanted, settings=settings, environ=environ, cwd=cwd, own=own, store=store
+    )
     async with AsyncExitStack() as stack:
         journal, past = await opening.journal(stack)
         if transport is None:
@@ -111,13 +114,14 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     cwd: Path
     own: HostOverrides | None
+    store: SessionStore | None
     notices: list[str] = []
 
-    async def journal(self, stack: AsyncExitStack) -> tuple[SqliteJournal | None, Session]:
+    async def journal(self, stack: AsyncExitStack) -> tuple[OpenJournal | None, Session]:
         """Returns the journal, locked until the session ends, and its past."""
         journal = open_journal(
             self.wanted,
-            self.environ,
+            self.store or stored_sessions(self.environ),
             self.cwd,
             keep_days=self.settings.sessions.keep_days,
             now=time.time(),
@@ -126,10 +130,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             return None, Session()
         stack.push_async_callback(journal.close)
         past = replay(await journal.read(journal.session))
-        if journal.salvaged is not None:
-            self.notices.append(str(journal.salvaged))
-        if journal.skipped is not None:
-            self.notices.append(str(journal.skipped))
+        self.notices.extend(journal.notices)
         return journal, past
 
     async def models(

@@ -30,9 +30,9 @@ from toolwire.errors import SessionError
 from toolwire.messages import Message
 from toolwire.model import Model
 from toolwire.request import ModelRequest
-from toolwire.sessions.replay import Journal, Session, answered, resolve_open_calls
-from toolwire.sessions.sqlite import SqliteJournal
-from toolwire.sessions.store import Sessions
+from toolwire.sessions.replay import Session, answered, resolve_open_calls
+from toolwire.sessions.sqlite import SqliteStore
+from toolwire.sessions.store import Journal, OpenJournal, SessionStore
 from toolwire.storage.paths import places
 
 Redact: TypeAlias = Callable[[bytes], bytes]
@@ -131,34 +131,33 @@ class AgentSession:
         self.request = msgspec.structs.replace(self.request, messages=messages)
 
 
-def stored_sessions(environ: Mapping[str, str]) -> Sessions:
+def stored_sessions(environ: Mapping[str, str]) -> SessionStore:
     """Returns this user's sessions; known secrets are redacted from records."""
-    return Sessions(places(environ).sessions, redact=redaction())
+    return SqliteStore(places(environ).sessions, redact=redaction())
 
 
 def open_journal(
     wanted: SessionOptions,
-    environ: Mapping[str, str],
+    store: SessionStore,
     cwd: Path,
     *,
     keep_days: int = 0,
     now: float = 0.0,
-) -> SqliteJournal | None:
+) -> OpenJournal | None:
     """Returns the journal of the requested session; None if it is not stored.
 
     Deletes sessions unused for `keep_days`; 0 keeps them all.
     """
-    store = stored_sessions(environ)
     if keep_days:
         store.forget(now - keep_days * _DAY)
     if wanted.session:
         return store.open(wanted.session)
     if wanted.latest:
-        found = store.latest(cwd)
+        found = store.latest(str(cwd))
         if found is None:
             raise SessionError(f"no session in {cwd} yet; omit --continue")
         return store.open(found.id)
-    return store.create(cwd) if wanted.kept else None
+    return store.create(str(cwd)) if wanted.kept else None
 
 
 async def settle(past: Session, toolbox: Toolbox, sink: Emit) -> tuple[Message, ...]:

@@ -17,7 +17,7 @@ from toolwire.terminal_text import terminal_text
 from toolwire.wire.json_access import dump
 
 if TYPE_CHECKING:
-    from toolwire.sessions.store import Contents, Sessions, Summary
+    from toolwire.sessions.store import Contents, SessionStore, Summary
     from toolwire.sessions.transcript import TurnLine
 
 _WORDS = 60
@@ -36,7 +36,7 @@ def sessions_command() -> None:
 def list_sessions(everywhere: bool, as_json: bool) -> None:
     """List the sessions of this folder, most recent first."""
     try:
-        found = _sessions().list(None if everywhere else Path.cwd())
+        found = _sessions().list(None if everywhere else str(Path.cwd()))
     except ToolwireError as error:
         fail(error)
         return
@@ -126,7 +126,7 @@ def delete(names: tuple[str, ...], yes: bool) -> None:
     """Delete sessions permanently."""
     try:
         sessions = _sessions()
-        found = sorted({sessions.find(name).stem for name in names})
+        found = sorted({sessions.find(name) for name in names})
         if not yes:
             if not can_ask():
                 raise click.UsageError("no terminal to ask for confirmation; use --yes")
@@ -139,10 +139,10 @@ def delete(names: tuple[str, ...], yes: bool) -> None:
         fail(error)
 
 
-def _sessions() -> "Sessions":
-    from toolwire.sessions.store import Sessions
+def _sessions() -> "SessionStore":
+    from toolwire.sessions.sqlite import SqliteStore
 
-    return Sessions(places(os.environ).sessions)
+    return SqliteStore(places(os.environ).sessions)
 
 
 def _read(session: str) -> "Contents":

@@ -16,8 +16,7 @@ from toolwire.agent.events import SessionOpened
 from toolwire.errors import SessionError
 from toolwire.sessions.files import PAGE, SCHEMA, Row, beside
 from toolwire.sessions.records import checksum, decode
-from toolwire.sessions.replay import Record
-from toolwire.terminal_text import one_line
+from toolwire.sessions.store import Record, Skipped
 
 _LEAF = 0x0D
 _LOCAL = PAGE - 35
@@ -141,8 +140,6 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 _ROWS = "SELECT seq, at, kind, body, crc FROM records WHERE seq > ? ORDER BY seq"
-_MOST_KINDS = 5
-_LONGEST_KIND = 60
 _PASSING = (
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CANTOPEN,
@@ -173,28 +170,6 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
         first = next((row for row in self.rows if row.kind == "session_opened"), None)
         event = decode(first.body) if first is not None else None
         return event.cwd if isinstance(event, SessionOpened) else ""
-
-
-class Skipped(msgspec.Struct, frozen=True, kw_only=True):
-    """Intact records whose events only a newer version can decode."""
-
-    records: int
-    kinds: tuple[str, ...]
-
-    @property
-    def message(self) -> str:
-        """Notice for the user."""
-        shown = (one_line(kind)[:_LONGEST_KIND] for kind in self.kinds[:_MOST_KINDS])
-        named = ", ".join(f'"{kind}"' for kind in shown)
-        more = ", …" if len(self.kinds) > _MOST_KINDS else ""
-        what = "1 record" if self.records == 1 else f"{self.records} records"
-        return (
-            f"skipped {what} of a newer toolwire that this version cannot read: {named}{more}; "
-            "update toolwire to read them"
-        )
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class Damaged(Exception):

@@ -51,7 +51,7 @@ _decoder: msgspec.json.Decoder[AgentEvent] = msgspec.json.Decoder(
 _decode = _decoder.decode
 
 
-def is_kept(event: AgentEvent) -> bool:
+def is_stored(event: AgentEvent) -> bool:
     """Whether the event is stored; display-only events are not."""
     return not isinstance(event, _NEVER_STORED)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Protocol
 
 import msgspec
 
@@ -180,30 +179,6 @@ def _made_up(one: OpenCall) -> ToolFinished:
 
 
 _TITLE = 70
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One event as stored."""
-
-    seq: int
-    """Counts from 1; a gap is a record that only a newer version can decode."""
-    at: float
-    """Unix time, by the clock of the machine that wrote it."""
-    event: AgentEvent
-
-
-class Journal(Protocol):
-    """Stores the events of sessions durably and in order."""
-
-    async def append(self, session: str, event: AgentEvent) -> int:
-        """Returns the record's number once it is durable; the last number for an event that is
-        not stored.
-        """
-        ...
-
-    async def read(self, session: str, after: int = 0) -> list[AgentEvent]:
-        """All events after that record, in order."""
-        ...
 
 
 class ModelTotals(msgspec.Struct, frozen=True, kw_only=True):

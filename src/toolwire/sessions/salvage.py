@@ -2,7 +2,6 @@
 
 import sqlite3
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
@@ -11,36 +10,11 @@ import msgspec
 from toolwire.errors import SessionError
 from toolwire.sessions.files import beside, remove_files, settle_folder, words_of, write_whole
 from toolwire.sessions.read_file import Scan
+from toolwire.sessions.store import Salvaged
 
 SALVAGED = ".rescued"
 """A salvaged file that is complete but not yet renamed."""
 _META = ("session", "project", "created", "forked_from")
-
-
-class Salvaged(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a salvage."""
-
-    records: int
-    """Number of good records, counted from the first."""
-    lost_after: float | None
-    """Time of the last good record; None if there is none."""
-    damage: str
-    kept_as: str = ""
-    """Name of the damaged file; empty while it is not renamed."""
-
-    @property
-    def message(self) -> str:
-        """Notice for the user."""
-        if self.lost_after is None:
-            saved = "nothing of it could be saved"
-        else:
-            when = datetime.fromtimestamp(self.lost_after, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-            saved = f"{self.records} records up to {when} are good, anything later is lost"
-        kept = f"; the damaged file is kept as {self.kept_as}" if self.kept_as else ""
-        return f"the session's file was damaged ({self.damage}): {saved}{kept}"
-
-    def __str__(self) -> str:
-        return self.message
 
 
 def found_in(scan: Scan) -> Salvaged | None:

@@ -1,22 +1,28 @@
-"""Journal of one session in one SQLite file, locked by one process."""
+"""Sessions in SQLite: one file each, written by one process at a time."""
 
 import asyncio
+import hashlib
+import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from toolwire.agent.events import AgentEvent, TurnEnded
+import msgspec
+
+from toolwire.agent.events import AgentEvent, MessageAdded, SessionOpened, TurnEnded
 from toolwire.errors import SessionError
+from toolwire.ids import new_id
 from toolwire.sessions import records
-from toolwire.sessions.files import INSERT, Row, remove_files
-from toolwire.sessions.read_file import Skipped, records_in, scan
+from toolwire.sessions.files import INSERT, Row, create, remove_files, words_of
+from toolwire.sessions.read_file import good_rows, meta_of, readable, records_in, scan
 from toolwire.sessions.records import Redact, redacted, unredacted
-from toolwire.sessions.replay import Record
-from toolwire.sessions.salvage import Salvaged, finish_salvage, salvage
+from toolwire.sessions.replay import title_of
+from toolwire.sessions.salvage import SALVAGED, finish_salvage, found_in, salvage
+from toolwire.sessions.store import Contents, Record, Salvaged, Skipped, Summary, find_id
 from toolwire.storage.locks import SessionLock
 
 
@@ -51,6 +57,11 @@ class SqliteJournal:
             raise
         self._last: int = last or 0
 
+    @property
+    def notices(self) -> list[str]:
+        """Notices for the user: damage, and records that the last read skipped."""
+        return [one.message for one in (self.salvaged, self.skipped) if one is not None]
+
     def _checked(self) -> Salvaged | None:
         """Salvages a damaged file before it is written; None for an intact one."""
         finish_salvage(self.path)
@@ -62,7 +73,7 @@ class SqliteJournal:
     async def append(self, session: str, event: AgentEvent) -> int:
         """Once called, the record is written even if the caller is cancelled meanwhile."""
         self._belongs(session)
-        if not records.is_kept(event):
+        if not records.is_stored(event):
             return self._last
         if self._closed:
             raise SessionError(f'session "{self.session}" is closed; open it again to go on')
@@ -168,11 +179,6 @@ class SqliteJournal:
         )
 
 
-def read_records(path: Path, after: int = 0) -> list[Record]:
-    """The good records of a session's file, without locking or changing it."""
-    return records_in(scan(path, path.stem, after).rows)[0]
-
-
 def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(
         f"file:{quote(str(path))}?mode=rw",
@@ -182,3 +188,217 @@ def _connect(path: Path) -> sqlite3.Connection:
         # Only the writer's thread uses it, but another one made it.
         check_same_thread=False,
     )
+
+
+_COUNTS = (
+    "SELECT count(*), sum(kind = 'turn_started'), min(seq), max(seq), "
+    "max(CASE WHEN kind = 'session_opened' THEN seq END) FROM records"
+)
+_AT = "SELECT at FROM records WHERE seq = ?"
+_ONE = "SELECT body FROM records WHERE seq = ?"
+_LOOKED_AT = 40
+"""Records searched for the user's first message; context comes before it."""
+
+
+def summary_of(path: Path, session: str) -> Summary:
+    """Summary of a session's file."""
+    try:
+        with readable(path, session) as connection:
+            return _asked(connection, session)
+    except (sqlite3.Error, SessionError, ValueError, TypeError):
+        return _of_damaged(path, session)
+
+
+def _asked(connection: sqlite3.Connection, session: str) -> Summary:
+    meta = meta_of(connection)
+    kept, turns, first, last, opened = connection.execute(_COUNTS).fetchone()
+    if not kept:
+        return Summary(id=session, project=meta.get("project", ""))
+    (started,) = connection.execute(_AT, (first,)).fetchone()
+    (updated,) = connection.execute(_AT, (last,)).fetchone()
+    title = ""
+    for row in good_rows(connection):
+        title = _title(row)
+        if title or row.seq >= _LOOKED_AT:
+            break
+    model = ""
+    if opened is not None:
+        (body,) = connection.execute(_ONE, (opened,)).fetchone()
+        model = _model(body)
+    return Summary(
+        id=session,
+        project=meta.get("project", ""),
+        title=title,
+        model=model,
+        turns=int(turns),
+        records=int(kept),
+        started=float(started),
+        updated=float(updated),
+    )
+
+
+def _of_damaged(path: Path, session: str) -> Summary:
+    try:
+        found = scan(path, session)
+    except SessionError:
+        return Summary(id=session, damaged=True)
+    rows = found.rows
+    titles = (_title(row) for row in rows[:_LOOKED_AT])
+    opened = [row for row in rows if row.kind == "session_opened"]
+    return Summary(
+        id=session,
+        project=found.project,
+        title=next(filter(None, titles), ""),
+        model=_model(opened[-1].body) if opened else "",
+        turns=sum(row.kind == "turn_started" for row in rows),
+        records=len(rows),
+        started=rows[0].at if rows else 0.0,
+        updated=rows[-1].at if rows else 0.0,
+        damaged=True,
+    )
+
+
+def _title(row: Row) -> str:
+    if row.kind != "message_added":
+        return ""
+    event = records.decode(row.body)
+    if not isinstance(event, MessageAdded) or event.context or event.message.role != "user":
+        return ""
+    return title_of(event.message.text)
+
+
+def _model(body: bytes) -> str:
+    event = records.decode(body)
+    return event.model if isinstance(event, SessionOpened) else ""
+
+
+_FILE = ".sqlite"
+
+
+def project_key(project: Path) -> str:
+    """A folder's name in the store: readable, unique per real path."""
+    real = project.resolve()
+    slug = re.sub(r"[^a-z0-9]+", "-", real.name.lower()).strip("-")[:40] or "root"
+    return f"{slug}-{hashlib.sha256(str(real).encode('utf-8', 'surrogateescape')).hexdigest()[:10]}"
+
+
+class SqliteStore:
+    """The sessions below one folder. Every method blocks; only journals are for event loops."""
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        redact: Redact = unredacted,
+        clock: Callable[[], float] = time.time,
+        new_id: Callable[[str], str] = new_id,
+    ) -> None:
+        self._root = root
+        self._redact = redact
+        self._clock = clock
+        self._new_id = new_id
+
+    def create(self, project: str) -> SqliteJournal:
+        """A new session of this folder, open for writing."""
+        folder = Path(project)
+        path = self._root / project_key(folder) / f"{self._new_id('')}{_FILE}"
+        create(path, self._meta(path, str(folder.resolve())))
+        return self._open(path)
+
+    def open(self, name: str) -> SqliteJournal:
+        """Open a session for writing; refused while another process has it, salvaged if damaged."""
+        return self._open(self._path(name))
+
+    def read(self, name: str) -> Contents:
+        """The contents of a session, without locking or changing it."""
+        path = self._path(name)
+        found = scan(_file(path), path.stem)
+        kept, skipped = records_in(found.rows)
+        return Contents(
+            id=path.stem,
+            project=found.project,
+            records=tuple(kept),
+            salvaged=found_in(found),
+            skipped=skipped,
+        )
+
+    def find(self, name: str) -> str:
+        """The id of the session with this id or unique id prefix."""
+        return self._path(name).stem
+
+    def list(self, project: str | None = None) -> list[Summary]:
+        """The sessions of a folder, or all; most recent first, without empty ones."""
+        key = project_key(Path(project)) if project is not None else "*"
+        found = (summary_of(_file(path), path.stem) for path in self._paths(key))
+        kept = [one for one in found if one.records or one.damaged]
+        return sorted(kept, key=lambda one: (one.updated, one.id), reverse=True)
+
+    def latest(self, project: str) -> Summary | None:
+        """The most recent session of this folder that is not empty."""
+        return next((one for one in self.list(project) if one.turns), None)
+
+    def fork(self, name: str, upto: int | None = None) -> str:
+        """Copy a session, up to record `upto`, to a new id; also one in use."""
+        path = self._path(name)
+        found = scan(_file(path), path.stem)
+        rows = tuple(row for row in found.rows if upto is None or row.seq <= upto)
+        if not rows:
+            raise SessionError(f'session "{path.stem}" has no record to fork from')
+        project = found.project
+        copy = path.with_name(f"{self._new_id('')}{_FILE}")
+        meta = {**self._meta(copy, project), "forked_from": path.stem}
+        create(copy, meta, (*rows, self._forked(copy.stem, path.stem, rows)))
+        return copy.stem
+
+    def delete(self, name: str) -> str:
+        """Remove a session and its damaged copies; refused while it is in use."""
+        path = self._path(name)
+        lock = SessionLock(path.with_suffix(".lock"), path.stem)
+        try:
+            for file in path.parent.glob(f"{path.stem}.*"):
+                if file.suffix != ".lock":
+                    file.unlink(missing_ok=True)
+            remove_files(path)
+        except OSError as error:
+            raise SessionError(f'cannot delete session "{path.stem}": {words_of(error)}') from error
+        finally:
+            lock.release()
+        return path.stem
+
+    def forget(self, before: float) -> tuple[str, ...]:
+        """Delete the sessions unchanged since then, except those in use."""
+        forgotten: tuple[str, ...] = ()
+        for one in self.list():
+            if one.updated < before and not one.damaged:
+                with suppress(SessionError):
+                    forgotten = (*forgotten, self.delete(one.id))
+        return forgotten
+
+    def _path(self, name: str) -> Path:
+        paths = {path.stem: path for path in self._paths()}
+        return paths[find_id(name, paths)]
+
+    def _open(self, path: Path) -> SqliteJournal:
+        return SqliteJournal(path, redact=self._redact, clock=self._clock)
+
+    def _meta(self, path: Path, project: str) -> dict[str, str]:
+        return {"session": path.stem, "project": project, "created": repr(self._clock())}
+
+    def _paths(self, key: str = "*") -> Iterator[Path]:
+        found = {*self._root.glob(f"{key}/*{_FILE}"), *self._root.glob(f"{key}/*{SALVAGED}")}
+        yield from sorted({path.with_suffix(_FILE) for path in found})
+
+    def _forked(self, session: str, origin: str, rows: tuple[Row, ...]) -> Row:
+        """The record with the origin of the copy."""
+        opened = [row for row in rows if row.kind == "session_opened"]
+        last = records.decode(opened[-1].body) if opened else None
+        before = last if isinstance(last, SessionOpened) else SessionOpened(session="", model="")
+        event = msgspec.structs.replace(before, session=session, forked_from=origin)
+        seq, at, kind, body = len(rows) + 1, self._clock(), "session_opened", records.encode(event)
+        return Row(seq, at, kind, body, records.checksum(seq, at, kind, body))
+
+
+def _file(path: Path) -> Path:
+    """File with the records; the salvaged copy if a salvage was interrupted."""
+    salvaged = path.with_suffix(SALVAGED)
+    return salvaged if salvaged.exists() and not path.exists() else path

@@ -20,7 +20,8 @@ from toolwire.agent.events import (
 )
 from toolwire.errors import SessionError
 from toolwire.messages import Media, Message, Refusal, ToolCall
-from toolwire.sessions.replay import Record, Session, replay
+from toolwire.sessions.replay import Session, replay
+from toolwire.sessions.store import Record
 from toolwire.terminal_text import terminal_text
 
 SHOWN = 4_000
