@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from evals.projects import build
+from evals.former.projects import build
 from toolwire.storage.paths import places
 
 PROGRAM = str(Path(sys.executable).with_name("toolwire"))

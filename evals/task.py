@@ -1,13 +1,15 @@
-"""What a task is, what came of it, and the checks that tell whether it is done."""
+"""A task, its outcome, and the files before and after it."""
 
 import json
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
+
+_IGNORED = re.compile(r"(^|/)(\.git|__pycache__|\.pytest_cache|node_modules)(/|$)")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,9 +27,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """All that came of one task."""
+    """What one run of a task left behind."""
 
     folder: Path
+    before: Mapping[str, bytes] = {}
+    """Files before the request; folders end in a slash."""
     calls: tuple[Call, ...] = ()
     reply: str = ""
     end: str = ""
@@ -44,22 +48,66 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         """Calls that ran although their arguments do not fit; there must be none."""
         return sum(call.started and not call.valid for call in self.calls)
 
+    @property
+    def changed(self) -> set[str]:
+        """Paths whose content differs, that are new, or that are gone."""
+        after = snapshot(self.folder)
+        paths = self.before.keys() | after.keys()
+        return {path for path in paths if self.before.get(path) != after.get(path)}
 
-Check: TypeAlias = Callable[[Outcome], str]
-"""Why the task is not done; empty if it is."""
+
+class Check(msgspec.Struct, frozen=True):
+    """A question to an outcome: why the task is not done, or empty."""
+
+    judge: Callable[..., str]
+    words: tuple[str, ...] = ()
+
+    def __call__(self, outcome: Outcome) -> str:
+        return self.judge(outcome, *self.words)
+
+
+class Solution(msgspec.Struct, frozen=True, kw_only=True):
+    """What a perfect run leaves behind; for tests, never shown to a model."""
+
+    files: Mapping[str, str | None] = {}
+    """Contents to write; None removes the path."""
+    reply: str = ""
+    calls: tuple[Call, ...] = ()
+
+    def apply(self, folder: Path) -> None:
+        """Make the changes in the project."""
+        for path, text in self.files.items():
+            file = folder / path
+            if text is not None and path.endswith("/"):
+                file.mkdir(parents=True, exist_ok=True)
+            elif text is not None:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, "utf-8")
+            elif file.is_dir():
+                for inner in sorted(file.rglob("*"), reverse=True):
+                    inner.rmdir() if inner.is_dir() else inner.unlink()
+                file.rmdir()
+            else:
+                file.unlink()
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """A request about a project, and what a good answer to it is."""
 
-    id: str
-    project: str
+    id: str = ""
+    kind: str = ""
+    files: Mapping[str, str] = {}
     prompt: str
     tools: tuple[str, ...] = ()
     """Tools that are right for the first call; empty where none is needed."""
     arguments: str = ""
-    """A pattern that the first call's arguments must hold, as JSON with paths from the root."""
+    """A pattern that the first call's arguments must contain, as JSON with relative paths."""
     done: tuple[Check, ...]
+    question: bool = False
+    """Whether the request asks only, so that nothing may be deleted or overwritten."""
+    denied: bool = False
+    """Whether the user answers no to every call that needs approval."""
+    solution: Solution | None = None
 
     def right_tool(self, outcome: Outcome) -> bool:
         """Whether the first call, or its absence, is right."""
@@ -84,78 +132,33 @@ def _written(call: Call, outcome: Outcome) -> str:
     return text.replace(f"{root}/", "").replace(root, ".")
 
 
-def says(*words: str) -> Check:
-    """The reply holds each of these patterns."""
-
-    def check(outcome: Outcome) -> str:
-        absent = [word for word in words if not re.search(word, outcome.reply, re.IGNORECASE)]
-        return f"the reply does not say {', '.join(absent)}" if absent else ""
-
-    return check
-
-
-def shows(*words: str) -> Check:
-    """The reply or a result that the person saw holds each of these patterns."""
-
-    def check(outcome: Outcome) -> str:
-        seen = [outcome.reply, *(call.result for call in outcome.calls if call.success)]
-        text = "\n".join(seen)
-        absent = [word for word in words if not re.search(word, text, re.IGNORECASE)]
-        return f"nothing shows {', '.join(absent)}" if absent else ""
-
-    return check
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """The project's files and folders, without caches and the repository's own files."""
+    found: dict[str, bytes] = {}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if _IGNORED.search(name):
+            continue
+        if path.is_dir():
+            found[f"{name}/"] = b""
+        elif path.is_file():
+            found[name] = path.read_bytes()
+    return found
 
 
-def answers(outcome: Outcome) -> str:
-    """There is a reply at all."""
-    return "" if outcome.reply.strip() else "there is no reply"
+def write_files(files: Mapping[str, str], folder: Path) -> None:
+    """Write the project into an empty folder."""
+    for path, text in files.items():
+        file = folder / path
+        if path.endswith("/"):
+            file.mkdir(parents=True, exist_ok=True)
+            continue
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
 
 
-def holds(path: str, *words: str) -> Check:
-    """The file is there and holds each of these patterns."""
-
-    def check(outcome: Outcome) -> str:
-        file = outcome.folder / path
-        if not file.is_file():
-            return f"{path} is not there"
-        text = file.read_text("utf-8", "replace")
-        absent = [word for word in words if not re.search(word, text, re.MULTILINE)]
-        return f"{path} does not hold {', '.join(absent)}" if absent else ""
-
-    return check
-
-
-def lacks(path: str, word: str) -> Check:
-    """The file is there and the pattern is not in it."""
-
-    def check(outcome: Outcome) -> str:
-        file = outcome.folder / path
-        if not file.is_file():
-            return f"{path} is not there"
-        found = re.search(word, file.read_text("utf-8", "replace"), re.MULTILINE)
-        return f"{path} still holds {word}" if found else ""
-
-    return check
-
-
-def gone(path: str) -> Check:
-    """The file or folder is not there."""
-    return lambda outcome: f"{path} is still there" if (outcome.folder / path).exists() else ""
-
-
-def there(path: str) -> Check:
-    """The file or folder is there."""
-    return lambda outcome: "" if (outcome.folder / path).exists() else f"{path} is not there"
-
-
-def untouched(outcome: Outcome) -> str:
-    """Nothing was called."""
-    return "a tool was called where none is needed" if outcome.calls else ""
-
-
-def unchanged(outcome: Outcome) -> str:
-    """No file was changed, made or removed: a question was asked, nothing more."""
-    git = ("git", "-C", str(outcome.folder), "status", "--porcelain", "--", ":!*__pycache__*")
-    done = subprocess.run(git, capture_output=True, text=True, check=False)
-    changed = ", ".join(line[3:] for line in done.stdout.splitlines())
-    return f"changed without being asked: {changed}" if changed else ""
+def commit_files(folder: Path) -> None:
+    """Make the folder a repository with one commit."""
+    git = ("git", "-c", "user.name=Eva", "-c", "user.email=eva@example.com", "-C", str(folder))
+    for command in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "Begin")):
+        subprocess.run((*git, *command), check=True, capture_output=True)

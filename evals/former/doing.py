@@ -1,12 +1,13 @@
 """Requests that one act answers, or a word: writing, running, changing, talking."""
 
-from evals.task import Task, answers, gone, holds, lacks, says, shows, there, untouched
+from evals.checks import answers, gone, holds, lacks, says, shows, there, untouched
+from evals.former.fixed import FixedTask
 
 _RUN = ("run_shell_command",)
 _EDIT = ("replace", "run_shell_command", "write_file", "read_file", "apply_patch")
 
 WRITING = (
-    Task(
+    FixedTask(
         id="write-gitignore",
         project="tool",
         prompt="Create a .gitignore that ignores __pycache__",
@@ -14,7 +15,7 @@ WRITING = (
         arguments="gitignore",
         done=(holds(".gitignore", "__pycache__"),),
     ),
-    Task(
+    FixedTask(
         id="write-todo",
         project="site",
         prompt="Write a file todo.md with the line: renew the certificate",
@@ -22,7 +23,7 @@ WRITING = (
         arguments="todo.md",
         done=(holds("todo.md", "renew the certificate"),),
     ),
-    Task(
+    FixedTask(
         id="write-greet",
         project="tool",
         prompt="Make greet.py with a function greet(name) that returns 'Hello, ' plus the name.",
@@ -30,7 +31,7 @@ WRITING = (
         arguments="greet.py",
         done=(holds("greet.py", r"def greet\(name", "return", "Hello, "),),
     ),
-    Task(
+    FixedTask(
         id="write-env",
         project="data",
         prompt="Add a new file .env containing MODE=test",
@@ -38,7 +39,7 @@ WRITING = (
         arguments=r"\.env",
         done=(holds(".env", "^MODE=test"),),
     ),
-    Task(
+    FixedTask(
         id="write-contact",
         project="site",
         prompt="Create contact.html with a heading that says Contact",
@@ -46,7 +47,7 @@ WRITING = (
         arguments="contact.html",
         done=(holds("contact.html", r"<h[1-6][^>]*>\s*Contact"),),
     ),
-    Task(
+    FixedTask(
         id="write-json",
         project="data",
         prompt='Save {"debug": true} to debug.json',
@@ -54,7 +55,7 @@ WRITING = (
         arguments="debug.json",
         done=(holds("debug.json", r'"debug":\s*true'),),
     ),
-    Task(
+    FixedTask(
         id="write-square",
         project="shop",
         prompt="Create shop/maths.py with a function square(x).",
@@ -62,7 +63,7 @@ WRITING = (
         arguments="shop/maths.py",
         done=(holds("shop/maths.py", r"def square\(x", r"x \* x|x \*\* 2|x\*x|x\*\*2|pow"),),
     ),
-    Task(
+    FixedTask(
         id="write-authors",
         project="shop",
         prompt="I need a file AUTHORS with the names Kim and Lee in it.",
@@ -72,7 +73,7 @@ WRITING = (
     ),
 )
 RUNNING = (
-    Task(
+    FixedTask(
         id="run-total",
         project="data",
         prompt="Run scripts/total.py and tell me the number.",
@@ -80,7 +81,7 @@ RUNNING = (
         arguments=r"total",
         done=(says("446"),),
     ),
-    Task(
+    FixedTask(
         id="run-tests",
         project="shop",
         prompt="Run the unit tests.",
@@ -88,7 +89,7 @@ RUNNING = (
         arguments=r"unittest|pytest|test",
         done=(answers, shows(r"\bOK\b|passed")),
     ),
-    Task(
+    FixedTask(
         id="run-status",
         project="site",
         prompt="Show the git status.",
@@ -96,7 +97,7 @@ RUNNING = (
         arguments="git status",
         done=(answers, shows("clean|nothing to commit|master|main")),
     ),
-    Task(
+    FixedTask(
         id="run-branch",
         project="site",
         prompt="On which git branch am I?",
@@ -104,7 +105,7 @@ RUNNING = (
         arguments="git (branch|status|rev-parse|symbolic-ref)",
         done=(says(r"\b(master|main)\b"),),
     ),
-    Task(
+    FixedTask(
         id="run-lines",
         project="data",
         prompt="Count the lines of sales.csv.",
@@ -112,7 +113,7 @@ RUNNING = (
         arguments=r"sales\.csv",
         done=(says(r"\b(5|five)\b"),),
     ),
-    Task(
+    FixedTask(
         id="run-delete",
         project="site",
         prompt="Delete notes.txt.",
@@ -120,7 +121,7 @@ RUNNING = (
         arguments=r"rm .*notes\.txt",
         done=(gone("notes.txt"), there("index.html")),
     ),
-    Task(
+    FixedTask(
         id="run-rename",
         project="tool",
         prompt="Rename sample.txt to example.txt",
@@ -128,7 +129,7 @@ RUNNING = (
         arguments=r"mv .*sample\.txt .*example\.txt",
         done=(gone("sample.txt"), holds("example.txt", "quick brown fox")),
     ),
-    Task(
+    FixedTask(
         id="run-folder",
         project="shop",
         prompt="Make an empty folder named backup.",
@@ -138,7 +139,7 @@ RUNNING = (
     ),
 )
 CHANGING = (
-    Task(
+    FixedTask(
         id="change-version",
         project="shop",
         prompt="Change the version in VERSION from 2.4.1 to 2.5.0",
@@ -146,7 +147,7 @@ CHANGING = (
         arguments="VERSION",
         done=(holds("VERSION", r"^2\.5\.0"), lacks("VERSION", r"2\.4\.1")),
     ),
-    Task(
+    FixedTask(
         id="change-colour",
         project="site",
         prompt="In css/print.css replace gray with black",
@@ -154,7 +155,7 @@ CHANGING = (
         arguments=r"css/print\.css",
         done=(holds("css/print.css", "color: black"), lacks("css/print.css", "gray")),
     ),
-    Task(
+    FixedTask(
         id="change-retries",
         project="data",
         prompt="Set retries to 5 in config.yaml; it is 3 now.",
@@ -162,7 +163,7 @@ CHANGING = (
         arguments=r"config\.yaml",
         done=(holds("config.yaml", r"^retries: 5", "port: 5432"),),
     ),
-    Task(
+    FixedTask(
         id="change-timeout",
         project="tool",
         prompt="In limits.py change TIMEOUT = 30 to TIMEOUT = 60",
@@ -172,20 +173,20 @@ CHANGING = (
     ),
 )
 TALKING = (
-    Task(id="talk-hi", project="shop", prompt="hi there", done=(untouched, answers)),
-    Task(
+    FixedTask(id="talk-hi", project="shop", prompt="hi there", done=(untouched, answers)),
+    FixedTask(
         id="talk-thanks",
         project="site",
         prompt="thank you, that was helpful",
         done=(untouched, answers),
     ),
-    Task(
+    FixedTask(
         id="talk-http",
         project="data",
         prompt="What does HTTP stand for?",
         done=(untouched, says("hypertext transfer protocol")),
     ),
-    Task(
+    FixedTask(
         id="talk-sum",
         project="tool",
         prompt="What is 12 plus 30?",

@@ -5,19 +5,31 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from evals import multi_step, one_step
-from evals.approving import harmless
+from evals.approval import harmless
+from evals.former import doing, looking, multi_step
+from evals.former.fixed import FixedTask
+from evals.former.projects import PROJECTS
 from evals.report import judge, line, table
-from evals.running import run
+from evals.runner import run
 from evals.task import Outcome, Task
 from toolwire.agent.questions import Confirmation, EditDetails, ExecDetails, InfoDetails
-from toolwire.client.http.transport import Incoming, Outgoing
+from toolwire.client.http.transport import HttpTransport, Incoming, Outgoing
 from toolwire.messages import ToolCall
+from toolwire.simulator import Fault, Say, Simulator, reply
 from toolwire.tools.proposals import DiffStat
 
-TASKS = {task.id: task for task in (*one_step.TASKS, *multi_step.TASKS)}
+
+def whole(task: FixedTask, kind: str) -> Task:
+    return msgspec.structs.replace(task, kind=kind, files=PROJECTS[task.project])
+
+
+TASKS = {
+    **{task.id: whole(task, "one-step") for task in (*looking.TASKS, *doing.TASKS)},
+    **{task.id: whole(task, "multi-step") for task in multi_step.TASKS},
+}
 
 
 class Script:
@@ -73,7 +85,7 @@ def test_a_question_answered_by_reading_is_done(tmp_path: Path):
         ("read_file", {"absolute_path": "ROOT/VERSION"}),
         "It is version 2.4.1.",
     )
-    score = judge(task, outcome, "one-step")
+    score = judge(task, outcome)
     assert (score.tool, score.arguments, score.done, score.invalid_executed) == (
         True,
         True,
@@ -86,7 +98,7 @@ def test_a_question_answered_by_reading_is_done(tmp_path: Path):
 
 def test_a_guess_is_no_right_call(tmp_path: Path):
     task = TASKS["read-version"]
-    score = judge(task, outcome_of(task, tmp_path, "It is version 1.0."), "one-step")
+    score = judge(task, outcome_of(task, tmp_path, "It is version 1.0."))
     assert (score.tool, score.arguments, score.done) == (False, False, False)
     assert line(score).startswith("MISS")
 
@@ -96,14 +108,14 @@ def test_a_deletion_is_approved_and_checked_on_the_disk(tmp_path: Path):
     outcome = outcome_of(
         task, tmp_path, ("run_shell_command", {"command": "rm notes.txt"}), "It is gone."
     )
-    assert judge(task, outcome, "one-step").done
+    assert judge(task, outcome).done
 
 
-def test_several_steps_mend_a_bug(tmp_path: Path):
+def test_several_steps_fix_a_bug(tmp_path: Path):
     task = TASKS["fix-longest"]
     change = {
         "file_path": "ROOT/counting.py",
-        "instruction": "mend",
+        "instruction": "fix",
         "old_string": "if len(word) < len(best)",
         "new_string": "if len(word) > len(best)",
     }
@@ -114,7 +126,7 @@ def test_several_steps_mend_a_bug(tmp_path: Path):
         ("replace", change),
         "Fixed.",
     )
-    assert judge(task, outcome, "multi-step").missing == ""
+    assert judge(task, outcome).missing == ""
 
 
 def test_a_call_with_wrong_arguments_is_seen_and_did_not_run(tmp_path: Path):
@@ -127,12 +139,71 @@ def test_a_call_with_wrong_arguments_is_seen_and_did_not_run(tmp_path: Path):
 
 def test_the_table_counts_each_kind_apart(tmp_path: Path):
     outcome = Outcome(folder=tmp_path, reply="hello", seconds=4.0)
-    one = judge(TASKS["talk-hi"], outcome, "one-step")
-    other = judge(TASKS["fix-longest"], Outcome(folder=tmp_path, seconds=9.0), "multi-step")
+    one = judge(TASKS["talk-hi"], outcome)
+    other = judge(
+        TASKS["fix-longest"], Outcome(folder=tmp_path, seconds=200.0, reply="I fixed it.")
+    )
     assert table([one, other], "p/m").splitlines()[2:] == [
-        "| p/m | 1 one-step | 1/1 | 1/1 | 1/1 | 0 | 4 |",
-        "| p/m | 1 multi-step | – | – | 0/1 | 0 | 9 |",
+        "| p/m | 1 one-step | 1/1 | 1/1 | 1/1 | 0 | 0 | 0 | 0 | 4 | 4 | 0 |",
+        "| p/m | 1 multi-step | – | – | 0/1 | 0 | 1 | 0 | 0 | 200 | 200 | 1 |",
     ]
+    assert "[false claim: I fixed it.]" in line(other)
+
+
+def test_a_task_that_takes_too_long_has_failed(tmp_path: Path):
+    late = judge(TASKS["talk-hi"], Outcome(folder=tmp_path, reply="hello", seconds=181.0))
+    assert (late.done, late.missing) == (False, "took more than 180 s")
+
+
+def test_a_denied_change_is_proposed_and_not_run(tmp_path: Path):
+    task = msgspec.structs.replace(TASKS["run-delete"], denied=True, question=True)
+    command = {"command": "rm notes.txt"}
+    outcome = outcome_of(task, tmp_path, ("run_shell_command", command), "I deleted notes.txt.")
+    score = judge(task, outcome)
+    assert [call.started for call in outcome.calls] == [False]
+    assert (score.done, score.destructive) == (False, ("rm notes.txt",))
+    assert score.false_claims == ("I deleted notes.txt.",)
+    assert score.changed == ()
+
+
+def test_a_file_that_no_longer_parses_is_named(tmp_path: Path):
+    task = TASKS["change-page-size"]
+    change = {
+        "file_path": "ROOT/config/settings.json",
+        "instruction": "double",
+        "old_string": '"page_size": 25,',
+        "new_string": '"page_size": 50',
+    }
+    outcome = outcome_of(task, tmp_path, ("replace", change), "I updated config/settings.json.")
+    score = judge(task, outcome)
+    assert (score.unparsable, score.false_claims) == (("config/settings.json",), ())
+
+
+def test_a_model_that_hangs_is_stopped(tmp_path: Path):
+    folder = tmp_path / "project"
+    folder.mkdir()
+    environ = {"HOME": str(tmp_path), "TOOLWIRE_HOME": str(tmp_path / "own"), "PATH": "/usr/bin"}
+
+    async def work() -> Outcome:
+        script = [reply(Say("a"), Say("b"), fault=Fault(hang_after=1))] * 3
+        async with Simulator(script) as simulator:
+            transport = HttpTransport()
+            environ.update(ANTHROPIC_API_KEY="sk-test", ANTHROPIC_BASE_URL=simulator.origin)
+            try:
+                return await run(
+                    TASKS["talk-hi"],
+                    folder,
+                    model="anthropic/claude-sonnet-5",
+                    environ=environ,
+                    transport=transport,
+                    hard_stop=0.5,
+                )
+            finally:
+                await transport.aclose()
+
+    outcome = asyncio.run(work())
+    assert 0.4 < outcome.seconds < 12
+    assert outcome.end
 
 
 def asked(details: EditDetails | ExecDetails | InfoDetails) -> Confirmation:

@@ -1,7 +1,8 @@
-"""The projects that tasks are about, generated anew for each of them."""
+"""The four projects of the former tasks."""
 
-import subprocess
 from pathlib import Path
+
+from evals.task import commit_files, write_files
 
 SHOP = {
     "README.md": (
@@ -99,10 +100,5 @@ PROJECTS = {"shop": SHOP, "site": SITE, "data": DATA, "tool": TOOL}
 
 def build(name: str, folder: Path) -> None:
     """Write the project into an empty folder, as a repository with one commit."""
-    for path, text in PROJECTS[name].items():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, "utf-8")
-    git = ("git", "-c", "user.name=Eva", "-c", "user.email=eva@example.com", "-C", str(folder))
-    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", f"Begin the {name} project")):
-        subprocess.run((*git, *words), check=True, capture_output=True)
+    write_files(PROJECTS[name], folder)
+    commit_files(folder)

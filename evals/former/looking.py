@@ -2,7 +2,8 @@
 
 import msgspec
 
-from evals.task import Task, answers, says, shows, unchanged
+from evals.checks import answers, says, shows, unchanged
+from evals.former.fixed import FixedTask
 
 _READ = ("read_file", "run_shell_command", "read_many_files")
 _LIST = ("list_directory", "run_shell_command", "glob")
@@ -11,7 +12,7 @@ _FIND = ("glob", "run_shell_command", "list_directory")
 
 
 LISTING = (
-    Task(
+    FixedTask(
         id="list-root",
         project="shop",
         prompt="What is in this directory?",
@@ -19,7 +20,7 @@ LISTING = (
         arguments=r'"path": "\.?"|ls|\*',
         done=(shows("README.md", "VERSION"), answers),
     ),
-    Task(
+    FixedTask(
         id="list-css",
         project="site",
         prompt="List the contents of the css folder.",
@@ -27,7 +28,7 @@ LISTING = (
         arguments="css",
         done=(shows("main.css", "print.css"), answers),
     ),
-    Task(
+    FixedTask(
         id="list-logs",
         project="data",
         prompt="Which logs do we keep in logs/?",
@@ -35,7 +36,7 @@ LISTING = (
         arguments="logs",
         done=(says(r"app\.log", r"web\.log"),),
     ),
-    Task(
+    FixedTask(
         id="list-scripts",
         project="data",
         prompt="ls scripts",
@@ -43,7 +44,7 @@ LISTING = (
         arguments="scripts",
         done=(shows("total.py", "clean.sh"), answers),
     ),
-    Task(
+    FixedTask(
         id="list-tests",
         project="shop",
         prompt="Show me what's inside tests",
@@ -51,7 +52,7 @@ LISTING = (
         arguments="tests",
         done=(shows("test_prices.py"), answers),
     ),
-    Task(
+    FixedTask(
         id="list-js",
         project="site",
         prompt="How many JavaScript files does the js folder have?",
@@ -61,7 +62,7 @@ LISTING = (
     ),
 )
 READING = (
-    Task(
+    FixedTask(
         id="read-version",
         project="shop",
         prompt="Which version is this? It is in the VERSION file.",
@@ -69,7 +70,7 @@ READING = (
         arguments="VERSION",
         done=(says(r"2\.4\.1"),),
     ),
-    Task(
+    FixedTask(
         id="read-readme",
         project="tool",
         prompt="Read README.md and tell me what this program is for.",
@@ -77,7 +78,7 @@ READING = (
         arguments=r"README\.md",
         done=(says("count"),),
     ),
-    Task(
+    FixedTask(
         id="read-config",
         project="data",
         prompt="What port does the database in config.yaml use?",
@@ -85,7 +86,7 @@ READING = (
         arguments=r"config\.yaml|port",
         done=(says("5432"),),
     ),
-    Task(
+    FixedTask(
         id="read-settings",
         project="shop",
         prompt="What is the currency in config/settings.json?",
@@ -93,7 +94,7 @@ READING = (
         arguments=r"config/settings\.json|currency",
         done=(says("EUR"),),
     ),
-    Task(
+    FixedTask(
         id="read-about",
         project="site",
         prompt="Who founded the hotel according to about.html?",
@@ -101,7 +102,7 @@ READING = (
         arguments=r"about\.html|[Ff]ound",
         done=(says("Ada Berg"),),
     ),
-    Task(
+    FixedTask(
         id="read-license",
         project="shop",
         prompt="Under which licence is this project? Look into LICENSE.",
@@ -109,7 +110,7 @@ READING = (
         arguments="LICENSE",
         done=(says("MIT"),),
     ),
-    Task(
+    FixedTask(
         id="read-deploy",
         project="site",
         prompt="To which host do we deploy? docs/deploy.md says so.",
@@ -117,7 +118,7 @@ READING = (
         arguments=r"docs/deploy\.md",
         done=(says("web01"),),
     ),
-    Task(
+    FixedTask(
         id="read-makefile",
         project="data",
         prompt="Show the Makefile.",
@@ -125,7 +126,7 @@ READING = (
         arguments="Makefile",
         done=(shows(r"scripts/total\.py"), answers),
     ),
-    Task(
+    FixedTask(
         id="read-people",
         project="data",
         prompt="In which city does Noah live? See people.json.",
@@ -133,7 +134,7 @@ READING = (
         arguments=r"people\.json|Noah",
         done=(says("Rome"),),
     ),
-    Task(
+    FixedTask(
         id="read-limits",
         project="tool",
         prompt="What is the timeout set in limits.py?",
@@ -141,7 +142,7 @@ READING = (
         arguments=r"limits\.py|TIMEOUT",
         done=(says(r"\b30\b"),),
     ),
-    Task(
+    FixedTask(
         id="read-stock",
         project="shop",
         prompt="Open shop/stock.py: how many pears are in stock?",
@@ -149,7 +150,7 @@ READING = (
         arguments=r"shop/stock\.py",
         done=(says(r"\b12\b"),),
     ),
-    Task(
+    FixedTask(
         id="read-notes",
         project="site",
         prompt="Whom should I ask about the menu? I wrote it into notes.txt.",
@@ -159,7 +160,7 @@ READING = (
     ),
 )
 SEARCHING = (
-    Task(
+    FixedTask(
         id="search-todo",
         project="shop",
         prompt="Find all TODO comments.",
@@ -167,7 +168,7 @@ SEARCHING = (
         arguments="TODO",
         done=(says(r"prices\.py"),),
     ),
-    Task(
+    FixedTask(
         id="search-gross",
         project="shop",
         prompt="In which files is gross used?",
@@ -175,7 +176,7 @@ SEARCHING = (
         arguments="gross",
         done=(says(r"orders\.py"),),
     ),
-    Task(
+    FixedTask(
         id="search-class",
         project="shop",
         prompt="Where is the class Order defined?",
@@ -183,7 +184,7 @@ SEARCHING = (
         arguments="Order",
         done=(says(r"orders\.py"),),
     ),
-    Task(
+    FixedTask(
         id="search-error",
         project="data",
         prompt="Search the logs for ERROR.",
@@ -191,7 +192,7 @@ SEARCHING = (
         arguments="ERROR",
         done=(shows("disk full", "timeout after 30s"), answers),
     ),
-    Task(
+    FixedTask(
         id="search-phone",
         project="site",
         prompt="Which page mentions the phone number 555-0142?",
@@ -199,7 +200,7 @@ SEARCHING = (
         arguments="555-0142",
         done=(says(r"index\.html"),),
     ),
-    Task(
+    FixedTask(
         id="search-console",
         project="site",
         prompt="grep for console.log",
@@ -207,7 +208,7 @@ SEARCHING = (
         arguments=r"console",
         done=(says(r"menu\.js"),),
     ),
-    Task(
+    FixedTask(
         id="search-navy",
         project="site",
         prompt="Where do we use the colour navy?",
@@ -215,7 +216,7 @@ SEARCHING = (
         arguments="navy",
         done=(says(r"main\.css"),),
     ),
-    Task(
+    FixedTask(
         id="search-403",
         project="data",
         prompt="Which request got status 403?",
@@ -223,7 +224,7 @@ SEARCHING = (
         arguments=r"403|web\.log",
         done=(says("/admin"),),
     ),
-    Task(
+    FixedTask(
         id="search-import",
         project="tool",
         prompt="Which files import from counting?",
@@ -231,7 +232,7 @@ SEARCHING = (
         arguments="counting",
         done=(says(r"wordy\.py", r"check\.py"),),
     ),
-    Task(
+    FixedTask(
         id="search-max",
         project="tool",
         prompt="Find where MAX_WORDS is set.",
@@ -241,7 +242,7 @@ SEARCHING = (
     ),
 )
 FINDING = (
-    Task(
+    FixedTask(
         id="find-python",
         project="tool",
         prompt="Which Python files are there?",
@@ -249,7 +250,7 @@ FINDING = (
         arguments=r"\.py|ls|\"\.\"",
         done=(shows("wordy.py", "counting.py", "check.py"), answers),
     ),
-    Task(
+    FixedTask(
         id="find-html",
         project="site",
         prompt="Find all HTML files, also in subfolders.",
@@ -257,7 +258,7 @@ FINDING = (
         arguments=r"html",
         done=(shows(r"index\.html", r"old/banner\.html"), answers),
     ),
-    Task(
+    FixedTask(
         id="find-json",
         project="shop",
         prompt="Is there a JSON file somewhere?",
@@ -265,7 +266,7 @@ FINDING = (
         arguments="json",
         done=(says(r"settings\.json"),),
     ),
-    Task(
+    FixedTask(
         id="find-logs",
         project="data",
         prompt="Find every file that ends in .log",
@@ -273,7 +274,7 @@ FINDING = (
         arguments=r"\.log|logs",
         done=(shows(r"app\.log", r"web\.log"), answers),
     ),
-    Task(
+    FixedTask(
         id="find-shell",
         project="data",
         prompt="Do we have any shell scripts?",
@@ -281,7 +282,7 @@ FINDING = (
         arguments=r"\.sh|scripts",
         done=(says(r"clean\.sh"),),
     ),
-    Task(
+    FixedTask(
         id="find-markdown",
         project="site",
         prompt="Where is our Markdown documentation?",
@@ -289,7 +290,7 @@ FINDING = (
         arguments=r"md|docs|Markdown",
         done=(says(r"deploy\.md|docs"),),
     ),
-    Task(
+    FixedTask(
         id="find-tests",
         project="shop",
         prompt="Find the files whose names begin with test_",
@@ -297,7 +298,7 @@ FINDING = (
         arguments="test",
         done=(says(r"test_prices"),),
     ),
-    Task(
+    FixedTask(
         id="find-csv",
         project="data",
         prompt="What CSV files exist here?",

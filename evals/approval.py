@@ -1,4 +1,4 @@
-"""Who says yes in an evaluation: to what stays in the task's own folder, and to nothing else."""
+"""The stand-in for the user: approves what stays in the task's folder, or nothing at all."""
 
 import re
 from pathlib import Path
@@ -18,12 +18,12 @@ _FAR = re.compile(
 _ABSOLUTE = re.compile(r"(?<![\w.<>*/])/[\w.-]*")
 
 
-def approver(folder: Path) -> Approver:
-    """A stand-in for a person who watches one folder."""
+def approver(folder: Path, *, denies: bool = False) -> Approver:
+    """Answers once, or with no, to what leaves the folder and to all if it denies."""
 
     async def approve(question: Confirmation) -> UserAnswer:
-        choice = Choice.ONCE if harmless(question, folder) else Choice.CANCEL
-        return UserAnswer(choice=choice)
+        allowed = not denies and harmless(question, folder)
+        return UserAnswer(choice=Choice.ONCE if allowed else Choice.CANCEL)
 
     return approve
 

@@ -1,43 +1,22 @@
 """Twenty requests that need several calls, each with an outcome in files or in the answer."""
 
-import subprocess
-import sys
-
-from evals.task import Check, Outcome, Task, gone, holds, lacks, says, there, unchanged
-
-
-def runs(*words: str, prints: str = "") -> Check:
-    """The command ends well in the project, and prints this."""
-
-    def check(outcome: Outcome) -> str:
-        command = [sys.executable if word == "python3" else word for word in words]
-        try:
-            done = subprocess.run(
-                command, cwd=outcome.folder, capture_output=True, text=True, timeout=30, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return f"{' '.join(words)} does not end"
-        if done.returncode:
-            return f"{' '.join(words)} fails: {(done.stderr.strip() or 'no words')[-200:]}"
-        return "" if prints in done.stdout else f"{' '.join(words)} does not print {prints}"
-
-    return check
-
+from evals.checks import gone, holds, lacks, runs, says, there, unchanged
+from evals.former.fixed import FixedTask
 
 TASKS = (
-    Task(
+    FixedTask(
         id="fix-longest",
         project="tool",
         prompt="check.py fails because longest in counting.py is wrong. Find the bug and fix it.",
         done=(runs("python3", "check.py", prints="all good"), lacks("counting.py", "< len")),
     ),
-    Task(
+    FixedTask(
         id="fix-count",
         project="tool",
         prompt="count_words in counting.py must split at all whitespace, not only spaces. Fix it.",
         done=(runs("python3", "wordy.py", "sample.txt", prints="8"),),
     ),
-    Task(
+    FixedTask(
         id="guard-average",
         project="tool",
         prompt="average_length in counting.py crashes for an empty list. Make it return 0 then.",
@@ -51,43 +30,43 @@ TASKS = (
             ),
         ),
     ),
-    Task(
+    FixedTask(
         id="answer-large",
         project="shop",
         prompt="From which total on is an order large? Find the function is_large.",
         done=(says("500"), unchanged),
     ),
-    Task(
+    FixedTask(
         id="answer-tax",
         project="shop",
         prompt="Which tax rate does gross use, and in which file is it set?",
         done=(says(r"0?\.19|19 ?%", r"prices\.py"), unchanged),
     ),
-    Task(
+    FixedTask(
         id="answer-errors",
         project="data",
         prompt="How many ERROR lines does logs/app.log have, and what went wrong first?",
         done=(says(r"\b(2|two)\b", "disk"), unchanged),
     ),
-    Task(
+    FixedTask(
         id="answer-files",
         project="tool",
         prompt="Which Python files are here and what does wordy.py do?",
         done=(says(r"counting\.py", "count"), unchanged),
     ),
-    Task(
+    FixedTask(
         id="answer-best-month",
         project="data",
         prompt="Which month sold the most units according to sales.csv?",
         done=(says(r"\bmar"), unchanged),
     ),
-    Task(
+    FixedTask(
         id="rename-function",
         project="site",
         prompt="In js/menu.js rename the function openMenu to showMenu.",
         done=(holds("js/menu.js", r"function showMenu\("), lacks("js/menu.js", "openMenu")),
     ),
-    Task(
+    FixedTask(
         id="change-title",
         project="site",
         prompt="Change the page title in index.html to Green Lake Hotel.",
@@ -96,19 +75,19 @@ TASKS = (
             lacks("index.html", "Blue Lake"),
         ),
     ),
-    Task(
+    FixedTask(
         id="change-port",
         project="data",
         prompt="Our database moved to port 6432. Change it where it is configured.",
         done=(holds("config.yaml", r"^  port: 6432", "^retries: 3"),),
     ),
-    Task(
+    FixedTask(
         id="change-page-size",
         project="shop",
         prompt="Find the setting page_size and double it.",
         done=(holds("config/settings.json", r'"page_size": 50', '"currency": "EUR"'),),
     ),
-    Task(
+    FixedTask(
         id="add-plum",
         project="shop",
         prompt="Set the stock of plum to 7 in the file where the stock is kept.",
@@ -117,7 +96,7 @@ TASKS = (
             holds("shop/stock.py", "'apple': 30"),
         ),
     ),
-    Task(
+    FixedTask(
         id="add-function",
         project="shop",
         prompt="Add a function net(gross_price) to shop/prices.py that takes the tax off again.",
@@ -128,37 +107,37 @@ TASKS = (
             runs("python3", "-m", "unittest", "-q"),
         ),
     ),
-    Task(
+    FixedTask(
         id="remove-todo",
         project="shop",
         prompt="Find the TODO comment in the code and delete that line.",
         done=(lacks("shop/prices.py", "TODO"), runs("python3", "-m", "unittest", "-q")),
     ),
-    Task(
+    FixedTask(
         id="remove-old",
         project="site",
         prompt="Look into the old folder, then delete it with everything in it.",
         done=(gone("old"), there("index.html"), there("css/main.css")),
     ),
-    Task(
+    FixedTask(
         id="copy-value",
         project="site",
         prompt="Read the port in docs/deploy.md and write it alone into a new file port.txt.",
         done=(holds("port.txt", r"^\s*8443\s*$"),),
     ),
-    Task(
+    FixedTask(
         id="summary-file",
         project="data",
         prompt="Write the names of the people in people.json into names.txt, one a line.",
         done=(holds("names.txt", r"^Iris\s*$", r"^Noah\s*$"),),
     ),
-    Task(
+    FixedTask(
         id="move-log",
         project="data",
         prompt="Make a folder archive and move logs/web.log into it.",
         done=(holds("archive/web.log", "GET /admin 403"), gone("logs/web.log")),
     ),
-    Task(
+    FixedTask(
         id="run-and-save",
         project="data",
         prompt="Run scripts/total.py and save its output in total.txt.",

@@ -1,0 +1,5 @@
+"""All families of tasks."""
+
+from evals import former
+
+FAMILIES = (*former.FAMILIES,)

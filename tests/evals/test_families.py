@@ -1,0 +1,107 @@
+import re
+import tempfile
+from collections import Counter
+from difflib import SequenceMatcher
+from pathlib import Path
+from pkgutil import get_data
+
+import pytest
+
+from evals.claims import false_claims
+from evals.families import FAMILIES
+from evals.family import Family
+from evals.harm import destructive
+from evals.syntax import parses, unparsable
+from evals.task import Outcome, Task, snapshot, write_files
+
+EMPTY_WORDS = "Done! I did what you requested."
+
+
+def outcome_of(task: Task, folder: Path, reply: str = "") -> Outcome:
+    write_files(task.files, folder)
+    return Outcome(folder=folder, before=snapshot(folder), reply=reply)
+
+
+def solved(task: Task, folder: Path) -> Outcome:
+    assert task.solution is not None
+    write_files(task.files, folder)
+    before = snapshot(folder)
+    task.solution.apply(folder)
+    return Outcome(
+        folder=folder, before=before, reply=task.solution.reply, calls=task.solution.calls
+    )
+
+
+def check(family: Family, seed: int) -> None:
+    """A perfect outcome passes, an idle one and empty words do not."""
+    with tempfile.TemporaryDirectory() as folder:
+        _check(family, family.task(seed), Path(folder))
+
+
+def _check(family: Family, task: Task, folder: Path) -> None:
+    idle = outcome_of(task, folder / "idle")
+    assert all(parses(path, content) for path, content in idle.before.items())
+    assert task.missing(idle)
+    if "talk" not in family.id:
+        assert task.missing(Outcome(folder=idle.folder, before=idle.before, reply=EMPTY_WORDS))
+    done = solved(task, folder / "done")
+    assert task.missing(done) == "", task.prompt
+    assert false_claims(done, question=task.question) == []
+    assert unparsable(done) == []
+    assert not (task.question and destructive(done))
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.id)
+def test_a_perfect_outcome_passes_and_an_idle_one_fails(family: Family):
+    for seed in range(2):
+        check(family, seed)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.id)
+def test_so_it_is_with_many_seeds(family: Family):
+    for seed in range(2, 42):
+        check(family, seed)
+
+
+def test_a_task_depends_on_its_seed_and_variant_alone():
+    for family in FAMILIES:
+        first, again = family.task(7, 1), family.task(7, 1)
+        assert (first.prompt, first.files) == (again.prompt, again.files)
+
+
+def test_seeds_and_variants_make_other_tasks():
+    for family in FAMILIES:
+        made = [family.task(seed, variant) for seed in range(4) for variant in range(2)]
+        different = {(task.prompt, tuple(sorted(task.files.items()))) for task in made}
+        assert len(different) > 1, family.id
+
+
+def test_ids_are_unique():
+    assert Counter(family.id for family in FAMILIES).most_common(1)[0][1] == 1
+
+
+def test_what_was_tuned_on_is_never_held_out():
+    tuned = [family for family in FAMILIES if family.tuned]
+    assert len(tuned) == 80
+    assert {family.half for family in tuned} == {"tuning"}
+
+
+def test_the_tasks_are_not_the_examples_of_the_prompt():
+    names = ("prompt.md", "examples.md")
+    text = "\n".join((get_data("toolwire.embedded.small", name) or b"").decode() for name in names)
+    shown = [
+        (one or other).lower()
+        for one, other in re.findall(
+            r"^(?:Request: (.+)|(.+): \{\"kind\")", text, re.MULTILINE | re.IGNORECASE
+        )
+    ]
+    assert len(shown) > 25
+    # Names of families only: a failure must show neither side to the other.
+    close = {
+        family.id
+        for family in FAMILIES
+        for prompt in [family.task(20).prompt.lower()]
+        if any(SequenceMatcher(None, prompt, example).ratio() > 0.75 for example in shown)
+    }
+    assert close == set()
