@@ -96,6 +96,9 @@ class MediaKind(StrEnum):
     DOCUMENT = "document"
 
 
+_STANDARD = str.maketrans("-_", "+/")
+
+
 class Media(msgspec.Struct, frozen=True, kw_only=True, tag="media"):
     """An image, sound, film or document: its bytes, an address, or a name in the vendor's file
     store.
@@ -104,6 +107,9 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, tag="media"):
     kind: MediaKind
     mime: str = ""
     base64: str = ""
+    """In the standard alphabet: the URL-safe one, which Google's SDKs write and other vendors
+    reject, is replaced.
+    """
     url: str = ""
     file_id: str = ""
     """Known only to the vendor that stores it."""
@@ -111,6 +117,10 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, tag="media"):
     cache: CacheMark | None = None
     seal: Seal | None = None
     kept: Kept | None = None
+
+    def __post_init__(self) -> None:
+        if "-" in self.base64 or "_" in self.base64:
+            msgspec.structs.force_setattr(self, "base64", self.base64.translate(_STANDARD))
 
     @property
     def data(self) -> bytes:

@@ -223,7 +223,7 @@ def test_parts_become_ours() -> None:
     assert message.parts == (
         Text("a"),
         Thinking("b"),
-        Media(kind=MediaKind.AUDIO, mime="audio/wav", base64="AA"),
+        Media(kind=MediaKind.AUDIO, mime="audio/wav", base64="AA=="),
         Media(kind=MediaKind.VIDEO, mime="video/mp4", url="https://x.example/v"),
     )
 

@@ -9,6 +9,7 @@ from toolwire.dialects import tools
 from toolwire.dialects.gemini.media import write_media
 from toolwire.dialects.gemini.shapes import (
     CALL,
+    INLINE,
     NAME,
     RESPONSE,
     SIGNATURE,
@@ -33,7 +34,7 @@ from toolwire.messages import (
     ToolResult,
 )
 from toolwire.request import NO_SOURCE, JsonObject, ModelRequest, Source
-from toolwire.wire.json_access import is_object, parse_object
+from toolwire.wire.json_access import is_object, parse_object, text_or_empty
 from toolwire.wire.surrogates import whole_characters
 
 
@@ -93,8 +94,15 @@ class PartWriter:
 
     def _media(self, part: Media, path: str) -> list[Any]:
         self._report_cache(part, path)
-        own = is_from_here(part.kept) or self._source.wire(part) is not None
-        body = write_media(part, path, self._losses, own=own)
+        wire = self._source.wire(part)
+        inline = member(wire, INLINE) if is_object(wire) else None
+        body = write_media(
+            part,
+            path,
+            self._losses,
+            own=is_from_here(part.kept) or wire is not None,
+            data=text_or_empty(inline.get("data")) if is_object(inline) else "",
+        )
         return [] if body is None else [body]
 
     def _call(self, call: ToolCall, path: str) -> JsonObject:

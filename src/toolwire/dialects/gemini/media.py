@@ -50,6 +50,8 @@ def read_media(name: str, data: JsonObject, left: JsonObject, seal: Seal | None 
     members.close()
     kind = kind_of(mime)
     if name == INLINE:
+        # Google takes data without padding.
+        content += "=" * (-len(content) % 4 % 3)
         return Media(kind=kind, mime=mime, base64=content, name=title, seal=seal)
     if _STORED.match(content):
         return Media(kind=kind, mime=mime, file_id=content, name=title, seal=seal)
@@ -58,10 +60,12 @@ def read_media(name: str, data: JsonObject, left: JsonObject, seal: Seal | None 
     return Media(kind=kind, mime=mime, url=content, name=title, seal=seal)
 
 
-def write_media(media: Media, path: str, losses: Losses, *, own: bool) -> JsonObject | None:
+def write_media(
+    media: Media, path: str, losses: Losses, *, own: bool, data: str = ""
+) -> JsonObject | None:
     """The part that carries the media, or None if it cannot be sent.
 
-    `own`: it was decoded from this format and goes back as it is.
+    `own`: it was decoded from this format and goes back as it is, inline with this `data`.
     """
     named: JsonObject = {}
     if media.name and own:
@@ -74,11 +78,11 @@ def write_media(media: Media, path: str, losses: Losses, *, own: bool) -> JsonOb
         losses.add(path, "stored file", "only the vendor that stores it can read it")
         return None
     mime = media.mime or ("" if own else _guess(media))
-    data: JsonObject = {"mimeType": mime} if mime else {}
+    body: JsonObject = {"mimeType": mime} if mime else {}
     address = media.url or media.file_id
     name = FILE if address else INLINE
-    data["fileUri" if address else "data"] = address or media.base64
-    inner = with_kept({**data, **named}, media.kept, f"{name}.")
+    body["fileUri" if address else "data"] = address or data or media.base64
+    inner = with_kept({**body, **named}, media.kept, f"{name}.")
     return with_kept({name: inner, **own_seal(media.seal, NAME)}, media.kept)
 
 
