@@ -336,3 +336,53 @@ def nodes(schema: Any) -> Iterator[dict[str, Any]]:
             yield from nodes(item)
     for key in SINGLE:
         yield from nodes(schema.get(key))
+
+
+_OUTPUT_KEYS = frozenset(
+    {"type", "title", "description", "default", "enum", "const", "anyOf", "allOf", "$ref", "$defs"}
+    | {"properties", "required", "additionalProperties", "items", "minItems", "format", "pattern"}
+)
+_OUTPUT_FORMATS = frozenset(
+    {"date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"}
+)
+
+
+def refused_output(schema: dict[str, Any]) -> list[str]:
+    """What Anthropic answers 400 to in the schema of an output, from its documentation and SDK."""
+    found = [_refused_node(node) for node in nodes(schema)]
+    if _cyclic(schema, schema.get("$defs", {}), ()):
+        found.append("recursive")
+    return [why for why in found if why]
+
+
+def _refused_node(node: dict[str, Any]) -> str:
+    kinds = node.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if not node.keys() <= _OUTPUT_KEYS:
+        return f"keywords {sorted(node.keys() - _OUTPUT_KEYS)}"
+    if "object" in kinds and node.get("additionalProperties") is not False:
+        return "open object"
+    if not set(node.get("required", ())) <= set(node.get("properties", ())):
+        return "required"
+    if node.get("minItems", 0) > 1 or node.get("format", "uri") not in _OUTPUT_FORMATS:
+        return "minItems or format"
+    if any(isinstance(value, dict | list) for value in node.get("enum", [])):
+        return "enum"
+    if not kinds and node.keys().isdisjoint(("enum", "const", "anyOf", "allOf", "$ref")):
+        return "no type"
+    return ""
+
+
+def _cyclic(node: Any, defs: dict[str, Any], inside: tuple[str, ...]) -> bool:
+    if isinstance(node, list):
+        return any(_cyclic(one, defs, inside) for one in node)
+    if not isinstance(node, dict):
+        return False
+    reference = node.get("$ref")
+    if isinstance(reference, str):
+        name = reference.removeprefix("#/$defs/")
+        if name in inside or name not in defs:
+            return True
+        return _cyclic(defs[name], defs, (*inside, name))
+    rest = (value for key, value in node.items() if key != "$defs")
+    return any(_cyclic(value, defs, inside) for value in rest)

@@ -41,7 +41,7 @@ def test_an_unknown_dialect_is_named():
         profile_for("gemni")
 
 
-@pytest.mark.parametrize("profile", list(Profile))
+@pytest.mark.parametrize("profile", [one for one in Profile if one != Profile.ANTHROPIC_OUTPUT])
 @pytest.mark.parametrize("schema", [{}, True, {"type": "object"}, {"properties": {}}, {"type": 6}])
 def test_a_tool_without_arguments_is_an_empty_object(schema: Any, profile: Profile):
     empty = {"type": "object"} if profile is Profile.GEMINI_OPENAPI else OPEN

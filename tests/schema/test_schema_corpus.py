@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 from google.genai import types
 
-from tests.schema.schema_judge import Maker, from_openapi, nodes, plain, uncovered, validator
+from tests.schema.schema_judge import (
+    Maker,
+    from_openapi,
+    nodes,
+    plain,
+    refused_output,
+    uncovered,
+    validator,
+)
 from toolwire.request import Loss
 from toolwire.schema import Converted, Profile, convert
 
@@ -49,6 +57,8 @@ def test_every_recorded_schema_converts_soundly_to_every_profile(counted: Callab
             if profile is Profile.GEMINI_OPENAPI:
                 types.Schema.model_validate(after)
                 after = from_openapi(after)
+            if profile is Profile.ANTHROPIC_OUTPUT:
+                assert refused_output(after) == []
             counts[f"{profile} exact"] += not converted.losses
             counts["strict"] += converted.strict
             assert uncovered(original, after, converted.losses, values) == []

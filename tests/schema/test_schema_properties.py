@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.schema.schema_author import Author
-from tests.schema.schema_judge import Maker, from_openapi, nodes, uncovered, validator
+from tests.schema.schema_judge import (
+    Maker,
+    from_openapi,
+    nodes,
+    refused_output,
+    uncovered,
+    validator,
+)
 from toolwire.schema import Profile, convert
 
 KEYWORDS = st.sampled_from(
@@ -66,10 +73,17 @@ def test_the_openapi_subset_keeps_the_rules_of_geminis_server(seed: int):
 
 
 @MANY
+@given(seed=SEEDS)
+def test_an_output_schema_keeps_the_rules_of_anthropics_server(seed: int):
+    converted = convert(Author(seed).tool(), Profile.ANTHROPIC_OUTPUT)
+    assert refused_output(converted.schema) == []
+
+
+@MANY
 @given(schema=JSON, profile=PROFILES)
 def test_no_json_value_crashes_the_converter(schema: Any, profile: Profile):
     before = json.dumps(schema)
     converted = convert(schema, profile)
     assert json.dumps(schema) == before
-    assert converted.schema["type"] == "object"
+    assert profile is Profile.ANTHROPIC_OUTPUT or converted.schema["type"] == "object"
     validator(read_back(converted.schema, profile))

@@ -7,20 +7,27 @@ from toolwire.schema.normal import normalise
 from toolwire.schema.openapi import to_openapi
 from toolwire.schema.profile import Converted, Normal, Profile, Report, profile_for
 from toolwire.schema.root import drop_absent, shape_root
-from toolwire.schema.strict import to_strict
+from toolwire.schema.strict import to_closed, to_strict
 
 __all__ = ["Converted", "Loss", "Profile", "convert", "drop_absent", "is_strict", "profile_for"]
 
 
-def convert(schema: Any, profile: Profile | str, path: str = "$") -> Converted:
-    """A tool's schema as its reader accepts it.
+def convert(
+    schema: Any, profile: Profile | str, path: str = "$", *, output: bool = False
+) -> Converted:
+    """A tool's schema as its reader accepts it; with `output` that of an answer, which for Gemini
+    need not be an object.
 
     Every call the schema allows is allowed by the result, or a loss names the place; nothing is
     fetched, and the input is left as it is. Paths of losses begin with `path`.
     """
     profile = Profile(profile)
     report = Report()
-    shaped = shape_root(normalise(schema, path, report), profile, path, report)
+    shaped = normalise(schema, path, report)
+    if profile is Profile.ANTHROPIC_OUTPUT:
+        return Converted(_whole(to_closed(shaped, path, report)), tuple(report.losses))
+    if not output or profile in (Profile.OPENAI, Profile.OPENAI_STRICT):
+        shaped = shape_root(shaped, profile, path, report)
     if profile is Profile.GEMINI_OPENAPI:
         return Converted(to_openapi(shaped, path, report), tuple(report.losses))
     if profile is not Profile.OPENAI_STRICT:

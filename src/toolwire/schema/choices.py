@@ -42,7 +42,8 @@ _MEANT_FOR = {
     **dict.fromkeys(_NUMBER, "number"),
 }
 _ABOUT = ("title", "description", "default", "example", "examples")
-_ONLY_CONDITIONS = frozenset({"required", "not", "dependentRequired"} | ANNOTATIONS)
+ONLY_CONDITIONS = frozenset({"required", "not", "dependentRequired"} | ANNOTATIONS)
+"""Keywords of an alternative that describes no values of its own."""
 
 
 class Alternative(msgspec.Struct):
@@ -120,7 +121,7 @@ class Choices:
         words: list[str],
         depth: int,
     ) -> list[Alternative]:
-        conditions = all(_ONLY_CONDITIONS.issuperset(branch) for branch in branches)
+        conditions = all(ONLY_CONDITIONS.issuperset(branch) for branch in branches)
         if conditions or len(found) * len(branches) > _MOST or depth > _MOST:
             words.append(keyword_text(key, branches))
             self._report.add(choice.path, keyword_text(key, branches), "moved to the description")
@@ -134,7 +135,7 @@ class Choices:
                 depth + 1,
             )
         ]
-        if key == "oneOf" and not _apart([option.node for option in options]):
+        if key == "oneOf" and not disjoint([option.node for option in options]):
             self._report.add(choice.path, key, "several may match at once; sent as anyOf")
         crossed: list[Alternative] = []
         for one in found:
@@ -164,15 +165,14 @@ class Choices:
             node = {key: node[key] for key in node if key not in ("enum", "const")}
             types = all_types(node)
         if types == TYPES:
-            kinds = {_MEANT_FOR[key] for key in node if key in _MEANT_FOR}
-            if len(kinds) != 1:
+            kind = meant_type(node)
+            if not kind:
                 return [node]
-            kind = kinds.pop()
             self._report.add(choice.path, "missing type", f'taken to be "{kind}"')
             return [{**node, "type": kind}]
         if "number" in types:
             types -= {"integer"}
-        return [_narrowed(node, name) for name in _in_order(node, types)]
+        return [narrowed(node, name) for name in _in_order(node, types)]
 
 
 def speaks_of(key: str, kind: str) -> bool:
@@ -206,7 +206,7 @@ def _in_order(node: JsonObject, types: frozenset[str]) -> list[str]:
     return [*order, *sorted(types.difference(order))]
 
 
-def _narrowed(node: JsonObject, name: str) -> JsonObject:
+def narrowed(node: JsonObject, name: str) -> JsonObject:
     """The part of a schema that concerns one type."""
     out: JsonObject = {"type": name}
     for key, value in node.items():
@@ -219,18 +219,24 @@ def _narrowed(node: JsonObject, name: str) -> JsonObject:
     return out
 
 
-def _apart(nodes: list[JsonObject]) -> bool:
+def meant_type(node: JsonObject) -> str:
+    """The one type that the keywords of a schema concern; empty for none or several."""
+    kinds = {_MEANT_FOR[key] for key in node if key in _MEANT_FOR}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def disjoint(nodes: list[JsonObject]) -> bool:
     """Whether no value can match two of these."""
     seen: frozenset[str] = frozenset()
     for node in nodes:
         types = types_in(node)
         if overlap(seen, types):
-            return _told_apart(nodes)
+            return _tolddisjoint(nodes)
         seen |= types
     return True
 
 
-def _told_apart(nodes: list[JsonObject]) -> bool:
+def _tolddisjoint(nodes: list[JsonObject]) -> bool:
     """Whether one required member has a value of its own in each."""
     first = nodes[0]
     return any(

@@ -106,6 +106,7 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
     return found - {"integer"} if "number" in found else found
 
 
+_DEEPEST_UNION = 10
 NEVER: JsonObject = {"not": {}}
 """Accepts nothing."""
 
@@ -285,3 +286,47 @@ def never_or(node: Any) -> JsonObject:
 def all_types(node: JsonObject) -> frozenset[str]:
     """The types named by `type`; all when there is none."""
     return _types(node["type"]) if "type" in node else TYPES
+
+
+def takes_null(node: JsonObject, normal: Normal, depth: int = 0) -> bool:
+    """Whether a schema obviously accepts null."""
+    node, _, _ = folded(node, normal)
+    types = types_in(node)
+    if "null" not in types:
+        return False
+    if "anyOf" in node:
+        return depth < _DEEPEST_UNION and any(
+            takes_null(one, normal, depth + 1) for one in node["anyOf"]
+        )
+    return types != TYPES
+
+
+def recursive(normal: Normal) -> frozenset[str]:
+    """The definitions that lead back to themselves or to the root."""
+    leads: dict[str, set[str]] = {}
+    for name, node in normal.defs.items():
+        found = leads[name] = set[str]()
+        waiting: list[Any] = [node]
+        while waiting:
+            one = waiting.pop()
+            if isinstance(one, dict):
+                members = cast(JsonObject, one)
+                if isinstance(members.get("$ref"), str):
+                    found.add(members["$ref"].removeprefix("#/$defs/"))
+                waiting.extend(members.values())
+            elif isinstance(one, list):
+                waiting.extend(cast(list[Any], one))
+    return frozenset(name for name in leads if _leads_back(name, leads))
+
+
+def _leads_back(name: str, leads: dict[str, set[str]]) -> bool:
+    seen: set[str] = set()
+    waiting = list(leads[name])
+    while waiting:
+        one = waiting.pop()
+        if one in (name, "#"):
+            return True
+        if one not in seen:
+            seen.add(one)
+            waiting.extend(leads.get(one, ()))
+    return False

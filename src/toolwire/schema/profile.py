@@ -19,6 +19,8 @@ class Profile(StrEnum):
     """Structured outputs: closed objects, all properties required; else the form of `openai`."""
     ANTHROPIC = "anthropic"
     """Draft 2020-12; the root is an object without alternatives, its property names are plain."""
+    ANTHROPIC_OUTPUT = "anthropic-output"
+    """`output_config.format` and strict tools: closed objects, no bounds; any root."""
     GEMINI_JSON = "gemini-json"
     """`parametersJsonSchema`: draft 2020-12, the root is an object."""
     GEMINI_OPENAPI = "gemini-openapi"

@@ -3,10 +3,9 @@
 from typing import Any, cast
 
 from toolwire.request import JsonObject
-from toolwire.schema.merge import all_types, both, folded, is_never
+from toolwire.schema.merge import all_types, both, folded, is_never, takes_null
 from toolwire.schema.normal import PLAIN_NAME, normalise
 from toolwire.schema.profile import Normal, Profile, Report, below, describe, keyword_text
-from toolwire.schema.strict import takes_null
 
 WRAPPED = "value"
 """The one property of a root that was not an object."""

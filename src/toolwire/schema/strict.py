@@ -1,10 +1,30 @@
-"""OpenAI's strict schemas: used only if they accept exactly the same arguments."""
+"""Closed schemas: OpenAI's strict form, used only if it accepts exactly the same arguments, and
+Anthropic's outputs.
+"""
 
-from typing import Any
+import re
+from typing import Any, cast
 
 from toolwire.request import JsonObject
-from toolwire.schema.merge import TYPES, folded, type_of, types_in
-from toolwire.schema.normal import allow_null
+from toolwire.schema.choices import (
+    ONLY_CONDITIONS,
+    disjoint,
+    is_constraint,
+    meant_type,
+    narrowed,
+    speaks_of,
+)
+from toolwire.schema.merge import (
+    both,
+    folded,
+    is_never,
+    never_or,
+    recursive,
+    takes_null,
+    type_of,
+    types_in,
+)
+from toolwire.schema.normal import DEEPEST, allow_null
 from toolwire.schema.profile import Normal, Report, below, describe, keyword_text
 
 _DEEPEST = 10
@@ -163,12 +183,228 @@ class _Writer:
                 self._refuse(path, f"{amount} {what}", f"at most {most} are taken")
 
 
-def takes_null(node: JsonObject, normal: Normal, depth: int = 0) -> bool:
-    """Whether a schema obviously accepts null."""
-    node, _, _ = folded(node, normal)
-    types = types_in(node)
-    if "null" not in types:
-        return False
-    if "anyOf" in node:
-        return depth < _DEEPEST and any(takes_null(one, normal, depth + 1) for one in node["anyOf"])
-    return types != TYPES
+_PLAIN_TYPES = frozenset({"string", "number", "integer", "boolean", "null"})
+_TEXT_FORMATS = _FORMATS | {"uri"}
+_ABOUT = ("title", "description", "default")
+_TAKEN = frozenset({"type", "enum", "const", "required", *_ABOUT})
+_ODD_PATTERN = re.compile(r"\(\?|\\[1-9bB]|\{\d{3,}")
+_UNION = ("anyOf", "oneOf")
+_NOT_TAKEN = "not taken in output schemas; moved to the description"
+
+
+def to_closed(normal: Normal, path: str, report: Report) -> Normal:
+    """The schema in the subset that Anthropic takes for outputs: closed objects, hardly any bounds.
+
+    Anything else in it is moved to the descriptions and reported.
+    """
+    writer = _ClosedWriter(normal, report)
+    defs = {
+        name: writer.whole(node, below(f"{path}.$defs", name))
+        for name, node in normal.defs.items()
+        if name not in writer.recursive
+    }
+    return Normal(writer.whole(normal.root, path), defs)
+
+
+class _ClosedWriter:
+    def __init__(self, normal: Normal, report: Report) -> None:
+        self._normal = normal
+        self._report = report
+        self._left = _MOST_NODES
+        self._depth = 0
+        self.recursive = recursive(normal)
+
+    def whole(self, node: JsonObject, path: str) -> JsonObject:
+        """The root or a definition."""
+        written = self.node(node, path)
+        if written is None:
+            self._report.add(path, "schema", "no value is accepted; sent as an empty object")
+            return {"type": "object", "properties": {}, "additionalProperties": False}
+        return written
+
+    def node(
+        self, node: JsonObject, path: str, inside: frozenset[str] = frozenset()
+    ) -> JsonObject | None:
+        """One schema, `inside` these expanded references; None if it accepts nothing."""
+        reference = node.get("$ref", "#")
+        if len(node) == 1 and reference != "#" and reference[8:] not in self.recursive:
+            return {"$ref": reference}
+        node, inside = self._fold(node, path, inside)
+        self._left -= 1
+        if self._depth > DEEPEST or self._left < 0:
+            self._report.add(path, "schema", "too deep or too large; left out")
+            return None
+        if is_never(node):
+            return None
+        words: list[str] = []
+        union = next((key for key in _UNION if key in node), "")
+        self._depth += 1
+        if union:
+            out = self._union(node, union, path, inside, words)
+        else:
+            out = self._typed(node, path, inside, words)
+        self._depth -= 1
+        if out is not None:
+            describe(out, words)
+        return out
+
+    def _fold(
+        self, node: JsonObject, path: str, inside: frozenset[str]
+    ) -> tuple[JsonObject, frozenset[str]]:
+        node, inside, cut = folded(node, self._normal, inside)
+        if cut:
+            why = "recursive; only an empty object is taken at this depth"
+            self._report.add(path, keyword_text("$ref", cut), why)
+        return node, inside
+
+    def _union(
+        self, node: JsonObject, key: str, path: str, inside: frozenset[str], words: list[str]
+    ) -> JsonObject | None:
+        about = {name: node[name] for name in _ABOUT if name in node}
+        base = {name: node[name] for name in node if name != key and name not in about}
+        if all(ONLY_CONDITIONS.issuperset(branch) for branch in node[key]):
+            self._describe(node, key, path, words)
+            return self._typed({**about, **base}, path, inside, words)
+        if key == "oneOf" and not disjoint([folded(one, self._normal)[0] for one in node[key]]):
+            self._report.add(path, key, "several may match at once; sent as anyOf")
+        written: list[JsonObject | None] = []
+        for index, branch in enumerate(node[key]):
+            place, within = f"{path}.{key}[{index}]", inside
+            if base:
+                branch, within = self._fold(branch, place, inside)
+                branch = both(base, branch)
+            written.append(self.node(branch, place, within))
+        return _any_of(about, written)
+
+    def _typed(
+        self, node: JsonObject, path: str, inside: frozenset[str], words: list[str]
+    ) -> JsonObject | None:
+        declared = node.get("type")
+        if declared is None and "enum" not in node and "const" not in node:
+            declared = meant_type(node)
+            if declared:
+                self._report.add(path, "missing type", f'taken to be "{declared}"')
+                node = {"type": declared, **node}
+        if isinstance(declared, list) and not _PLAIN_TYPES.issuperset(cast(list[str], declared)):
+            about = {name: node[name] for name in _ABOUT if name in node}
+            rest = {name: node[name] for name in node if name not in about}
+            names = cast(list[str], declared)
+            found = [narrowed(rest, name) for name in names]
+            return _any_of(
+                about, [self.node(one, path, inside) for one in found if one.get("enum") != []]
+            )
+        out = {name: node[name] for name in ("type", *_ABOUT) if name in node}
+        for name in ("enum", "const"):
+            if name in node and _is_plain(node[name], listed=name == "enum"):
+                out[name] = node[name]
+            elif name in node:
+                self._describe(node, name, path, words)
+        if out.keys().isdisjoint(("type", "enum", "const")):
+            self._report.add(path, "any value", "only plain values are taken")
+            out["anyOf"] = [{"type": name} for name in ("string", "number", "boolean", "null")]
+        done = self._members(node, out, path, inside, words)
+        for key in node:
+            if key in _TAKEN or key in done:
+                continue
+            if isinstance(declared, str) and not speaks_of(key, declared):
+                what = keyword_text(key, node[key])
+                self._report.add(path, what, f"without effect on the type {declared}; left out")
+            else:
+                self._describe(node, key, path, words)
+        return out
+
+    def _members(
+        self,
+        node: JsonObject,
+        out: JsonObject,
+        path: str,
+        inside: frozenset[str],
+        words: list[str],
+    ) -> frozenset[str]:
+        """Writes the keywords of one type; returns those that need no description."""
+        match node.get("type"):
+            case "object":
+                return self._object(node, out, path, inside)
+            case "array":
+                return self._array(node, out, path, inside)
+            case "string":
+                if node.get("format") in _TEXT_FORMATS:
+                    out["format"] = node["format"]
+                if "pattern" in node and not _ODD_PATTERN.search(node["pattern"]):
+                    out["pattern"] = node["pattern"]
+                return frozenset(out)
+            case _:
+                return frozenset()
+
+    def _object(
+        self, node: JsonObject, out: JsonObject, path: str, inside: frozenset[str]
+    ) -> frozenset[str]:
+        members: JsonObject = {}
+        for name, member in node.get("properties", {}).items():
+            place = below(f"{path}.properties", name)
+            written = self.node(member, place, inside)
+            if written is None:
+                self._report.add(place, "false", "no value is allowed; the member is left out")
+            else:
+                members[name] = written
+        out["properties"] = members
+        required = [name for name in node.get("required", ()) if name in members]
+        if required:
+            out["required"] = required
+        if len(required) < len(node.get("required", ())):
+            what = keyword_text("required", node["required"])
+            self._report.add(path, what, "only described members can be required")
+        out["additionalProperties"] = False
+        rest = node.get("additionalProperties", True)
+        if rest is not False:
+            why = "output objects are closed: members that are not described are not accepted"
+            self._report.add(path, keyword_text("additionalProperties", rest), why)
+        if isinstance(rest, bool) or rest == {}:
+            return frozenset({"properties", "additionalProperties"})
+        return frozenset({"properties"})
+
+    def _array(
+        self, node: JsonObject, out: JsonObject, path: str, inside: frozenset[str]
+    ) -> frozenset[str]:
+        first: list[JsonObject] = node.get("prefixItems", [])
+        rest = never_or(node.get("items", True))
+        variants = first if is_never(rest) else [*first, rest]
+        item = variants[0] if len(variants) == 1 else {"anyOf": variants} if variants else rest
+        written = self.node(item, f"{path}.items", inside)
+        if written is None:
+            self._report.add(path, keyword_text("items", False), "no item is allowed")
+        out["items"] = written or {"type": "null"}
+        least = node.get("minItems", 0)
+        if "minItems" in node:
+            out["minItems"] = min(least, 1)
+        return frozenset({"items", "minItems"} if least < 2 else {"items"})
+
+    def _describe(self, node: JsonObject, key: str, path: str, words: list[str]) -> None:
+        text = keyword_text(key, node[key])
+        if (
+            is_constraint(key)
+            or key in ("enum", "const", "format", "allOf", "anyOf", "oneOf")
+            or key in ("examples", "example")
+        ):
+            words.append(text)
+            self._report.add(path, text, _NOT_TAKEN)
+        else:
+            self._report.add(path, text, "not a keyword Anthropic takes; left out")
+
+
+def _any_of(about: JsonObject, written: list[JsonObject | None]) -> JsonObject | None:
+    """The alternatives that accept something, each once; None if there are none."""
+    found: list[JsonObject] = []
+    for one in written:
+        if one is not None and one not in found:
+            found.append(one)
+    if not found:
+        return None
+    if len(found) == 1 and about.keys().isdisjoint(found[0]) and "$ref" not in found[0]:
+        return {**about, **found[0]}
+    return {**about, "anyOf": found}
+
+
+def _is_plain(value: Any, *, listed: bool) -> bool:
+    values = cast(list[Any], value) if listed else [value]
+    return all(one is None or isinstance(one, str | int | float) for one in values)

@@ -44,6 +44,7 @@ from toolwire.request import (
 
 HI = [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
 TOOL = ToolSpec(name="f", parameters={"type": "object", "properties": {}})
+ANSWER = {"type": "object", "properties": {}, "additionalProperties": False}
 OTHER = ToolSpec(name="g", parameters={"type": "object", "properties": {}})
 
 
@@ -446,9 +447,14 @@ def test_a_budget_is_not_asked_for_inside_a_turn_begun_without_signed_thinking()
         ({"previous_response_id": "r"}, {}, ["previous_response_id"]),
         ({"output": OutputFormat(kind="json")}, {}, ["output"]),
         (
-            {"output": OutputFormat(kind="json_schema", schema={"type": "object"}, name="n")},
-            {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
+            {"output": OutputFormat(kind="json_schema", schema=ANSWER, name="n")},
+            {"output_config": {"format": {"type": "json_schema", "schema": ANSWER}}},
             ["output.name"],
+        ),
+        (
+            {"output": OutputFormat(kind="json_schema", schema={"type": "object"}, name="n")},
+            {},
+            ["output"],
         ),
     ],
 )

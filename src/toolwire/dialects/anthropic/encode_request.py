@@ -21,6 +21,7 @@ from toolwire.request import (
     HttpRequest,
     JsonObject,
     ModelRequest,
+    OutputFormat,
     Reasoning,
     ServerTool,
     ToolChoice,
@@ -167,15 +168,21 @@ class SettingsWriter:
         written: JsonObject = {"name": self._writer.name(tool.name, tool.namespace)}
         if tool.description:
             written["description"] = tool.description
-        written["input_schema"] = self._schema(tool, path)
-        if tool.strict and self._quirks.strict_tools:
-            written["strict"] = True
-        elif tool.strict:
+        parameters = f"{path}.parameters"
+        schema = self._converted(tool.parameters, Profile.ANTHROPIC, parameters)
+        written["input_schema"] = schema
+        if tool.strict and not self._quirks.strict_tools:
             self._losses.add(f"{path}.strict", "strict", "not sent to this server")
+        elif tool.strict and tool.parameters and convert(schema, Profile.ANTHROPIC_OUTPUT).losses:
+            why = "the schema would have to change: closed objects, no bounds"
+            self._losses.add(f"{path}.strict", "strict", why)
+        elif tool.strict:
+            written["strict"] = True
+            written["input_schema"] = {**schema, "additionalProperties": False}
         return self._writer.mark(restore(written, tool.kept, NAME), tool.cache, path)
 
-    def _schema(self, tool: ToolSpec, path: str) -> JsonObject:
-        converted = convert(tool.parameters, Profile.ANTHROPIC, f"{path}.parameters")
+    def _converted(self, schema: JsonObject, profile: Profile, path: str) -> JsonObject:
+        converted = convert(schema, profile, path)
         self._losses.extend(converted.losses)
         return converted.schema
 
@@ -304,15 +311,25 @@ class SettingsWriter:
         if effort:
             config["effort"] = effort
         output = self._request.output
-        if output is not None and output.kind == "json_schema" and output.schema is not None:
-            shape = restore({"type": "json_schema", "schema": output.schema}, output.kept, NAME)
-            config["format"] = shape
+        schema = self._output_schema(output) if output is not None else None
+        if output is not None and schema is not None:
+            config["format"] = restore({"type": "json_schema", "schema": schema}, output.kept, NAME)
             if output.name:
                 self._losses.add("output.name", output.name, "output formats have no names here")
         elif output is not None and output.kind != "text":
-            self._losses.add("output", output.kind, "only a JSON schema can be required")
+            why = "only a JSON schema that describes its members can be required"
+            self._losses.add("output", output.kind, why)
         if config:
             body["output_config"] = config
+
+    def _output_schema(self, output: OutputFormat) -> JsonObject | None:
+        """The schema of the answer; None without one, and for any object: it would be `{}`."""
+        schema = output.schema
+        if schema is None or output.kind != "json_schema" or self._original.has("output"):
+            return schema
+        if schema.keys() <= {"type", "title", "description"} and schema.get("type") == "object":
+            return None
+        return self._converted(schema, Profile.ANTHROPIC_OUTPUT, "output.schema")
 
     def _effort(self) -> str:
         reasoning = self._request.reasoning

@@ -247,7 +247,9 @@ class _RequestWriter:
         member, profile = (
             (OUTPUT_OPENAPI, "gemini-openapi") if openapi else (OUTPUT_JSON_SCHEMA, "gemini-json")
         )
-        config[member] = _converted(output.schema, profile, "output.schema", self._losses)
+        converted = convert(output.schema, profile, "output.schema", output=True)
+        self._losses.extend(converted.losses)
+        config[member] = converted.schema
         return config
 
     def _tool_config(self) -> JsonObject | None:
