@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from evals.former.projects import build
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 
 PROGRAM = str(Path(sys.executable).with_name("toolwire"))
 COMMANDS = (
@@ -46,7 +46,7 @@ def _run(console: Console, folder: Path, arguments: list[str], shown: str) -> No
 
 
 def _weights() -> Path:
-    folder = places(os.environ).cache / "models"
+    folder = state_paths(os.environ).cache / "models"
     return next(folder.glob("*1.5b*.gguf"))
 
 

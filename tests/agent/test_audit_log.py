@@ -10,7 +10,7 @@ import pytest
 from toolwire.agent.audit_log import Audit, AuditFile, AuditRecord
 from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.agent.scheduler import Scheduler
-from toolwire.app.workspace_facts import ground_of
+from toolwire.app.workspace_facts import locations_of
 from toolwire.messages import ToolCall
 from toolwire.policy.engine import Policy, roots
 from toolwire.policy.rules import Mode, Rule, Verdict
@@ -44,7 +44,7 @@ class Office:
         self.records: list[AuditRecord] = []
         self.workspace = Workspace(roots=(folder,), temp=folder / "t", home=folder)
         rules = (Rule(decision=Verdict.DENY, tool="run_shell_command", command=("rm",)),)
-        terms = Terms(locations=ground_of(self.workspace, {}), rules=rules)
+        terms = Terms(locations=locations_of(self.workspace, {}), rules=rules)
         self.policy = Policy(terms, lambda rule: None)
         self.registry = Registry(
             [

@@ -6,7 +6,7 @@ from types import FrameType
 
 import pytest
 
-from toolwire.app.workspace_facts import ground_of
+from toolwire.app.workspace_facts import locations_of
 from toolwire.messages import ToolCall
 from toolwire.policy.engine import Policy
 from toolwire.policy.locations import HiddenPaths, Locations
@@ -25,7 +25,7 @@ def root(tmp_path: Path) -> Path:
 
 def ground(root: Path, path: str = "/usr/bin:/bin") -> Locations:
     workspace = Workspace(roots=(root,), temp=root.parent / "temp", home=root.parent / "home")
-    return ground_of(workspace, {"PATH": path})
+    return locations_of(workspace, {"PATH": path})
 
 
 def git(root: Path, *words: str) -> None:

@@ -24,7 +24,7 @@ from toolwire.auth.store import Store, StoredKey, StoredLogin, system_keyring
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.providers import ApiKey, NoAuth, OAuth, Provider
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import read_private, write_private
 
 PLANTED = "sk-planted-5f1c0e7a9b"
@@ -290,7 +290,7 @@ def test_terms_are_shown_once_and_again_when_they_change(store: Store) -> None:
 
 
 def test_the_home_variable_holds_everything(tmp_path: Path) -> None:
-    found = places({"TOOLWIRE_HOME": str(tmp_path)})
+    found = state_paths({"TOOLWIRE_HOME": str(tmp_path)})
     assert found.config == tmp_path
     assert found.cache == tmp_path / "cache"
     assert found.credentials == tmp_path / "credentials.json"
@@ -298,7 +298,7 @@ def test_the_home_variable_holds_everything(tmp_path: Path) -> None:
 
 def test_without_it_the_platforms_own_directories_do() -> None:
     pytest.importorskip("platformdirs")
-    found = places({})
+    found = state_paths({})
     assert len({found.config, found.cache, found.credentials.parent}) == 3
     assert all("toolwire" in str(path) for path in (found.config, found.cache, found.credentials))
 

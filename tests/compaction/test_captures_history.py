@@ -17,7 +17,7 @@ from toolwire.agent.approval import Policy
 from toolwire.agent.events import TurnEnd, TurnEnded
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
-from toolwire.app.workspace_facts import ground_of
+from toolwire.app.workspace_facts import locations_of
 from toolwire.client.http.transport import Incoming, Outgoing
 from toolwire.client.model import connect
 from toolwire.client.reask import with_reask
@@ -69,7 +69,7 @@ async def _key(fresh: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _policy(context: ToolContext) -> Policy:
-    terms = Terms(locations=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
+    terms = Terms(locations=locations_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
     return lambda call, effect, places, arguments: rule(
         call.name, effect, map(str, places), arguments, terms
     )

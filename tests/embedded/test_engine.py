@@ -15,7 +15,7 @@ from toolwire.errors import ModelMissing
 from toolwire.events import Finished, ModelEvent, StopReason, TextDelta
 from toolwire.messages import Message, Text
 from toolwire.request import ModelRequest, OutputFormat
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 
 installed = find_spec("xllamacpp") is not None
 needs_engine = pytest.mark.skipif(not installed, reason="xllamacpp is not installed")
@@ -23,7 +23,7 @@ needs_engine = pytest.mark.skipif(not installed, reason="xllamacpp is not instal
 
 def there() -> str:
     """A model whose weights this user has fetched, the smaller one first."""
-    folder = places(os.environ).cache / "models"
+    folder = state_paths(os.environ).cache / "models"
     found = sorted(MODELS.values(), key=lambda it: it.size)
     return next((it.model for it in found if (folder / it.file).is_file()), "")
 

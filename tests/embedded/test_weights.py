@@ -16,7 +16,7 @@ from toolwire.embedded.catalogue import MODELS, Parts, Weights
 from toolwire.embedded.partial import NoSpace
 from toolwire.embedded.weights import DownloadConsent, WeightStore, obtain, present, question
 from toolwire.errors import BadInput, ModelMissing
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 
 CONTENT = b"".join(hashlib.sha256(str(n).encode()).digest() for n in range(100_000))
 """3.2 MB, so that a download has several blocks."""
@@ -350,7 +350,7 @@ def test_a_login_in_the_index_address_is_not_told(host: FileHost, tmp_path: Path
 
 def test_flags_win_over_the_environment(tmp_path: Path):
     environ = {"TOOLWIRE_HOME": str(tmp_path), "TOOLWIRE_LOCAL_WEIGHTS": "/a", "HOME": "/h"}
-    where = places(environ)
+    where = state_paths(environ)
     transport = HttpTransport()
     found = WeightStore.of(where, environ, transport, DownloadConsent())
     assert (found.named, found.consents) == (Path("/a"), False)

@@ -7,7 +7,7 @@ import pytest
 from toolwire.agent.events import AgentEvent
 from toolwire.agent.questions import Choice, Confirmation, ExecDetails, UserAnswer
 from toolwire.agent.scheduler import Scheduler
-from toolwire.app.workspace_facts import ground_of
+from toolwire.app.workspace_facts import locations_of
 from toolwire.messages import ToolCall
 from toolwire.policy.engine import Policy, roots
 from toolwire.policy.rules import Rule
@@ -25,7 +25,9 @@ class Desk:
         self.root.mkdir()
         self.kept: list[Rule] = []
         workspace = Workspace(roots=(self.root,), temp=folder / "temp", home=folder / "home")
-        terms = Terms(locations=ground_of(workspace, {}), servers={"send": "mail", "list": "mail"})
+        terms = Terms(
+            locations=locations_of(workspace, {}), servers={"send": "mail", "list": "mail"}
+        )
         self.policy = Policy(terms, self.kept.append)
 
     def rules(self, call: ToolCall, effect: Effect, *places: Path) -> str:

@@ -15,7 +15,7 @@ from tests.captures import ABSENT, PRESENT, Capture, Stage
 from toolwire import dialects
 from toolwire.agent.approval import Policy
 from toolwire.agent.scheduler import Scheduler
-from toolwire.app.workspace_facts import ground_of
+from toolwire.app.workspace_facts import locations_of
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, ModelEvent, StopReason, TextDelta
 from toolwire.messages import Kept
@@ -63,7 +63,7 @@ def _registry(capture: Capture, settings: dict[str, Any]) -> Registry:
 
 
 def _policy(context: ToolContext) -> Policy:
-    terms = Terms(locations=ground_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
+    terms = Terms(locations=locations_of(context.workspace, {}), mode=Mode.YOLO, headless=True)
     return lambda call, effect, places, arguments: rule(
         call.name, effect, map(str, places), arguments, terms
     )

@@ -24,7 +24,7 @@ from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.providers.addresses import address
 from toolwire.request import ModelRequest
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 
 if TYPE_CHECKING:
     from toolwire.app.model_choice import Chosen
@@ -70,7 +70,7 @@ async def open_model(
     provider, model = settings.split(name)
     if settings.allow_insecure_http:
         provider = msgspec.structs.replace(provider, allow_insecure_http=True)
-    store = open_store(places(environ), environ)
+    store = open_store(state_paths(environ), environ)
     credential = credential_for(provider, flag=key, environ=environ, store=store, notice=notice)
     bound = "" if base_url else await credential.base_url()
     base = bound or address(provider, environ, override=base_url)
@@ -209,7 +209,7 @@ async def embedded_transport(
     from toolwire.embedded.weights import DownloadConsent, WeightStore  # noqa: PLC0415 - start-up time
 
     store = WeightStore.of(
-        places(environ), environ, transport, consent or DownloadConsent(), notice
+        state_paths(environ), environ, transport, consent or DownloadConsent(), notice
     )
     way = EmbeddedTransport(catalogue.find(model), store, transport)
     await way.prepare()

@@ -33,7 +33,7 @@ from toolwire.request import ModelRequest
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteStore
 from toolwire.sessions.store import Journal, OpenJournal, SessionStore
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 
 Redact: TypeAlias = Callable[[bytes], bytes]
 _DAY = 86_400
@@ -133,7 +133,7 @@ class AgentSession:
 
 def stored_sessions(environ: Mapping[str, str]) -> SessionStore:
     """Returns this user's sessions; known secrets are redacted from records."""
-    return SqliteStore(places(environ).sessions, redact=redaction())
+    return SqliteStore(state_paths(environ).sessions, redact=redaction())
 
 
 def open_journal(

@@ -13,7 +13,7 @@ from toolwire.agent.audit_log import Audit, AuditFile, AuditRecord
 from toolwire.agent.events import Emit, no_events
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.scheduler import Scheduler
-from toolwire.app.workspace_facts import ground_of
+from toolwire.app.workspace_facts import locations_of
 from toolwire.config import Settings
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.ids import new_id
@@ -23,7 +23,7 @@ from toolwire.policy.engine import Policy, roots
 from toolwire.policy.rule_file import ANSWERED, dump, limited, load, too_wide
 from toolwire.policy.rules import Mode, Rule, widened
 from toolwire.policy.ruling import Terms
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import locked_briefly, write_private
 from toolwire.tools.builtin.run_shell_command import end_shells
 from toolwire.tools.discovered import discover
@@ -169,8 +169,8 @@ async def make_toolbox(
         registry = await open_registry(
             settings, environ=context.environ, cwd=cwd, tools=tools, context=context
         )
-    own = places(environ)
-    locations = ground_of(context.workspace, environ)
+    own = state_paths(environ)
+    locations = locations_of(context.workspace, environ)
     standing = tuple(
         rule
         for rule in (read_rules(own.config / RULES) if rules else ())
@@ -220,7 +220,7 @@ def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None
     project = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()
     return Workspace(
         roots=(root,),
-        temp=temp or places(environ).cache / "projects" / project,
+        temp=temp or state_paths(environ).cache / "projects" / project,
         home=Path(environ.get("HOME") or Path.home()),
     )
 

@@ -48,7 +48,7 @@ _SETTINGS_FILES = (
 )
 
 
-def ground_of(workspace: Workspace, environ: Mapping[str, str]) -> Locations:
+def locations_of(workspace: Workspace, environ: Mapping[str, str]) -> Locations:
     """The workspace as it is on disk, for policy."""
     facts = WorkspaceFacts(workspace, environ)
     return Locations(

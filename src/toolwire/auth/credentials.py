@@ -13,7 +13,7 @@ from toolwire.auth.store import Notice, Store, StoredLogin, system_keyring
 from toolwire.client.redact import Secret, known_secrets, without_secrets
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.providers import ApiKey, GoogleLogin, NoAuth, OAuth, Provider
-from toolwire.storage.paths import Places
+from toolwire.storage.paths import StatePaths
 from toolwire.storage.private_files import locked_briefly, read_private, write_private
 
 __all__ = [
@@ -107,7 +107,7 @@ def no_notice(message: str) -> None:
     del message
 
 
-def open_store(where: Places, environ: Mapping[str, str], notice: Notice = no_notice) -> Store:
+def open_store(where: StatePaths, environ: Mapping[str, str], notice: Notice = no_notice) -> Store:
     """The keyring and file of this user."""
     return Store(where.credentials, keyring=system_keyring(environ), notice=notice)
 

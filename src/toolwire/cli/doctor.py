@@ -31,7 +31,7 @@ from toolwire.errors import ToolwireError
 from toolwire.providers import catalogue
 from toolwire.providers._spec import Provider
 from toolwire.providers.addresses import address
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 from toolwire.wire.json_access import JsonObject, dump
 
 _CORE = ("toolwire", "msgspec", "aiohttp", "click", "jsonschema-rs", "platformdirs")
@@ -97,7 +97,7 @@ def _version(package: str) -> str:
 
 
 def _places(settings: Settings) -> dict[str, str]:
-    where = places(os.environ)
+    where = state_paths(os.environ)
     return {
         "configuration": str(where.config),
         "read": ", ".join(map(str, settings.files)) or "no configuration file",
@@ -162,7 +162,7 @@ async def _one(
         reason=choice.reason,
     )
     try:
-        store = open_store(places(os.environ), os.environ)
+        store = open_store(state_paths(os.environ), os.environ)
         credential = credential_for(provider, environ=os.environ, store=store)
         found = msgspec.structs.replace(finding, credential=credential.origin)
         where = address(provider, os.environ)
@@ -197,7 +197,7 @@ def _stored_answers() -> list[str]:
     from toolwire.app.toolbox import RULES, ignored_rules
     from toolwire.policy.rule_file import ANSWERED
 
-    file = places(os.environ).config / RULES
+    file = state_paths(os.environ).config / RULES
     try:
         return [
             f'{file}: "{rule}" allows more than its question showed and is ignored; delete it, or '
@@ -293,7 +293,7 @@ def _embedded(model: str, transport: Transport) -> str:
         found = sizes(weights, machine())
     except ToolwireError as error:
         return f"no: {error}"
-    shelf = WeightStore.of(places(os.environ), os.environ, transport, DownloadConsent())
+    shelf = WeightStore.of(state_paths(os.environ), os.environ, transport, DownloadConsent())
     file = shelf.named or shelf.folder / weights.file
     how = f"{found.threads} threads, {found.context} tokens of context"
     if file.is_file():

@@ -18,7 +18,7 @@ from toolwire.auth.store import Store, Stored, StoredKey, StoredLogin
 from toolwire.client.redact import Secret, without_secrets
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError, UnknownName
 from toolwire.providers import ApiKey, GoogleLogin, NoAuth, OAuth, Provider
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 from toolwire.tools.shell.environment import NEUTRAL, find_program, helper_environment
 
 _PROGRAMS = ("xdg-open", "open", "wslview", "x-www-browser")
@@ -106,7 +106,7 @@ def provider_named(name: str) -> Provider:
 
 def own_store() -> Store:
     """Returns this user's credential store; its notices go to standard error."""
-    return open_store(places(os.environ), os.environ, _notice)
+    return open_store(state_paths(os.environ), os.environ, _notice)
 
 
 def _log_in(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:

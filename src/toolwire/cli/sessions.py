@@ -12,7 +12,7 @@ import msgspec
 from toolwire.cli.terminal import agrees, can_ask, echo_table, fail
 from toolwire.errors import SessionError, ToolwireError
 from toolwire.request import JsonObject
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 from toolwire.terminal_text import terminal_text
 from toolwire.wire.json_access import dump
 
@@ -142,7 +142,7 @@ def delete(names: tuple[str, ...], yes: bool) -> None:
 def _sessions() -> "SessionStore":
     from toolwire.sessions.sqlite import SqliteStore
 
-    return SqliteStore(places(os.environ).sessions)
+    return SqliteStore(state_paths(os.environ).sessions)
 
 
 def _read(session: str) -> "Contents":

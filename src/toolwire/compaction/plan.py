@@ -133,16 +133,16 @@ def prompts_before(messages: Sequence[Message], front: int, cut: int) -> tuple[M
 
 
 def _cut(messages: Sequence[Message], front: int, keep: float) -> int | None:
-    places = [place for place in cuts(messages, front) if place > front]
-    if not places:
+    candidates = [place for place in cuts(messages, front) if place > front]
+    if not candidates:
         return None
     sums = [0, *accumulate(map(of_message, messages[front:]))]
-    wanted = (1 - keep) * sums[-1]
-    late = [place for place in places if sums[place - front] >= wanted]
+    least = (1 - keep) * sums[-1]
+    late = [place for place in candidates if sums[place - front] >= least]
     at_prompt = next((place for place in late if is_prompt(messages[place])), None)
     if at_prompt is not None:
         return at_prompt
-    return late[0] if late else places[-1]
+    return late[0] if late else candidates[-1]
 
 
 def _bound(messages: Sequence[Message]) -> list[bool]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 
 FILE = "config.toml"
 PROJECT_FILE = Path(".toolwire") / FILE
@@ -35,7 +35,7 @@ def config_files(environ: Mapping[str, str], cwd: Path) -> ConfigFiles:
     """Returns the files for this environment and folder."""
     return ConfigFiles(
         system=_system(environ),
-        user=places(environ).config / FILE,
+        user=state_paths(environ).config / FILE,
         project=cwd / PROJECT_FILE,
     )
 

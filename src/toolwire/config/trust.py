@@ -10,7 +10,7 @@ import msgspec
 
 from toolwire.config.schema import truth
 from toolwire.errors import BadInput
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 
 FILE = "trusted.json"
 VARIABLE = "TOOLWIRE_TRUST_WORKSPACE"
@@ -41,7 +41,7 @@ _kept = msgspec.json.Decoder(dict[str, bool | _Digest])
 
 def trust_file(environ: Mapping[str, str]) -> Path:
     """Returns the file of the answers."""
-    return places(environ).config / FILE
+    return state_paths(environ).config / FILE
 
 
 def definition(folder: Path) -> str:

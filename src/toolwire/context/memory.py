@@ -227,7 +227,7 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True):
     """Files that were found but left out, and why."""
 
 
-class _Place(msgspec.Struct, frozen=True):
+class _NoteFolder(msgspec.Struct, frozen=True):
     """A folder, its memory files, and the folder that their links may not leave."""
 
     files: tuple[Path, ...]
@@ -252,12 +252,12 @@ def load_memory(
     settings = settings or MemorySettings()
     cwd = real(workspace.roots[0])
     outer_names = settings.outer_names or settings.names
-    places = [_global(workspace.home, global_file, outer_names)]
+    folders = [_global(workspace.home, global_file, outer_names)]
     if cwd is not None and trusted:
         project = _project(cwd, workspace.home)
-        places += _above(cwd, _outermost(cwd, workspace.home), project, settings)
-        places += _below(cwd, project, workspace, settings)
-    return _Loading(cwd or workspace.roots[0], workspace, settings, hides).load(places)
+        folders += _above(cwd, _outermost(cwd, workspace.home), project, settings)
+        folders += _below(cwd, project, workspace, settings)
+    return _Loading(cwd or workspace.roots[0], workspace, settings, hides).load(folders)
 
 
 def with_memory(prompt: str, memory: str) -> str:
@@ -266,9 +266,9 @@ def with_memory(prompt: str, memory: str) -> str:
     return f"{prompt}\n\n---\n\n{memory}" if memory else prompt
 
 
-def _global(home: Path, file: Path, names: tuple[str, ...]) -> _Place:
+def _global(home: Path, file: Path, names: tuple[str, ...]) -> _NoteFolder:
     beside = (home / ".gemini" / name for name in names)
-    return _Place(tuple(dict.fromkeys((*_present(beside), *_present([file])))), None, True)
+    return _NoteFolder(tuple(dict.fromkeys((*_present(beside), *_present([file])))), None, True)
 
 
 def _present(files: Iterable[Path]) -> Iterator[Path]:
@@ -295,20 +295,22 @@ def _outermost(cwd: Path, home: Path) -> Path:
     return own if own is not None and cwd.is_relative_to(own) else cwd
 
 
-def _above(cwd: Path, top: Path, project: Path, settings: MemorySettings) -> list[_Place]:
-    places: list[_Place] = []
+def _above(cwd: Path, top: Path, project: Path, settings: MemorySettings) -> list[_NoteFolder]:
+    folders: list[_NoteFolder] = []
     for folder in reversed((cwd, *cwd.parents)):
         outer = not folder.is_relative_to(project)
         names = (settings.outer_names or settings.names) if outer else settings.names
         if folder.is_relative_to(top):
             files = tuple(_present(folder / name for name in names))
-            places.append(_Place(files, folder if outer else project, outer))
-    return places
+            folders.append(_NoteFolder(files, folder if outer else project, outer))
+    return folders
 
 
-def _below(cwd: Path, bound: Path, workspace: Workspace, settings: MemorySettings) -> list[_Place]:
+def _below(
+    cwd: Path, bound: Path, workspace: Workspace, settings: MemorySettings
+) -> list[_NoteFolder]:
     rules = rules_for(cwd, workspace)
-    found: list[tuple[str, _Place]] = []
+    found: list[tuple[str, _NoteFolder]] = []
     try:
         listings = breadth_first(cwd, workspace, rules, git=settings.respect_git_ignore)
         for looked, listing in enumerate(listings):
@@ -322,11 +324,11 @@ def _below(cwd: Path, bound: Path, workspace: Workspace, settings: MemorySetting
                 if name in there and not rules.ignored(cwd / listing.path / name, git=False)
             )
             if files:
-                found.append((f"{listing.path}/", _Place(files, bound)))
+                found.append((f"{listing.path}/", _NoteFolder(files, bound)))
     except (OSError, ToolFailed):
         # The working directory itself cannot be listed; the tools will report it.
         return []
-    return [place for _, place in sorted(found, key=lambda pair: pair[0])]
+    return [notes for _, notes in sorted(found, key=lambda pair: pair[0])]
 
 
 class _Loading:
@@ -341,22 +343,22 @@ class _Loading:
         self._room = MOST
         self._notices: list[str] = []
 
-    def load(self, places: Iterable[_Place]) -> Memory:
+    def load(self, folders: Iterable[_NoteFolder]) -> Memory:
         """Read all files; each once, and equal texts in one folder once."""
         blocks: list[str] = []
         files: list[MemoryFile] = []
         seen: set[Path] = set()
-        for place in places:
+        for notes in folders:
             texts: set[str] = set()
-            for path in place.files:
+            for path in notes.files:
                 if path in seen:
                     continue
                 seen.add(path)
-                text = self._text(path, place.bound)
+                text = self._text(path, notes.bound)
                 if not text or text in texts:
                     continue
                 texts.add(text)
-                block, file = self._block(path, text, place)
+                block, file = self._block(path, text, notes)
                 blocks.append(block)
                 files.append(file)
         return Memory(text="\n\n".join(blocks), files=tuple(files), notices=tuple(self._notices))
@@ -368,9 +370,9 @@ class _Loading:
             self._notices.append(f"memory file {path} was left out: {reason}")
         return found.text.strip()
 
-    def _block(self, path: Path, text: str, place: _Place) -> tuple[str, MemoryFile]:
+    def _block(self, path: Path, text: str, notes: _NoteFolder) -> tuple[str, MemoryFile]:
         imported = with_imports(
-            text, str(path), lambda file: self._imported(file, path, place), self._settings.imports
+            text, str(path), lambda file: self._imported(file, path, notes), self._settings.imports
         )
         shown = printable(os.path.relpath(path, self._cwd))
         body = imported.text.strip()
@@ -380,15 +382,15 @@ class _Loading:
             shown=shown,
             size=len(block.encode()),
             imported=tuple(map(printable, imported.files)),
-            outer=place.outer,
+            outer=notes.outer,
         )
         return block, file
 
-    def _imported(self, file: str, note: Path, place: _Place) -> ReadText:
+    def _imported(self, file: str, note: Path, notes: _NoteFolder) -> ReadText:
         nearest = IgnoreRules(note.parent).repository or note.parent
-        if place.bound is not None and not nearest.is_relative_to(place.bound):
-            nearest = place.bound
-        return self._read(file, nearest, own=place.bound is None)
+        if notes.bound is not None and not nearest.is_relative_to(notes.bound):
+            nearest = notes.bound
+        return self._read(file, nearest, own=notes.bound is None)
 
     def _read(self, path: str, bound: Path, *, own: bool) -> ReadText:
         """The text of a file at or below `bound`, or gemini-cli's error text."""

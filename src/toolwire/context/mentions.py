@@ -249,19 +249,19 @@ class _Gathering:
                     break
         return added
 
-    def _walked(self, start: Path, workspace: Workspace, wanted: Globs | None) -> Iterator[str]:
+    def _walked(self, start: Path, workspace: Workspace, pattern: Globs | None) -> Iterator[str]:
         unwanted = Globs(DEFAULT_EXCLUDES)
         plan = Walk(
             start=start,
             workspace=workspace,
             rules=rules_for(start, workspace),
             git=self._git,
-            enters=None if wanted is None else wanted.enters,
+            enters=None if pattern is None else pattern.enters,
         )
         for file in walk(plan):
             if file.ignored or unwanted.matches(file.path):
                 continue
-            if wanted is None or wanted.matches(file.path):
+            if pattern is None or pattern.matches(file.path):
                 yield file.path
 
     def _add_found(self, name: str, path: str, workspace: Workspace) -> bool:

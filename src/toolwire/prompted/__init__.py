@@ -47,11 +47,11 @@ def choose(
 
 def from_kilocode(word: str | None) -> str:
     """Our setting for a KiloCode tool style; its "JSON" is native calls."""
-    said = (word or "").strip().lower()
+    name = (word or "").strip().lower()
     settings = {"": AUTO, "xml": str(ToolStyle.XML), "json": str(ToolStyle.NATIVE)}
-    if said not in settings:
-        raise UnknownName("KiloCode tool style", said, ("xml", "json"))
-    return settings[said]
+    if name not in settings:
+        raise UnknownName("KiloCode tool style", name, ("xml", "json"))
+    return settings[name]
 
 
 def _explicit(provider: Provider, model: str, setting: str, info: ModelInfo | None) -> StyleChoice:

@@ -66,7 +66,9 @@ def _filled(
         values[blank.name] = _safe(provider, blank.name, value)
     if pattern == provider.base_url:
         conditions = {f"{name}={value}" for name, value in values.items()}
-        pattern = next((url for said, url in provider.special_urls if said in conditions), pattern)
+        pattern = next(
+            (url for condition, url in provider.special_urls if condition in conditions), pattern
+        )
     for name, value in values.items():
         pattern = pattern.replace(f"{{{name}}}", value)
     return pattern.rstrip("/")

@@ -54,50 +54,50 @@ def custom(
     for key in table:
         if key not in _KEYS:
             raise UnknownName(f"setting of {where}", key, _KEYS)
-    said = _read(dict(table), _Table, where)
-    if said.extends:
+    given = _read(dict(table), _Table, where)
+    if given.extends:
         if find is None:
             raise BadInput(f"{where}.extends: nothing can be extended here")
-        base = find(said.extends).speaking(said.dialect)
+        base = find(given.extends).speaking(given.dialect)
     else:
-        base = _from_nothing(name, said, where)
-    return _with_quirks(_changed(base, name, said, where), said.quirks, where)
+        base = _from_nothing(name, given, where)
+    return _with_quirks(_changed(base, name, given, where), given.quirks, where)
 
 
-def _from_nothing(name: str, said: _Table, where: str) -> Provider:
+def _from_nothing(name: str, given: _Table, where: str) -> Provider:
     for key in ("dialect", "base_url"):
-        if not getattr(said, key):
+        if not getattr(given, key):
             raise BadInput(f'{where} has no "{key}"; set it, or extends = "<provider>"')
     try:
-        dialects.get(said.dialect)
+        dialects.get(given.dialect)
     except UnknownName as error:
         raise BadInput(f"{where}.dialect: {error}") from error
     return Provider(
-        name=name, title=name, dialect=said.dialect, base_url=said.base_url, auth=NoAuth()
+        name=name, title=name, dialect=given.dialect, base_url=given.base_url, auth=NoAuth()
     )
 
 
-def _changed(base: Provider, name: str, said: _Table, where: str) -> Provider:
-    changes: dict[str, Any] = {"name": name, "auth": _auth(base, said, where)}
+def _changed(base: Provider, name: str, given: _Table, where: str) -> Provider:
+    changes: dict[str, Any] = {"name": name, "auth": _auth(base, given, where)}
     for key in _PLAIN_KEYS:
-        value = getattr(said, key)
+        value = getattr(given, key)
         if value is not None:
             changes[key] = value
-    if said.base_url:
-        changes["base_url"] = _url(base, said.base_url, where)
+    if given.base_url:
+        changes["base_url"] = _url(base, given.base_url, where)
         # Another server: the vendor's variables and addresses do not apply to it.
         changes |= {"base_url_env": (), "placeholders": (), "special_urls": ()}
         changes |= {"other_dialects": (), "takes_origin": False}
-    if said.headers is not None:
-        kept = {key: value for key, value in base.headers if key.lower() not in _lower(said)}
-        changes["headers"] = tuple((kept | said.headers).items())
-    if said.models is not None:
-        changes["models"] = tuple(said.models)
+    if given.headers is not None:
+        kept = {key: value for key, value in base.headers if key.lower() not in _lower(given)}
+        changes["headers"] = tuple((kept | given.headers).items())
+    if given.models is not None:
+        changes["models"] = tuple(given.models)
     return msgspec.structs.replace(base, **changes)
 
 
-def _lower(said: _Table) -> set[str]:
-    return {key.lower() for key in said.headers or {}}
+def _lower(given: _Table) -> set[str]:
+    return {key.lower() for key in given.headers or {}}
 
 
 def _url(base: Provider, url: str, where: str) -> str:
@@ -108,24 +108,24 @@ def _url(base: Provider, url: str, where: str) -> str:
     return completed(base.dialect, url)
 
 
-def _auth(base: Provider, said: _Table, where: str) -> Auth:
-    if said.key_env is None:
-        if said.base_url and said.extends:
+def _auth(base: Provider, given: _Table, where: str) -> Auth:
+    if given.key_env is None:
+        if given.base_url and given.extends:
             # A key must not be sent to an address that is not its vendor's.
             return NoAuth()
-        if said.key_header is not None or said.key_prefix is not None:
+        if given.key_header is not None or given.key_prefix is not None:
             raise BadInput(
                 f"{where} sets how to send a key but not key_env, the variable that contains it"
             )
         return base.auth
-    env = (said.key_env,) if isinstance(said.key_env, str) else tuple(said.key_env)
+    env = (given.key_env,) if isinstance(given.key_env, str) else tuple(given.key_env)
     if not env or not all(env):
         raise BadInput(f"{where}.key_env is empty; name the variable that contains the key")
     header, prefix = _key_place(base)
     return ApiKey(
         env=env,
-        header=header if said.key_header is None else said.key_header.lower(),
-        prefix=_prefix(said, prefix),
+        header=header if given.key_header is None else given.key_header.lower(),
+        prefix=_prefix(given, prefix),
     )
 
 
@@ -136,12 +136,12 @@ def _key_place(base: Provider) -> tuple[str, str]:
     return (usual, "") if usual else ("authorization", "Bearer ")
 
 
-def _prefix(said: _Table, usual: str) -> str:
-    if said.key_prefix is not None:
-        return said.key_prefix
-    if said.key_header is None:
+def _prefix(given: _Table, usual: str) -> str:
+    if given.key_prefix is not None:
+        return given.key_prefix
+    if given.key_header is None:
         return usual
-    return "Bearer " if said.key_header.lower() == "authorization" else ""
+    return "Bearer " if given.key_header.lower() == "authorization" else ""
 
 
 def _with_quirks(provider: Provider, table: Mapping[str, Any], where: str) -> Provider:
@@ -206,7 +206,7 @@ def read_upstream(text: str) -> Upstream:
     url, *members = _MEMBER.split(rest)
     if "://" not in url:
         raise BadInput(f'"{_shown(url)}" is not an address; an upstream is written {_SHAPE}')
-    said = dict(member.split("=", 1) for member in members)
+    options = dict(member.split("=", 1) for member in members)
     header, prefix = _HEADERS.get(name, ("authorization", "Bearer "))
     provider = Provider(
         name=NAME,
@@ -215,13 +215,13 @@ def read_upstream(text: str) -> Upstream:
         base_url=url,
         auth=ApiKey(env=(), header=header, prefix=prefix, optional=True),
         json_schema_output=True,
-        default_model=said.get("model", _DEFAULT_MODEL),
+        default_model=options.get("model", _DEFAULT_MODEL),
     )
     return Upstream(
         provider=provider,
-        model=said.get("model", _DEFAULT_MODEL),
-        style=said.get("style", ""),
-        key=said.get("key", ""),
+        model=options.get("model", _DEFAULT_MODEL),
+        style=options.get("style", ""),
+        key=options.get("key", ""),
     )
 
 

@@ -65,7 +65,7 @@ def written(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(cast(list[str], value))
     if isinstance(value, dict):
-        return ", ".join(f"{key} {said}" for key, said in cast(JsonObject, value).items())
+        return ", ".join(f"{key} {item}" for key, item in cast(JsonObject, value).items())
     return str(value)
 
 
@@ -216,14 +216,14 @@ def _facts(entry: Provider) -> str:
 
 
 def _credentials(entry: Provider) -> str:
-    said = way_in(entry.auth)
+    text = way_in(entry.auth)
     if key_variables(entry.auth):
-        said += f", from {_words(key_variables(entry.auth))}"
+        text += f", from {_words(key_variables(entry.auth))}"
     if isinstance(entry.auth, ApiKey) and entry.auth.url:
-        said += f"; [get one]({entry.auth.url})"
+        text += f"; [get one]({entry.auth.url})"
     if isinstance(entry.auth, OAuth) and entry.auth.terms:
-        said += f". {entry.auth.terms.removesuffix('.')}"
-    return said
+        text += f". {entry.auth.terms.removesuffix('.')}"
+    return text
 
 
 def _models(models: tuple[ModelInfo, ...]) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 
-class Places(msgspec.Struct, frozen=True, kw_only=True):
+class StatePaths(msgspec.Struct, frozen=True, kw_only=True):
     """The directories of one user, which may not exist yet."""
 
     config: Path
@@ -19,12 +19,12 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     """Internal state, such as the audit log."""
 
 
-def places(environ: Mapping[str, str]) -> Places:
+def state_paths(environ: Mapping[str, str]) -> StatePaths:
     """The directories for this environment."""
     home = environ.get("TOOLWIRE_HOME", "")
     if home:
         root = Path(home).expanduser()
-        return Places(
+        return StatePaths(
             config=root,
             cache=root / "cache",
             credentials=root / _CREDENTIALS,
@@ -35,7 +35,7 @@ def places(environ: Mapping[str, str]) -> Places:
 
     own = PlatformDirs("toolwire", appauthor=False)
     # Not next to the configuration, which users copy between machines and publish.
-    return Places(
+    return StatePaths(
         config=own.user_config_path,
         cache=own.user_cache_path,
         credentials=own.user_data_path / _CREDENTIALS,

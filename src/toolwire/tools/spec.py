@@ -128,7 +128,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
 
 Run: TypeAlias = Callable[[JsonObject, ToolContext], Awaitable[ToolOutput]]
 Check: TypeAlias = Callable[[JsonObject, ToolContext], str]
-Places: TypeAlias = Callable[[JsonObject, ToolContext], tuple[Path, ...]]
+TouchedPaths: TypeAlias = Callable[[JsonObject, ToolContext], tuple[Path, ...]]
 Preview: TypeAlias = Callable[[JsonObject, ToolContext], tuple[Proposal, ...]]
 Adopt: TypeAlias = Callable[[JsonObject, Proposal, str], JsonObject]
 
@@ -155,7 +155,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """Title for the user; empty shows the name."""
     check: Check = _no_complaint
     """Error in arguments that fit the schema but are not valid; empty if valid."""
-    touches: Places = _no_paths
+    touches: TouchedPaths = _no_paths
     """Paths a call reads or writes, for policy."""
     aliases: tuple[str, ...] = ()
     preview: Preview | None = None

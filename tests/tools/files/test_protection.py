@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.tools.workspaces import context_in, write
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 from toolwire.tools.files.protection import (
     CREDENTIALS,
     HIDDEN_IN_HOME,
@@ -91,7 +91,7 @@ def test_the_records_of_the_agent_are_protected(
 ) -> None:
     for name in ("CONFIG", "CACHE", "DATA", "STATE"):
         monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
-    own = places({})
+    own = state_paths({})
     for path in (own.sessions / "a.db", own.state / "audit.jsonl"):
         assert protected(path, context.workspace, {}) == "records of the agent"
 

@@ -60,12 +60,12 @@ class KindQuestion:
 
     async def events(self) -> AsyncIterator[ModelEvent]:
         """Progress events of the question."""
-        said: list[str] = []
+        pieces: list[str] = []
         async with reading(self._model(self._request)) as events:
             async for event in events:
                 match event:
                     case TextDelta():
-                        said.append(event.text)
+                        pieces.append(event.text)
                     case Finished():
                         self.usage = event.usage
                     case TextEnded():
@@ -73,20 +73,20 @@ class KindQuestion:
                     case _:
                         yield event
         try:
-            self.kind = _read("".join(said)).kind
+            self.kind = _read("".join(pieces)).kind
         except (msgspec.DecodeError, UnicodeError):
             self.kind = None
 
 
-def likely(words: str, said: RequestKind | None) -> RequestKind | None:
+def likely(words: str, answered: RequestKind | None) -> RequestKind | None:
     """The kind, or None where the model classifies a question as a change."""
-    return None if said is RequestKind.CHANGE and _asks(words.strip()) else said
+    return None if answered is RequestKind.CHANGE and _asks(words.strip()) else answered
 
 
 def _with_question(message: Message) -> Message:
     *before, last = message.parts
-    said = last.text if isinstance(last, Text) else ""
-    return Message(role=message.role, parts=(*before, Text(said + QUESTION)))
+    text = last.text if isinstance(last, Text) else ""
+    return Message(role=message.role, parts=(*before, Text(text + QUESTION)))
 
 
 _MOST_FOLDERS = 20

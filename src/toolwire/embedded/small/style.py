@@ -46,7 +46,7 @@ from toolwire.wire.json_access import dump, object_in
 
 _MOST_WRITTEN = 600
 """Tokens of one answer: a minute on two slow cores; longer answers are loops."""
-_MOST_SAID = 400
+_LONGEST_REPLY = 400
 """Characters of a reply, after which it ends with the current sentence."""
 _MOST_TRIES = 2
 """Consecutive changes that are refused before one is passed to the user."""
@@ -102,7 +102,7 @@ class _Conversation:
                 async for event in events:
                     for out in calls.read(event):
                         yield _with_usage(out, written) if isinstance(out, Finished) else out
-                    if calls.said_enough:
+                    if calls.complete:
                         break
             if calls.refused is None:
                 break
@@ -242,8 +242,8 @@ class _CallTranslator:
         self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}
         self.refused: Refused | None = None
         self.usage = Usage()
-        self._said = ""
-        self.said_enough = False
+        self._reply = ""
+        self.complete = False
 
     def read(self, event: ModelEvent) -> Sequence[ModelEvent]:
         match event:
@@ -256,23 +256,23 @@ class _CallTranslator:
             case ToolCallEnded() if event.id in self._open:
                 return self._call(event)
             case TextDelta():
-                return self._words(event.text)
+                return self._text_event(event.text)
             case Finished() if self.refused is not None:
                 self.usage = event.usage
                 return ()
             case _:
                 return (event,)
 
-    def _words(self, text: str) -> Sequence[ModelEvent]:
+    def _text_event(self, text: str) -> Sequence[ModelEvent]:
         """The reply, up to the end of the sentence that exceeds the limit."""
-        before = self._said
-        self._said += text
-        end = _sentence_end(self._said, _MOST_SAID)
+        before = self._reply
+        self._reply += text
+        end = _sentence_end(self._reply, _LONGEST_REPLY)
         if end is None:
             return (TextDelta(text),)
-        self.said_enough = True
+        self.complete = True
         notice = Notice("reply_cut", "the small model's reply was ended: it went on and on")
-        words = TextDelta(self._said[len(before) : end.end()])
+        words = TextDelta(self._reply[len(before) : end.end()])
         return (words, notice, Finished(reason=StopReason.END))
 
     def _call(self, event: ToolCallEnded) -> Sequence[ModelEvent]:

@@ -248,7 +248,7 @@ def prepare(
     must_call = bool(tools) and choice is not None and choice.mode == "required"
     reply = _reply_schema(request.output)
     several = request.parallel_calls is True
-    wanted = response_schema(tools, names, reply=None if must_call else reply, several=several)
+    answer = response_schema(tools, names, reply=None if must_call else reply, several=several)
     rendering = Rendering(names, result_limit)
     if instructions is None:
         instructions = prompt(tools, names, reply=not must_call, several=several, examples=examples)
@@ -259,13 +259,13 @@ def prepare(
         tools=(),
         tool_choice=None,
         parallel_calls=None,
-        output=OutputFormat(kind="json_schema", schema=wanted.schema, name="answer"),
+        output=OutputFormat(kind="json_schema", schema=answer.schema, name="answer"),
     )
     notices = [
         *(_left_out(tool) for tool in request.tools if isinstance(tool, ServerTool)),
         *(
             Notice("schema_weakened", f"{loss.path}: {loss.what}: {loss.why}")
-            for loss in wanted.losses
+            for loss in answer.losses
         ),
         *rendering.notices,
     ]

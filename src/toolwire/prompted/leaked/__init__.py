@@ -75,7 +75,7 @@ class Reader:
         self._text: Recogniser | None = None
         self._blanks: list[str] = []
         """Blanks next to a printed call; dropped between two calls."""
-        self._said = False
+        self._has_text = False
         """Whether non-blank text followed the start of the part or the last call."""
         self._changed = False
         self._called = False
@@ -114,7 +114,7 @@ class Reader:
         if self._blanks and not self._changed:
             yield TextDelta("".join(self._blanks))
         self._blanks.clear()
-        self._said = self._changed = False
+        self._has_text = self._changed = False
 
     def _end_text(self, *, whole: bool) -> Iterator[ModelEvent]:
         if self._text is not None:
@@ -129,18 +129,18 @@ class Reader:
                 yield piece
             case Taken():
                 yield from self._call(piece)
-            case _ if not self._said and piece.isspace():
+            case _ if not self._has_text and piece.isspace():
                 self._blanks.append(piece)
             case _:
                 if self._blanks:
                     piece = "".join([*self._blanks, piece])
                     self._blanks.clear()
-                self._said = True
+                self._has_text = True
                 yield TextDelta(piece)
 
     def _call(self, taken: Taken) -> Iterator[ModelEvent]:
         self._blanks.clear()
-        self._said = False
+        self._has_text = False
         self._changed = self._called = True
         for fitted in taken.calls:
             call_id = self._new_id()
@@ -156,14 +156,14 @@ class Reader:
     def _end_part(self, event: TextEnded, *, whole: bool) -> Iterator[ModelEvent]:
         self._ending = None
         yield from self._end_text(whole=whole)
-        changed, said = self._changed, self._said
+        changed, has_text = self._changed, self._has_text
         yield from self.flush(whole=whole)
         if not changed:
             yield event
             return
         if event.seal is not None or event.kept is not None:
             yield Notice("seal_dropped", "text lost its seal: a printed call was taken out of it")
-        if said:
+        if has_text:
             yield TextEnded()
 
     def _finished(self, event: Finished) -> Finished:

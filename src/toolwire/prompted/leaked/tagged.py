@@ -100,9 +100,9 @@ def _invoke(cursor: Cursor, prefix: str) -> Steps[Spelled]:
     found = yield from cursor.expect(opening, ending)
     while found == opening:
         key = yield from cursor.until('"')
-        said = yield from cursor.expect(">", 'string="true">', 'string="false">')
+        mark = yield from cursor.expect(">", 'string="true">', 'string="false">')
         text, found = yield from _value(cursor, opening, f"</{prefix}parameter>", opening, ending)
-        kind = {'string="true">': "text", 'string="false">': "json"}.get(said, "")
+        kind = {'string="true">': "text", 'string="false">': "json"}.get(mark, "")
         fields.append(Field(key, text if kind else _unpadded(text), kind))
     return Spelled(name, fields=tuple(fields))
 

@@ -79,8 +79,8 @@ def skeleton(tool: XmlTool) -> str:
 
 def _skeleton(name: str, shape: Shape, depth: int) -> str:
     if not shape.tagged or depth > _DEEPEST:
-        said = "JSON here" if shape.main_kinds <= {"array", "object"} else f"{name} here"
-        return f"<{name}>{said}</{name}>"
+        hint = "JSON here" if shape.main_kinds <= {"array", "object"} else f"{name} here"
+        return f"<{name}>{hint}</{name}>"
     if "array" in shape.kinds:
         inner = [_skeleton(ITEM, shape.items, depth + 1), "…"]
     else:
@@ -137,9 +137,12 @@ def teaching(
     taught = tools if isinstance(tools, XmlTools) else XmlTools(tools)
     if not taught.by_tag:
         return ""
-    said = [_section_text("opening"), _section_text("single" if parallel is False else "parallel")]
-    said.append(_section_text("results"))
-    blocks = ["\n".join(said)]
+    opening = [
+        _section_text("opening"),
+        _section_text("single" if parallel is False else "parallel"),
+    ]
+    opening.append(_section_text("results"))
+    blocks = ["\n".join(opening)]
     blocks += [_tool(tool) for tool in taught.by_tag.values()]
     words = _choice(choice, taught)
     if words:
@@ -239,7 +242,7 @@ def _section_text(section: str) -> str:
 def _sections() -> dict[str, str]:
     text = (get_data("toolwire.prompted.xml", "xml_teaching.md") or b"").decode()
     parts = _SECTION.split(text)[1:]
-    return {name: said.rstrip("\n") for name, said in zip(parts[::2], parts[1::2], strict=True)}
+    return {name: body.rstrip("\n") for name, body in zip(parts[::2], parts[1::2], strict=True)}
 
 
 def wrap(model: Model, new_id: Callable[[], str], *, limits: XmlLimits | None = None) -> Model:

@@ -32,7 +32,7 @@ class Prose:
     def may_call(self) -> bool:
         """Whether a tag at this point starts its line, outside code and thinking."""
         return not (
-            self._think_tag or self._fence[1] or self._run[1] or self._first_run[1] or self._said
+            self._think_tag or self._fence[1] or self._run[1] or self._first_run[1] or self._in_text
         )
 
     def take(self, token: Token) -> None:
@@ -47,7 +47,7 @@ class Prose:
             self._think_tag = token.name
         else:
             self._end_run()
-            self._said = True
+            self._in_text = True
             self._write(token.raw)
 
     def end_block(self) -> None:
@@ -78,7 +78,7 @@ class Prose:
         self._first_run = _NO_RUN
         self._code = 0
         self._ticks_later = False
-        self._said = False
+        self._in_text = False
 
     def _follow(self, text: str) -> None:
         for piece in _PIECES.findall(text):
@@ -90,17 +90,17 @@ class Prose:
                 self._run = (piece[0], self._run[1] + len(piece))
             else:
                 self._end_run()
-                self._said = self._said or not piece.isspace()
+                self._in_text = self._in_text or not piece.isspace()
 
     def _end_run(self) -> None:
         """Ends a run of backticks or tildes: a fence at the start of a line, or inline code."""
         (sign, length), self._run = self._run, _NO_RUN
         if not length:
             return
-        if not self._said and not self._first_run[1] and length >= _FENCE:
+        if not self._in_text and not self._first_run[1] and length >= _FENCE:
             self._first_run = (sign, length)
         else:
-            self._said = True
+            self._in_text = True
             self._ticks_later = self._ticks_later or sign == "`"
         if sign == "`":
             self._code = 0 if self._code == length else self._code or length
@@ -111,7 +111,7 @@ class Prose:
         if not self._fence[1]:
             if length and not (sign == "`" and self._ticks_later):
                 self._fence = self._first_run
-        elif sign == self._fence[0] and length >= self._fence[1] and not self._said:
+        elif sign == self._fence[0] and length >= self._fence[1] and not self._in_text:
             self._fence = _NO_RUN
         self._start_line()
 
@@ -301,8 +301,10 @@ class XmlParser:
         known = meant is not None and token.kind is TokenKind.OPEN and token.name in meant.fields
         self._no_call()
         if meant is not None and known:
-            said = f'"{opening.name}" is not a tool and was not called; did you mean "{meant.tag}"?'
-            self._skip(opening.name, "misspelled_tool", said)
+            message = (
+                f'"{opening.name}" is not a tool and was not called; did you mean "{meant.tag}"?'
+            )
+            self._skip(opening.name, "misspelled_tool", message)
         self._take_outside(token)
 
     def _no_call(self) -> None:
@@ -311,10 +313,10 @@ class XmlParser:
         for token in held:
             self._prose.take(token)
 
-    def _skip(self, tag: str, kind: str, said: str) -> None:
+    def _skip(self, tag: str, kind: str, text: str) -> None:
         # Nothing inside a skipped call may be parsed as a call.
         self._skipped_tag = tag
-        self._prose.output.add(Notice(kind, said))
+        self._prose.output.add(Notice(kind, text))
 
     def _begin(self, tool: XmlTool, tokens: list[Token], *, as_json: bool = False) -> None:
         if not self._allowed(tool.tag):
@@ -345,7 +347,7 @@ class XmlParser:
             ended.finish(cut=cut)
         self._prose.output.move_to(self._out)
 
-    def _stop(self, kind: str, said: str) -> None:
+    def _stop(self, kind: str, text: str) -> None:
         """Stops reading; an open call stays incomplete."""
         self._settle_ended(cut=False)
         if self._call is not None:
@@ -353,10 +355,10 @@ class XmlParser:
             self._call = None
         self._over = True
         self._maybe = []
-        self._notice(kind, said if kind == "extra_call" else f"{said} was cut off; do less at once")
+        self._notice(kind, text if kind == "extra_call" else f"{text} was cut off; do less at once")
 
-    def _notice(self, kind: str, said: str) -> None:
-        self._out.add(Notice(kind, said))
+    def _notice(self, kind: str, text: str) -> None:
+        self._out.add(Notice(kind, text))
 
 
 def _label(tool: XmlTool) -> str:

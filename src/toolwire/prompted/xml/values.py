@@ -107,7 +107,7 @@ def _literal(shape: Shape, text: str) -> str | None:
         if "string" in kinds:
             return None
         empty = {"array": "[]", "object": "{}", "null": "null"}
-        return next((said for kind, said in empty.items() if kind in kinds), None)
+        return next((literal for kind, literal in empty.items() if kind in kinds), None)
     if text == "null" and "null" in kinds:
         return "null"
     if "boolean" in kinds:
@@ -141,8 +141,8 @@ def _nested(shape: Shape, text: str, depth: int) -> str | None:
     members: list[str] = []
     for name, inner in found:
         below = shape.field(name)
-        said = json_of(below, inner, trim=is_short(name, below), depth=depth + 1)
-        members.append(f"{dump(name)}:{said}")
+        value = json_of(below, inner, trim=is_short(name, below), depth=depth + 1)
+        members.append(f"{dump(name)}:{value}")
     return f"{{{','.join(members)}}}"
 
 
@@ -291,9 +291,9 @@ def call_text(tool: XmlTool, arguments: JsonObject) -> str:
     return "\n".join((f"<{tag}>", *lines, f"</{tag}>"))
 
 
-def _reads_back(shape: Shape, said: str, value: Any, trim: bool) -> bool:
+def _reads_back(shape: Shape, inner: str, value: Any, trim: bool) -> bool:
     try:
-        return dump(_decode(json_of(shape, said, trim=trim))) == dump(value)
+        return dump(_decode(json_of(shape, inner, trim=trim))) == dump(value)
     except (msgspec.DecodeError, UnicodeError):
         return False
 
@@ -376,14 +376,14 @@ def _joined(parts: Iterable[Part]) -> Iterator[Part]:
 
 
 def _result(result: ToolResult, call: ToolCall | None, tools: XmlTools) -> Iterator[Part]:
-    said = "\n".join(part.text for part in result.parts if isinstance(part, Text))
+    text = "\n".join(part.text for part in result.parts if isinstance(part, Text))
     media = [part for part in result.parts if isinstance(part, Media)]
-    if not said.strip():
-        said = "" if media else _NOTHING
+    if not text.strip():
+        text = "" if media else _NOTHING
     if result.is_error:
-        said = f"<error>{said or result.outcome}</error>"
+        text = f"<error>{text or result.outcome}</error>"
     head = _head(call, result.name, tools)
-    yield Text(f"{head}\n{said}" if said else head, cache=result.cache)
+    yield Text(f"{head}\n{text}" if text else head, cache=result.cache)
     yield from media
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 from toolwire.tools.files.paths import real
 from toolwire.tools.spec import ToolContext, ToolOutput, Workspace
 
@@ -113,7 +113,7 @@ class Protection:
 
     def __init__(self, workspace: Workspace, environ: Mapping[str, str] = {}) -> None:
         self._directory = workspace.roots[0]
-        own = places(environ)
+        own = state_paths(environ)
         homes = _both_names(workspace.home)
         self._temp = _beginnings((workspace.temp,))
         self._config = _beginnings(_both_names(own.config, own.credentials))

@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.storage.paths import places
+from toolwire.storage.paths import state_paths
 from toolwire.tools.spec import SandboxSpec, Workspace
 
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108 - private copies are made of them
@@ -59,7 +59,7 @@ def paths_of(
     if spec.level == "workspace-write":
         writable += (*roots, *repositories)
     writable += [_made(path) for path in spec.writable]
-    own = places(environ)
+    own = state_paths(environ)
     folders = (own.config, own.cache, own.credentials.parent, own.sessions.parent, own.state)
     state = dict.fromkeys(os.path.realpath(folder) for folder in folders)
     return Paths(
