@@ -58,7 +58,7 @@ def test_one_provider_is_told_with_its_quirks_and_reasons(home: Path) -> None:
 
 def test_json_is_one_object_for_one_and_a_list_for_all(home: Path) -> None:
     one = json.loads(run(providers_command, "mistral", "--json").stdout)
-    assert one["quirks"]["required_word"] == {"value": "any", "reason": "the word is `any`"}
+    assert one["quirks"]["required_word"] == {"value": "any", "reason": "the value is `any`"}
     assert one["quirks"]["history"]["value"] == {"id_characters": "a-zA-Z0-9", "id_length": 9}
     everything = json.loads(run(providers_command, "--json").stdout)
     assert [entry["name"] for entry in everything] == list(providers.names())

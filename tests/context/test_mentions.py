@@ -145,7 +145,7 @@ def test_a_pattern_means_the_files_that_fit(desk: Desk):
     assert desk.parts("@src/**/*.py") == desk.shown(src__a_py="src/a.py", src__d__b_py="src/d/b.py")
     assert desk.parts("@src/*") == desk.shown(src__a_py="src/a.py", src__c_txt="src/c.txt")
     assert desk.parts("@src/*.png") == [Media.of_bytes(MediaKind.IMAGE, "image/png", PNG)]
-    assert desk.say("@x/*.py").notices == ("@x/*.py was left as text: no file fits the pattern",)
+    assert desk.say("@x/*.py").notices == ("@x/*.py was left as text: no file matches the pattern",)
 
 
 def test_a_file_with_signs_of_a_pattern_in_its_name_is_that_file(desk: Desk):
@@ -272,7 +272,7 @@ def test_what_was_mentioned_counts_as_seen(desk: Desk):
 
 def test_a_loop_of_links_is_no_file(desk: Desk):
     (desk.root / "loop").symlink_to("loop")
-    assert desk.say("@loop").notices == ("@loop was left as text: nothing can be read there",)
+    assert desk.say("@loop").notices == ("@loop was left as text: it cannot be read",)
 
 
 def test_a_text_full_of_signs_does_not_flood_the_screen(desk: Desk):
@@ -286,4 +286,4 @@ def test_a_huge_folder_is_not_taken_whole(desk: Desk):
         write(desk.root / f"d/{number:04}", "x")
     said = desk.say("@d")
     assert len(said.files) == 2000
-    assert said.notices == ("@d: only 2000 files are taken; name the folders that matter",)
+    assert said.notices == ("@d: only 2000 files are attached; name the folders that matter",)

@@ -60,7 +60,7 @@ def test_without_the_package_the_command_to_install_it_is_said(tmp_path: Path):
 
 def test_without_weights_and_consent_asking_says_the_ways_on(tmp_path: Path):
     environ = {"TOOLWIRE_HOME": str(tmp_path), "HOME": str(tmp_path)}
-    with pytest.raises(ModelMissing, match="three ways on"):
+    with pytest.raises(ModelMissing, match="other options"):
         asyncio.run(said("qwen2.5-coder-0.5b", environ))
 
 

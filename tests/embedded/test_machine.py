@@ -45,9 +45,11 @@ def test_the_context_shrinks_with_the_memory():
 
 
 def test_too_little_memory_is_said_with_the_smaller_model():
-    with pytest.raises(BadInput, match=r"needs 1.6 GB of memory and 1.0 GB are free; local/qwen"):
+    with pytest.raises(
+        BadInput, match=r"needs 1.6 GB of memory, but only 1.0 GB is free; local/qwen"
+    ):
         sizes(DEFAULT, Machine(cores=2, free=1_000_000_000))
-    with pytest.raises(BadInput, match=r"needs 917 MB of memory and 500 MB are free$"):
+    with pytest.raises(BadInput, match=r"needs 917 MB of memory, but only 500 MB is free$"):
         sizes(SMALL, Machine(cores=2, free=500_000_000))
 
 

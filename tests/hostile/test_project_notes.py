@@ -122,7 +122,7 @@ def test_notes_are_limited_one_by_one_and_in_all(place: Checkout) -> None:
     opened = Opened(place)
     assert len(opened.text) < 700_000
     assert any("AGENTS.md was left out: larger than 256 KB" in one for one in opened.notices)
-    assert any("notes exceed 512 KB in all" in one for one in opened.notices)
+    assert any("notes exceed 512 KB in total" in one for one in opened.notices)
 
 
 def test_a_denied_path_is_not_imported(place: Checkout) -> None:

@@ -255,8 +255,8 @@ class Compressor:
         if weight(messages) >= weight(job.request.messages):
             self._gave_up = True
             await self._notice(
-                "the summary was longer than the conversation and is not used; ask for one "
-                "yourself when there is more to summarise"
+                "the summary was longer than the conversation and is not used; request one "
+                "when there is more to summarise"
             )
             return None
         self._not_before = 0

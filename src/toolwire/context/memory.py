@@ -422,7 +422,7 @@ class _Loading:
 _PROTECTED = "it is protected"
 _REASONS = {
     OUTSIDE: "it leads out of the project",
-    TOO_MUCH: f"notes exceed {MOST >> 10} KB in all",
+    TOO_MUCH: f"notes exceed {MOST >> 10} KB in total",
 }
 
 

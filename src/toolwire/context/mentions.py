@@ -41,7 +41,7 @@ _MAGIC = re.compile(r"[*?\[{]")
 _REASONS = {
     Hidden.PROTECTED: "it is protected; mention it in a prompt that you type",
     Hidden.DENIED: "a rule denies it",
-    Hidden.ASKED: "a rule asks about it; mention it in a prompt that you type",
+    Hidden.ASKED: "a rule requires approval; mention it in a prompt that you type",
 }
 
 Allows: TypeAlias = Callable[[Path], bool]
@@ -142,7 +142,7 @@ class _Gathering:
         elif path := self._existing(name.rstrip(_AFTER)):
             self._add_path(name, path)
         else:
-            self._tell(name, "no file fits the pattern" if pattern else "no such file")
+            self._tell(name, "no file matches the pattern" if pattern else "no such file")
 
     def parts(self) -> list[Text | Media]:
         """The contents of all files, in the order of their paths."""
@@ -179,7 +179,7 @@ class _Gathering:
         found = real(path)
         mode = _mode(found) if found is not None else 0
         if found is None or not mode:
-            self._tell(name, "nothing can be read there")
+            self._tell(name, "it cannot be read")
             return
         hidden = self._visibility.hides(path, named=self._typed)
         hidden = hidden or self._visibility.hides(found, named=self._typed)
@@ -268,7 +268,7 @@ class _Gathering:
         """False if there are too many."""
         if len(self._files) >= MOST_FILES:
             self.notices.append(
-                f"@{name}: only {MOST_FILES} files are taken; name the folders that matter"
+                f"@{name}: only {MOST_FILES} files are attached; name the folders that matter"
             )
             return False
         found = locate(path, workspace)

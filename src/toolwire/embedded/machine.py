@@ -57,8 +57,8 @@ def sizes(weights: Weights, machine: Machine) -> Sizes:
             needed = weights.size + _WORKING + _LEAST_CONTEXT * weights.cache_per_token
             smaller = "" if weights == SMALL else f"; local/{SMALL.model} needs less"
             raise BadInput(
-                f"{weights.title} needs {readable(needed)} of memory and {readable(machine.free)} "
-                f"are free{smaller}"
+                f"{weights.title} needs {readable(needed)} of memory, but only "
+                f"{readable(machine.free)} is free{smaller}"
             )
     return Sizes(threads=max(threads, 1), context=context // 256 * 256)
 

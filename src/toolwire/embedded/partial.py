@@ -74,8 +74,8 @@ class Partial:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             missing = readable(max(self.size - self.done, 0))
             return NoSpace(
-                f"the disk of {self.path.parent} is full, {missing} are still to come; free some "
-                "space or set TOOLWIRE_HOME to a larger disk, then start again: it goes on there"
+                f"the disk of {self.path.parent} is full, with {missing} still to download; free "
+                "some space or set TOOLWIRE_HOME to a larger disk, then start again to resume"
             )
         return BadInput(f"cannot write {self.path}: {error.strerror}")
 
@@ -88,8 +88,9 @@ def check_space(
     there = free(partial.path.parent)
     if needed > there:
         raise NoSpace(
-            f"{readable(needed)} are needed in {partial.path.parent} and {readable(there)} are "
-            "free; free some space, set TOOLWIRE_HOME to a larger disk, or take the small model"
+            f"{partial.path.parent} needs {readable(needed)} of free space, but only "
+            f"{readable(there)} is available; free some space, set TOOLWIRE_HOME to a larger disk, "
+            "or use the small model"
         )
 
 

@@ -70,12 +70,12 @@ async def _go_on(url: str, partial: Partial, meter: Meter, transport: Transport)
             if answer.status in (301, 302, 303, 307, 308) and target:
                 url = _next(url, target)
                 continue
-            _place(answer, partial, start, url)
+            _check_answer(answer, partial, start, url)
             await _write(answer.chunks, partial, meter)
             if partial.done < partial.size:
-                raise ConnectionFailed(f"{_host(url)} ended the file early")
+                raise ConnectionFailed(f"{_host(url)} sent an incomplete file")
             return
-    raise BadInput(f"{_host(url)} redirects without end")
+    raise BadInput(f"{_host(url)} redirects too many times")
 
 
 def _next(url: str, target: str) -> str:
@@ -85,7 +85,7 @@ def _next(url: str, target: str) -> str:
     return found
 
 
-def _place(answer: Incoming, partial: Partial, start: int, url: str) -> None:
+def _check_answer(answer: Incoming, partial: Partial, start: int, url: str) -> None:
     """Check the answer, and truncate the partial file to where it starts."""
     host = _host(url)
     if answer.status in (408, 425, 429) or answer.status >= 500:
@@ -93,7 +93,7 @@ def _place(answer: Incoming, partial: Partial, start: int, url: str) -> None:
     total = answer.headers.get("content-length", "")
     if answer.status == 206 and (found := _range(answer.headers.get("content-range", ""))):
         if int(found[1]) != start:
-            raise BadInput(f"{host} sends another part of the file than requested")
+            raise BadInput(f"{host} sends a different range of the file than requested")
         total = found[2]
     elif answer.status == 200:
         # The server does not support ranges and sends the complete file.
@@ -251,8 +251,8 @@ FETCH = "TOOLWIRE_LOCAL_FETCH"
 Ask: TypeAlias = Callable[[str], Awaitable[bool]]
 """A yes-or-no question to the user."""
 
-WAYS_ON = (
-    "three ways on: set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY; start a local server "
+OTHER_OPTIONS = (
+    "other options: set a key such as ANTHROPIC_API_KEY or OPENAI_API_KEY; start a local server "
     f"such as Ollama or LM Studio; or set {NAMED} to the model's file"
 )
 
@@ -326,7 +326,7 @@ async def present(weights: Weights, store: WeightStore) -> Path | None:
         return None
     if await _hash(path, _record(weights, store)) == weights.sha256:
         return path
-    store.notice(f"{path} is not the file it should be; it is removed")
+    store.notice(f"{path} does not have the expected hash and was removed")
     path.unlink(missing_ok=True)
     return None
 
@@ -340,11 +340,11 @@ async def obtain(weights: Weights, store: WeightStore) -> Path:
         if store.ask is None:
             raise ModelMissing(
                 f"no model is configured, and {weights.title} ({readable(weights.size)}, "
-                f"{weights.licence}) is fetched only on consent: give --yes or set {FETCH}=1; "
-                f"{WAYS_ON}"
+                f"{weights.licence}) is downloaded only with consent: use --yes or set {FETCH}=1; "
+                f"{OTHER_OPTIONS}"
             )
         if not await store.ask(question(weights)):
-            raise ModelMissing(f"{weights.title} was not fetched; {WAYS_ON}")
+            raise ModelMissing(f"{weights.title} was not fetched; {OTHER_OPTIONS}")
     target = store.folder / weights.file
     try:
         store.folder.mkdir(parents=True, exist_ok=True)
@@ -373,7 +373,7 @@ async def _fetch(weights: Weights, store: WeightStore, target: Path) -> Path:
             store.notice(f"{error}; trying the next source")
         else:
             return target
-    raise ModelMissing(f"{weights.title} cannot be fetched: {'; '.join(failures)}; {WAYS_ON}")
+    raise ModelMissing(f"{weights.title} cannot be fetched: {'; '.join(failures)}; {OTHER_OPTIONS}")
 
 
 def _sources(

@@ -15,7 +15,10 @@ PROVIDER = Provider(
     quirks=_QUIRKS,
     reasons=(
         NO_SUBSET,
-        ("reasoning_field", "models that think between calls go on better with their thinking"),
+        (
+            "reasoning_field",
+            "models that think between calls work better if their thinking is sent back",
+        ),
     ),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,

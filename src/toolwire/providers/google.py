@@ -11,7 +11,7 @@ REASONS = (
     (
         "signature_sentinel",
         "Gemini 3 answers 400 to a step whose first call has no thought signature, as calls from "
-        "other models have none; this documented word skips the check",
+        "other models have none; this documented value skips the check",
     ),
 )
 

@@ -15,7 +15,7 @@ PROVIDER = Provider(
     auth=ApiKey(env=("LLAMA_API_KEY",), optional=True),
     quirks=_QUIRKS,
     reasons=(
-        ("tool_choices", "a choice must be a word"),
+        ("tool_choices", "a choice must be a string"),
         ("reasoning_field", "the chat templates of thinking models read it"),
     ),
     rules=family_rules(_QUIRKS),

@@ -14,7 +14,7 @@ PROVIDER = Provider(
     other_dialects=(("openai-responses", "http://localhost:1234/v1"),),
     auth=ApiKey(env=("LMSTUDIO_API_KEY",), optional=True),
     quirks=_QUIRKS,
-    reasons=(("tool_choices", "a choice must be a word; an object is answered with 400"),),
+    reasons=(("tool_choices", "a choice must be a string; an object is answered with 400"),),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,
     docs="https://lmstudio.ai/docs/developer/openai-compat",

@@ -37,7 +37,7 @@ PROVIDER = Provider(
     auth=NoAuth(),
     quirks=Quirks(tool_choices=WORDS, parallel_flag=False),
     reasons=(
-        ("tool_choices", "a choice must be a word"),
+        ("tool_choices", "a choice must be a string"),
         ("parallel_flag", "the small models make one call at a time"),
     ),
     native_tools=False,

@@ -20,7 +20,7 @@ PROVIDER = Provider(
     ),
     reasons=(
         ("history", "a call id must be nine letters or digits"),
-        ("required_word", "the word is `any`"),
+        ("required_word", "the value is `any`"),
         NO_SUBSET,
         ("stream_usage", "`stream_options` is not known; usage comes with the last chunk"),
         (

@@ -20,7 +20,7 @@ PROVIDER = Provider(
     reasons=(
         ("max_tokens_field", "in chat, reasoning models reject `max_tokens`; all take this one"),
         ("strict_tools", "`strict` on a tool is understood"),
-        ("system_role", "in chat, reasoning models want instructions from the developer"),
+        ("system_role", "in chat, reasoning models expect instructions in the developer role"),
         ("sampling", "o-series, gpt-5 and later answer 400 to temperature and top_p"),
     ),
     rules=(

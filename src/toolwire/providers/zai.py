@@ -37,8 +37,8 @@ PROVIDER = Provider(
     ),
     reasons=(
         ("tool_choices", "only `auto` is taken; for none the tools are left out"),
-        ("stream_usage", "`stream_options` is not known; usage comes by itself"),
-        ("reasoning_field", "thinking between calls is wanted back with their results"),
+        ("stream_usage", "`stream_options` is not known; usage is sent anyway"),
+        ("reasoning_field", "thinking between calls must be sent back with their results"),
         ("adaptive_thinking", "in Anthropic's format, thinking is only switched on or off"),
     ),
     default_model="glm-5.1",

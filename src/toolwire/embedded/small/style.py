@@ -271,7 +271,7 @@ class _CallTranslator:
         if end is None:
             return (TextDelta(text),)
         self.complete = True
-        notice = Notice("reply_cut", "the small model's reply was ended: it went on and on")
+        notice = Notice("reply_cut", "the small model's reply was too long and was cut off")
         words = TextDelta(self._reply[len(before) : end.end()])
         return (words, notice, Finished(reason=StopReason.END))
 
