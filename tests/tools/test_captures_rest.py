@@ -25,8 +25,8 @@ from toolwire.policy.rule_file import limited
 from toolwire.policy.rules import Mode
 from toolwire.policy.ruling import Terms
 from toolwire.request import ModelRequest
-from toolwire.tools.builtin.run_shell_command import SHELLS
 from toolwire.tools.registry import Registry, builtins, headless
+from toolwire.tools.shell.shells import end_shells
 from toolwire.tools.spec import ToolContext
 
 pytestmark = pytest.mark.skipif(not PRESENT, reason=ABSENT)
@@ -112,7 +112,7 @@ async def _replayed(capture: Capture, stage: Stage) -> Any:
         answers = await scheduler.run(said.calls)
         return captures.without_pids(captures.contents(stage, said, answers))
     finally:
-        await SHELLS.aclose()
+        await end_shells("")
 
 
 def _difference(capture: Capture, folder: Path) -> str:

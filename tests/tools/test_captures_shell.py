@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests import captures
-from toolwire.tools.builtin.run_shell_command import SHELLS, TOOL
+from toolwire.tools.builtin.run_shell_command import TOOL
+from toolwire.tools.shell.shells import end_shells
 
 CORRECTED = {
     "shell_command_substitution": "command substitution runs; the policy rules on what it runs",
@@ -41,7 +42,7 @@ def replayed(capture: captures.Capture, folder: Path) -> tuple[captures.Stage, A
             got = await captures.replay(capture, stage, {"run_shell_command": TOOL}, context)
             return stage, captures.without_pids(got)
         finally:
-            await SHELLS.aclose()
+            await end_shells("")
 
     return asyncio.run(run())
 

@@ -25,10 +25,10 @@ from toolwire.policy.rules import Mode, Rule, widened
 from toolwire.policy.ruling import Terms
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import locked_briefly, write_private
-from toolwire.tools.builtin.run_shell_command import end_shells
 from toolwire.tools.discovered import discover
 from toolwire.tools.registry import Registry, builtins, installed
 from toolwire.tools.shell.environment import clean_environment
+from toolwire.tools.shell.shells import end_shells
 from toolwire.tools.spec import SandboxSpec, Tool, ToolContext, Workspace
 
 

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from toolwire.tools.builtin import background
-from toolwire.tools.builtin.run_shell_command import SHELLS, TOOL, plain_text
+from toolwire.tools.builtin.run_shell_command import TOOL
+from toolwire.tools.shell.output import plain_text
+from toolwire.tools.shell.shells import end_shells, shells_of
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, Workspace
 
 
@@ -26,6 +28,9 @@ def changed(context: ToolContext, **more: Any) -> ToolContext:
 
 
 async def call(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> str:
+    """The text of a call, checked as a scheduler does."""
+    if complaint := tool.check(arguments, context):
+        raise ToolFailed(complaint)
     return (await tool.run(arguments, context)).text
 
 
@@ -34,7 +39,7 @@ def run(context: ToolContext, command: str, **more: str) -> str:
         try:
             return (await TOOL.run({"command": command, **more}, context)).text
         finally:
-            await SHELLS.aclose()
+            await end_shells("")
 
     return asyncio.run(once())
 
@@ -298,7 +303,7 @@ def in_background(
                 answers.append((await background.TOOL.run({"pgid": pgid, **action}, context)).text)
             return text, answers
         finally:
-            await SHELLS.aclose()
+            await end_shells("")
 
     return asyncio.run(all_of_it())
 
@@ -334,7 +339,7 @@ def test_what_the_background_says_later_can_be_read(context: ToolContext) -> Non
             arguments = {"action": "stop", "pgid": pgid}
             return (await background.TOOL.run(arguments, context)).text
         finally:
-            await SHELLS.aclose()
+            await end_shells("")
 
     text = asyncio.run(all_of_it())
     assert text.endswith(
@@ -360,6 +365,6 @@ def test_a_shell_that_is_not_ours_is_out_of_reach(
 def test_shells_of_a_closed_event_loop_are_let_go(context: ToolContext) -> None:
     text = asyncio.run(call(TOOL, {"command": "sleep 1000 &"}, context))
     process = os.pidfd_open(int(field(text, "Background PIDs")))
-    assert SHELLS.running() == {}
+    assert shells_of("").running() == {}
     assert select.select([process], [], [], 10)[0] == [process]
     os.close(process)

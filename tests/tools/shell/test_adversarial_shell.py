@@ -9,8 +9,9 @@ import pytest
 
 from tests.tools import shell_cases
 from tests.tools.shell_cases import Case
-from toolwire.tools.builtin.run_shell_command import SHELLS, TOOL
+from toolwire.tools.builtin.run_shell_command import TOOL
 from toolwire.tools.shell.process_table import table
+from toolwire.tools.shell.shells import end_shells
 from toolwire.tools.spec import ToolContext, Workspace
 
 pytestmark = [
@@ -93,7 +94,7 @@ async def run(case: Case, command: str, folder: Path, number: int) -> tuple[str,
             text = await told(command, context_in(folder, LIMITS[case.stops]))
         return text, carrying(number)
     finally:
-        await SHELLS.aclose()
+        await end_shells("")
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.command[:60])

@@ -34,7 +34,8 @@ _batches = itertools.count(os.getpid() * 97)
 AGENT = """
 import asyncio, json, os, resource, sys
 from pathlib import Path
-from toolwire.tools.builtin.run_shell_command import TOOL, end_shells
+from toolwire.tools.builtin.run_shell_command import TOOL
+from toolwire.tools.shell.shells import end_shells
 from toolwire.tools.spec import SandboxSpec, ToolContext, Workspace
 
 async def main():

@@ -26,7 +26,8 @@ AGENT = """
 import asyncio, json, os, sys
 from pathlib import Path
 import msgspec
-from toolwire.tools.builtin.run_shell_command import TOOL, end_shells
+from toolwire.tools.builtin.run_shell_command import TOOL
+from toolwire.tools.shell.shells import end_shells
 from toolwire.tools.spec import Permit, SandboxSpec, ToolContext, Workspace
 
 async def main():

@@ -11,9 +11,9 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
-from toolwire.tools.files.edit import Edit, diff_of, stat_of, write_edit
-from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
-from toolwire.tools.files.paths import locate, named, parent
+from toolwire.tools.files.edit import Edit, diff_of, edit_of, stat_of, write_edit
+from toolwire.tools.files.encodings import line_end, with_line_end
+from toolwire.tools.files.paths import locate, located, named, parent
 from toolwire.tools.files.text import Document, read_document, refuse_if_changed
 from toolwire.tools.files.text_edits import Kind, Section, apply, parse_patch
 from toolwire.tools.proposals import DiffStat, Proposal
@@ -113,23 +113,24 @@ def _planned(patch: str, context: ToolContext) -> list[_Change]:
 
 
 def _changes(section: Section, context: ToolContext) -> list[_Change]:
-    path = _located(section.path, context)
+    path = located(_absolute(section.path, context), context.workspace)
     if section.kind is Kind.ADD:
         if path.exists():
             raise ToolFailed(
                 f"{section.path} exists already; update it instead. No file was changed.",
                 type="attempt_to_create_existing_file",
             )
-        return [_Change(edit=_new(path, section.path, section.text))]
+        return [_Change(edit=edit_of(path, section.path, None, section.text))]
     old = _read(path, section.path, context)
     refuse_if_changed(context, path, old.stamp, old.digest)
-    gone = _Change(edit=_edit(path, section.path, old, ""), deletes=True)
+    like = _status(path)
+    gone = _Change(edit=edit_of(path, section.path, old, "", like), deletes=True)
     if section.kind is Kind.DELETE:
         return [gone]
-    edit = _edit(path, section.path, old, _patched(old.text, section))
+    edit = edit_of(path, section.path, old, _patched(old.text, section), like)
     if not section.move_to:
         return [_Change(edit=edit)]
-    target = _located(section.move_to, context)
+    target = located(_absolute(section.move_to, context), context.workspace)
     if target.exists():
         raise ToolFailed(
             f"{section.move_to} exists already; nothing is moved over it. No file was changed.",
@@ -151,13 +152,6 @@ def _patched(text: str, section: Section) -> str:
     return with_line_end(after, end) if uniform else after
 
 
-def _located(name: str, context: ToolContext) -> Path:
-    found = locate(_absolute(name, context), context.workspace)
-    if found is None:
-        raise ToolFailed(f"{name} is outside the workspace", type="path_not_in_workspace")
-    return found
-
-
 def _read(path: Path, given: str, context: ToolContext) -> Document:
     try:
         return read_document(path, context.workspace)
@@ -169,22 +163,6 @@ def _read(path: Path, given: str, context: ToolContext) -> Document:
         raise ToolFailed(
             f"{given} cannot be read: {error.strerror}. No file was changed.", type="read_failure"
         ) from error
-
-
-def _new(path: Path, given: str, text: str) -> Edit:
-    return Edit(path=path, given=given, before="", after=text, encoding=UTF8, stamp="")
-
-
-def _edit(path: Path, given: str, old: Document, after: str) -> Edit:
-    return Edit(
-        path=path,
-        given=given,
-        before=old.text,
-        after=after,
-        encoding=old.encoding,
-        stamp=old.stamp,
-        like=_status(path),
-    )
 
 
 def _status(path: Path) -> os.stat_result | None:

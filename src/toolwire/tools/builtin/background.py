@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.builtin.run_shell_command import plain_text, shells_of
-from toolwire.tools.shell.output import Spool, decoded_tail
+from toolwire.tools.shell.output import Spool, decoded_tail, plain_text
 from toolwire.tools.shell.processes import Shell
+from toolwire.tools.shell.shells import shells_of
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
@@ -47,9 +47,6 @@ def _known(context: ToolContext) -> str:
 @tool("background", Effect.EXECUTE, words("background"), title="Background", check=_check)
 async def background(args: Background, context: ToolContext) -> ToolOutput:
     """List, read or stop."""
-    complaint = _check(msgspec.to_builtins(args), context)
-    if complaint:
-        raise ToolFailed(complaint, type="invalid_tool_params")
     if args.action == "list":
         return await _list(context)
     found = shells_of(context.owner).get(args.pgid)

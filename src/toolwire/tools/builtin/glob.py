@@ -13,12 +13,12 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.files.paths import locate, named, resolved, starts
+from toolwire.tools.files.paths import locate, named, resolved, starts, touched
 from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import Globs, complaint
 from toolwire.tools.search.ignore import Ignored, rules_for
 from toolwire.tools.search.walk import Walk, folders, in_collation_order
-from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spec import Effect, ToolContext, ToolOutput
 from toolwire.tools.typed import tool, words
 
 _RECENT = 24 * 3600
@@ -87,14 +87,12 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    where = resolved(str(arguments.get("path") or "."), context.workspace)
-    return (locate(where, context.workspace) or Path(where),)
+    return touched(
+        resolved(str(arguments.get("path") or "."), context.workspace), context.workspace
+    )
 
 
 async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
-    wrong = _check(arguments, context)
-    if wrong:
-        raise ToolFailed(wrong, type="invalid_tool_params")
     stop = threading.Event()
     try:
         return await asyncio.to_thread(_search, arguments, context, stop.is_set)

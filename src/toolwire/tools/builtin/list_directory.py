@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.files.paths import locate, named, open_folder, stat_error
+from toolwire.tools.files.paths import locate, located, named, open_folder, stat_error, touched
 from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import LONGEST
 from toolwire.tools.search.ignore import Filtering, Ignored, filtering_schema, rules_for
@@ -58,22 +58,16 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    given = str(arguments.get("path", ""))
-    return (locate(given, context.workspace) or Path(given),) if given else ()
+    return touched(str(arguments.get("path", "")), context.workspace)
 
 
 async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
-    complaint = _check(arguments, context)
-    if complaint:
-        raise ToolFailed(complaint, type="invalid_tool_params")
     args = msgspec.convert(arguments, ListDirectory)
     return await asyncio.to_thread(_listing, args, context)
 
 
 def _listing(args: ListDirectory, context: ToolContext) -> ToolOutput:
-    path = locate(args.path, context.workspace)
-    if path is None:
-        raise ToolFailed(_check({"path": args.path}, context), type="invalid_tool_params")
+    path = located(args.path, context.workspace)
     entries = _entries(path, args.path, context)
     if not entries:
         return ToolOutput(text=f"Directory {args.path} is empty.", display="Directory is empty.")

@@ -9,9 +9,9 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.files.contents import Content, read_content
-from toolwire.tools.files.paths import locate, named, shown
+from toolwire.tools.files.paths import locate, located, named, shown, touched
 from toolwire.tools.search.ignore import rules_for
-from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spec import Effect, ToolContext, ToolOutput
 from toolwire.tools.typed import tool, words
 
 
@@ -78,8 +78,7 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    given = str(arguments.get("absolute_path", ""))
-    return (locate(given, context.workspace, temp=True) or Path(given),) if given else ()
+    return touched(str(arguments.get("absolute_path", "")), context.workspace, temp=True)
 
 
 @tool(
@@ -87,10 +86,7 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
 )
 async def read_file(args: ReadFile, context: ToolContext) -> ToolOutput:
     """Read on a thread, so that a slow disk blocks no other task."""
-    complaint = _check(msgspec.to_builtins(args), context)
-    path = locate(args.absolute_path, context.workspace, temp=True)
-    if complaint or path is None:
-        raise ToolFailed(complaint, type="invalid_tool_params")
+    path = located(args.absolute_path, context.workspace, temp=True)
     offset = 0 if isinstance(args.offset, msgspec.UnsetType) else int(args.offset)
     limit = None if isinstance(args.limit, msgspec.UnsetType) else max(int(args.limit), 1)
     content = await asyncio.to_thread(

@@ -1,7 +1,6 @@
 """`replace`: one place in a file, found by its text."""
 
 import asyncio
-import os
 from bisect import bisect_left
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +14,16 @@ from toolwire.errors import ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
 from toolwire.request import JsonObject, ModelRequest, OutputFormat
-from toolwire.tools.files.edit import Edit, edit_output, edited_arguments, write_edit
-from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
-from toolwire.tools.files.paths import locate, named
+from toolwire.tools.files.edit import (
+    Edit,
+    edit_of,
+    edit_output,
+    edited_arguments,
+    path_complaint,
+    write_edit,
+)
+from toolwire.tools.files.encodings import line_end, with_line_end
+from toolwire.tools.files.paths import located, touched
 from toolwire.tools.files.text import Document, read_document, refuse_if_changed
 from toolwire.tools.files.text_edits import Match, find, lines_of, nearest
 from toolwire.tools.proposals import Proposal
@@ -133,39 +139,28 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     given = str(arguments.get("file_path", ""))
     if not given:
         return "The 'file_path' parameter must be non-empty."
-    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is not an error here
-        return f"File path must be absolute: {given}"
-    if locate(given, context.workspace) is None:
-        directories = named(context.workspace)
-        return f"File path must be within one of the workspace directories: {directories}"
-    return ""
+    return path_complaint(given, context.workspace)
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    given = str(arguments.get("file_path", ""))
-    return (locate(given, context.workspace) or Path(given),) if given else ()
+    return touched(str(arguments.get("file_path", "")), context.workspace)
 
 
-class _Planned(msgspec.Struct, frozen=True, kw_only=True):
+class _Planned(msgspec.Struct, frozen=True):
     edit: Edit
     count: int
 
 
 def planned(arguments: JsonObject, context: ToolContext) -> _Planned:
     """What the call would make of the file; ToolFailed if it cannot be done."""
-    complaint = _check(arguments, context)
     given, old = str(arguments["file_path"]), str(arguments["old_string"])
-    path = locate(given, context.workspace)
-    if complaint or path is None:
-        raise ToolFailed(complaint, type="invalid_tool_params")
+    path = located(given, context.workspace)
     try:
         document = read_document(path, context.workspace)
     except (FileNotFoundError, NotADirectoryError):
         if old:
             raise ToolFailed(f"File not found: {given}", type="file_not_found") from None
-        after = str(arguments["new_string"])
-        edit = Edit(path=path, given=given, before="", after=after, encoding=UTF8, stamp="")
-        return _Planned(edit=edit, count=1)
+        return _Planned(edit_of(path, given, None, str(arguments["new_string"])), 1)
     except OSError as error:
         raise ToolFailed(
             f"Error preparing edit: {error.strerror}: {given}", type="edit_preparation_failure"
@@ -177,15 +172,7 @@ def planned(arguments: JsonObject, context: ToolContext) -> _Planned:
         )
     refuse_if_changed(context, path, document.stamp, document.digest)
     after, count = _replaced(document, arguments, plain=_is_plain(arguments, context))
-    edit = Edit(
-        path=path,
-        given=given,
-        before=document.text,
-        after=after,
-        encoding=document.encoding,
-        stamp=document.stamp,
-    )
-    return _Planned(edit=edit, count=count)
+    return _Planned(edit_of(path, given, document, after), count)
 
 
 def _is_plain(arguments: JsonObject, context: ToolContext) -> bool:
@@ -290,8 +277,8 @@ def _corrects(context: ToolContext) -> bool:
 
 async def _corrected(arguments: JsonObject, context: ToolContext, failure: Mismatch) -> _Planned:
     """The edit as the model corrects it, or the first failure again."""
-    path = locate(str(arguments["file_path"]), context.workspace)
-    if context.model is None or path is None:
+    path = located(str(arguments["file_path"]), context.workspace)
+    if context.model is None:
         raise failure
     document = await asyncio.to_thread(read_document, path, context.workspace)
     failed = FailedEdit(

@@ -3,7 +3,6 @@
 import asyncio
 import errno
 import re
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
@@ -12,16 +11,13 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.shell.environment import find_program
-from toolwire.tools.shell.output import FILE_LIMIT, Spool, decoded_head, decoded_tail
+from toolwire.tools.shell.output import FILE_LIMIT, Spool, decoded_head, decoded_tail, plain_text
 from toolwire.tools.shell.processes import Confined, Ended, ProcessLimits, Shell
-from toolwire.tools.shell.shells import Shells, confined_by
+from toolwire.tools.shell.shells import confined_by, shells_of
 from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
 OUTPUT_CHARACTERS = 400_000
-SHELLS = Shells()
-"""Background processes of commands without an owner; they end with this process at the latest."""
-_OWNED: dict[str, Shells] = {}
 
 _EMPTY = "Command cannot be empty."
 _MARKER = "\n... [CONTENT TRUNCATED] ...\n"
@@ -35,29 +31,6 @@ _LIVE_BINARY = "[Binary output detected. Halting stream...]"
 _WHITE = "\t\n\v\f\r \xa0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-_AFTER_ESCAPE = re.compile(
-    r"\][^\x07\x9c]*[\x07\x9c]"  # titles, links
-    r"|\[[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|[()#][0-9A-Za-z]"  # character sets
-    r"|[0-9=>A-PR-TZcf-nq-uy]"  # short ones
-)
-_SHORT_START = re.compile(r"\x9b[0-?]*[ -/]*[@-~]")
-
-
-def shells_of(owner: str) -> Shells:
-    """What a session's commands left running; no other session sees or stops it."""
-    return _OWNED.setdefault(owner, Shells()) if owner else SHELLS
-
-
-async def end_shells(owner: str) -> None:
-    """End what a session's commands left running."""
-    shells = _OWNED.pop(owner, None)
-    if shells is not None:
-        await shells.aclose()
-    if "toolwire.tools.shell.sandbox.session" in sys.modules:
-        from toolwire.tools.shell.sandbox.session import close_sandbox  # noqa: PLC0415 - loaded before
-
-        await asyncio.to_thread(close_sandbox, owner)
 
 
 # Neither docstring nor plain defaults: both would show in the schema, which has to be gemini-cli's.
@@ -148,9 +121,6 @@ def _number(settings: Mapping[str, object], name: str, usual: float) -> float:
 )
 async def run_shell_command(args: RunShellCommand, context: ToolContext) -> ToolOutput:
     """Run the command; leave its background running, and nothing else."""
-    complaint = _check(msgspec.to_builtins(args), context)
-    if complaint:
-        raise ToolFailed(complaint, type="invalid_tool_params")
     most = int(_number(context.settings, "output_characters", OUTPUT_CHARACTERS))
     name = re.sub(r"[^\w.-]", "_", Path(context.call_id or "shell").name).lstrip(".") or "shell"
     file = context.workspace.temp / f"{name}.output"
@@ -173,8 +143,8 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
         elif shell.running:
             later = Spool(_LATER_MEMORY, file.with_suffix(".background"))
             shells_of(context.owner).keep(shell, later)
-    if ended.problem.startswith("spawn "):
-        raise _not_started(ended.problem.removeprefix("spawn bash "), args, context)
+    if ended.unstarted:
+        raise _not_started(ended.unstarted, args, context)
     note = await asyncio.to_thread(_blocked, confined, context, args, ended, (out, err))
     return await _report(args, context, shell, ended, (out, err), most, note)
 
@@ -220,26 +190,6 @@ def _screen(context: ToolContext, out: Spool) -> Callable[[str], None]:
         context.emit(_LIVE_BINARY if binary else plain_text(text))
 
     return live
-
-
-def plain_text(text: str) -> str:
-    """The text without terminal escapes."""
-    if "\x9b" in text:
-        text = _SHORT_START.sub("", text)
-    if "\x1b" not in text:
-        return text
-    first, *rest = text.split("\x1b")
-    pieces = [first]
-    titled = False
-    for piece in rest:
-        if titled and piece.startswith("\\"):
-            pieces[-1] = piece[1:]
-            titled = False
-            continue
-        found = _AFTER_ESCAPE.match(piece)
-        titled = not found and piece.startswith("]")
-        pieces.append(piece[found.end() :] if found else f"\x1b{piece}")
-    return "".join(pieces)
 
 
 def _first(data: bytes, enough: int) -> str:

@@ -8,13 +8,13 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.files.paths import locate, named, resolved, starts, stat_error
+from toolwire.tools.files.paths import locate, named, resolved, starts, stat_error, touched
 from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import complaint as too_complex
 from toolwire.tools.search.grep import MOST_MATCHES, FoundLine, Search, search
 from toolwire.tools.search.ignore import rules_for
 from toolwire.tools.search.regexes import BadPattern, check
-from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spec import Effect, ToolContext, ToolOutput
 from toolwire.tools.typed import tool, words
 
 _MOST_NAMED = 20
@@ -82,8 +82,9 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    where = resolved(str(arguments.get("path") or "."), context.workspace)
-    return (locate(where, context.workspace) or Path(where),)
+    return touched(
+        resolved(str(arguments.get("path") or "."), context.workspace), context.workspace
+    )
 
 
 @tool(
@@ -96,9 +97,6 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
 )
 async def search_file_content(args: SearchFileContent, context: ToolContext) -> ToolOutput:
     """Search every directory of the workspace, or the one that is named."""
-    complaint = _check(msgspec.to_builtins(args), context)
-    if complaint:
-        raise ToolFailed(complaint, type="invalid_tool_params")
     include = args.include or ""
     places = starts(args.path or "", context.workspace)
     lines: list[FoundLine] = []

@@ -8,9 +8,16 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.files.edit import Edit, edit_output, edited_arguments, write_edit
-from toolwire.tools.files.encodings import UTF8, line_end, with_line_end
-from toolwire.tools.files.paths import locate, named
+from toolwire.tools.files.edit import (
+    Edit,
+    edit_of,
+    edit_output,
+    edited_arguments,
+    path_complaint,
+    write_edit,
+)
+from toolwire.tools.files.encodings import line_end, with_line_end
+from toolwire.tools.files.paths import located, touched
 from toolwire.tools.files.text import read_document, refuse_if_changed
 from toolwire.tools.proposals import Proposal
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
@@ -34,33 +41,24 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     given = str(arguments.get("file_path", ""))
     if not given:
         return 'Missing or empty "file_path"'
-    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is not an error here
-        return f"File path must be absolute: {given}"
-    found = locate(given, context.workspace)
-    if found is None:
-        directories = named(context.workspace)
-        return f"File path must be within one of the workspace directories: {directories}"
-    if os.path.isdir(found):  # noqa: PTH112 - a name too long is not an error here
+    wrong = path_complaint(given, context.workspace)
+    if not wrong and os.path.isdir(given):  # noqa: PTH112 - a name too long is not an error here
         return f"Path is a directory, not a file: {given}"
-    return ""
+    return wrong
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    given = str(arguments.get("file_path", ""))
-    return (locate(given, context.workspace) or Path(given),) if given else ()
+    return touched(str(arguments.get("file_path", "")), context.workspace)
 
 
 def planned(arguments: JsonObject, context: ToolContext) -> Edit:
     """What the call would make of the file."""
-    complaint = _check(arguments, context)
     given, content = str(arguments["file_path"]), str(arguments["content"])
-    path = locate(given, context.workspace)
-    if complaint or path is None:
-        raise ToolFailed(complaint, type="invalid_tool_params")
+    path = located(given, context.workspace)
     try:
         old = read_document(path, context.workspace)
     except FileNotFoundError:
-        return Edit(path=path, given=given, before="", after=content, encoding=UTF8, stamp="")
+        return edit_of(path, given, None, content)
     except OSError as error:
         reason = error.strerror or "unreadable"
         raise ToolFailed(
@@ -69,14 +67,7 @@ def planned(arguments: JsonObject, context: ToolContext) -> Edit:
     refuse_if_changed(context, path, old.stamp, old.digest)
     if "\r\n" not in content and line_end(old.text) == "\r\n":
         content = with_line_end(content, "\r\n")
-    return Edit(
-        path=path,
-        given=given,
-        before=old.text,
-        after=content,
-        encoding=old.encoding,
-        stamp=old.stamp,
-    )
+    return edit_of(path, given, old, content)
 
 
 def _preview(arguments: JsonObject, context: ToolContext) -> tuple[Proposal, ...]:

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.files.encodings import Encoding, printable
-from toolwire.tools.files.paths import parent
-from toolwire.tools.files.text import digest_of, encoded, remember, stamp_of
+from toolwire.tools.files.encodings import UTF8, Encoding, printable
+from toolwire.tools.files.paths import locate, named, parent
+from toolwire.tools.files.text import Document, digest_of, encoded, remember, stamp_of
 from toolwire.tools.proposals import DiffStat, Proposal
 from toolwire.tools.spec import ToolContext, ToolFailed, ToolOutput, Workspace
 
@@ -167,6 +167,30 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
             after=printable(self.after),
             new_file=not self.stamp,
         )
+
+
+def edit_of(
+    path: Path, given: str, old: Document | None, after: str, like: os.stat_result | None = None
+) -> Edit:
+    """The change of a file's text; without an old document, a new file."""
+    return Edit(
+        path=path,
+        given=given,
+        before=old.text if old else "",
+        after=after,
+        encoding=old.encoding if old else UTF8,
+        stamp=old.stamp if old else "",
+        like=like,
+    )
+
+
+def path_complaint(given: str, workspace: Workspace) -> str:
+    """Error in the path of an edit; empty if it is valid."""
+    if not os.path.isabs(given):  # noqa: PTH117 - a NUL is not an error here
+        return f"File path must be absolute: {given}"
+    if locate(given, workspace) is None:
+        return f"File path must be within one of the workspace directories: {named(workspace)}"
+    return ""
 
 
 def write_edit(edit: Edit, context: ToolContext) -> None:

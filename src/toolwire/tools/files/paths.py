@@ -55,6 +55,19 @@ def locate(path: str | Path, workspace: Workspace, *, temp: bool = False) -> Pat
     return found if found is not None and _root_of(found, workspace, temp=temp) else None
 
 
+def located(path: str | Path, workspace: Workspace, *, temp: bool = False) -> Path:
+    """The real path of a checked call; ToolFailed if it left the workspace since."""
+    found = locate(path, workspace, temp=temp)
+    if found is None:
+        raise ToolFailed(f"{path} is outside the workspace", type="path_not_in_workspace")
+    return found
+
+
+def touched(given: str, workspace: Workspace, *, temp: bool = False) -> tuple[Path, ...]:
+    """The path that a call names, for policy: the real one if it is in the workspace."""
+    return (locate(given, workspace, temp=temp) or Path(given),) if given else ()
+
+
 def _root_of(path: Path, workspace: Workspace, *, temp: bool) -> Path | None:
     roots = (*workspace.roots, workspace.temp) if temp else workspace.roots
     for root in roots:

@@ -4,6 +4,7 @@ import asyncio
 import codecs
 import fcntl
 import os
+import re
 import sys
 import termios
 from collections import deque
@@ -212,6 +213,35 @@ def decoded_tail(data: bytes) -> str:
     while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:
         start += 1
     return decoded_head(data[start:], whole=True)
+
+
+_AFTER_ESCAPE = re.compile(
+    r"\][^\x07\x9c]*[\x07\x9c]"  # titles, links
+    r"|\[[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|[()#][0-9A-Za-z]"  # character sets
+    r"|[0-9=>A-PR-TZcf-nq-uy]"  # short ones
+)
+_SHORT_START = re.compile(r"\x9b[0-?]*[ -/]*[@-~]")
+
+
+def plain_text(text: str) -> str:
+    """The text without terminal escapes."""
+    if "\x9b" in text:
+        text = _SHORT_START.sub("", text)
+    if "\x1b" not in text:
+        return text
+    first, *rest = text.split("\x1b")
+    pieces = [first]
+    titled = False
+    for piece in rest:
+        if titled and piece.startswith("\\"):
+            pieces[-1] = piece[1:]
+            titled = False
+            continue
+        found = _AFTER_ESCAPE.match(piece)
+        titled = not found and piece.startswith("]")
+        pieces.append(piece[found.end() :] if found else f"\x1b{piece}")
+    return "".join(pieces)
 
 
 FLOOD = 1 << 14

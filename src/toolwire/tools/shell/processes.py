@@ -56,6 +56,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     background: tuple[int, ...] = ()
     problem: str = ""
     """Why it was stopped; empty if it ended by itself."""
+    unstarted: str = ""
+    """Name of the system's error if it never started."""
 
 
 class Confined(msgspec.Struct, frozen=True, kw_only=True):
@@ -271,7 +273,8 @@ class Shell:
         elif word == "failed":
             # Some covers may be missing.
             self._watched = msgspec.structs.replace(self._watched, covered=0)
-            self._finish(Ended(problem=f"spawn {self._program} {_error_name(int(rest))}"))
+            name = _error_name(int(rest))
+            self._finish(Ended(problem=f"spawn {self._program} {name}", unstarted=name))
         elif word == "exited":
             self._finish(_from_status(*protocol.parse_exited(rest)))
 

@@ -1,20 +1,24 @@
-"""Commands that run on in the background of a session."""
+"""Processes of the sessions: commands that run on in the background, and their sandboxes."""
 
 import asyncio
 from typing import TYPE_CHECKING
 
 from toolwire.tools.shell.output import Spool
-from toolwire.tools.shell.processes import Shell
+from toolwire.tools.shell.processes import Confined, Shell
 from toolwire.tools.spec import ToolContext, ToolFailed
+
+if TYPE_CHECKING:
+    from toolwire.tools.shell.sandbox.session import Sandbox
 
 _REMEMBERED = 16
 
 
 class Shells:
-    """Commands that run on in the background, by the number of their process group."""
+    """The processes of one session; no other session sees or stops them."""
 
     def __init__(self) -> None:
         self._shells: dict[int, tuple[Shell, Spool]] = {}
+        self._sandbox: Sandbox | None = None
 
     def keep(self, shell: Shell, later: Spool) -> None:
         """Remember a shell that left something running, and read on for it."""
@@ -25,21 +29,32 @@ class Shells:
             self._shells.pop(pid)[1].close()
 
     def running(self) -> dict[int, tuple[Shell, Spool]]:
-        """Those of which something still runs."""
+        """Those of which something still runs, by the number of their process group."""
         return {pid: kept for pid, kept in self._all().items() if kept[0].running}
 
     def get(self, pid: int) -> tuple[Shell, Spool] | None:
         """One of them, running or ended."""
         return self._all().get(pid)
 
+    @property
+    def sandbox(self) -> "Sandbox":
+        """The sandbox of the session, made when first used."""
+        if self._sandbox is None:
+            from toolwire.tools.shell.sandbox.session import Sandbox  # noqa: PLC0415 - only when it is on
+
+            self._sandbox = Sandbox()
+        return self._sandbox
+
     async def aclose(self) -> None:
-        """End all of them."""
+        """End all of them, and the sandbox."""
         async with asyncio.TaskGroup() as group:
             for shell, _ in self.running().values():
                 group.create_task(shell.end())
         for _, later in self._shells.values():
             later.close()
         self._shells.clear()
+        if self._sandbox is not None:
+            await asyncio.to_thread(self._sandbox.close)
 
     def _all(self) -> dict[int, tuple[Shell, Spool]]:
         for pid, (shell, _) in tuple(self._shells.items()):
@@ -49,18 +64,28 @@ class Shells:
         return self._shells
 
 
-if TYPE_CHECKING:
-    from toolwire.tools.shell.processes import Confined
+_SESSIONS: dict[str, Shells] = {}
+"""By owner. Processes of calls without one end with this process at the latest."""
 
 
-async def confined_by(context: ToolContext) -> "Confined | None":
+def shells_of(owner: str) -> Shells:
+    """The processes of a session."""
+    return _SESSIONS.setdefault(owner, Shells())
+
+
+async def end_shells(owner: str) -> None:
+    """End the processes of a session."""
+    shells = _SESSIONS.pop(owner, None)
+    if shells is not None:
+        await shells.aclose()
+
+
+async def confined_by(context: ToolContext) -> Confined | None:
     """The confinement of a command; None if it runs in the open."""
     spec = context.permit.sandbox if context.permit is not None else context.sandbox
     if spec.level == "off":
         return None
-    from toolwire.tools.shell.sandbox.session import sandbox_of  # noqa: PLC0415 - only when it is on
-
-    sandbox = sandbox_of(context.owner)
+    sandbox = shells_of(context.owner).sandbox
     try:
         return await asyncio.to_thread(sandbox.confined, spec, context.workspace, context.environ)
     except OSError as error:

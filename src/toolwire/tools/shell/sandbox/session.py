@@ -379,18 +379,3 @@ def walls_of(confined: Confined, directory: str) -> Walls:
         frozen=confined.frozen,
         directory=directory,
     )
-
-
-_SANDBOXES: dict[str, Sandbox] = {}
-
-
-def sandbox_of(owner: str) -> Sandbox:
-    """The sandbox of a session."""
-    return _SANDBOXES.setdefault(owner, Sandbox())
-
-
-def close_sandbox(owner: str) -> None:
-    """End the sandbox of a session, if it has one."""
-    sandbox = _SANDBOXES.pop(owner, None)
-    if sandbox is not None:
-        sandbox.close()
