@@ -117,7 +117,12 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     discovery_command: Annotated[str, setting("Command that prints tool declarations.")] = ""
     call_command: Annotated[str, setting("Command that runs a discovered tool.")] = ""
     output_limit: Annotated[
-        int, setting("Characters of a result that are sent whole; 0 means no limit.", project=True)
+        int,
+        setting(
+            "Characters of a result that are sent whole; a longer one is cut, and stored in a "
+            "file. 0 means no limit.",
+            project=True,
+        ),
     ] = 400_000
     output_characters: Annotated[Count, setting("Characters kept of a command's output.")] = 400_000
     output_lines: Annotated[Count, setting("Lines kept of a command's output; 0 means all.")] = 0
@@ -127,12 +132,15 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     shell_idle_seconds: Annotated[
         Amount, setting("Seconds a command may run without output; 0 means no limit.")
     ] = 300.0
-    plain_edit: Annotated[bool, setting("Offer the simpler form of `replace`.")] = False
+    plain_edit: Annotated[
+        bool, setting("Offer `replace` with `expected_replacements` instead of `instruction`.")
+    ] = False
     edit_correction: Annotated[
         bool, setting("Ask the model to correct an edit that does not match.")
     ] = False
     search_with: Annotated[
-        SearchWay | None, setting("Search program; the first available if not set.")
+        SearchWay | None,
+        setting("How `search_file_content` searches; the first that works if not set."),
     ] = None
     allow_private_addresses: Annotated[bool, setting("Allow fetching from private networks.")] = (
         False
@@ -141,7 +149,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     sandbox: Annotated[
         SandboxSetting,
         setting(
-            "Sandbox for commands; a project may only tighten it.",
+            "Sandbox for commands; `none` means `off`; a project may only tighten it.",
             project=True,
             tighter=_SANDBOXES,
         ),
