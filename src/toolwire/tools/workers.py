@@ -1,4 +1,4 @@
-"""Child processes for work that may take forever: ended by a limit, a cancel or our own end."""
+"""Child processes for work that may not end: stopped by a limit, cancellation or our exit."""
 
 import os
 import select

@@ -239,7 +239,7 @@ class _Reading:
 
 
 class _NoRoom(Exception):
-    """A file that is not put in for want of room."""
+    """A file that is left out because the result is full."""
 
 
 _REASONS = {

@@ -38,7 +38,7 @@ def write_new(
 
 def _name_new(temporary: str, name: str, folder: int | None) -> None:
     try:
-        # Unlike a rename, a link never takes the place of a file that came in between.
+        # Unlike a rename, a link never replaces a file that was created meanwhile.
         os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
@@ -85,7 +85,7 @@ class _Written:
         path = Path(name)
         # A name at its full length leaves no room for ours.
         self.temporary = str(path.with_name(f".{path.name[:40]}.{os.urandom(6).hex()}.tmp"))
-        # Nobody else reads a private file before it has its own mode.
+        # The file is private until it has its final mode.
         mode = 0o666 if like is None else 0o600
         handle = os.open(self.temporary, _NEW, mode, dir_fd=folder)
         try:
@@ -101,7 +101,7 @@ class _Written:
             raise
 
     def discard(self) -> None:
-        """Take the name away; the file itself stays if it has another by now."""
+        """Unlink the name; the file itself stays if it has another one by now."""
         with suppress(FileNotFoundError):
             os.unlink(self.temporary, dir_fd=self._folder)
 
@@ -135,7 +135,7 @@ def _keep_extended(file: int, name: str, folder: int | None) -> None:
 
 
 def _settle(folder: int | None) -> None:
-    """The new name outlives a power cut."""
+    """Sync the folder, so that the new name survives a power failure."""
     if folder is not None:
         os.fsync(folder)
 
@@ -145,7 +145,7 @@ _MOST_COMPARED = 100_000_000
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file holds, and what it shall hold."""
+    """The current and the new contents of a file."""
 
     path: Path
     given: str
@@ -156,7 +156,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
     stamp: str
     """Of the file that was read; empty for a new one."""
     like: os.stat_result | None = None
-    """The file whose mode a new one gets: it was moved, or comes back."""
+    """The file whose mode the new one gets: it was moved or is restored."""
 
     @property
     def proposal(self) -> Proposal:
@@ -194,7 +194,7 @@ def path_complaint(given: str, workspace: Workspace) -> str:
 
 
 def write_edit(edit: Edit, context: ToolContext) -> None:
-    """Put the new text in place in one step; the model knows the file from then on."""
+    """Write the new text atomically; the file then counts as seen by the model."""
     data = encoded(edit.after, edit.encoding, edit.path)
     try:
         if edit.stamp:
@@ -284,7 +284,7 @@ def _unequal(old: list[str], new: list[str], skipped: int) -> tuple[list[str], l
 
 
 def _is_too_much(old: list[str], new: list[str]) -> bool:
-    """Whether a comparison would take longer than anybody waits: its cost grows with both."""
+    """Whether a comparison would take too long: its cost grows with both."""
     return len(old) * len(new) > _MOST_COMPARED
 
 

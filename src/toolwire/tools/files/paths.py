@@ -13,7 +13,7 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC",
 _FILE = (
     getattr(os, "O_NOFOLLOW", 0)
     | getattr(os, "O_CLOEXEC", 0)
-    # A named pipe would keep us waiting for somebody who writes.
+    # Opening a named pipe would block until another process writes to it.
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_BINARY", 0)
 )
@@ -45,7 +45,7 @@ def _as_far_as_it_exists(path: str | Path) -> Path | None:
     try:
         return Path(os.path.realpath(path))
     except OSError:
-        # It changed under our eyes.
+        # It changed meanwhile.
         return None
 
 
@@ -113,9 +113,8 @@ def open_folder(path: Path, workspace: Workspace) -> int:
 def parent(
     path: Path, workspace: Workspace, *, temp: bool = False, create: bool = False
 ) -> Generator[tuple[int | None, str]]:
-    """The directory that holds the path, opened step by step from its root, and the last name.
-
-    Where the system knows no such steps, None and the whole path.
+    """The directory that contains the path, opened step by step from its root, and the last name.
+    None and the whole path where the system does not support it.
     """
     root = _root_of(path, workspace, temp=temp)
     if path == root:

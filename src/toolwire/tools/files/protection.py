@@ -1,7 +1,6 @@
-"""Files that need a ruling of their own, and the one filter for what tools show.
-
-Protected are credentials, the agent's files, and what runs by itself. Denied, protected and
-asked-about files are left out of listings.
+"""Files that need their own ruling, and the one filter for what tools show. Protected files are
+credentials, the agent's files, and files that programs run automatically. Files that are denied,
+protected or need approval are left out of listings.
 """
 
 import os
@@ -88,13 +87,13 @@ HOME_HARMLESS = (
     *(".gitignore/", ".gitattributes/", ".editorconfig/", ".dockerignore/"),
     *(".geminiignore/", ".toolwireignore/"),
 )
-"""Hidden files that nothing runs: those of a project that happens to be a home folder, too."""
+"""Hidden files that nothing runs, also in a project that is a home folder."""
 SYSTEM_FOLDERS = (
     *("/etc", "/boot", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/opt"),
     *("/var/spool", "/var/lib", "/library", "/system", "/applications"),
 )
 ANY_HOMES = ("/", "/home", "/users", "/root")
-"""Folders that hold homes."""
+"""Folders that contain home folders."""
 
 
 GIT_FILES = "git's own files"
@@ -127,7 +126,7 @@ class Protection:
 
     def why(self, path: str | Path) -> str:
         """Why a file needs a ruling of its own; empty if it does not. Links are not followed."""
-        # Some file systems take any case for the same name.
+        # Some file systems ignore case.
         whole = _plain(f"{path}{os.sep}")
         parts = whole.split(os.sep)  # noqa: PTH206 - called for thousands of files
         if ".git" in parts:
@@ -149,7 +148,7 @@ class Protection:
         return self.why(given) or (self.why(found) if found and found != given else "")
 
     def hides(self, path: str | Path) -> str:
-        """Why a file may not be read without a ruling; what only runs by itself may."""
+        """Why reading a file needs a ruling; files that programs merely run may be read."""
         why = self.why(path)
         return "" if why in READ_FREELY else why
 
@@ -221,7 +220,7 @@ def _beginnings(folders: Iterable[Path]) -> tuple[str, ...]:
 
 
 def _plain(path: str) -> str:
-    """A path as every file system takes it: without case, composed, without invisible letters."""
+    """A path normalised for all file systems: case folded, composed, no invisible characters."""
     if path.isascii():
         return path.lower()
     letters = unicodedata.normalize("NFKC", path).casefold()
@@ -241,7 +240,7 @@ class Hidden(StrEnum):
 
 
 class Visibility:
-    """What one tool may show of the files that it comes across."""
+    """Which of the files that one tool finds may be shown."""
 
     def __init__(self, context: ToolContext, tool: str, *, names_only: bool = False) -> None:
         """`names_only`: the tool shows names, and those of protected files are not secret."""

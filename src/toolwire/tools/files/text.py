@@ -57,7 +57,7 @@ class LineIndexes:
             return index if version == _version(found) else None
 
     def keep(self, found: os.stat_result, begun: int, index: LineIndex) -> None:
-        """Remember a file that was so when reading it began, at that time in nanoseconds."""
+        """Store the index of a file as it was when reading began, with the time in nanoseconds."""
         if found.st_size <= STEP or begun - max(found.st_mtime_ns, found.st_ctime_ns) < self._tick:
             return
         with self._lock:
@@ -67,7 +67,7 @@ class LineIndexes:
                 self._known.popitem(last=False)
 
     def forget(self) -> None:
-        """Know nothing any more."""
+        """Clear the index."""
         with self._lock:
             self._known.clear()
 
@@ -77,7 +77,7 @@ INDEXES = LineIndexes()
 
 
 def now() -> int:
-    """The time that the times of files are compared with."""
+    """The current time on the clock of file times."""
     return time.time_ns()
 
 
@@ -136,7 +136,7 @@ def digest_of(data: bytes) -> str:
 
 
 def remember(context: ToolContext, path: Path, stamp: str, digest: str) -> None:
-    """The model knows the file as it is now."""
+    """Record that the model has seen the file as it is now."""
     context.seen[str(path)] = f"{stamp} {digest}"
 
 
@@ -316,7 +316,7 @@ class _LineReader:
         self._open += piece[:room] if room > 0 else b""
 
     def close(self, ends: int) -> Lines:
-        """What was asked for, of a file with so many line ends."""
+        """The requested lines of a file with this many line ends."""
         total = ends + 1
         if self._start <= self._line < self._end:
             self._kept.append(bytes(self._open))

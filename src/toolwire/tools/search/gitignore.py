@@ -202,7 +202,7 @@ class NameRules:
         self._others = _compiled("|".join(f"(?:{one})" for one in rest)) if rest else None
 
     def spoken_of(self, names: list[str]) -> set[str]:
-        """Those that some rule may mean; far quicker than asking for each."""
+        """The names that some rule may match; much faster than checking each."""
         found = self._exact.intersection(names)
         if self._ends:
             ends = self._ends

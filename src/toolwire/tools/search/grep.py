@@ -272,7 +272,7 @@ async def _lines_of(task: Search, command: list[str]) -> list[FoundLine]:
     wanted = _Wanted(task)
     lines: list[FoundLine] = []
     try:
-        # By its descriptor: the path may lead elsewhere by the time the program starts.
+        # By descriptor: the path may point elsewhere by the time the program starts.
         folder = open_folder(task.start, task.workspace)
     except OSError as error:
         raise Unable from error

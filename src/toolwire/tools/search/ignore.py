@@ -89,7 +89,7 @@ class Level:
         return Level((*git, patterns) if patterns else git, own)
 
     def with_own(self, patterns: Patterns) -> "Level":
-        """These rules, and ours, which begin here."""
+        """These rules and those of the workspace's own ignore files, which apply from here."""
         return Level(self._git, (*self._own, patterns))
 
     def ignored(self, name: str, *, folder: bool, git: bool = True, own: bool = True) -> Ignored:
@@ -161,7 +161,7 @@ class IgnoreRules:
         return self.repository or self.root
 
     def own_file_for(self, path: Path) -> str:
-        """The name of the file of ours that hides this path; empty if none does."""
+        """Name of our own ignore file that hides this path; empty if none does."""
         relative = path.relative_to(self.root)
         for name in OWN_FILES:
             level = Level((), (Patterns.of(_text(self.root / name)),))

@@ -90,7 +90,7 @@ def _small(letter: str) -> str:
 
 
 class _Following:
-    """One text on its way through an automaton."""
+    """The state of matching one text with an automaton."""
 
     def __init__(
         self, edges: list[list[Edge]], text: str, spelled: Callable[[str], str], most: int

@@ -18,7 +18,7 @@ _TRIES = 3
 
 
 def own_group() -> str:
-    """The folder of the group that this process is in; empty where we may not change it."""
+    """The folder of this process's control group; empty if it is not ours to change."""
     path = _path()
     if not path or ".." in path.split("/"):
         return ""
@@ -38,11 +38,11 @@ def _path() -> str:
 
 
 class Groups:
-    """The control groups of one fork server; all empty strings where none can be made."""
+    """The control groups of one fork server; all empty strings where none can be created."""
 
     def __init__(self) -> None:
         self.outside = own_group()
-        """The group that the fork server is in."""
+        """The fork server's own group."""
         self._folder = ""
         self._lock = -1
         if self.outside:
@@ -66,7 +66,7 @@ class Groups:
         return group
 
     def close(self) -> None:
-        """Kill what is in any of them, and remove all."""
+        """Kill everything in the groups and remove them."""
         if self._folder:
             kill(self._folder)
             remove(self._folder)
@@ -93,7 +93,7 @@ def make(parent: str) -> tuple[str, int]:
 
 
 def enter(group: str) -> bool:
-    """Move this process into a group; what it starts is born there."""
+    """Move this process into a group; its children start there."""
     if not group or not _written(f"{group}/cgroup.procs", "0"):
         return False
     # A container may show another part of the tree than the one that this process is in.
@@ -101,12 +101,12 @@ def enter(group: str) -> bool:
 
 
 def kill(group: str) -> bool:
-    """Kill all that is in a group or below it, however fast it forks; False if that is refused."""
+    """Kill everything in a group and below it, however fast it forks; False if not permitted."""
     return bool(group) and _written(f"{group}/cgroup.kill", "1")
 
 
 def remove(group: str) -> None:
-    """Remove a group and those below it, once what was killed there is gone."""
+    """Remove a group and its subgroups once their killed processes have exited."""
     until = time.monotonic() + _EMPTY_WITHIN
     while group and not _removed(group) and time.monotonic() < until:
         time.sleep(0.001)
@@ -119,7 +119,7 @@ def leave(group: str, outside: str) -> None:
 
 
 def remove_stale(parent: str) -> None:
-    """End what agents left that were killed together with their fork servers."""
+    """End processes left by agents that were killed together with their fork servers."""
     try:
         names = [name for name in os.listdir(parent) if name.startswith(_PREFIX)]
     except OSError:
@@ -136,7 +136,7 @@ def remove_left(group: str) -> None:
 
 
 def remove_unlocked(folder: str) -> None:
-    """End what is in the folder of a fork server, unless that runs."""
+    """End everything in a fork server's folder unless it still runs."""
     try:
         lock = os.open(folder, _FOLDER)
     except OSError:
@@ -158,7 +158,7 @@ def _locked(descriptor: int) -> bool:
 
 
 def _removed(group: str) -> bool:
-    """True if it is gone; groups that were made below it go first."""
+    """Whether the group was removed; its subgroups are removed first."""
     try:
         with os.scandir(group) as entries:
             inner = [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]

@@ -129,13 +129,13 @@ def hide_environment() -> None:
             at += len(entry) + 1
         ctypes.CDLL(None).prctl(_NOT_DUMPABLE, 0, 0, 0, 0)
     except (ImportError, OSError, ValueError, IndexError, AttributeError):
-        return  # a system that keeps its environment elsewhere
+        return  # this system stores the environment elsewhere
 
 
 PYTHON = (sys.executable, "-P", "-E")
 """This Python, without the current folder on its path and without variables that change it."""
 NEUTRAL = "/"
-"""Where a program starts that has no folder to work on: no project can put a file there."""
+"""Working directory of programs that need none: no project can place a file there."""
 _LOGINS = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 # Hooks, monitors, pagers, helpers and remotes of a repository are programs of its own.
 GIT_OPTIONS = (
@@ -153,13 +153,13 @@ GIT_ENVIRONMENT = {
 
 
 def find_program(name: str, environ: Mapping[str, str], projects: Iterable[Path] = ()) -> str:
-    """Its absolute path, outside of any project; empty if there is none."""
+    """The program's absolute path outside of any project; empty if there is none."""
     folders = (environ.get("PATH") or os.environ.get("PATH") or os.defpath).split(os.pathsep)
     return shutil.which(name, path=os.pathsep.join(safe_folders(folders, projects))) or ""
 
 
 def safe_folders(folders: Iterable[str], projects: Iterable[Path] = ()) -> list[str]:
-    """The absolute ones that are not inside a project, in the same order."""
+    """The absolute folders that are not inside a project, in the same order."""
     roots = [os.path.realpath(root) for root in projects]
     return [
         folder
@@ -174,5 +174,5 @@ def _inside(path: str, root: str) -> bool:
 
 
 def helper_environment(environ: Mapping[str, str], named: Iterable[str] = ()) -> dict[str, str]:
-    """What a program of ours needs: no secrets but the logins of proxies and those named."""
+    """Variables for our helper programs: no secrets except proxy logins and the named ones."""
     return clean_environment(environ, (), (*_LOGINS, *named))

@@ -45,7 +45,7 @@ _BETWEEN_KILLS = 0.002
 
 
 class Watchdog:
-    """The loop of the watching process."""
+    """The main loop of a watchdog."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Watchdog:
             signal.signal(number, signal.SIG_IGN)
 
     def serve(self) -> None:
-        """Watch over one command after the other, until the channel closes."""
+        """Supervise one command after another until the channel closes."""
         while (received := protocol.receive_order(self._line)) is not None:
             order, outputs = received
             self._status = None
@@ -97,9 +97,8 @@ class Watchdog:
         return self._launcher.start(order, program, outputs, (*IGNORED, *DEAF_TO))
 
     def _watch(self) -> bool:
-        """Stay until nothing of the command is left, or until its end is requested.
-
-        True if something is left for good, which must not be taken for a part of the next.
+        """Wait until nothing of the command is left, or its end is requested. True if something
+        cannot be ended, which must not be mistaken for part of the next command.
         """
         deadline: float | None = None
         reported = False
@@ -125,7 +124,7 @@ class Watchdog:
         return below(os.getpid(), group=0 if self._adopts else self._shell)
 
     def _reap(self) -> bool:
-        """Collect the dead; True while something lives."""
+        """Reap ended children; True while any process is alive."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -137,7 +136,7 @@ class Watchdog:
                 self._status = status
 
     def _pause(self, seconds: float | None) -> bool:
-        """Wait for a child's end, the time, or a message; True for a message."""
+        """Wait for a child to end, the timeout, or a message; True for a message."""
         ready = select.select([self._line, self._wake], [], [], seconds)[0]
         if self._wake in ready:
             drain(self._wake)
@@ -153,7 +152,7 @@ class Watchdog:
         return bool(left)
 
     def _kill(self) -> None:
-        """Kill everything: the group as a whole, and what is not in it, one by one."""
+        """Kill everything: the group at once, processes outside it one by one."""
         left_group = cgroups.enter(self._outside) if self._group else False
         until = time.monotonic() + KILL_SECONDS
         while self._reap() and time.monotonic() < until:
@@ -185,11 +184,11 @@ class Watchdog:
         try:
             self._line.sendall("".join(f"{line}\n" for line in lines).encode())
         except OSError:
-            return  # the agent is gone; the loop sees that by itself
+            return  # the agent has exited; the loop notices that
 
 
 def _set_number(number: int) -> None:
-    """Have all that starts from here carry a number."""
+    """Mark every process started from here with a number."""
     if number and sys.platform == "linux":
         resource.setrlimit(_LOCKS_LIMIT, (number, number))
 
@@ -227,7 +226,7 @@ def _program(order: dict[str, Any]) -> str:
 
 
 _END_SECONDS = protocol.TERM_SECONDS + 1.3
-"""In which watchdogs end their commands once the agent is gone, before they are killed."""
+"""Time for watchdogs to end their commands after the agent exits, before they are killed."""
 
 
 class _Forked:
@@ -263,7 +262,7 @@ class _ForkServer:
                 self._fork(channel)
 
     def close(self) -> None:
-        """Have all commands end, and kill those that do not."""
+        """End all commands, and kill those that do not exit."""
         if self._groups is None:
             return
         for one in self._watchdogs.values():
@@ -291,13 +290,13 @@ class _ForkServer:
             cgroups.remove(group)
             return
         if sys.platform != "linux":
-            # There a send to a dead watchdog must fail: nothing else shows its death.
+            # There, a send to a dead watchdog must fail: nothing else reveals that it ended.
             os.close(channel)
             channel = -1
         self._watchdogs[child] = _Forked(channel, group)
 
     def _watch(self, channel: int, group: str) -> NoReturn:
-        """Be a watchdog, from the fork to the end."""
+        """Run as a watchdog until exit."""
         server = os.getppid()
         outside = self._groups.outside if self._groups is not None else ""
         try:
@@ -311,7 +310,7 @@ class _ForkServer:
             os._exit(0)
 
     def _reap(self) -> None:
-        """Collect watchdogs that have ended, and end what a killed one could not."""
+        """Reap ended watchdogs, and end what a killed one could not."""
         over: list[_Forked] = []
         until = time.monotonic() + protocol.KILL_SECONDS
         while True:
@@ -340,7 +339,7 @@ def serve_forks(line: socket.socket, around: "Surroundings | None" = None) -> No
     """Fork a watchdog for each channel that is received, until the line closes."""
     reset_signals()
     resume_by(line)
-    # What a killed watchdog leaves behind becomes a child of ours.
+    # Processes of a killed watchdog become our children.
     adopt_orphans()
     gc.disable()
     gc.freeze()
@@ -350,7 +349,7 @@ def serve_forks(line: socket.socket, around: "Surroundings | None" = None) -> No
 
 
 def _shut(channel: int) -> None:
-    """Have the watchdog read the end of its channel, as if the agent had closed it."""
+    """Make the watchdog see the end of its channel, as if the agent had closed it."""
     if channel >= 0:
         with socket.socket(fileno=os.dup(channel)) as line:
             try:
@@ -376,7 +375,7 @@ def _serve_contained(line: socket.socket, options: dict[str, Any]) -> None:
 
 
 def main(line: int, options: str = "") -> NoReturn:
-    """Be a fork server, in namespaces of its own if there are options."""
+    """Run as a fork server, in its own namespaces if there are options."""
     try:
         if options:
             _serve_contained(socket.socket(fileno=line), json.loads(options))

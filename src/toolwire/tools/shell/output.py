@@ -13,7 +13,7 @@ from io import FileIO
 from pathlib import Path
 
 FILE_LIMIT = 256 * 1024 * 1024
-"""Bytes a file may hold: a flood must not fill the disk."""
+"""Maximum bytes in a file: a flood must not fill the disk."""
 _PIECE = 1 << 15
 _READ = 1 << 16
 
@@ -29,7 +29,7 @@ class Spool:
         self.file = file
         self.total = 0
         self.unsaved = 0
-        """Bytes that neither memory nor the file holds for sure."""
+        """Bytes that may be in neither memory nor the file."""
         self._memory = max(memory, 5)
         self._file_limit = file_limit
         self._head = bytearray()
@@ -61,7 +61,7 @@ class Spool:
         return self._memory - self._memory // 5
 
     def last(self, size: int) -> bytes:
-        """So many of the last bytes, but not more than the tail has."""
+        """The last bytes, at most the length of the tail."""
         size = min(size, self._tail_size)
         if self._tail_filed:
             return self._end_of_file(size)
@@ -83,9 +83,8 @@ class Spool:
                 del self._tail[: -self._tail_size]
 
     def take(self, pipe: int, most: int) -> int:
-        """Take what is in a pipe, at most so much; 0 at its end, BlockingIOError if it is empty.
-
-        Once there is a file, the kernel moves bytes there without our reading them.
+        """Read from a pipe up to a limit; 0 at its end, BlockingIOError if it is empty. Once there
+        is a file, the kernel moves the bytes there directly.
         """
         moved = self._spliced(pipe, most)
         if moved is not None:
@@ -96,7 +95,7 @@ class Spool:
         return len(data)
 
     def _spliced(self, pipe: int, most: int) -> int | None:
-        """How much the kernel has moved; None if it cannot, and the bytes are to be read."""
+        """Number of bytes the kernel moved; None if it cannot, and they have to be read."""
         most = min(most, self._file_limit - self._written)
         if sys.platform != "linux" or not self._splices or not self._tail_filed or most <= 0:
             return None
@@ -115,13 +114,13 @@ class Spool:
         return moved
 
     def save(self) -> None:
-        """Put everything into the file, though memory holds it."""
+        """Write everything to the file, even what fits in memory."""
         if not self._spilled:
             self._open()
             self._write(self._head)
 
     def append_file(self, other: "Spool") -> None:
-        """Add what another spool holds at the end of this one's file."""
+        """Append another spool's content to this one's file."""
         self._keep_tail()
         if other.whole:
             self._write(other.head)
@@ -138,7 +137,7 @@ class Spool:
         self.close()
 
     def close(self) -> None:
-        """Close the file; what was taken stays readable."""
+        """Close the file; its content stays readable."""
         self._keep_tail()
         if self._out is not None:
             self._out.close()
@@ -182,7 +181,7 @@ class Spool:
             data = data[self._out.write(data) or 0 :]
 
     def _keep_tail(self) -> None:
-        """Hold the tail in memory: the file will not go on, or not with ours."""
+        """Hold the tail in memory: the file is no longer appended to, or not only by us."""
         if self._tail_filed:
             self._tail[:] = self._end_of_file(self._tail_size)
             self._tail_filed = False
@@ -196,9 +195,8 @@ class Spool:
 
 
 def decoded_head(data: bytes, *, whole: bool = False) -> str:
-    """Text of bytes; unless that is the whole, a character cut at the end is left out.
-
-    It goes piece by piece: a thread that decodes much must let the others run in between.
+    """Decoded text; an incomplete character at the end is left out unless the bytes are complete.
+    Decodes in pieces, so that other threads can run in between.
     """
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = [decoder.decode(data[at : at + _PIECE]) for at in range(0, len(data), _PIECE)]
@@ -208,7 +206,7 @@ def decoded_head(data: bytes, *, whole: bool = False) -> str:
 
 
 def decoded_tail(data: bytes) -> str:
-    """Text of bytes that began before: a character cut at the start is left out."""
+    """Decoded text of trailing bytes; an incomplete character at the start is left out."""
     start = 0
     while start < min(3, len(data)) and 0x80 <= data[start] < 0xC0:
         start += 1
@@ -245,13 +243,12 @@ def plain_text(text: str) -> str:
 
 
 FLOOD = 1 << 14
-"""Bytes of which only the end is shown; also the most that is shown at once."""
+"""Above this many bytes only the end is shown; also the most shown at once."""
 
 
 class LiveTail:
-    """The last bytes of several outputs in the order they came, but for a flood, which comes first.
-
-    Of a flood only the end is read, when it is shown.
+    """The last bytes of several outputs in order of arrival, except for a flood, which comes first.
+    Only the end of a flood is read, when it is shown.
     """
 
     def __init__(self) -> None:
@@ -260,13 +257,13 @@ class LiveTail:
         self._flood: Spool | None = None
 
     def note(self, spool: Spool, size: int) -> None:
-        """So many bytes have come to an output's spool."""
+        """Record the number of bytes in an output's spool."""
         if size >= FLOOD or spool is self._flood:
             self._flood = spool
             self._pieces = deque(piece for piece in self._pieces if piece[0] is not spool)
             self._size = sum(len(data) for _, data in self._pieces)
             return
-        # A spool with little memory has less than came.
+        # A spool with little memory may have fewer bytes than were received.
         data = spool.last(size)
         self._pieces.append((spool, data))
         self._size += len(data)
@@ -299,18 +296,18 @@ class OutputPipes:
         self._pipes = dict(pipes)
         self._received = received
         self.last = loop.time()
-        """When something was read."""
+        """Time of the last read."""
         for reading in self._pipes:
             os.set_blocking(reading, False)
             loop.add_reader(reading, self._follow, reading)
 
     def read_into(self, later: Spool) -> None:
-        """Take what comes from now on into another spool."""
+        """Send further output to another spool."""
         for reading in self._pipes:
             self._pipes[reading] = later
 
     def read_what_is_there(self) -> None:
-        """What was written before now; a child that goes on writing cannot hold us."""
+        """Read what was written so far; a child that keeps writing cannot block this."""
         for reading in tuple(self._pipes):
             waiting = int.from_bytes(
                 fcntl.ioctl(reading, termios.FIONREAD, bytes(4)), sys.byteorder
@@ -333,7 +330,7 @@ class OutputPipes:
         self._pipes.clear()
 
     def _follow(self, reading: int) -> None:
-        """Read what comes; a flood only from time to time, when much of it has come together."""
+        """Read arriving output; a flood only occasionally, in large pieces."""
         if self._floods(reading):
             self._loop.remove_reader(reading)
             self._loop.call_later(_FLOOD_PAUSE, self._follow_flood, reading)
@@ -369,7 +366,7 @@ class OutputPipes:
 
 
 def wide_pipe() -> tuple[int, int]:
-    """A pipe for an output: a wider one means fewer turns for much of it; a system may refuse."""
+    """A pipe for an output; a larger buffer means fewer reads, if the system allows one."""
     reading, writing = os.pipe()
     if sys.platform == "linux":
         try:

@@ -1,6 +1,5 @@
-"""The system's processes: who descends from whom, and signals to them.
-
-Standard library only: it runs in a bare interpreter, where pathlib is slow to load.
+"""The system's processes: their descendants, and signals to them. Standard library only: it runs in
+a bare interpreter, where pathlib is slow to load.
 """
 
 import os
@@ -31,7 +30,7 @@ def table() -> list[Process]:
 
 
 def newest_first() -> Iterator[Process]:
-    """Every process, read one by one: what forks all the time is found at the head."""
+    """Every process, read one by one: a process that keeps forking is near the start."""
     if not os.path.exists("/proc/self/stat"):
         yield from _table_by_ps()
         return
@@ -44,7 +43,9 @@ def newest_first() -> Iterator[Process]:
 
 
 def _fields(pid: int) -> list[bytes]:
-    """What `/proc/<pid>/stat` has after the name, the state first; empty if there is no such."""
+    """Fields of `/proc/<pid>/stat` after the name, the state first; empty if there is no such
+    process.
+    """
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()
@@ -83,7 +84,7 @@ def below(root: int, *, group: int = 0) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process runs; True where that cannot be seen."""
+    """Whether a process runs; True if that cannot be determined."""
     if sys.platform != "linux":
         return True
     return _fields(pid)[:1] not in ([], [b"Z"], [b"X"])
@@ -95,7 +96,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def signal_each(pids: Iterable[int], *numbers: int) -> None:
-    """Send signals to processes; those that are gone are left out."""
+    """Send a signal to processes; those that have exited are skipped."""
     pids = tuple(pids)
     for number in numbers:
         for pid in pids:
@@ -128,7 +129,7 @@ def kill_below(root: int, spared: Collection[int] = ()) -> bool:
 
 
 def _walk(root: int, spared: Collection[int]) -> Iterator[int]:
-    """Descendants, each before its children are listed, the dead not yet collected included."""
+    """Descendants, each before its children are listed, including unreaped ones."""
     if not _lists_children():
         pids = set(below(root)) - set(spared)
         for one in spared:
@@ -164,14 +165,14 @@ def _lists_children() -> bool:
 
 
 def _children(pid: int) -> list[int]:
-    """Of every thread of a process."""
+    """The children of every thread of a process."""
     found: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children", "rb") as file:
                 found += map(int, file.read().split())
     except OSError:
-        return found  # it has ended, or the thread has: the next walk sees the rest
+        return found  # the process or thread has ended: the next walk finds the rest
     return found
 
 

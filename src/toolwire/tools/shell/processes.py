@@ -1,4 +1,4 @@
-"""Commands in a shell: started apart, read in bounded memory, and never left behind."""
+"""Shell commands: started in their own session, read in bounded memory, never left behind."""
 
 import asyncio
 import errno
@@ -32,14 +32,14 @@ _ANSWER_WITHIN = protocol.TERM_SECONDS + 1.5
 _FORCE_ROUNDS = 500
 _STOPPED = 4
 _STOPPED_TOO_OFTEN = 5 * _STOPPED
-"""So often in a row, or at more than every fifth time that we look."""
+"""This many times in a row, or at more than every fifth check."""
 _CREDENTIALS = struct.Struct("3i")
 _VERSIONS = itertools.count(1)
 _STOPPED_PROBLEM = "the command kept stopping the process that watches over it, so it was ended"
 
 
 class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a command may take, in seconds; zero is no limit."""
+    """Time limits of a command in seconds; zero means no limit."""
 
     wall: float = 3600.0
     idle: float = 300.0
@@ -55,7 +55,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     background: tuple[int, ...] = ()
     problem: str = ""
-    """Why it was stopped; empty if it ended by itself."""
+    """Why it was stopped; empty if it exited on its own."""
     unstarted: str = ""
     """Name of the system's error if it never started."""
 
@@ -70,12 +70,12 @@ class Confined(msgspec.Struct, frozen=True, kw_only=True):
     frozen: tuple[str, ...] = ()
     """Paths that cannot be written."""
     prefix: tuple[str, ...] = ()
-    """Words before the shell's own, where another program confines it."""
+    """Arguments before the shell's own, if another program confines it."""
     environ: tuple[tuple[str, str], ...] = ()
     key: str = ""
     """The plan as text: watchdogs with the same one are alike."""
     version: int = 0
-    """Another one for every set of covers."""
+    """Different for every set of covers."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "key", json.dumps(self.plan) if self.plan else "")
@@ -105,7 +105,7 @@ class Shell:
         self._watchdogs = confined.watchdogs if confined else WATCHDOGS
         self.command = command
         self.pid = 0
-        """Of the shell, which leads the process group of that number; zero if none came up."""
+        """Process id and process group of the shell; zero if it did not start."""
         self._loop = asyncio.get_running_loop()
         self._mark = f"{os.getpid()}-{os.urandom(8).hex()}"
         self._ended: asyncio.Future[Ended] = self._loop.create_future()
@@ -149,12 +149,12 @@ class Shell:
 
     @property
     def running(self) -> bool:
-        """Something of the command is still alive, and can still be reached."""
+        """Whether any process of the command is still alive and reachable."""
         return not self._gone.done() and not self._loop.is_closed()
 
     @property
     def stranded(self) -> bool:
-        """Its event loop was closed: no reader is left."""
+        """Whether its event loop was closed, so that no reader is left."""
         return not self._gone.done() and self._loop.is_closed()
 
     async def finish(self, limits: ProcessLimits, live: Callable[[str], None]) -> Ended:
@@ -181,7 +181,7 @@ class Shell:
         return self._result()
 
     async def end(self) -> None:
-        """End everything the command started: asked first, then forced."""
+        """End everything the command started: SIGTERM first, then SIGKILL."""
         if not self.running:
             return
         self._wake_watchdog()
@@ -218,15 +218,15 @@ class Shell:
         )
 
     def keep_reading(self, later: Spool) -> None:
-        """Take what the background says from now on into another spool."""
+        """Send further output of background processes to another spool."""
         self._pipes.read_into(later)
 
     def members(self) -> tuple[int, ...]:
-        """Everything of the command that is alive now."""
+        """All processes of the command that are alive now."""
         return tuple(below(self._watchdog)) if self._watchdog and self.running else ()
 
     def abandon(self) -> None:
-        """Let go without waiting: the watchdog sees it and ends what is left."""
+        """Disconnect without waiting: the watchdog notices and ends what is left."""
         self._watched.channel.close()
         self._pipes.abandon()
 
@@ -284,7 +284,7 @@ class Shell:
             self._ended.set_result(ended)
 
     def _lost(self) -> None:
-        """The watchdog is gone: after its work, or because it was killed."""
+        """The watchdog has exited: after its work, or because it was killed."""
         if self._gone.done():
             return
         if self._watched.channel.fileno() >= 0:
@@ -379,7 +379,7 @@ def _over(limits: ProcessLimits, wall: float, idle: float) -> str:
 
 
 def _nap(limits: ProcessLimits, wall: float, idle: float) -> float:
-    """Seconds until something may have to be done."""
+    """Seconds until the next limit may be reached."""
     rests = [limits.live]
     if limits.wall:
         rests.append(limits.wall - wall)

@@ -28,11 +28,11 @@ from functools import lru_cache
 from typing import Any
 
 EXIT_GRACE = 0.1
-"""Seconds in which what an exited shell leaves behind may end by itself before it is reported."""
+"""Seconds that an exited shell's processes get to end before they are reported."""
 TERM_SECONDS = 0.2
 """Between SIGTERM and SIGKILL."""
 KILL_SECONDS = 5.0
-"""After which a process is given up that not even SIGKILL ends: the kernel holds it."""
+"""Seconds until a process that survives SIGKILL is given up: the kernel blocks it."""
 
 FORK = b"f"
 ORDER = b"o"
@@ -64,7 +64,7 @@ def receive_order(line: socket.socket) -> tuple[dict[str, Any], list[int]] | Non
 
 
 def receive(line: socket.socket) -> tuple[bytes, list[int]]:
-    """One sign and its descriptors, which no child inherits; an empty sign at the end."""
+    """One message byte and its descriptors, which no child inherits; empty at the end."""
     try:
         sign, descriptors, _, _ = socket.recv_fds(line, 1, _MOST_DESCRIPTORS, _CLOSE_ON_EXEC)
     except ConnectionResetError:
@@ -75,7 +75,7 @@ def receive(line: socket.socket) -> tuple[bytes, list[int]]:
 
 
 def _received(line: socket.socket, size: int) -> bytes:
-    """So many bytes; none if the channel closes before."""
+    """Exactly this many bytes; none if the channel closes first."""
     pieces: list[bytes] = []
     while size:
         piece = line.recv(min(size, 1 << 20))
@@ -117,9 +117,9 @@ SET_CHILD_SUBREAPER = 36
 # Python ignores these; a handler ends by itself when a process becomes another program.
 IGNORED = tuple(number for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ", 0)) if number)
 DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""What a watchdog ignores."""
+"""Signals that a watchdog ignores."""
 _STOP_SECONDS = 0.1
-"""For which a command can stop its watchdog."""
+"""Signals by which a command can stop its watchdog."""
 
 
 def process_control(option: int, value: int) -> bool:
@@ -141,12 +141,12 @@ def _prctl() -> Callable[..., int] | None:
 
 
 def adopt_orphans() -> bool:
-    """Become the parent of what descendants leave behind; False where the system has no way."""
+    """Adopt orphaned descendants; False if the system does not support it."""
     return process_control(SET_CHILD_SUBREAPER, 1)
 
 
 def reset_signals() -> None:
-    """Undo what our parent ignores or blocks: a command starts as a fresh process does."""
+    """Reset ignored and blocked signals: a command starts like a fresh process."""
     for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, *IGNORED}:
         try:
             if signal.getsignal(number) == signal.SIG_IGN:
@@ -167,7 +167,7 @@ def wake_on_child() -> int:
 
 
 def drain(descriptor: int) -> None:
-    """Forget the wake-ups so far."""
+    """Discard pending wake-ups."""
     try:
         os.read(descriptor, 4096)
     except BlockingIOError:
@@ -175,7 +175,7 @@ def drain(descriptor: int) -> None:
 
 
 def resume_by(line: socket.socket) -> None:
-    """Let the kernel continue this process, should a command stop it: at messages, and in time."""
+    """Make the kernel continue this process if a command stops it: on messages and by a timer."""
     owner, number = getattr(fcntl, "F_SETOWN", None), getattr(fcntl, "F_SETSIG", None)
     if owner is not None and number is not None:
         fcntl.fcntl(line, owner, os.getpid())
@@ -185,7 +185,7 @@ def resume_by(line: socket.socket) -> None:
 
 
 def _resume_every(seconds: float) -> None:
-    """Have the kernel send SIGCONT all the time: it ends a stop, and does nothing otherwise."""
+    """Make the kernel send SIGCONT periodically: it ends a stop and has no other effect."""
     try:
         import ctypes  # noqa: PLC0415 - not every Python has it
 

@@ -21,7 +21,7 @@ class Shells:
         self._sandbox: Sandbox | None = None
 
     def keep(self, shell: Shell, later: Spool) -> None:
-        """Remember a shell that left something running, and read on for it."""
+        """Record a shell that left processes running, and keep reading their output."""
         shell.keep_reading(later)
         self._shells[shell.pid] = (shell, later)
         ended = [pid for pid, (shell, _) in self._shells.items() if not shell.running]
@@ -81,7 +81,7 @@ async def end_shells(owner: str) -> None:
 
 
 async def confined_by(context: ToolContext) -> Confined | None:
-    """The confinement of a command; None if it runs in the open."""
+    """The confinement of a command; None if it is not confined."""
     spec = context.permit.sandbox if context.permit is not None else context.sandbox
     if spec.level == "off":
         return None

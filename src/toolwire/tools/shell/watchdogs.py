@@ -30,7 +30,7 @@ from toolwire.tools.shell.process_table import (
 )
 
 _SPARE = 2
-"""Watchdogs of one plan that wait for a next command."""
+"""Idle watchdogs of one plan."""
 _START_WITHIN = 20.0
 _CLOSE_WITHIN = 10.0
 # Imported, not run as a file, which would be compiled each time. Its path is behind the library's.
@@ -47,13 +47,13 @@ class NotContained(OSError):
 
 
 class Watched(msgspec.Struct, frozen=True, eq=False):
-    """The line to the watchdog of a command."""
+    """Connection to the watchdog of a command."""
 
     channel: socket.socket
     watchdog: int = 0
-    """The number of its process; zero until it has reported."""
+    """Its process id; zero until it has reported."""
     number: int = 0
-    """What every process of its commands carries; zero where the system has no way for it."""
+    """The marker that every process of its commands inherits; zero if unsupported."""
     plan: str = ""
     """How its commands are confined."""
     covered: int = 0
@@ -96,7 +96,7 @@ class Watchdogs:
     """Starts commands with a watchdog beside each; safe to use from any thread."""
 
     def __init__(self, prefix: Sequence[str] = (), options: JsonObject | None = None) -> None:
-        """With options, the fork server makes namespaces of its own; `prefix` runs it in others."""
+        """With options, the fork server creates its own namespaces; `prefix` runs it in others."""
         self._prefix = prefix
         self._options = options
         self._lock = threading.Lock()
@@ -107,18 +107,17 @@ class Watchdogs:
 
     @property
     def contained(self) -> bool:
-        """Its commands have process numbers of their own."""
+        """Whether its commands have their own process ids."""
         return self._options is not None
 
     def start(self, order: Order, writers: Sequence[int]) -> Watched:
-        """Have a watchdog start a command; what becomes of it is reported on the channel.
-
-        OSError if no watchdog can be started.
+        """Start a command through a watchdog, which reports on the channel. OSError if no watchdog
+        can be started.
         """
         with self._lock:
             self._own()
             if self._process is not None and self._process.poll() is not None:
-                # What its watchdogs leave would be adopted by another process than ours.
+                # Orphans of its watchdogs would be adopted by a process other than ours.
                 self._close()
             # A command that stopped one of them must not block us.
             signal_each(self._pids(), signal.SIGCONT)
@@ -144,7 +143,7 @@ class Watchdogs:
             self._ready()
 
     def take_back(self, watched: Watched) -> None:
-        """Let a watchdog whose command is gone wait for the next."""
+        """Return an idle watchdog to the pool."""
         watched.channel.setblocking(True)
         with self._lock:
             waiting = sum(one.plan == watched.plan for one in self._spare)
@@ -155,7 +154,7 @@ class Watchdogs:
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Of the fork server, if there is one yet, and of watchdogs that wait."""
+        """Process ids of the fork server, if it runs, and of idle watchdogs."""
         return self._pids()
 
     def _pids(self) -> tuple[int, ...]:
@@ -169,7 +168,7 @@ class Watchdogs:
             self._close()
 
     def _own(self) -> None:
-        """A fork of ours must not speak on the same lines."""
+        """A forked child must not use the same connections."""
         if self._owner != os.getpid():
             self._line, self._process, self._spare = None, None, []
             self._owner = os.getpid()
@@ -262,7 +261,7 @@ def _await_ready(line: socket.socket) -> None:
 
 
 def _sent(line: socket.socket, message: bytes, descriptors: Sequence[int]) -> bool:
-    """False, and the line is closed, if its other end is gone."""
+    """False, with the connection closed, if the other end has closed."""
     try:
         sent = socket.send_fds(line, [message], descriptors)
         line.sendall(message[sent:])
@@ -273,7 +272,7 @@ def _sent(line: socket.socket, message: bytes, descriptors: Sequence[int]) -> bo
 
 
 WATCHDOGS = Watchdogs()
-"""Of this process, in the open."""
+"""The fork server of this process, without namespaces."""
 
 
 MARK = "TOOLWIRE_COMMAND"
@@ -282,16 +281,16 @@ _ORPHAN_ROUNDS = 200
 
 
 class Traces(msgspec.Struct, frozen=True, kw_only=True):
-    """By what processes of one command are recognised."""
+    """Identifies the processes of one command."""
 
     watchdog: int
     """Their ancestor; zero if it is dead."""
     leader: int
-    """Of their session or process group; zero where it has another number than with us."""
+    """Id of their session or process group; zero if it differs from ours."""
     number: int
-    """A limit that they inherit."""
+    """The inherited resource limit."""
     mark: str
-    """A variable of theirs."""
+    """The inherited variable."""
     group: str
     """The control group that they are in; empty if there is none."""
 
@@ -308,14 +307,14 @@ def kill_stragglers(traces: Traces) -> bool:
         found = True
     for process in newest_first():
         if process.state != "Z" and _is_one(process, traces):
-            # At once: what forks all the time has another number a moment later.
+            # Immediately: a process that keeps forking has another id a moment later.
             signal_each((process.pid,), signal.SIGSTOP, signal.SIGKILL)
             found = True
     return found
 
 
 def _stopped(pid: int, number: int) -> bool:
-    """Stop a process if it carries the number."""
+    """Stop a process if it has the marker."""
     if not number or number_of(pid) != number:
         return False
     signal_each((pid,), signal.SIGSTOP)

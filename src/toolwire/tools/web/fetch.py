@@ -172,7 +172,7 @@ class Fetching(msgspec.Struct, frozen=True, kw_only=True):
     private: bool = False
     """Whether addresses of this machine and of private networks may be reached."""
     except_for: frozenset[str] = frozenset()
-    """Private IP addresses that may be reached all the same."""
+    """Private IP addresses that may be reached nevertheless."""
     seconds: float = SECONDS
     bytes: int = MOST_BYTES
 

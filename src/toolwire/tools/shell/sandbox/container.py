@@ -120,7 +120,7 @@ def contain(line: socket.socket, options: dict[str, Any], serve: Serve) -> NoRet
 
 
 def _leave() -> bool:
-    """Leave the namespaces of the system; True if that took a user namespace."""
+    """Leave the system's namespaces; True if that needed a user namespace."""
     flags = system.NEW_PID | system.NEW_NAMESPACE | system.NEW_IPC
     user, group = os.geteuid(), os.getegid()
     if user == 0:
@@ -209,7 +209,7 @@ def _empty_network() -> int:
 
 
 def _limit(pid: int, options: dict[str, Any]) -> list[tuple[str, int]]:
-    """Put a process into control groups of its own, where the system lets us make them."""
+    """Put a process into its own control groups, where the system permits it."""
     made: list[tuple[str, int]] = []
     for parent, limits in _hierarchies(options):
         cgroups.remove_stale(parent)

@@ -46,7 +46,7 @@ def _quoted(path: str) -> str:
 
 
 def words(plan: JsonObject, hidden: Sequence[str], frozen: Sequence[str]) -> tuple[str, ...]:
-    """What comes before the command."""
+    """Arguments before the command."""
     return (PROGRAM, "-p", profile(plan, hidden, frozen))
 
 
@@ -88,7 +88,7 @@ def is_open() -> bool:
 
 
 def remember(kind: Kind) -> None:
-    """Keep what a start has shown."""
+    """Record the kind that a start has shown."""
     _found[""] = kind
 
 

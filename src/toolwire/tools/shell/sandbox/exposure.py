@@ -14,7 +14,7 @@ from toolwire.tools.spec import Workspace
 
 CREDENTIALS = "credentials"
 _SECONDS = 0.3
-"""Spent on looking through folders that were not seen before."""
+"""Seconds spent on scanning folders that are new."""
 _MOST_FOLDERS = 20_000
 _TICK = 50_000_000
 """Nanoseconds within which two changes of a folder may get the same time."""
@@ -63,7 +63,7 @@ _Mark: TypeAlias = tuple[int, int]
 
 
 class _Listing(msgspec.Struct, frozen=True):
-    """What one folder holds, as long as its entries do not change."""
+    """Contents of one folder, valid until its entries change."""
 
     hidden: tuple[str, ...] = ()
     frozen: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class Exposure:
-    """Looks through folders, and again only through those that changed."""
+    """Scans folders, and later only those that changed."""
 
     def __init__(
         self, workspace: Workspace, protection: Protection, repositories: Sequence[str] = ()
@@ -101,7 +101,7 @@ class Exposure:
         self._found = Exposed()
 
     def find(self) -> Exposed:
-        """All that exists now; the same object as before as long as nothing changed."""
+        """Everything that exists now; the same object as before if nothing changed."""
         walked = self._walked if self._is_unchanged() else self._walk()
         system = [path for path in (*_OF_SYSTEM, *_host_keys()) if os.path.lexists(path)]
         rest = (tuple(system), tuple(map(mark, system)), _listening())
@@ -222,7 +222,7 @@ def _look_in_repository(folder: str, kind: _Kind) -> _Listing:
 
 
 def mark(path: str) -> _Mark:
-    """By which a file is distinguished from another at its path."""
+    """Identifies a file among others at the same path."""
     try:
         found = os.lstat(path)
     except OSError:

@@ -209,7 +209,7 @@ class View:
 
 
 def _attach_copy(path: str, copy: int, writable: list[str]) -> None:
-    """Put a private copy over a folder; what leads to writable folders in it stays read-only."""
+    """Mount a private copy over a folder; parents of writable folders in it stay read-only."""
     tops = {_top(path, one) for one in writable if one.startswith(f"{path}/")}
     trees = {top: system.clone(top) for top in tops}
     system.attach(copy, path)

@@ -35,13 +35,13 @@ _MEMORY_SHARE = 0.75
 
 
 class Paths(msgspec.Struct, frozen=True, kw_only=True):
-    """The real paths that a spec speaks of."""
+    """The real paths that a spec refers to."""
 
     roots: tuple[str, ...]
     temp: str
     writable: tuple[str, ...]
     state: tuple[str, ...]
-    """Folders of the agent's own."""
+    """The agent's own folders."""
 
 
 def paths_of(
@@ -86,7 +86,7 @@ def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def _around(folders: Sequence[str], roots: Sequence[str]) -> list[str]:
-    """A folder of ours that the workspace is in is taken apart: the workspace stays visible."""
+    """An agent folder that contains the workspace is split: the workspace stays visible."""
     found: list[str] = []
     for folder in folders:
         if not any(root == folder or root.startswith(f"{folder}/") for root in roots):
@@ -97,7 +97,7 @@ def _around(folders: Sequence[str], roots: Sequence[str]) -> list[str]:
 
 
 def scratch_of(workspace: Workspace, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Folders that commands write to wherever they run: private copies are made of them."""
+    """Folders that commands write to everywhere; they get private copies."""
     home = str(workspace.home)
     folders = [*_TEMPORARY, environ.get("TMPDIR", ""), *(f"{home}/{one}" for one in _CACHES)]
     found = (os.path.realpath(folder) for folder in folders if folder.startswith("/"))
@@ -130,7 +130,7 @@ def _holds(folder: str, paths: Sequence[str]) -> bool:
 
 
 def _holds_exactly(folder: str, paths: Sequence[str]) -> bool:
-    """Whether a folder is writable itself, or lies in one that is."""
+    """Whether a folder or one above it is writable."""
     return any(folder == path or folder.startswith(f"{path}/") for path in paths)
 
 

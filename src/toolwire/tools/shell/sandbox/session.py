@@ -49,7 +49,7 @@ _PATH = re.compile(r"/[^\s'\"`:;,()<>|]+")
 
 
 class Walls(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sandbox of a command holds back."""
+    """What the sandbox denies a command."""
 
     network: bool
     """The network is allowed."""
@@ -147,7 +147,7 @@ def without_exceptions(plan: JsonObject, hidden: Sequence[str]) -> JsonObject:
     ones cannot be made.
     """
     listable: list[str] = []
-    # Processes come and go: a list of them would be old at once.
+    # Processes change constantly: a list of them would be outdated at once.
     hidden = [path for path in hidden if not path.startswith("/proc/")]
     holes = plan["writable"]
     readable = _spread("/", [path for path in hidden if path not in holes], listable)
@@ -160,7 +160,7 @@ def without_exceptions(plan: JsonObject, hidden: Sequence[str]) -> JsonObject:
 
 
 def _spread(path: str, hidden: Sequence[str], listable: list[str]) -> list[str]:
-    """The path if nothing in it is hidden, else the parts of it of which that is true."""
+    """The path if nothing in it is hidden, else its parts without hidden files."""
     if path in hidden:
         return []
     inside = [one for one in hidden if one.startswith(f"{path.rstrip('/')}/")]
@@ -168,7 +168,7 @@ def _spread(path: str, hidden: Sequence[str], listable: list[str]) -> list[str]:
         return [path]
     listable.append(path)
     try:
-        # A rule at a link would hold for what it points to.
+        # A rule at a link would apply to its target.
         entries = [entry.path for entry in os.scandir(path) if not entry.is_symlink()]
     except OSError:
         return []
@@ -220,7 +220,7 @@ class Sandbox:
             if known is None:
                 return None
             if not (spec.readable or spec.writable):
-                # Exceptions are looked up anew: what is beside them may have changed.
+                # Exceptions are looked up again: their neighbours may have changed.
                 self._known[key] = known
             return known.confined
 
@@ -333,13 +333,13 @@ def _covered(spec: SandboxSpec, paths: Paths, exposed: Exposed) -> Exposed:
 
 
 def _marks(paths: Paths) -> tuple[object, ...]:
-    """What changes when a folder comes, goes, or is another."""
+    """Changes when a folder is created, removed or replaced."""
     existing = map(os.path.lexists, (paths.temp, *paths.roots, *paths.writable))
     return (*existing, *map(mark, paths.state))
 
 
 def _own_temporary(workspace: Workspace) -> tuple[tuple[str, str], ...]:
-    """A temporary folder of the session's, where the system's cannot be made private."""
+    """A temporary folder for the session if the system's cannot be made private."""
     folder = workspace.temp / "tmp"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -370,7 +370,7 @@ def _without(paths: tuple[str, ...], allowed: tuple[str, ...]) -> tuple[str, ...
 
 
 def walls_of(confined: Confined, directory: str) -> Walls:
-    """What a denial can be explained by."""
+    """Possible reasons for a denial."""
     plan = confined.plan
     return Walls(
         network=bool(plan.get("network")),

@@ -118,7 +118,7 @@ class Surroundings:
         self.store = store
         """Where changes to the copies are; commands must not see it."""
         self.copies = copies or {}
-        """Private copies by the folder they stand for."""
+        """Private copies by the folder they replace."""
 
 
 _HERE = -100
@@ -220,7 +220,7 @@ def fresh(path: str, options: str) -> None:
 
 
 def detach(path: str) -> None:
-    """Take away the mount at a path, if there is one, once its last user is gone."""
+    """Detach the mount at a path, if any; it ends with its last user."""
     LIBC.umount2(os.fsencode(path), _DETACH)
 
 
