@@ -33,7 +33,7 @@ class Seal(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     origin: Origin
     data: str
-    """JSON object text: the wire members (`signature`, `thoughtSignature`, …) as they came."""
+    """JSON object text: the wire members (`signature`, `thoughtSignature`, …) as received."""
 
 
 class Kept(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -41,7 +41,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     dialect: str
     fields: str = "{}"
-    """JSON object text: the wire members that no value of ours carries."""
+    """JSON object text: the wire members that our values do not have."""
 
 
 class CacheMark(msgspec.Struct, frozen=True):

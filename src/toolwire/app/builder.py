@@ -1,4 +1,4 @@
-"""Opens a session: model, tools, policy, journal and history, put together."""
+"""Opens a session: combines model, tools, policy, journal and history."""
 
 from __future__ import annotations
 

@@ -71,9 +71,8 @@ async def choose_here(
     *,
     look: bool = True,
 ) -> Chosen:
-    """Returns the configured model, else one of a running server, else the embedded one.
-
-    `look` says whether to probe for servers.
+    """Returns the configured model, else one of a running server, else the embedded one. `look`:
+    whether to probe for servers.
     """
     try:
         return choose()

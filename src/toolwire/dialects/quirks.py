@@ -80,7 +80,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Gemini: `parametersJsonSchema`, or the OpenAPI subset in `parameters` for servers without it.
     """
     gemini_thinking: Literal["level", "budget"] = "level"
-    """Gemini 3 is asked for a thinking level; 2.5 knows only a budget and rejects levels."""
+    """Gemini 3 takes a thinking level; 2.5 takes only a budget and rejects levels."""
     media_in_results: bool = False
     """Gemini 3 takes media inside a function response; older models want it beside the response."""
     signature_sentinel: str = ""

@@ -34,9 +34,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnFailed(ToolwireError):
-    """The work on a prompt broke off: the vendor, the connection or the session failed.
-
-    `result` contains everything up to then; the conversation can continue.
+    """The work on a prompt failed: the vendor, the connection or the session. `result` contains
+    everything up to then; the conversation can continue.
     """
 
     def __init__(self, ended: TurnEnded, result: Result) -> None:

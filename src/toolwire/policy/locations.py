@@ -27,7 +27,7 @@ ProgramsOf: TypeAlias = Callable[[str], tuple[str, ...]]
 Foreign: TypeAlias = Callable[[str], str]
 """The path of a program in the workspace; empty for one of the system."""
 Refresh: TypeAlias = Callable[[], None]
-"""Reads anew what the answers of one ruling depend on."""
+"""Reloads what the answers of one ruling depend on."""
 BringsSettings: TypeAlias = Callable[[str], str]
 """A file that configures programs that run in the folder; empty for none."""
 
@@ -49,7 +49,7 @@ class Zone(StrEnum):
 
 
 class HiddenPaths(msgspec.Struct, frozen=True):
-    """A file below a folder that needs a ruling of its own."""
+    """A file below a folder that needs its own ruling."""
 
     path: str
     """Relative to that folder; a folder ends in a slash."""
@@ -57,7 +57,7 @@ class HiddenPaths(msgspec.Struct, frozen=True):
     link: bool = False
     """A link that leads out of the workspace."""
     denied: bool = False
-    """A rule is against reading it."""
+    """Whether a rule denies reading it."""
 
 
 class Location(msgspec.Struct, frozen=True):

@@ -25,7 +25,7 @@ class Verdict(StrEnum):
 
 
 class Mode(StrEnum):
-    """Approval mode: what runs without a question."""
+    """Approval mode: what runs without asking."""
 
     DEFAULT = "default"
     AUTO_EDIT = "auto_edit"
@@ -170,7 +170,7 @@ def _forbids(prefix: tuple[str, ...], command: Invocation) -> RuleMatch:
     if command.root.startswith("git-"):
         words = ("git", command.root[4:], *words[1:])
     wanted = program_name(prefix[0])
-    # Some file systems take any case for the same program.
+    # Some file systems ignore case.
     root = words[0].rsplit("/", 1)[-1]
     if not fnmatchcase(root.lower(), wanted.rsplit("/", 1)[-1].lower()):
         return RuleMatch.NO
@@ -256,7 +256,7 @@ def _option_match(
             return RuleMatch.YES
         return RuleMatch.MAYBE if long else RuleMatch.NO
     if any(len(each) > 3 and name.startswith(each) for each in long):
-        # Programs take the start of an option's name for the whole.
+        # Programs accept abbreviated option names.
         return RuleMatch.YES
     same = _SAME_OPTIONS.get(name, "")
     if same and set(same) & letters:
@@ -273,7 +273,7 @@ def _forced_reference(words: tuple[str, ...]) -> bool:
 def _path_applies(rule: Rule, path: str) -> bool:
     if rule.decision is Verdict.ALLOW:
         return path_matches(rule.path, path)
-    # A rule against a folder is against all that is in it, and some file systems take any case.
+    # A rule against a folder covers everything in it, and some file systems ignore case.
     pattern, path = rule.path.lower().removesuffix("/**"), path.lower()
     while path and not path_matches(pattern, path):
         path = path.rpartition("/")[0]

@@ -49,7 +49,7 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     remembers: tuple[Rule, ...] = ()
     """Rules that "always" would add; empty if the call can only be approved once."""
     permit: Permit | None = None
-    """Permit of a shell command that runs without a question."""
+    """Permit of a shell command that runs without asking."""
     approved: Permit | None = None
     """Permit of a shell command that the user approved."""
 
@@ -72,11 +72,11 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     servers: Mapping[str, str] = {}
     """Tool names and the MCP server of each."""
     headless: bool = False
-    """No user can be asked: what would be asked is denied."""
+    """No user can be asked: calls that need approval are denied."""
     shell: str = "run_shell_command"
     """The tool whose `command` is shell text."""
     sandbox: SandboxSpec = SandboxSpec()
-    """Confinement of commands that run without a question."""
+    """Confinement of commands that run without asking."""
 
 
 ALLOWED = Finding(decision=Verdict.ALLOW)
@@ -160,11 +160,11 @@ _CHANGES = frozenset({Effect.WRITE, Effect.EXECUTE, Effect.OTHER})
 
 
 def by_mode(mode: Mode, effect: Effect, zone: Zone) -> bool:
-    """Whether a mode allows an effect in a zone without a question."""
+    """Whether a mode allows an effect in a zone without asking."""
     if zone is Zone.DEVICE:
         return True
     if mode is Mode.YOLO:
-        # Protected files govern what runs later: changing them is asked even here.
+        # Protected files control what runs later: changing them needs approval even here.
         return zone is not Zone.PROTECTED or effect is Effect.READ
     if effect is Effect.READ:
         return zone is Zone.INSIDE
@@ -243,7 +243,7 @@ def is_prefix(words: tuple[str, ...]) -> bool:
 
 
 def _remembered_command(act: Act) -> tuple[Rule, ...]:
-    """The program and its subcommand where that is safe, else this very command."""
+    """The program and its subcommand where that is safe, else exactly this command."""
     command = act.command
     if command is None or command.opaque:
         return ()

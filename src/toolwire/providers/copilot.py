@@ -1,4 +1,4 @@
-"""GitHub Copilot. Chat with the headers its server asks for; Codex models answer in Responses."""
+"""GitHub Copilot. Chat with the headers its server requires; Codex models answer in Responses."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""OpenRouter. Chat; thinking comes as `reasoning_details` and goes back unchanged."""
+"""OpenRouter. Chat; thinking arrives as `reasoning_details` and is sent back unchanged."""
 
 from toolwire.dialects.quirks import Quirks
 from toolwire.providers._open_models import CHOICES, NO_SUBSET

@@ -1,4 +1,4 @@
-"""xAI. Chat; a call comes whole in one chunk."""
+"""xAI. Chat; a call arrives complete in one chunk."""
 
 from toolwire.dialects.quirks import Quirks
 from toolwire.providers._open_models import CHOICES, NO_SUBSET

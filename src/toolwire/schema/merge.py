@@ -233,8 +233,8 @@ def _one_or_many(types: frozenset[str]) -> "str | list[str]":
 def folded(
     node: JsonObject, normal: Normal, inside: frozenset[str] = frozenset()
 ) -> tuple[JsonObject, frozenset[str], str]:
-    """The node with its own `$ref` and `allOf` joined in, the references it is now inside of, and
-    the one that was cut because it led back to where it stands ("" if none).
+    """The node with its own `$ref` and `allOf` merged, the references it is now inside of, and the
+    one that was cut because it is circular ("" if none).
     """
     if _FOLDED.isdisjoint(node):
         return node, inside, ""

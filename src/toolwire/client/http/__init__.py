@@ -1,4 +1,3 @@
-"""HTTP/1.1 of our own: strict framing, bounded heads, keep-alive, no request sent twice.
-
-Not here: HTTP/2, SOCKS, IDNA 2008, a limit on connections. Requests through a proxy go by aiohttp.
+"""Our own HTTP/1.1: strict framing, bounded heads, keep-alive, no request sent twice. Not
+supported: HTTP/2, SOCKS, IDNA 2008, a limit on connections. Requests through a proxy use aiohttp.
 """

@@ -55,7 +55,7 @@ class _PendingCall:
 
 class GeminiEncoder:
     """One per answer. The last part is held back: its signature or the finish reason may follow and
-    belongs into its chunk.
+    belongs in its chunk.
     """
 
     def __init__(self, model: str, *, enveloped: bool = False) -> None:

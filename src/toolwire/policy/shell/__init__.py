@@ -1,4 +1,4 @@
-"""Proof of shell text: a small grammar of our own, what its commands do, and the text written anew.
+"""Proof of shell text: a small grammar of our own, what its commands do, and the rewritten text.
 
 `prove(text)` returns a `Script` whose `text` is what runs (every word quoted, nothing left for the
 shell to expand), or `Unproven` with the reason. What the commands of a script do is in `effects`.

@@ -101,7 +101,7 @@ class CommandRuling:
         self.by_table = False
         """Some program runs because it is known to be harmless."""
         self.left_out: list[str] = []
-        """Files that searches were written to leave out, with the reason."""
+        """Files that rewritten searches leave out, with the reason."""
         self._inner = 0
 
     @abstractmethod
@@ -168,7 +168,7 @@ class CommandRuling:
         return words, ()
 
     def _forbidden(self, words: tuple[str, ...], source: str) -> None:
-        """Adds the finding of a rule against a command that is asked about anyway."""
+        """Adds the finding of a rule against a command that needs approval anyway."""
         invocation = Invocation(words=(program_name(words[0]), *words[1:]), source=source)
         act = msgspec.structs.replace(self.act, command=invocation)
         forbidden = forbidding(act, self.terms.rules)
@@ -237,7 +237,7 @@ class CommandRuling:
         return self._findings_on(tuple(locations), "read_file", Effect.READ)
 
     def _elsewhere(self, folders: Folders) -> Iterator[Finding]:
-        """A rule is for the project: a folder with settings of its own is asked about."""
+        """A rule covers the project: a folder with its own settings needs approval."""
         if self.terms.mode is Mode.YOLO:
             return
         for folder in folders or ():
@@ -373,7 +373,7 @@ class CommandRuling:
         return named in inside.reads
 
     def _repository(self, effects: Effects, folders: Folders) -> None:
-        """git runs unasked only where the repository's own settings start nothing."""
+        """git runs without asking only if the repository's own settings start nothing."""
         if not effects.repository or self.terms.mode is Mode.YOLO:
             return
         for folder in folders or ():

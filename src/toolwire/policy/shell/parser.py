@@ -2,7 +2,7 @@
 
 Simple commands joined by `&&`, `||`, `;`, `|` and newlines, subshells, words of literals and plain
 quotes, `*` and `?`, a leading `~`, literal redirections and here-documents without expansions.
-What runs is the script written anew, so a difference between this reading and the shell's can
+What runs is the rewritten script, so a difference between this reading and the shell's can
 change what a command means but never what was ruled on.
 """
 

@@ -184,7 +184,7 @@ REMOVES: dict[str, str] = {
     "mv": """-bfinuvT --backup?T --force --interactive --no-clobber --update --verbose -t=W
         --target-directory=W -S=T --suffix=T | D* W""",
 }
-"""Programs after which something is gone."""
+"""Programs that delete something."""
 
 CHANGES: dict[str, tuple[str, str]] = {
     "curl": (

@@ -113,7 +113,7 @@ class Reader:
         return self.text[self.at : self.at + 1]
 
     def take(self, text: str) -> bool:
-        """Steps over a text if it comes next."""
+        """Skips a text if it comes next."""
         if not self.text.startswith(text, self.at):
             return False
         self.at += len(text)

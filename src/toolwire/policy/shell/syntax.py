@@ -105,7 +105,7 @@ class Script(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The script written anew: every word quoted, nothing left to expand."""
+        """The script rewritten: every word quoted, nothing left to expand."""
         return render(self)
 
     def commands(self) -> Iterator[Command]:
