@@ -322,7 +322,7 @@ def test_an_agents_request_is_stateless_and_carries_its_reasoning():
         tools=(ToolSpec(name="f", description="d"), FreeformTool(name="p")),
         tool_choice=ToolChoice(mode="required"),
         parallel_calls=False,
-        max_output_tokens=9,
+        max_output_tokens=90,
         temperature=0.5,
         top_p=0.9,
         reasoning=Reasoning(effort=Effort.LOW, visible=True),
@@ -364,7 +364,7 @@ def test_an_agents_request_is_stateless_and_carries_its_reasoning():
         ],
         "tool_choice": "required",
         "parallel_tool_calls": False,
-        "max_output_tokens": 9,
+        "max_output_tokens": 90,
         "temperature": 0.5,
         "top_p": 0.9,
         "reasoning": {"effort": "low", "summary": "auto"},
@@ -573,3 +573,18 @@ def test_an_answer_goes_back_as_the_items_it_came_in():
 def test_a_body_that_is_not_a_request_is_bad_input(body: bytes) -> None:
     with pytest.raises(BadInput):
         DIALECT.decode_request(body)
+
+
+@pytest.mark.parametrize("limit", [-1, 0, 1, 15])
+def test_a_limit_that_the_vendor_refuses_is_raised_and_reported(limit: int):
+    asked = request(max_output_tokens=limit)
+    assert body_and_losses(asked) == (
+        DEFAULTS | {"input": HI, "max_output_tokens": 16},
+        ["max_output_tokens"],
+    )
+    assert body(request(max_output_tokens=16))["max_output_tokens"] == 16
+
+
+def test_a_limit_of_a_client_of_this_format_is_its_own():
+    sent = {"model": "m", "input": "hi", "max_output_tokens": 5}
+    assert again(sent) == sent

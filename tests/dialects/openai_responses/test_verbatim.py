@@ -148,7 +148,7 @@ def test_settings_of_tools_go_with_the_last_tool():
         ({"model": "n"}, {"model": "n"}),
         ({"temperature": None}, {"temperature": ...}),
         ({"temperature": 1}, {"temperature": 1}),
-        ({"max_output_tokens": 5}, {"max_output_tokens": 5}),
+        ({"max_output_tokens": 50}, {"max_output_tokens": 50}),
         ({"system": (Text("x"),)}, {"instructions": "x"}),
         ({"output": None}, {"text": {"verbosity": "low"}}),
         (

@@ -36,6 +36,8 @@ from toolwire.wire.json_access import JsonObject, encode, object_or_empty
 from toolwire.wire.names import ToolNames
 
 _written = OfferedTools()
+_LEAST_OUTPUT = 16
+"""`max_output_tokens` below this is answered with 400."""
 _FIELDS = {
     "model": ("model",),
     "instructions": ("system",),
@@ -201,7 +203,7 @@ def format_body(output: OutputFormat) -> JsonObject:
 
 
 def _check(request: ModelRequest, body: JsonObject, losses: Losses, quirks: Quirks) -> None:
-    """Drops and reports what the format has no member for or the server rejects."""
+    """Drops or raises, and reports, what the format or the server rejects."""
     for number_, part in enumerate(request.system):
         if part.cache is not None:
             losses.add(f"system[{number_}].cache", "cache mark", "this format caches by itself")
@@ -214,6 +216,10 @@ def _check(request: ModelRequest, body: JsonObject, losses: Losses, quirks: Quir
     ):
         if value is not None:
             losses.add(path, path, "this format has no such setting")
+    if body.get("max_output_tokens", _LEAST_OUTPUT) < _LEAST_OUTPUT:
+        why = f"raised to {_LEAST_OUTPUT}, the least that the server takes"
+        losses.add("max_output_tokens", f"limit of {body['max_output_tokens']} tokens", why)
+        body["max_output_tokens"] = _LEAST_OUTPUT
     if not quirks.sampling:
         for path in ("temperature", "top_p"):
             if body.pop(path, None) is not None:
