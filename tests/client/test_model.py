@@ -14,6 +14,7 @@ from tests.client.scripted import (
     chat_end,
     chat_text,
     failing,
+    key,
     listen,
     model_of,
     provider,
@@ -22,6 +23,7 @@ from tests.client.scripted import (
     serving,
     sse,
 )
+from toolwire import providers
 from toolwire.client.http.transport import HttpTransport
 from toolwire.client.model import connect
 from toolwire.client.retry import RetryPolicy
@@ -69,6 +71,33 @@ def test_a_request_goes_out_with_address_headers_and_credentials() -> None:
                 "stream": True,
                 "stream_options": {"include_usage": True},
             }
+
+    run(work)
+
+
+@pytest.mark.parametrize("name", ["openai", "azure"])
+def test_encrypted_reasoning_is_requested_only_of_models_that_reason(name: str) -> None:
+    models = ("gpt-4o", "gpt-4.1", "gpt-5-chat", "gpt-5.6", "o3")
+
+    async def work() -> None:
+        async with serving(*(Reply(status=404) for _ in models)) as server:
+            transport = HttpTransport()
+            for model in models:
+                entry = providers.get(name)
+                ask = connect(
+                    entry, model, transport=transport, credential=key, base_url=server.url
+                )
+                await listen(ask)
+            await transport.aclose()
+            sent = {asked.json["model"]: asked.json.get("include") for asked in server.asked}
+        reasoning = ["reasoning.encrypted_content"]
+        assert sent == {
+            "gpt-4o": None,
+            "gpt-4.1": None,
+            "gpt-5-chat": None,
+            "gpt-5.6": reasoning,
+            "o3": reasoning,
+        }
 
     run(work)
 

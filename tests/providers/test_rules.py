@@ -1,10 +1,12 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from toolwire import providers
+from toolwire.dialects.quirks import Quirks
 from toolwire.errors import UnknownName
-from toolwire.providers import vertex, zai
+from toolwire.providers import catalogue, vertex, zai
 from toolwire.request import HttpRequest
 
 SENTINEL = "skip_thought_signature_validator"
@@ -141,3 +143,50 @@ def test_zai_is_asked_to_stream_calls_when_there_are_tools() -> None:
     assert asked(b'{"stream":true,"tools":[{}]}')
     assert not asked(b'{"stream":true}')
     assert not asked(b'{"tools":[{}]}')
+
+
+@pytest.mark.parametrize("name", ["openai", "azure"])
+def test_encrypted_reasoning_is_requested_where_the_catalogue_knows_reasoning(name: str) -> None:
+    for info in catalogue.models(name):
+        quirks = catalogue.quirks_of(providers.get(name), info.id)
+        assert (info.id, bool(quirks.encrypted_reasoning)) == (info.id, info.thinking)
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "reasons"),
+    [
+        ("openai", "gpt-4o-2024-08-06", False),
+        ("openai", "gpt-5-chat", False),
+        ("openai", "gpt-5-chat-latest", False),
+        ("openai", "gpt-5.2-chat-latest", False),
+        ("openai", "ft:gpt-4.1:mine", False),
+        ("openai", "unheard-of", False),
+        ("openai", "o1-pro", True),
+        ("openai", "gpt-5.2-2025-12-11", True),
+        ("azure", "gpt-5-chat", False),
+        ("azure", "gpt-4o", False),
+        ("azure", "prod-4o", False),
+        ("azure", "gpt-5-mini-eu", True),
+        ("copilot", "gpt-5.3-codex", True),
+    ],
+)
+def test_a_model_outside_the_catalogue_reasons_by_its_family(
+    name: str, model: str, reasons: bool
+) -> None:
+    provider = providers.get(name).for_model(model)
+    assert bool(catalogue.quirks_of(provider, model).encrypted_reasoning) is reasons
+
+
+def test_what_a_user_writes_of_a_deployment_decides() -> None:
+    azure = providers.get("azure")
+    for model, thinking in (("prod", True), ("gpt-5-mine", False)):
+        info = catalogue.described(f"azure/{model}", {"thinking": thinking})
+        assert catalogue.quirks_of(azure, model, [info]).encrypted_reasoning is thinking
+
+
+@pytest.mark.parametrize(("model", "reasons"), [("gpt-5.6", True), ("gpt-4o", False), ("x", False)])
+def test_a_server_of_ones_own_is_asked_as_the_vendor_of_the_model(
+    model: str, reasons: bool
+) -> None:
+    own = replace(providers.get("openai"), name="mine", quirks=Quirks(), rules=())
+    assert bool(catalogue.quirks_of(own, model).encrypted_reasoning) is reasons

@@ -84,6 +84,7 @@ async def open_model(
         transport=transport,
         credential=credential,
         base_url=base,
+        quirks=catalogue.quirks_of(provider, model, settings.models),
         learned=learned,
         project=credential.project,
     )

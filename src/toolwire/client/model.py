@@ -22,6 +22,7 @@ from toolwire.ids import new_id
 from toolwire.messages import Origin
 from toolwire.model import Model
 from toolwire.providers._spec import Provider
+from toolwire.providers.catalogue import quirks_of
 from toolwire.request import HttpRequest, Loss, ModelRequest
 from toolwire.wire.json_access import encode, parse_object
 
@@ -62,7 +63,7 @@ def connect(
         provider=provider,
         model=model,
         base=base,
-        quirks=quirks or provider.quirks_for(model),
+        quirks=quirks or quirks_of(provider, model),
         transport=transport,
         credential=credential,
         learned=Learned() if learned is None else learned,

@@ -62,8 +62,12 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     store: bool = False
-    """Responses: whether the server stores the answer; false sends encrypted reasoning along
-    instead.
+    """Responses: whether the server stores the answer; if not, reasoning can only be sent back
+    encrypted.
+    """
+    encrypted_reasoning: bool | None = None
+    """Responses: whether the model reasons, so that its reasoning is requested encrypted; others
+    answer 400 to that. None leaves it to the catalogue, and without its word nothing is requested.
     """
 
     system_in_messages: bool = False

@@ -7,7 +7,9 @@ from toolwire.providers._spec import ApiKey, ModelRule, Placeholder, Provider
 
 _URL = "https://{resource}.openai.azure.com/openai/v1"
 _QUIRKS = Quirks(max_tokens_field="max_completion_tokens", strict_tools=True)
-_THINKING = msgspec.structs.replace(_QUIRKS, system_role="developer", sampling=False)
+_REASONING = msgspec.structs.replace(
+    _QUIRKS, system_role="developer", sampling=False, encrypted_reasoning=True
+)
 
 PROVIDER = Provider(
     name="azure",
@@ -34,13 +36,21 @@ PROVIDER = Provider(
         ),
         ("strict_tools", "`strict` on a tool is understood"),
     ),
-    rules=tuple(
+    rules=(
         ModelRule(
-            pattern=pattern,
-            reason="a deployment named after a reasoning model: no sampling, developer role",
-            quirks=_THINKING,
-        )
-        for pattern in ("o[134]*", "gpt-5*", "gpt-6*")
+            pattern="gpt-*-chat*",
+            reason="a deployment named after a chat model, which does not reason",
+            quirks=_QUIRKS,
+        ),
+        *(
+            ModelRule(
+                pattern=pattern,
+                reason="a deployment named after a reasoning model: no sampling, developer role, "
+                "and reasoning is sent back encrypted",
+                quirks=_REASONING,
+            )
+            for pattern in ("o[1-9]*", "gpt-[5-9]*", "codex-*")
+        ),
     ),
     json_schema_output=True,
     docs="https://learn.microsoft.com/azure/ai-foundry/openai/latest",

@@ -7,9 +7,10 @@ from pkgutil import get_data
 from typing import Any, cast
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from toolwire import providers
+from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput, UnknownName
 from toolwire.providers._spec import ModelFacts, ModelInfo, Prices, Provider
 
@@ -40,6 +41,18 @@ def find(provider: str, model: str, overrides: Iterable[ModelInfo] = ()) -> Mode
     """Returns a known model; a dated name falls back to the name without the date."""
     found = {info.id: info for info in models(provider, overrides)}
     return found.get(model) or found.get(_DATED.sub("", model))
+
+
+def quirks_of(provider: Provider, model: str, overrides: Iterable[ModelInfo] = ()) -> Quirks:
+    """Returns the quirks of a model, with what is known of it: whether it reasons."""
+    quirks = provider.quirks_for(model)
+    if quirks.encrypted_reasoning is False or provider.dialect != "openai-responses":
+        return quirks
+    info = find(provider.name, model, overrides)
+    if info is None and quirks.encrypted_reasoning is None:
+        # A server of the user's own offers the vendor's models under their names.
+        info = find("openai", model)
+    return quirks if info is None else replace(quirks, encrypted_reasoning=info.thinking)
 
 
 def split(name: str, get: Callable[[str], Provider] = providers.get) -> tuple[Provider, str]:

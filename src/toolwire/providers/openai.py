@@ -7,6 +7,7 @@ from toolwire.providers._spec import ApiKey, ModelRule, Provider
 
 _PLAIN = Quirks(max_tokens_field="max_completion_tokens", strict_tools=True)
 _THINKING = msgspec.structs.replace(_PLAIN, system_role="developer", sampling=False)
+_REASONING = msgspec.structs.replace(_THINKING, encrypted_reasoning=True)
 
 PROVIDER = Provider(
     name="openai",
@@ -24,7 +25,7 @@ PROVIDER = Provider(
         ("sampling", "o-series, gpt-5 and later answer 400 to temperature and top_p"),
     ),
     rules=(
-        ModelRule(pattern="*chat-latest", reason="the chat models do not reason", quirks=_PLAIN),
+        ModelRule(pattern="gpt-*-chat*", reason="the chat models do not reason", quirks=_PLAIN),
         ModelRule(
             pattern="gpt-[34]*", reason="before the reasoning models: sampling works", quirks=_PLAIN
         ),
@@ -36,6 +37,14 @@ PROVIDER = Provider(
         ),
         ModelRule(
             pattern="ft:gpt-[34]*", reason="tuned from models that take sampling", quirks=_PLAIN
+        ),
+        *(
+            ModelRule(
+                pattern=pattern,
+                reason="reasons: through Responses its reasoning comes encrypted and is sent back",
+                quirks=_REASONING,
+            )
+            for pattern in ("o[1-9]*", "gpt-[5-9]*", "codex-*")
         ),
     ),
     json_schema_output=True,

@@ -43,7 +43,8 @@ from toolwire.request import (
     ToolSpec,
 )
 
-DEFAULTS: Json = {"model": "m", "store": False, "include": ["reasoning.encrypted_content"]}
+DEFAULTS: Json = {"model": "m", "store": False}
+ENCRYPTED = Quirks(encrypted_reasoning=True)
 HI = [{"role": "user", "content": "hi"}]
 SCHEMA: Json = {"type": "object", "properties": {"a": {"type": "string"}}}
 
@@ -330,10 +331,11 @@ def test_an_agents_request_is_stateless_and_carries_its_reasoning():
         stream=True,
         previous_response_id="resp_0",
     )
-    found = body(asked)
+    found = body(asked, ENCRYPTED)
     check(NAME, found)
     assert found == {
         **DEFAULTS,
+        "include": ["reasoning.encrypted_content"],
         "instructions": "Be\n\nbrief",
         "input": [
             *HI,
@@ -588,3 +590,40 @@ def test_a_limit_that_the_vendor_refuses_is_raised_and_reported(limit: int):
 def test_a_limit_of_a_client_of_this_format_is_its_own():
     sent = {"model": "m", "input": "hi", "max_output_tokens": 5}
     assert again(sent) == sent
+
+
+@pytest.mark.parametrize(
+    ("quirks", "requested"),
+    [
+        (Quirks(), False),
+        (Quirks(encrypted_reasoning=False), False),
+        (ENCRYPTED, True),
+        (Quirks(encrypted_reasoning=True, store=True), False),
+    ],
+)
+def test_encrypted_reasoning_is_requested_only_of_models_that_reason(
+    quirks: Quirks, requested: bool
+):
+    assert ("include" in body(request(), quirks)) is requested
+
+
+@pytest.mark.parametrize(
+    ("members", "quirks", "sent"),
+    [
+        ({"encrypted_content": "e"}, Quirks(), True),
+        ({"summary": []}, Quirks(), False),
+        ({}, Quirks(), False),
+        ({"content": [2]}, Quirks(), True),
+        ({}, Quirks(store=True), True),
+    ],
+)
+def test_reasoning_that_the_server_cannot_know_is_left_out(
+    members: Json, quirks: Quirks, sent: bool
+):
+    thought = Thinking("hm", seal(id="rs", **members))
+    asked = request(Message(role="assistant", parts=(thought, Text("a"))))
+    found, losses = body_and_losses(asked, quirks)
+    assert [item.get("type") for item in found["input"]] == (
+        ["reasoning", None] if sent else [None]
+    )
+    assert losses == ([] if sent else ["messages[0].parts[0]"])

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import msgspec
 from msgspec import Raw
 
 from toolwire.dialects.losses import Losses, own_seal
@@ -35,33 +36,34 @@ from toolwire.wire.json_access import JsonObject
 from toolwire.wire.names import ToolNames
 
 
-def encode_input(
-    request: ModelRequest, source: Source, names: ToolNames, losses: Losses, *, renamed: bool
-) -> list[object]:
-    """The input items of the messages; those of `source` as they came.
+class InputTerms(msgspec.Struct, frozen=True):
+    """What the items of a request depend on besides its messages."""
 
-    `renamed` says that the server needs other names of tools than the source has.
-    """
-    return _Items(request, source, names, losses, renamed).write()
+    names: ToolNames
+    losses: Losses
+    source: Source
+    """What a request of this format was decoded from; unchanged items go out as they came."""
+    renamed: bool
+    """The server needs other names of tools than the source has."""
+    stored: bool
+    """The server stores answers, and knows reasoning by its id."""
+
+
+def encode_input(request: ModelRequest, terms: InputTerms) -> list[object]:
+    """The input items of the messages."""
+    return _Items(request, terms).write()
 
 
 class _Items:
     """Writes messages as items."""
 
-    def __init__(
-        self,
-        request: ModelRequest,
-        source: Source,
-        names: ToolNames,
-        losses: Losses,
-        renamed: bool,
-    ) -> None:
+    def __init__(self, request: ModelRequest, terms: InputTerms) -> None:
         self._request = request
-        self._source = source
-        self._names = names
-        self._losses = losses
-        self._renamed = renamed
-        self._foreign_files = request.kept is not None and source.dialect != NAME
+        self._terms = terms
+        self._source = terms.source
+        self._names = terms.names
+        self._losses = terms.losses
+        self._foreign_files = request.kept is not None and terms.source.dialect != NAME
 
     def write(self) -> list[object]:
         items: list[object] = []
@@ -79,7 +81,7 @@ class _Items:
     def _unchanged(self, parts: tuple[Part, ...], start: int) -> tuple[object, int] | None:
         """The item that these parts came in, and how many they are."""
         span = unchanged_span(self._source, parts, start)
-        if span is None or (self._renamed and isinstance(parts[start], ToolCall)):
+        if span is None or (self._terms.renamed and isinstance(parts[start], ToolCall)):
             return None
         return span.wire, len(span.values)
 
@@ -198,9 +200,14 @@ class _Items:
                 return None
 
     def _thought(self, part: Thinking, path: str) -> JsonObject | None:
-        if own_seal(part.seal, NAME):
+        sealed = own_seal(part.seal, NAME)
+        if not sealed:
+            self._losses.add(path, "reasoning", "only reasoning items of the vendor are accepted")
+            return None
+        # Open models send their reasoning as it is; OpenAI's is an id, or encrypted.
+        if self._terms.stored or not sealed.keys().isdisjoint(("encrypted_content", "content")):
             return without_our_id(reasoning_item(part))
-        self._losses.add(path, "reasoning", "only reasoning items of the vendor are accepted")
+        self._losses.add(path, "reasoning", "it is not encrypted, and the server did not store it")
         return None
 
     def _call(self, part: ToolCall, path: str) -> JsonObject:

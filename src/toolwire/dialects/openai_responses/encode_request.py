@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from toolwire.dialects import Encoded
 from toolwire.dialects.losses import Losses, kept_member, restore, shared
-from toolwire.dialects.openai_responses.encode_messages import encode_input
+from toolwire.dialects.openai_responses.encode_messages import InputTerms, encode_input
 from toolwire.dialects.openai_responses.shapes import (
     ANY_NAME,
     ITEM,
@@ -83,7 +83,9 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     # Members that stay the same come first: some caches compare the start of a body.
     if "input" not in unchanged:
         renamed = quirks.name_rule is not None
-        body["input"] = encode_input(request, source, names, losses, renamed=renamed)
+        stored = own or body.get("store", True)
+        terms = InputTerms(names, losses, source, renamed=renamed, stored=stored)
+        body["input"] = encode_input(request, terms)
     data = encode(_merged(source.body, body, unchanged))
     return Encoded(
         http=HttpRequest(path="/responses", body=data), losses=losses.done(), names=names
@@ -236,7 +238,8 @@ def _add_defaults(request: ModelRequest, body: JsonObject, quirks: Quirks) -> No
         body["text"] = {**body.get("text", {}), "verbosity": verbosity}
     body |= found
     if not body.setdefault("store", quirks.store):
-        body["include"] = ["reasoning.encrypted_content"]
+        if quirks.encrypted_reasoning:
+            body["include"] = ["reasoning.encrypted_content"]
     elif "store" not in found:
         del body["store"]
 
