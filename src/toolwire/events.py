@@ -143,6 +143,10 @@ class Retry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Seconds before it."""
 
 
+UNMARKED_END = "unmarked_end"
+"""Kind of the notice that an answer arrived whole but without the vendor's end mark."""
+
+
 class Notice(msgspec.Struct, frozen=True, gc=False, tag="notice"):
     """A notice for readers: a duplicate, a dropped choice."""
 

@@ -124,3 +124,31 @@ def test_an_answer_in_single_bytes_is_the_same_answer(name: str) -> None:
         assert type(error) is type(failure)
 
     run(work)
+
+
+GEMINI_CALL = (
+    b'data: {"candidates": [{"content": {"role": "model", "parts": [{"functionCall": '
+    b'{"name": "f", "args": {}}}]}, "index": 0}]}\r\n\r\n'
+)
+
+
+@pytest.mark.parametrize("dialect", ["gemini", "code-assist"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_only_the_whole_body_of_an_answer_without_an_end_mark_is_accepted(
+    dialect: str, cut: bool
+) -> None:
+    body = GEMINI_CALL
+    if dialect == "code-assist":
+        body = body.replace(b"data: {", b'data: {"response": {').replace(b"\r\n\r\n", b"}\r\n\r\n")
+
+    async def work() -> None:
+        async with (
+            serving(Reply(chunks=(body,), cut=cut)) as server,
+            model_of(server, provider(dialect), policy=ONCE) as model,
+        ):
+            events, error = await listen(model)
+        assert [call.name for call in collected(events).calls if call.complete] == ["f"]
+        ended = [type(event) for event in events[-2:]] == [Notice, Finished]
+        assert (isinstance(error, IncompleteStream), ended) == (cut, not cut)
+
+    run(work)

@@ -501,3 +501,16 @@ def test_a_clock_that_jumped_loses_nothing(place: Place, years: int):
     models = json.loads(ended.out)["stats"]["models"]
     (latency,) = [one["api"]["totalLatencyMs"] for one in models.values()]
     assert 0 <= latency <= took * 1000
+
+
+def test_geminis_answers_without_an_end_mark_are_accepted(place: Place):
+    unmarked = Fault(cut_events=1, cut_how="body")
+    call = Call.of("run_shell_command", command="echo once >> log")
+    first = Reply(pieces=(call, Say("lost")), fault=unmarked, delta=99)
+    with Simulated([first, says("all lost", fault=unmarked, delta=3, times=2)]) as sim:
+        ended = run(place, sim, dialect="gemini")
+        assert_told(ended, 0, "without a finishReason")
+        assert len(sim.bodies) == 3
+        assert not sim.refusals
+    assert (place.work / "log").read_text() == "once\n"
+    assert ended.out == "allall\n"

@@ -25,7 +25,16 @@ from toolwire.errors import (
     ProviderError,
     ToolwireError,
 )
-from toolwire.events import Finished, ModelEvent, Notice, Retry, TextDelta, ThinkingDelta, Usage
+from toolwire.events import (
+    UNMARKED_END,
+    Finished,
+    ModelEvent,
+    Notice,
+    Retry,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
 from toolwire.messages import Message
 from toolwire.model import Model, reading
 from toolwire.request import ModelRequest
@@ -84,12 +93,16 @@ class Replies:
         """The complete reply; what the last failed attempt leaves goes to `record_partial`.
 
         An attempt that broke off after it began is repeated: none of its calls has run. Before that
-        the client has retried often enough, except malformed answers.
+        the client has retried often enough, except malformed answers. Text without the vendor's end
+        mark is requested once more and then accepted.
         """
         for attempt, wait in enumerate((*WAITS, None), 2):
             stream = _Stream(self._emit, self._reported)
             try:
-                return await self._try(request, stream)
+                reply = await self._try(request, stream)
+                if stream.unmarked and attempt == 2 and not reply.message.calls:
+                    raise IncompleteStream(stream.unmarked)
+                return reply
             except ToolwireError as error:
                 begun = stream.received or isinstance(error, MalformedStream)
                 if wait is None or not begun or not _passing(error):
@@ -150,11 +163,15 @@ class _Stream:
         self.collector = Collector()
         self.received = False
         self.shown = False
+        self.unmarked = ""
+        """Why it is not sure that the reply is whole."""
 
     async def take(self, event: ModelEvent) -> None:
         """Emits an event, and checks for thoughts and loops."""
         self.collector.add(event)
         if isinstance(event, Notice):
+            if event.kind == UNMARKED_END:
+                self.unmarked = event.message
             await self._notice(event)
             return
         self.received = True

@@ -23,7 +23,7 @@ from toolwire.errors import (
     ProviderError,
     ToolwireError,
 )
-from toolwire.events import Finished, ModelEvent, Notice
+from toolwire.events import UNMARKED_END, Finished, ModelEvent, Notice
 from toolwire.wire.sse import MAX_FRAME
 
 _LINGER = 0.5
@@ -108,6 +108,8 @@ class Attempt:
         try:
             last = decoder.close()
         except ToolwireError:
+            raise IncompleteStream(str(broken)) from broken
+        if any(isinstance(event, Notice) and event.kind == UNMARKED_END for event in last):
             raise IncompleteStream(str(broken)) from broken
         return (Notice("broken_end", f"{broken}, but after the answer's end"), *last)
 

@@ -13,7 +13,9 @@ from tests.dialects.gemini.exchange import (
     kept,
     options,
     seal,
+    sse,
 )
+from toolwire.dialects.code_assist import DIALECT as CODE_ASSIST
 from toolwire.dialects.gemini import DIALECT
 from toolwire.errors import ErrorKind, IncompleteStream, MalformedStream, ProviderError
 from toolwire.events import (
@@ -177,14 +179,52 @@ def test_a_malformed_call_wins_over_the_calls_that_came() -> None:
     ]
 
 
-def test_an_unspecified_finish_reason_ends_nothing() -> None:
-    with pytest.raises(IncompleteStream):
-        decode(chunk({"text": "a"}, finish="FINISH_REASON_UNSPECIFIED"))
+NO_MARK = Notice("unmarked_end", "the stream ended without a finishReason")
+TEXT = chunk({"text": "a"})
+CALL = chunk({"functionCall": {"name": "f", "args": {}}})
+THOUGHT = chunk({"text": "hm", "thought": True})
+HALF_CALL = chunk({"functionCall": {"name": "f", "willContinue": True, "partialArgs": []}})
 
 
-def test_a_stream_without_finish_reason_is_incomplete() -> None:
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("finish", [None, "FINISH_REASON_UNSPECIFIED"])
+def test_whole_text_without_a_finish_reason_ends_with_a_notice(
+    finish: str | None, slow: bool
+) -> None:
+    body = chunk({"text": "a"}, finish=finish)
+    assert decode(slowly(body) if slow else body) == [TextDelta("a"), NO_MARK, finished()]
+
+
+def test_a_whole_call_without_a_finish_reason_ends_with_a_notice() -> None:
+    end = [NO_MARK, finished(StopReason.TOOL_CALLS)]
+    assert decode(CALL) == [*call("f"), *end]
+    assert decode(TEXT, THOUGHT, CALL) == [TextDelta("a"), ThinkingDelta("hm"), *call("f"), *end]
+    assert decode(TEXT, THOUGHT) == [TextDelta("a"), ThinkingDelta("hm"), NO_MARK, finished()]
+
+
+def test_code_assist_ends_in_the_same_way() -> None:
+    events = decode_bytes([sse({"response": CALL})], CODE_ASSIST)
+    assert events == [*call("f"), NO_MARK, finished(StopReason.TOOL_CALLS)]
+
+
+@pytest.mark.parametrize(
+    "chunks", [(), (THOUGHT,), (chunk({"text": ""}),), (HALF_CALL,), (TEXT, HALF_CALL)]
+)
+def test_thoughts_and_parts_of_a_call_without_a_finish_reason_are_incomplete(
+    chunks: tuple[Any, ...],
+) -> None:
     with pytest.raises(IncompleteStream):
-        decode(chunk({"text": "a"}))
+        decode(*chunks)
+
+
+@pytest.mark.parametrize("body", [TEXT, CALL])
+def test_a_body_cut_in_or_right_after_its_last_frame_is_incomplete(body: Any) -> None:
+    whole = sse(TEXT, body)
+    for end in range(len(sse(TEXT)) + len("data: {"), len(whole) - 1):
+        with pytest.raises(IncompleteStream):
+            decode_bytes([whole[:end]])
+    with pytest.raises(IncompleteStream):
+        decode_bytes([json.dumps([TEXT, body])[:-1].encode()])
 
 
 def test_a_blocked_prompt_is_a_content_filter_stop() -> None:

@@ -91,11 +91,16 @@ class GeminiDecoder:
         self._whole = whole
         self._end = AnswerEnd(whole=whole)
         self._has_content = False
+        self._has_output = False
+        """Whether text, media or a server-side block arrived; open text counts too."""
+        self._cut = False
         self._others_reported = False
         self._pairs = PairJoiner()
 
     def feed(self, frame: Frame) -> list[ModelEvent] | tuple[ModelEvent, ...]:
         """The events of one chunk; raises the vendor's error if it carries one."""
+        if frame.cut:
+            self._cut = True
         try:
             chunk = _enveloped(frame.data).response if self._enveloped else _chunk(frame.data)
             candidate = chunk.candidates[0]
@@ -122,6 +127,8 @@ class GeminiDecoder:
         part = parts[0]
         if len(parts) == 1 and part.text and part.functionCall is part.thoughtSignature is None:
             if part.thought:
+                if self._open == _TEXT:
+                    self._has_output = True
                 self._open = _THINKING
                 return (ThinkingDelta(part.text),)
             self._open = _TEXT
@@ -144,11 +151,14 @@ class GeminiDecoder:
         return events
 
     def close(self) -> list[ModelEvent]:
-        """The last events; raises IncompleteStream if no finish reason was seen."""
+        """The last events; raises IncompleteStream if the answer is not whole."""
+        text_open = self._open == _TEXT
         ending = self._end.close(
             calls=len(self._calls),
             has_content=self._has_content or self._open != _NOTHING,
-            text_open=self._open == _TEXT,
+            text_open=text_open,
+            whole=not (self._growing or self._cut)
+            and (len(self._calls) > 0 or self._has_output or text_open),
         )
         return [*self.pending(), *ending]
 
@@ -185,6 +195,8 @@ class GeminiDecoder:
     ) -> None:
         """Text or thinking; a part with a seal neither continues another nor is continued."""
         closed = seal is not None or kept is not None
+        if self._open == _TEXT or (kind == _TEXT and text):
+            self._has_output = True
         if closed and self._open == kind:
             events.append(TextEnded() if kind == _TEXT else ThinkingEnded())
         if text:
@@ -294,7 +306,7 @@ class GeminiDecoder:
             kind = next(key for key in part if key not in _TEXT_MEMBERS)
             block = ServerBlock(origin=self._origin, kind=kind, data=text_of(raw))
             self._open = _NOTHING
-            self._has_content = True
+            self._has_content = self._has_output = True
             events.append(ServerBlockAdded(block))
 
     def _media(self, part: RawMembers, seal: Seal | None, events: list[ModelEvent]) -> None:
@@ -309,7 +321,7 @@ class GeminiDecoder:
         # The mark of this format: without a type it goes back as is, not with a guess.
         kept = kept_members(left) or (None if media.mime else _FROM_HERE)
         self._open = _NOTHING
-        self._has_content = True
+        self._has_content = self._has_output = True
         events.append(MediaAdded(msgspec.structs.replace(media, kept=kept)))
 
     def _call_members(

@@ -14,7 +14,15 @@ from toolwire.dialects.gemini.shapes import (
     whole_number,
 )
 from toolwire.errors import IncompleteStream
-from toolwire.events import CitationAdded, Finished, ModelEvent, Notice, StopReason, Usage
+from toolwire.events import (
+    UNMARKED_END,
+    CitationAdded,
+    Finished,
+    ModelEvent,
+    Notice,
+    StopReason,
+    Usage,
+)
 from toolwire.messages import Citation, Kept
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump, is_object
@@ -227,14 +235,16 @@ class AnswerEnd:
             if key not in _READ:
                 self._beside[key] = value(raw)
 
-    def close(self, *, calls: int, has_content: bool, text_open: bool) -> list[ModelEvent]:
-        """The last events."""
+    def close(
+        self, *, calls: int, has_content: bool, text_open: bool, whole: bool
+    ) -> list[ModelEvent]:
+        """The last events; `whole` if text or calls arrived and none of them is cut."""
         usage, rest = self._counts()
         self.vertex = self.vertex or "trafficType" in rest
         events: list[ModelEvent] = []
         if text_open:
             events += [CitationAdded(citation) for citation in _citations(self._beside)]
-        reason, detail = self._ending(calls, has_content, events)
+        reason, detail = self._ending(calls, has_content, whole, events)
         fields = dict(self._beside)
         if rest:
             fields["usageMetadata"] = rest
@@ -260,11 +270,11 @@ class AnswerEnd:
         return read_usage({camel_case(key): count for key, count in metadata.items()})
 
     def _ending(
-        self, calls: int, has_content: bool, events: list[ModelEvent]
+        self, calls: int, has_content: bool, whole: bool, events: list[ModelEvent]
     ) -> tuple[StopReason, str]:
         name = finish_name(self._reason, vertex=self.vertex)
         if not name:
-            return self._without_reason(calls, has_content, events)
+            return self._without_reason(calls, has_content, whole, events)
         reason = REASONS.get(name)
         if reason is StopReason.END and calls:
             reason = StopReason.TOOL_CALLS
@@ -276,17 +286,20 @@ class AnswerEnd:
         return reason, "" if name in (STOP, MAX_TOKENS) else self._detail(name)
 
     def _without_reason(
-        self, calls: int, has_content: bool, events: list[ModelEvent]
+        self, calls: int, has_content: bool, whole: bool, events: list[ModelEvent]
     ) -> tuple[StopReason, str]:
         if self._blocked:
             message = self._beside["promptFeedback"].get("blockReasonMessage")
             detail = f"{self._blocked}: {message}" if message else self._blocked
             return StopReason.CONTENT_FILTER, detail
         if not self._whole:
-            raise IncompleteStream("the stream ended without a finishReason")
-        if not (self._answered or has_content or calls):
+            if not whole:
+                raise IncompleteStream("the stream ended without a finishReason")
+            events.append(Notice(UNMARKED_END, "the stream ended without a finishReason"))
+        elif not (self._answered or has_content or calls):
             return StopReason.ERROR, "no candidates"
-        events.append(Notice("no_finish_reason", "the answer has no finishReason"))
+        else:
+            events.append(Notice("no_finish_reason", "the answer has no finishReason"))
         return StopReason.TOOL_CALLS if calls else StopReason.END, ""
 
     def _detail(self, name: str) -> str:
