@@ -178,7 +178,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again(tmp_path: Path):
     request = asyncio.run(stage.run())
     assert [message.text for message in request.messages] == ["go", "whole"]
     assert stage.of(Retrying) == [
-        Retrying(message="cut; asking again in 0.5 s", void=True, attempt=2, wait=0.5)
+        Retrying(message="cut; retrying in 0.5 s", void=True, attempt=2, wait=0.5)
     ]
     assert stage.waits == [0.5]
     assert [one.failed for one in stage.of(UsageCounted)] == [True, False]
@@ -188,9 +188,7 @@ def test_garbled_words_are_asked_for_again_also_before_the_first(tmp_path: Path)
     stage = Stage(tmp_path, Scripted([MalformedStream("noise")], says("whole")))
     request = asyncio.run(stage.run())
     assert [message.text for message in request.messages] == ["go", "whole"]
-    assert stage.of(Retrying) == [
-        Retrying(message="noise; asking again in 0.5 s", attempt=2, wait=0.5)
-    ]
+    assert stage.of(Retrying) == [Retrying(message="noise; retrying in 0.5 s", attempt=2, wait=0.5)]
 
 
 def test_a_reply_that_never_comes_whole_fails_and_keeps_what_was_said(tmp_path: Path):

@@ -87,7 +87,7 @@ def test_an_answer_that_a_filter_swallowed_is_asked_for_again_without_a_note() -
         script = Scripted([FILTERED], [TextDelta("hi"), DONE])
         events, error = await listen(with_reask(script))
         assert error is None
-        words = "a content filter took the whole answer: SAFETY; asking again (2 of 2 tries left)"
+        words = "a content filter removed the whole answer: SAFETY; retrying (2 of 2 tries left)"
         told = Notice("retry", words, retry=Retry(attempt=2))
         assert events == [told, TextDelta("hi"), DONE]
         assert script.asked == [REQUEST, REQUEST]
@@ -140,8 +140,12 @@ def test_text_is_passed_on_as_it_comes() -> None:
 @pytest.mark.parametrize(
     ("bad", "kind", "words"),
     [
-        ([DONE], ErrorKind.SERVER, "the model answered nothing (3 times in a row)"),
-        ([ThinkingDelta("h"), DONE], ErrorKind.SERVER, "the model only thought (3 times in a row)"),
+        ([DONE], ErrorKind.SERVER, "the model returned nothing (3 times in a row)"),
+        (
+            [ThinkingDelta("h"), DONE],
+            ErrorKind.SERVER,
+            "the model returned only thinking (3 times in a row)",
+        ),
         ([MALFORMED], ErrorKind.MALFORMED_CALL, "cannot be read: MALFORMED_FUNCTION_CALL (3 times"),
     ],
 )

@@ -75,7 +75,7 @@ def test_waits_double_up_to_a_cap_and_then_end() -> None:
     policy = RetryPolicy(attempts=8)
     decisions = [decide(ConnectionFailed("x"), number, policy, 0.0) for number in range(1, 9)]
     waits = [Wait(0.5), Wait(1), Wait(2), Wait(4), Wait(8), Wait(8), Wait(8)]
-    assert decisions == [*waits, GiveUp("given up after 8 attempts")]
+    assert decisions == [*waits, GiveUp("gave up after 8 attempts")]
 
 
 def test_chance_takes_off_a_quarter_at_most() -> None:

@@ -145,7 +145,7 @@ def test_retries_end() -> None:
             model_of(server, sleep=sleeper, policy=policy) as model,
         ):
             events, error = await listen(model)
-        assert str(error) == "oops (given up after 3 attempts)"
+        assert str(error) == "oops (gave up after 3 attempts)"
         assert sleeper.waits == [0.5, 1.0]
         assert len(notices(events)) == 2
 
@@ -212,7 +212,7 @@ def test_a_refused_member_is_dropped_once_and_remembered(
                 assert (spoken(events), error) == ("hello", None)
                 await listen(model, FULL)
             before, after, later = (asked.json for asked in server.asked)
-        assert f"asking again without {member}" in notices(events)[0]
+        assert f"retrying without {member}" in notices(events)[0]
         assert sleeper.waits == []
         assert learned.entries() == (("acme", "m-1", member),)
         assert after == later != before

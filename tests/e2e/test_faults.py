@@ -118,7 +118,7 @@ def test_answers_cut_anywhere_are_asked_for_again_and_calls_run_once(
     model = Stumbling(cuts())
     with Simulated(model) as sim:
         ended = run(place, sim, dialect=dialect)
-        assert_told(ended, 0, "asking again")
+        assert_told(ended, 0, "retrying")
         assert ended.out.endswith("all done\n")
         assert not sim.refusals
     assert (place.work / "log").read_text().split() == model.lines
@@ -316,7 +316,7 @@ def test_a_home_that_cannot_be_written_is_told_before_anything_is_sent(place: Pl
     in_the_way(home / what if what != "." else home)
     with Simulated([says("fine")]) as sim:
         ended = run(place, sim, env={"TOOLWIRE_HOME": str(home)})
-        assert_told(ended, 1, str(home), "a file has the name of a folder", "TOOLWIRE_HOME")
+        assert_told(ended, 1, str(home), "a file is where a folder should be", "TOOLWIRE_HOME")
         assert not sim.bodies
 
 

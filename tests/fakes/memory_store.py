@@ -51,7 +51,7 @@ class MemoryJournal:
         if session != self.session:
             raise SessionError(f'this journal belongs to session "{self.session}"')
         if self._stored is None:
-            raise SessionError(f'session "{self.session}" is closed; open it again to go on')
+            raise SessionError(f'session "{self.session}" is closed; open it again to continue')
         return self._stored
 
 

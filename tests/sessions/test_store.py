@@ -158,7 +158,7 @@ def test_an_id_or_its_only_beginning_finds_a_session(
     assert sessions.find("id1") == "id1"
     assert sessions.find("id10") == "id10"
     assert sessions.find("id2") == "id2"
-    with pytest.raises(SessionError, match=r'"id" begins the ids of 10 sessions: id1, .* 5 more'):
+    with pytest.raises(SessionError, match=r'"id" matches 10 sessions: id1, .* 5 more'):
         sessions.find("id")
 
 

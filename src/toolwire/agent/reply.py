@@ -110,7 +110,7 @@ class Replies:
                     raise
                 await self._emit(
                     Retrying(
-                        message=f"{error}; asking again in {wait:g} s",
+                        message=f"{error}; retrying in {wait:g} s",
                         void=stream.shown,
                         status=error.status if isinstance(error, ProviderError) else None,
                         attempt=attempt,

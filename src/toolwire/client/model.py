@@ -227,10 +227,10 @@ class _RequestRun:
         retry = Retry(status=_status(error), attempt=self._sent + 1)
         if isinstance(error, ProviderError):
             if error.status == 401 and error.kind == ErrorKind.AUTH and await self._refresh():
-                return f"{_words(error)}; asking again with fresh credentials", retry
+                return f"{_words(error)}; retrying with fresh credentials", retry
             member = droppable(error)
             if member is not None and self._drop(member):
-                return f"{_words(error)}; asking again without {member}", retry
+                return f"{_words(error)}; retrying without {member}", retry
         policy = self._line.policy
         decision = decide(
             error,

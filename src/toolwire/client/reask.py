@@ -84,7 +84,7 @@ def with_reask(model: Model, tries: int = 2) -> Model:
                 yield ThinkingEnded()
             yield Notice(
                 "retry",
-                f"{answer.fault}; asking again ({left} of {tries} tries left)",
+                f"{answer.fault}; retrying ({left} of {tries} tries left)",
                 retry=Retry(status=answer.status, attempt=tries - left + 2),
             )
             asked = request if answer.filtered else _with_note(request, answer.note)
@@ -166,12 +166,12 @@ class _Answer:
         if self._malformed:
             return f"the model made a call that cannot be read{f': {detail}' if detail else ''}"
         if self.filtered:
-            return f"a content filter took the whole answer{f': {detail}' if detail else ''}"
-        return "the model only thought" if self.thought else "the model answered nothing"
+            return f"a content filter removed the whole answer{f': {detail}' if detail else ''}"
+        return "the model returned only thinking" if self.thought else "the model returned nothing"
 
     def error(self, times: int) -> ProviderError:
         """The error after the last attempt."""
-        words = f"{self.fault} ({times} times in a row); ask differently, or another model"
+        words = f"{self.fault} ({times} times in a row); rephrase the request, or use another model"
         kind = ErrorKind.MALFORMED_CALL if self._malformed else ErrorKind.SERVER
         failure = self.failure
         if failure is None:

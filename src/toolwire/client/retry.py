@@ -76,7 +76,7 @@ def decide(
             f"the server asks to wait {asked:g} s, more than the {policy.longest_asked:g} s allowed"
         )
     if attempt >= policy.attempts:
-        return GiveUp(f"given up after {attempt} attempts" if attempt > 1 else "")
+        return GiveUp(f"gave up after {attempt} attempts" if attempt > 1 else "")
     if asked:
         return Wait(asked)
     curve = policy.first_wait * 2.0 ** min(attempt - 1, 30)

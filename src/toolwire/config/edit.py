@@ -57,8 +57,8 @@ def split_path(text: str) -> KeyPath:
         at = part.end()
     if not parts or at != len(text):
         raise BadInput(
-            f"{text!r} is not the path of a setting; write a.b, and names with other signs in "
-            'quotes: models."provider/model".context'
+            f"{text!r} is not the path of a setting; write a.b, and quote names with other "
+            'characters: models."provider/model".context'
         )
     return tuple(parts)
 
@@ -89,7 +89,7 @@ def _edited(text: str, path: KeyPath, wanted: dict[str, Any], edit: _Edit) -> st
     except TOMLKitError:
         # It refuses some valid files, such as tables in several parts below an array.
         pass
-    raise BadInput(f"{dotted(*path)} cannot be changed by itself in this file; edit it by hand")
+    raise BadInput(f"{dotted(*path)} cannot be changed automatically in this file; edit it by hand")
 
 
 def _reads_as(wanted: dict[str, Any], text: str) -> bool:

@@ -58,7 +58,7 @@ class LoopThread:
         """Waits for the work; Ctrl-C cancels it cleanly, a second one exits at once."""
         if threading.current_thread() is self._thread:
             work.close()
-            raise BadInput("run_sync would wait for the work it is called from; await run instead")
+            raise BadInput("run_sync would deadlock here; await run instead")
         done = threading.Event()
         tasks: list[asyncio.Task[_Value]] = []
         context = contextvars.copy_context()
@@ -257,7 +257,7 @@ def load_settings(
 def _message(prompt: Prompt) -> Message:
     if isinstance(prompt, Message):
         if prompt.role != "user":
-            raise BadInput(f"a prompt is a user's message; this one is the {prompt.role}'s")
+            raise BadInput(f"a prompt must be a user message, not one of the role {prompt.role}")
         return prompt
     if not prompt.strip():
         raise BadInput("the prompt is empty")

@@ -75,7 +75,9 @@ class Conversation:
     def check_open(self) -> None:
         """Raises if the agent is closed."""
         if self._closed:
-            raise BadInput("the agent is closed; make a new one, with its session if it was kept")
+            raise BadInput(
+                "the agent is closed; create a new one, with its session if it was stored"
+            )
 
     async def run(self, message: Message, listener: Listener | None = None) -> Result:
         """Runs the user's message; waits for earlier ones."""
@@ -132,7 +134,7 @@ class Conversation:
             self._loop = loop
         elif self._loop is not loop:
             raise BadInput(
-                "the agent is in use in another event loop; make one agent for each, "
+                "the agent is in use in another event loop; create one agent for each, "
                 "or use run_sync everywhere"
             )
 

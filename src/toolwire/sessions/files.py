@@ -110,5 +110,5 @@ def settle_folder(folder: Path) -> None:
 def words_of(error: OSError | sqlite3.Error) -> str:
     """The error's message without the path."""
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return "a file has the name of a folder"
+        return "a file is where a folder should be"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

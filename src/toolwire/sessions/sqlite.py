@@ -76,7 +76,7 @@ class SqliteJournal:
         if not records.is_stored(event):
             return self._last
         if self._closed:
-            raise SessionError(f'session "{self.session}" is closed; open it again to go on')
+            raise SessionError(f'session "{self.session}" is closed; open it again to continue')
         if self._unheard is not None:
             failure, self._unheard = self._unheard, None
             raise failure

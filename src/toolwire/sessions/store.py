@@ -128,7 +128,7 @@ def find_id(name: str, ids: Iterable[str]) -> str:
         raise SessionError(f'no session "{name}"; see toolwire sessions list --all')
     shown = ", ".join(found[:5])
     more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-    raise SessionError(f'"{name}" begins the ids of {len(found)} sessions: {shown}{more}')
+    raise SessionError(f'"{name}" matches {len(found)} sessions: {shown}{more}')
 
 
 class OpenJournal(Journal, Protocol):

@@ -88,7 +88,7 @@ def transcript(session: str, records: Iterable[Record], note: str = "") -> Trans
     telling.end()
     notes = (Note(terminal_text(note)),) if note else ()
     return Transcript(
-        title=terminal_text(past.title) or "Session without words",
+        title=terminal_text(past.title) or "Session without text",
         facts=tuple(_facts(session, past, records)),
         blocks=(*notes, *telling.blocks),
     )

@@ -60,7 +60,7 @@ def _locked(path: Path, session: str) -> int:
             holder = _holder(handle)
             os.close(handle)
             raise SessionError(
-                f'session "{session}" is in use by {holder}; end that one first, or go on in a '
+                f'session "{session}" is in use by {holder}; end that one first, or continue in a '
                 f"copy: toolwire sessions fork {session}"
             )
         if _still_named(handle, path):

@@ -133,7 +133,7 @@ def test_what_may_have_been_heard_is_not_sent_twice(method: str, answers: tuple)
         transport = HttpTransport()
         async with raw_server(*answers) as server:
             assert await read(transport, ask(server.host, method)) == (200, b"ok")
-            with pytest.raises(ConnectionFailed, match="closed before an answer came"):
+            with pytest.raises(ConnectionFailed, match="closed before an answer arrived"):
                 await read(transport, ask(server.host, method))
             assert server.accepted == 1
             await transport.aclose()
@@ -145,7 +145,7 @@ def test_a_fresh_connection_that_ends_without_a_word_is_told() -> None:
     async def work() -> None:
         transport = HttpTransport()
         async with raw_server([[]], [[OK]]) as server:
-            with pytest.raises(ConnectionFailed, match="closed before an answer came"):
+            with pytest.raises(ConnectionFailed, match="closed before an answer arrived"):
                 await read(transport, ask(server.host, "GET"))
             assert server.accepted == 1
         await transport.aclose()
@@ -243,7 +243,7 @@ def test_a_long_request_arrives_whole() -> None:
     ("limits", "words"),
     [
         (HttpLimits(connect=0.05), "no connection to {host} within 0.05 s"),
-        (HttpLimits(total=0.05), "{host} was not done within 0.05 s"),
+        (HttpLimits(total=0.05), "{host} did not finish within 0.05 s"),
     ],
 )
 def test_a_handshake_that_does_not_come_ends_in_a_timeout(limits: HttpLimits, words: str) -> None:

@@ -21,7 +21,7 @@ FAULTS: dict[str, tuple[list[list[bytes]], bool, HttpLimits, str]] = {
         [[]],
         False,
         HttpLimits(),
-        "the connection to {host} closed before an answer came",
+        "the connection to {host} closed before an answer arrived",
     ),
     "half a body": (
         [[HEAD]],
@@ -35,10 +35,15 @@ FAULTS: dict[str, tuple[list[list[bytes]], bool, HttpLimits, str]] = {
         HttpLimits(),
         "the connection to {host} broke in the middle",
     ),
-    "silence": ([[]], True, HttpLimits(read=0.05), "nothing came from {host} for 0.05 s"),
-    "silence later": ([[HEAD]], True, HttpLimits(read=0.05), "nothing came from {host} for 0.05 s"),
-    "too slow": ([[]], True, HttpLimits(total=0.05), "{host} was not done within 0.05 s"),
-    "too slow later": ([[HEAD]], True, HttpLimits(total=0.05), "{host} was not done within 0.05 s"),
+    "silence": ([[]], True, HttpLimits(read=0.05), "no data from {host} for 0.05 s"),
+    "silence later": ([[HEAD]], True, HttpLimits(read=0.05), "no data from {host} for 0.05 s"),
+    "too slow": ([[]], True, HttpLimits(total=0.05), "{host} did not finish within 0.05 s"),
+    "too slow later": (
+        [[HEAD]],
+        True,
+        HttpLimits(total=0.05),
+        "{host} did not finish within 0.05 s",
+    ),
     "no HTTP": ([[b"220 mail\r\n"]], False, HttpLimits(), "{host} does not speak HTTP: "),
 }
 

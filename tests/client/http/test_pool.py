@@ -80,7 +80,7 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n",
         "the transfer encoding 'gzip, chunked' is unknown",
     ),
-    "other protocol": (b"HTTP/1.1 101 Switching\r\n\r\n", "it changes to another protocol"),
+    "other protocol": (b"HTTP/1.1 101 Switching\r\n\r\n", "it switches to another protocol"),
     "long head": (
         b"HTTP/1.1 200 OK\r\n" + b"a: bcdef\r\n" * 10000 + b"\r\n",
         "its head is longer than 65536 bytes",
@@ -150,7 +150,7 @@ def test_an_answer_cut_off_anywhere_is_told_or_was_whole(name: str) -> None:
     run(work)
 
 
-EARLY = ("closed before an answer came", "broke in the middle of the answer")
+EARLY = ("closed before an answer arrived", "broke in the middle of the answer")
 
 
 async def read_until_it_breaks(transport: HttpTransport, request: Outgoing) -> tuple[bytes, str]:

@@ -120,8 +120,8 @@ def test_cancelling_before_the_head_drops_the_connection() -> None:
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (HttpLimits(read=0.05), "nothing came from 127.0.0.1:{port} for 0.05 s"),
-        (HttpLimits(total=0.05), "127.0.0.1:{port} was not done within 0.05 s"),
+        (HttpLimits(read=0.05), "no data from 127.0.0.1:{port} for 0.05 s"),
+        (HttpLimits(total=0.05), "127.0.0.1:{port} did not finish within 0.05 s"),
     ],
 )
 @pytest.mark.parametrize("chunks", [(), (b"a",)])
@@ -168,7 +168,7 @@ def test_a_broken_body_is_told() -> None:
         async with serving(Reply(chunks=(b"a",), cut=True), Reply(refuse=True)) as server:
             with pytest.raises(ConnectionFailed, match="broke in the middle of the answer"):
                 await read(transport, post(server.url))
-            with pytest.raises(ConnectionFailed, match="closed before an answer came"):
+            with pytest.raises(ConnectionFailed, match="closed before an answer arrived"):
                 await read(transport, post(server.url))
         await transport.aclose()
 

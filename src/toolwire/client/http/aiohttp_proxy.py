@@ -75,7 +75,7 @@ class IdleTimer:
             from aiohttp import SocketTimeoutError  # noqa: PLC0415 - start-up time
 
             self._timer = None
-            content.set_exception(SocketTimeoutError("nothing came for too long"))
+            content.set_exception(SocketTimeoutError("no data for too long"))
             return
         self._set_timer()
 

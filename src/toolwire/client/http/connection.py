@@ -179,7 +179,7 @@ class HttpAnswer:
             head = read_head(bytes(received[:size]))
             del received[:size]
             if head.status == 101:
-                raise Unreadable("it changes to another protocol")
+                raise Unreadable("it switches to another protocol")
             if head.status >= 200:
                 break
             # Interim answers, such as 100 and 103.

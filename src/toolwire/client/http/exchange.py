@@ -84,14 +84,14 @@ def no_connection(host: str, limits: HttpLimits) -> ConnectionFailed:
 
 def silent(host: str, limits: HttpLimits) -> ConnectionFailed:
     """No data arrived for too long."""
-    return ConnectionFailed(f"nothing came from {host} for {limits.read:g} s", timed_out=True)
+    return ConnectionFailed(f"no data from {host} for {limits.read:g} s", timed_out=True)
 
 
 def not_done(host: str, limits: HttpLimits) -> ConnectionFailed:
     """The complete answer took too long."""
     if limits.total is None:
         return ConnectionFailed(f"the connection to {host} timed out", timed_out=True)
-    return ConnectionFailed(f"{host} was not done within {limits.total:g} s", timed_out=True)
+    return ConnectionFailed(f"{host} did not finish within {limits.total:g} s", timed_out=True)
 
 
 def untrusted(host: str, refused: object) -> ConnectionFailed:
@@ -121,7 +121,7 @@ def not_http(host: str, why: str) -> ConnectionFailed:
 
 def broken(host: str, *, begun: bool) -> ConnectionFailed:
     """The connection closed too early; `begun` once the head was received."""
-    verb = "broke in the middle of the answer" if begun else "closed before an answer came"
+    verb = "broke in the middle of the answer" if begun else "closed before an answer arrived"
     return ConnectionFailed(f"the connection to {host} {verb}")
 
 
