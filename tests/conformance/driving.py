@@ -13,6 +13,7 @@ import pytest
 from tests import acceptance
 from tests.fakes.simulated import LONGEST
 from toolwire import providers
+from toolwire.acceptance.limits import DEMANDS
 from toolwire.client.http.transport import HttpTransport
 from toolwire.client.model import connect
 from toolwire.collect import Collector
@@ -38,22 +39,6 @@ READ_FILE = ToolSpec(
 NOW = ToolSpec(name="now", description="The time.", parameters={})
 TOOLS = (READ_FILE, NOW)
 
-# From notes on these servers, not from asking them: what is called refused is what the notes give
-# another name for or call unknown. A provider that is not here gets the rules of its format alone.
-DEMANDS = {
-    "mistral": Demands(
-        id_length=9,
-        user_after_results=False,
-        refused_members=frozenset({"stream_options", "max_completion_tokens"}),
-        tool_choices=frozenset({"auto", "none", "any", "named"}),
-    ),
-    "deepseek": Demands(thinking_back=True, refused_members=frozenset({"max_completion_tokens"})),
-    "moonshot": Demands(thinking_back=True),
-    "zai": Demands(
-        refused_members=frozenset({"stream_options", "max_completion_tokens"}),
-        tool_choices=frozenset({"auto"}),
-    ),
-}
 DETAILED = frozenset({"openrouter", "kilocode"})
 """Gateways that put what they want back into `reasoning_details`."""
 

@@ -105,6 +105,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     allow_insecure_http: bool = False
     """Its credentials may be sent unencrypted to another machine; only the user can set it."""
     default_model: str = ""
+    own_models: tuple[str, ...] = ()
+    """Shell-style patterns of names that only this vendor's own models have."""
     models: tuple[str, ...] = ()
     """Models of a user's entry besides those of the catalogue."""
     docs: str = ""

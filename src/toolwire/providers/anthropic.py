@@ -57,5 +57,6 @@ PROVIDER = Provider(
     rules=RULES,
     json_schema_output=True,
     default_model="claude-sonnet-5",
+    own_models=("claude-*",),
     docs="https://platform.claude.com/docs/en/api/messages",
 )

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
 from functools import cache
 from pkgutil import get_data
 from typing import Any, cast
@@ -53,6 +54,24 @@ def quirks_of(provider: Provider, model: str, overrides: Iterable[ModelInfo] = (
         # A server of the user's own offers the vendor's models under their names.
         info = find("openai", model)
     return quirks if info is None else replace(quirks, encrypted_reasoning=info.thinking)
+
+
+def vendor(dialect: str, model: str) -> Provider | None:
+    """Returns the provider, in this format, whose own model this is by its name."""
+    for provider in _speakers(dialect):
+        if any(fnmatchcase(model.lower(), pattern) for pattern in provider.own_models):
+            return provider
+    known = [entry for entry in _speakers(dialect) if find(entry.name, model) is not None]
+    return known[0] if len(known) == 1 else None
+
+
+@cache
+def _speakers(dialect: str) -> tuple[Provider, ...]:
+    """Returns the providers with a catalogue that speak a format, their own first."""
+    entries = [providers.get(name) for name in dict.fromkeys(info.provider for info in _known())]
+    own = [entry for entry in entries if entry.dialect == dialect]
+    others = [entry for entry in entries if dialect in dict(entry.other_dialects)]
+    return (*own, *(entry.speaking(dialect) for entry in others))
 
 
 def split(name: str, get: Callable[[str], Provider] = providers.get) -> tuple[Provider, str]:

@@ -28,5 +28,6 @@ PROVIDER = Provider(
     rules=google.older_rules(_QUIRKS),
     json_schema_output=True,
     default_model="gemini-2.5-pro",
+    own_models=("gemini-*",),
     docs="https://developers.google.com/gemini-code-assist",
 )

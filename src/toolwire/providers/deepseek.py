@@ -40,5 +40,6 @@ PROVIDER = Provider(
         ),
     ),
     default_model="deepseek-v4-pro",
+    own_models=("deepseek-v4*", "deepseek-chat", "deepseek-reasoner"),
     docs="https://api-docs.deepseek.com",
 )

@@ -54,5 +54,6 @@ PROVIDER = Provider(
     rules=older_rules(QUIRKS),
     json_schema_output=True,
     default_model="gemini-3.5-flash",
+    own_models=("gemini-*",),
     docs="https://ai.google.dev/api/generate-content",
 )

@@ -30,5 +30,6 @@ PROVIDER = Provider(
     ),
     json_schema_output=True,
     default_model="mistral-medium-3.5",
+    own_models=("mistral-*", "codestral-*", "ministral-*", "magistral-*", "devstral-*"),
     docs="https://docs.mistral.ai/api",
 )

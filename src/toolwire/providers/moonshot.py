@@ -40,5 +40,6 @@ PROVIDER = Provider(
         ),
     ),
     default_model="kimi-k3",
+    own_models=("kimi-*",),
     docs="https://platform.kimi.ai/docs",
 )

@@ -49,5 +49,6 @@ PROVIDER = Provider(
     ),
     json_schema_output=True,
     default_model="gpt-5.6",
+    own_models=("gpt-[3456]*", "o[134]*", "chatgpt-*", "ft:gpt-*"),
     docs="https://platform.openai.com/docs/api-reference/responses",
 )

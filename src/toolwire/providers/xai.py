@@ -15,5 +15,6 @@ PROVIDER = Provider(
     reasons=(NO_SUBSET,),
     json_schema_output=True,
     default_model="grok-4.7",
+    own_models=("grok-*",),
     docs="https://docs.x.ai",
 )

@@ -42,6 +42,7 @@ PROVIDER = Provider(
         ("adaptive_thinking", "in Anthropic's format, thinking is only switched on or off"),
     ),
     default_model="glm-5.1",
+    own_models=("glm-*",),
     docs="https://docs.z.ai",
     prepare=prepare,
 )

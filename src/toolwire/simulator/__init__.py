@@ -1,5 +1,6 @@
 """A scripted model behind real HTTP in every wire format: for tests, demos and offline work."""
 
+from toolwire.acceptance.limits import Demands
 from toolwire.simulator.received import Received
 from toolwire.simulator.script import (
     Answering,
@@ -19,7 +20,6 @@ from toolwire.simulator.script import (
     reply,
 )
 from toolwire.simulator.server import Simulator
-from toolwire.simulator.vendor_rules import Demands
 
 __all__ = [
     "Answering",

@@ -5,12 +5,13 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 from toolwire import dialects
+from toolwire.acceptance.limits import NO_DEMANDS, Demands
+from toolwire.acceptance.violation import member
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.request import JsonObject
 from toolwire.simulator import received as routes
-from toolwire.simulator import vendor_rules
 from toolwire.simulator.answers import (
     ChatThinking,
     Shape,
@@ -23,8 +24,7 @@ from toolwire.simulator.answers import (
 from toolwire.simulator.received import Received, Route
 from toolwire.simulator.script import NO_FAULT, Answering, Fault, Question, Reply, Script
 from toolwire.simulator.seals import Seals
-from toolwire.simulator.vendor_rules import NO_DEMANDS, Asked, Demands
-from toolwire.simulator.vendor_rules.asked import member
+from toolwire.simulator.vendor_rules import Asked, check
 from toolwire.wire.json_access import dump, parse_object
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Simulator:
             demands=self._demands,
             path=received.path,
         )
-        vendor_rules.check(route.dialect, asked)
+        check(route.dialect, asked)
         request = dialects.get(route.dialect).decode_request(received.body, route.model)
         question = Question(dialect=route.dialect, request=request, number=self._asked)
         self._asked += 1
