@@ -4,8 +4,8 @@ from toolwire import prompted
 from toolwire.config.schema import keys
 from toolwire.policy.rules import Mode
 from toolwire.tools.builtin import replace, run_shell_command, search_file_content
-from toolwire.tools.output_limits import DEFAULT_LIMIT
 from toolwire.tools.shell.processes import ProcessLimits
+from toolwire.tools.spec import DEFAULT_LIMIT
 
 
 def test_every_setting_has_a_meaning_and_a_variable_of_its_own() -> None:

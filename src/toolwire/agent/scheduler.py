@@ -20,9 +20,8 @@ from toolwire.agent.events import (
 from toolwire.agent.questions import Approver, Editor
 from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
-from toolwire.tools.output_limits import capped, limit_of
 from toolwire.tools.registry import Registry
-from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput, capped, limit_of
 
 CANCELLED = "[Operation Cancelled] Reason: Tool call cancelled by user."
 

@@ -26,7 +26,7 @@ from toolwire.messages import (
 )
 from toolwire.model import Model, reading
 from toolwire.request import ModelRequest, ToolChoice
-from toolwire.tools.output_limits import capped
+from toolwire.tools.spec import capped
 
 KEPT_CHARACTERS = 2_000
 """Of each older output, head and tail together."""

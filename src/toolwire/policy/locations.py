@@ -73,43 +73,6 @@ class Location(msgspec.Struct, frozen=True):
         return self.zone in (Zone.INSIDE, Zone.DEVICE)
 
 
-def _as_written(path: str) -> str:
-    return posixpath.normpath(path)
-
-
-def _unknown(folder: str, pattern: str) -> None:
-    del folder, pattern
-
-
-def _unprotected(path: str) -> str:
-    del path
-    return ""
-
-
-def _yes(path: str) -> bool:
-    del path
-    return True
-
-
-def _nothing_hidden(folder: str, denied: Test | None, links: bool) -> "tuple[HiddenPaths, ...]":
-    del folder, denied, links
-    return ()
-
-
-def _no_programs(folder: str) -> tuple[str, ...]:
-    del folder
-    return ()
-
-
-def _unchanging() -> None:
-    return
-
-
-def _system(name: str) -> str:
-    del name
-    return ""
-
-
 class Locations(msgspec.Struct, frozen=True, kw_only=True):
     """The workspace as the policy sees it; access to the file system is injected."""
 
@@ -117,15 +80,15 @@ class Locations(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute; the first is the working directory."""
     home: str = ""
     temp: str = ""
-    resolve: Resolve = _as_written
-    protected: Protected = _unprotected
-    matches: Matches = _unknown
-    is_folder: Test = _yes
-    hidden_below: HiddenBelow = _nothing_hidden
-    programs_of: ProgramsOf = _no_programs
-    foreign: Foreign = _system
-    brings_settings: BringsSettings = _system
-    refresh: Refresh = _unchanging
+    resolve: Resolve = posixpath.normpath
+    protected: Protected = lambda path: ""
+    matches: Matches = lambda folder, pattern: None
+    is_folder: Test = lambda path: True
+    hidden_below: HiddenBelow = lambda folder, denied, links: ()
+    programs_of: ProgramsOf = lambda folder: ()
+    foreign: Foreign = lambda name: ""
+    brings_settings: BringsSettings = lambda folder: ""
+    refresh: Refresh = lambda: None
     search_path: str = ""
     """`PATH` without folders of the workspace; empty if it contains none."""
 

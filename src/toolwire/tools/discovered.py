@@ -149,16 +149,12 @@ async def _run(
             confined=confined,
         )
     try:
-        ended = await shell.finish(ProcessLimits(wall=0, idle=0), _silently)
+        ended = await shell.finish(ProcessLimits(wall=0, idle=0), lambda text: None)
     finally:
         await shell.end()
     if ended.problem:
         raise OSError(ended.problem)
     return _Ended(_text(out), _text(err), ended.exit_code, ended.signal)
-
-
-def _silently(text: str) -> None:
-    del text
 
 
 def _text(spool: Spool) -> str:

@@ -1,5 +1,6 @@
-"""Tools: typed arguments, a declared effect, one function."""
+"""Tools: typed arguments, a declared effect, one function, a bounded result."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -133,16 +134,6 @@ Preview: TypeAlias = Callable[[JsonObject, ToolContext], tuple[Proposal, ...]]
 Adopt: TypeAlias = Callable[[JsonObject, Proposal, str], JsonObject]
 
 
-def _no_complaint(arguments: JsonObject, context: ToolContext) -> str:
-    del arguments, context
-    return ""
-
-
-def _no_paths(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    del arguments, context
-    return ()
-
-
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """One tool: its description for the model, its effect, and its function."""
 
@@ -153,9 +144,9 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     title: str = ""
     """Title for the user; empty shows the name."""
-    check: Check = _no_complaint
+    check: Check = lambda arguments, context: ""
     """Error in arguments that fit the schema but are not valid; empty if valid."""
-    touches: TouchedPaths = _no_paths
+    touches: TouchedPaths = lambda arguments, context: ()
     """Paths a call reads or writes, for policy."""
     aliases: tuple[str, ...] = ()
     preview: Preview | None = None
@@ -169,3 +160,36 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     def spec(self) -> ToolSpec:
         """As a request offers it."""
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
+
+
+DEFAULT_LIMIT = 400_000
+"""Characters of a result that are sent as they are."""
+MOST_MEDIA = 20 * 1024 * 1024
+"""Bytes of the pictures, documents and recordings in one result."""
+
+
+def limit_of(setting: object) -> int:
+    """The `output_limit` setting; 0 or less means no limit."""
+    if isinstance(setting, int) and not isinstance(setting, bool):
+        return setting
+    return DEFAULT_LIMIT
+
+
+_HEAD_PART = 5
+
+
+def capped(text: str, limit: int, folder: Path, call_id: str) -> str:
+    """The text, or a fifth of the limit from its start and the rest from its end."""
+    if limit <= 0 or len(text) <= limit:
+        return text
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', call_id)[:100]}.output"
+    file.write_text(text, "utf-8", errors="replace", newline="")
+    head = limit // _HEAD_PART
+    tail = limit - head
+    left_out = len(text) - limit
+    return (
+        f"Output too large. Showing first {head:,} and last {tail:,} characters. "
+        f"For full output see: {file}\n{text[:head]}\n\n"
+        f"... [{left_out:,} characters omitted] ...\n\n{text[-tail:]}"
+    )

@@ -13,13 +13,13 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.files.paths import locate, named, resolved, starts, touched
+from toolwire.tools.files.paths import locate, named, resolved, search_touches, starts
 from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import Globs, complaint
 from toolwire.tools.search.ignore import Ignored, rules_for
 from toolwire.tools.search.walk import Walk, folders, in_collation_order
-from toolwire.tools.spec import Effect, ToolContext, ToolOutput
-from toolwire.tools.typed import tool, words
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput
+from toolwire.tools.typed import schema_of, words
 
 _RECENT = 24 * 3600
 
@@ -84,12 +84,6 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     if not str(arguments.get("pattern", "")).strip():
         return "The 'pattern' parameter cannot be empty."
     return complaint([str(arguments["pattern"])])
-
-
-def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    return touched(
-        resolved(str(arguments.get("path") or "."), context.workspace), context.workspace
-    )
 
 
 async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
@@ -204,9 +198,13 @@ def ordered(paths: list[str], times: list[float], now: float) -> list[str]:
     return recent + in_collation_order(older)
 
 
-@tool("glob", Effect.READ, words("glob"), title="FindFiles", check=_check, touches=_touches)
-async def _declared(args: Glob, context: ToolContext) -> ToolOutput:
-    return await _run(msgspec.to_builtins(args), context)
-
-
-TOOL = msgspec.structs.replace(_declared, run=_run)
+TOOL = Tool(
+    name="glob",
+    title="FindFiles",
+    description=words("glob"),
+    parameters=schema_of(Glob),
+    effect=Effect.READ,
+    run=_run,
+    check=_check,
+    touches=search_touches,
+)

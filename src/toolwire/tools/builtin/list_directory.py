@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.files.paths import locate, located, named, open_folder, stat_error, touched
+from toolwire.tools.files.paths import locate, located, named, open_folder, stat_error, touching
 from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import LONGEST
 from toolwire.tools.search.ignore import Filtering, Ignored, filtering_schema, rules_for
@@ -55,10 +55,6 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     if locate(given, context.workspace) is None:
         return f"Path must be within one of the workspace directories: {named(context.workspace)}"
     return ""
-
-
-def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    return touched(str(arguments.get("path", "")), context.workspace)
 
 
 async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
@@ -143,5 +139,5 @@ TOOL = Tool(
     effect=Effect.READ,
     run=_run,
     check=_check,
-    touches=_touches,
+    touches=touching("path"),
 )

@@ -2,14 +2,13 @@
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.files.contents import Content, read_content
-from toolwire.tools.files.paths import locate, located, named, shown, touched
+from toolwire.tools.files.paths import locate, located, named, shown, touching
 from toolwire.tools.search.ignore import rules_for
 from toolwire.tools.spec import Effect, ToolContext, ToolOutput
 from toolwire.tools.typed import tool, words
@@ -77,12 +76,13 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     return ""
 
 
-def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    return touched(str(arguments.get("absolute_path", "")), context.workspace, temp=True)
-
-
 @tool(
-    "read_file", Effect.READ, words("read_file"), title="ReadFile", check=_check, touches=_touches
+    "read_file",
+    Effect.READ,
+    words("read_file"),
+    title="ReadFile",
+    check=_check,
+    touches=touching("absolute_path", temp=True),
 )
 async def read_file(args: ReadFile, context: ToolContext) -> ToolOutput:
     """Read on a thread, so that a slow disk blocks no other task."""

@@ -14,11 +14,18 @@ from toolwire.request import JsonObject
 from toolwire.tools.files.contents import Content, media_kind, mime_of, read_content
 from toolwire.tools.files.paths import locate, shown
 from toolwire.tools.files.protection import Hidden, LeftOut, Visibility
-from toolwire.tools.output_limits import MOST_MEDIA, limit_of
 from toolwire.tools.search.globs import Globs, complaint
 from toolwire.tools.search.ignore import NEVER_SEARCHED, Filtering, filtering_schema, rules_for
 from toolwire.tools.search.walk import Walk, walk
-from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spec import (
+    MOST_MEDIA,
+    Effect,
+    Tool,
+    ToolContext,
+    ToolFailed,
+    ToolOutput,
+    limit_of,
+)
 from toolwire.tools.typed import words
 
 NOTHING = "No files matching the criteria were found or all were skipped."

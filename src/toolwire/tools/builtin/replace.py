@@ -3,7 +3,6 @@
 import asyncio
 from bisect import bisect_left
 from collections.abc import Mapping
-from pathlib import Path
 from pkgutil import get_data
 from typing import Annotated
 
@@ -23,12 +22,12 @@ from toolwire.tools.files.edit import (
     write_edit,
 )
 from toolwire.tools.files.encodings import line_end, with_line_end
-from toolwire.tools.files.paths import located, touched
+from toolwire.tools.files.paths import located, touching
 from toolwire.tools.files.text import Document, read_document, refuse_if_changed
 from toolwire.tools.files.text_edits import Match, find, lines_of, nearest
 from toolwire.tools.proposals import Proposal
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
-from toolwire.tools.typed import tool, words
+from toolwire.tools.typed import schema_of, words
 
 _SCHEMA: JsonObject = {
     "type": "object",
@@ -140,10 +139,6 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     if not given:
         return "The 'file_path' parameter must be non-empty."
     return path_complaint(given, context.workspace)
-
-
-def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    return touched(str(arguments.get("file_path", "")), context.workspace)
 
 
 class _Planned(msgspec.Struct, frozen=True):
@@ -323,31 +318,23 @@ async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
     return edit_output(plan.edit, text, arguments)
 
 
-@tool("replace", Effect.WRITE, words("replace"), title="Edit")
-async def _declared(args: Replace, context: ToolContext) -> ToolOutput:
-    return await _run(msgspec.to_builtins(args), context)
-
-
-@tool("replace", Effect.WRITE, words("replace.plain"), title="Edit")
-async def _declared_plain(args: PlainReplace, context: ToolContext) -> ToolOutput:
-    return await _run(msgspec.to_builtins(args), context)
-
-
-def _whole(declared: Tool) -> Tool:
-    # The user's changes are passed as arguments that are not in the schema.
-    return msgspec.structs.replace(
-        declared,
-        run=_run,
-        check=_check,
-        touches=_touches,
-        preview=_preview,
-        adopt=_adopt,
-        aliases=("smart_edit",),
-    )
-
-
-TOOL = _whole(_declared)
-PLAIN = _whole(_declared_plain)
+# The user's changes are passed as arguments that are not in the schema.
+TOOL = Tool(
+    name="replace",
+    title="Edit",
+    description=words("replace"),
+    parameters=schema_of(Replace),
+    effect=Effect.WRITE,
+    run=_run,
+    check=_check,
+    touches=touching("file_path"),
+    preview=_preview,
+    adopt=_adopt,
+    aliases=("smart_edit",),
+)
+PLAIN = msgspec.structs.replace(
+    TOOL, description=words("replace.plain"), parameters=schema_of(PlainReplace)
+)
 
 
 def tool_for(settings: Mapping[str, object]) -> Tool:

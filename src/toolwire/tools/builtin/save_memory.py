@@ -15,7 +15,6 @@ from toolwire.wire.json_access import dump
 
 HEADER = "## Gemini Added Memories"
 _FILE = Path(".gemini") / "GEMINI.md"
-_EMPTY = 'Parameter "fact" must be a non-empty string.'
 
 
 class SaveMemory(msgspec.Struct, frozen=True):
@@ -38,15 +37,15 @@ def memory_file(context: ToolContext) -> Path:
 
 def _check(arguments: JsonObject, context: ToolContext) -> str:
     del context
-    return "" if str(arguments.get("fact", "")).strip() else _EMPTY
+    if not str(arguments.get("fact", "")).strip():
+        return 'Parameter "fact" must be a non-empty string.'
+    return ""
 
 
 # The model does not choose the file, so there is no path for the policy to rule on.
 @tool("save_memory", Effect.OTHER, words("save_memory"), title="SaveMemory", check=_check)
 async def save_memory(args: SaveMemory, context: ToolContext) -> ToolOutput:
     """Write the fact below its heading."""
-    if not args.fact.strip():
-        raise ToolFailed(_EMPTY, type="invalid_tool_params")
     try:
         await asyncio.to_thread(_store, memory_file(context), args.fact)
     except OSError as error:

@@ -2,13 +2,12 @@
 
 import os
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.files.paths import locate, named, resolved, starts, stat_error, touched
+from toolwire.tools.files.paths import locate, named, resolved, search_touches, starts, stat_error
 from toolwire.tools.files.protection import LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import complaint as too_complex
 from toolwire.tools.search.grep import MOST_MATCHES, FoundLine, Search, search
@@ -81,19 +80,13 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     return "" if found.is_dir() else f"{failed}Path is not a directory: {where}"
 
 
-def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    return touched(
-        resolved(str(arguments.get("path") or "."), context.workspace), context.workspace
-    )
-
-
 @tool(
     "search_file_content",
     Effect.READ,
     words("search_file_content"),
     title="SearchText",
     check=_check,
-    touches=_touches,
+    touches=search_touches,
 )
 async def search_file_content(args: SearchFileContent, context: ToolContext) -> ToolOutput:
     """Search every directory of the workspace, or the one that is named."""

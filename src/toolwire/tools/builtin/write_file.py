@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -17,11 +16,11 @@ from toolwire.tools.files.edit import (
     write_edit,
 )
 from toolwire.tools.files.encodings import line_end, with_line_end
-from toolwire.tools.files.paths import located, touched
+from toolwire.tools.files.paths import located, touching
 from toolwire.tools.files.text import read_document, refuse_if_changed
 from toolwire.tools.proposals import Proposal
-from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
-from toolwire.tools.typed import tool, words
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.typed import schema_of, words
 
 
 class WriteFile(msgspec.Struct, frozen=True):
@@ -45,10 +44,6 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
     if not wrong and os.path.isdir(given):  # noqa: PTH112 - a name too long is not an error here
         return f"Path is a directory, not a file: {given}"
     return wrong
-
-
-def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    return touched(str(arguments.get("file_path", "")), context.workspace)
 
 
 def planned(arguments: JsonObject, context: ToolContext) -> Edit:
@@ -90,11 +85,16 @@ async def _run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
     return edit_output(edit, text, arguments)
 
 
-@tool("write_file", Effect.WRITE, words("write_file"), title="WriteFile", check=_check)
-async def _declared(args: WriteFile, context: ToolContext) -> ToolOutput:
-    return await _run(msgspec.to_builtins(args), context)
-
-
-TOOL = msgspec.structs.replace(
-    _declared, run=_run, touches=_touches, preview=_preview, adopt=_adopt
+# The user's changes are passed as arguments that are not in the schema.
+TOOL = Tool(
+    name="write_file",
+    title="WriteFile",
+    description=words("write_file"),
+    parameters=schema_of(WriteFile),
+    effect=Effect.WRITE,
+    run=_run,
+    check=_check,
+    touches=touching("file_path"),
+    preview=_preview,
+    adopt=_adopt,
 )

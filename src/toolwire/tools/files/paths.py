@@ -7,7 +7,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolwire.tools.spec import ToolFailed, Workspace
+from toolwire.request import JsonObject
+from toolwire.tools.spec import ToolContext, ToolFailed, TouchedPaths, Workspace
 
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _FILE = (
@@ -63,9 +64,20 @@ def located(path: str | Path, workspace: Workspace, *, temp: bool = False) -> Pa
     return found
 
 
-def touched(given: str, workspace: Workspace, *, temp: bool = False) -> tuple[Path, ...]:
-    """The path that a call names, for policy: the real one if it is in the workspace."""
-    return (locate(given, workspace, temp=temp) or Path(given),) if given else ()
+def touching(argument: str, *, temp: bool = False) -> TouchedPaths:
+    """`touches` of a tool that has one path: the real one if it is in the workspace."""
+
+    def touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
+        given = str(arguments.get(argument, ""))
+        return (locate(given, context.workspace, temp=temp) or Path(given),) if given else ()
+
+    return touches
+
+
+def search_touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
+    """`touches` of a search below `path`, which is the working directory if it is not given."""
+    where = resolved(str(arguments.get("path") or "."), context.workspace)
+    return (locate(where, context.workspace) or Path(where),)
 
 
 def _root_of(path: Path, workspace: Workspace, *, temp: bool) -> Path | None:
