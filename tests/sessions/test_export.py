@@ -32,7 +32,7 @@ from toolwire.sessions.store import Contents, Record, Salvaged
 from toolwire.sessions.transcript import (
     Called,
     Note,
-    Said,
+    TextBlock,
     Thoughts,
     TurnBegan,
     shortened,
@@ -120,8 +120,8 @@ def test_a_transcript_tells_what_happened_in_order() -> None:
     assert told.blocks == (
         Note("the disk is old"),
         TurnBegan(1, 1_700_000_002.0),
-        Said("you", "look\n\n[image: cat.png]"),
-        Said("model", "I will"),
+        TextBlock("you", "look\n\n[image: cat.png]"),
+        TextBlock("model", "I will"),
         Called(name="read_file", arguments=first, state=state, success=True, result="contents"),
         Called(
             name="write_file",
@@ -133,7 +133,7 @@ def test_a_transcript_tells_what_happened_in_order() -> None:
         ),
         Note("something went"),
         Thoughts("let me see"),
-        Said("model", "done"),
+        TextBlock("model", "done"),
         Note("the conversation was shortened (summary): about 9,000 tokens became 10"),
         Note("the turn ended, length: cut"),
         TurnBegan(2, 1_700_000_013.0),

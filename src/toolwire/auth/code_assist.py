@@ -148,7 +148,7 @@ class CodeAssistSettings(msgspec.Struct, frozen=True, kw_only=True):
     def from_environ(cls, environ: Mapping[str, str]) -> "CodeAssistSettings":
         """The settings of this environment; raises if the project is a number."""
         ready = environ.get("GOOGLE_CLOUD_ACCESS_TOKEN", "")
-        wanted = environ.get("GOOGLE_GENAI_USE_GCA", "").lower() in ("true", "1")
+        allowed = environ.get("GOOGLE_GENAI_USE_GCA", "").lower() in ("true", "1")
         client_id, client_secret = environ.get(CLIENT_ID, ""), environ.get(CLIENT_SECRET, "")
         named = environ.get(CREDENTIALS, "")
         client, file = None, Path(named).expanduser() if named else None
@@ -157,7 +157,7 @@ class CodeAssistSettings(msgspec.Struct, frozen=True, kw_only=True):
             home = environ.get("HOME") or environ.get("USERPROFILE")
             file = file or (Path(home) / ".gemini" / "oauth_creds.json" if home else None)
         return cls(
-            token=Secret(ready) if ready and wanted else None,
+            token=Secret(ready) if ready and allowed else None,
             file=file,
             client=client,
             project=_configured_project(environ, file),

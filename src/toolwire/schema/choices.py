@@ -200,8 +200,8 @@ def _say_about(about: JsonObject, found: list[Alternative], words: list[str]) ->
 
 
 def _in_order(node: JsonObject, types: frozenset[str]) -> list[str]:
-    wanted = node.get("type")
-    names = cast(list[str], wanted) if isinstance(wanted, list) else []
+    kind = node.get("type")
+    names = cast(list[str], kind) if isinstance(kind, list) else []
     order = [name for name in names if name in types]
     return [*order, *sorted(types.difference(order))]
 

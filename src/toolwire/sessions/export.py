@@ -14,7 +14,7 @@ from toolwire.sessions.transcript import (
     Block,
     Called,
     Note,
-    Said,
+    TextBlock,
     Thoughts,
     Transcript,
     TurnBegan,
@@ -116,11 +116,11 @@ def _markdown(block: Block) -> str:
     match block:
         case TurnBegan():
             return f"## Turn {block.number} · {when(block.at)}"
-        case Said(who="you"):
+        case TextBlock(who="you"):
             return f"**You**\n\n{_fenced(block.text)}"
-        case Said(who="context"):
+        case TextBlock(who="context"):
             return _folded("context", _fenced(block.text))
-        case Said():
+        case TextBlock():
             return f"**Model**\n\n{block.text}"
         case Thoughts():
             return _folded("thinking", _fenced(block.text))
@@ -158,9 +158,9 @@ def _html(block: Block) -> str:
     match block:
         case TurnBegan():
             return f"<h2>Turn {block.number} · {when(block.at)}</h2>"
-        case Said(who="context"):
+        case TextBlock(who="context"):
             return _details("context", f"<pre>{escape(block.text)}</pre>")
-        case Said():
+        case TextBlock():
             return f'<div class="said {block.who}">{escape(block.text)}</div>'
         case Thoughts():
             return _details("thinking", f"<pre>{escape(block.text)}</pre>")

@@ -35,7 +35,7 @@ class TurnBegan(msgspec.Struct, frozen=True):
     at: float
 
 
-class Said(msgspec.Struct, frozen=True):
+class TextBlock(msgspec.Struct, frozen=True):
     """Text of the user, the model or the context."""
 
     who: str
@@ -67,7 +67,7 @@ class Note(msgspec.Struct, frozen=True):
     text: str
 
 
-Block: TypeAlias = TurnBegan | Said | Thoughts | Called | Note
+Block: TypeAlias = TurnBegan | TextBlock | Thoughts | Called | Note
 
 
 class Transcript(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +165,7 @@ class _Builder:
         who = "model" if message.role == "assistant" else "you"
         text = terminal_text(_words(message))
         if text.strip():
-            self.blocks.append(Said("context" if event.context else who, text.strip()))
+            self.blocks.append(TextBlock("context" if event.context else who, text.strip()))
         if who == "model" and event.finished is None and not event.context:
             calls = "; none of its calls was run" if message.calls else ""
             self.blocks.append(Note(f"the reply broke off here{calls}"))

@@ -203,8 +203,8 @@ class _More(TypedDict, total=False):
 
 def reply(*pieces: Piece | str, **more: Unpack[_More]) -> Reply:
     """Returns a reply of these pieces; a string is a text piece."""
-    said = tuple(Say(piece) if isinstance(piece, str) else piece for piece in pieces)
-    return Reply(pieces=said, **more)
+    given = tuple(Say(piece) if isinstance(piece, str) else piece for piece in pieces)
+    return Reply(pieces=given, **more)
 
 
 def _reply(given: Reply | str) -> Reply:

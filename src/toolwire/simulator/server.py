@@ -223,5 +223,5 @@ def _usage(route: Route, body: JsonObject, reply: Reply, shape: Shape) -> Usage:
     chat = route.dialect == "openai-chat" and shape is Shape.STREAM
     if chat and member(body, "stream_options", "include_usage") is not True:
         return Usage()
-    said = sum(len(str(piece)) for piece in reply.pieces)
-    return Usage(input=len(dump(body)) // 4 + 1, output=said // 4 + 1)
+    length = sum(len(str(piece)) for piece in reply.pieces)
+    return Usage(input=len(dump(body)) // 4 + 1, output=length // 4 + 1)

@@ -404,7 +404,7 @@ def test_the_profile_of_macos_forbids_and_then_allows(
 
 
 def test_bubblewrap_is_given_the_plan(plan: dict[str, object], tmp_path: Path) -> None:
-    words = session.words("bwrap", plan, ("/etc/shadow",), ("/w/.git/hooks",))
+    words = session.bubblewrap_arguments("bwrap", plan, ("/etc/shadow",), ("/w/.git/hooks",))
     joined = " ".join(words)
     assert "--unshare-net" in words
     assert "--ro-bind / /" in joined

@@ -300,8 +300,8 @@ class _LineReader:
             place = chunk.index(b"\n", place) + 1
             self._line += 1
             ends -= 1
-        wanted = self._end - self._line
-        first, *rest = chunk[place:].split(b"\n", wanted)
+        left = self._end - self._line
+        first, *rest = chunk[place:].split(b"\n", left)
         self._add(first)
         if rest:
             self._kept.append(bytes(self._open))

@@ -30,14 +30,14 @@ def find(text: str, old: str, new: str, *, flexible: bool = True) -> list[Match]
 
     Texts have plain newlines. The looser rungs match whole lines.
     """
-    exact = [Match(place, place + len(old), new) for place in _places(text, old)]
+    exact = [Match(place, place + len(old), new) for place in _occurrences(text, old)]
     if exact or not flexible or not old.strip():
         return exact
     lines = _Lines(text)
     return lines.trimmed(old, new) or lines.indented(old, new)
 
 
-def _places(text: str, old: str) -> list[int]:
+def _occurrences(text: str, old: str) -> list[int]:
     found: list[int] = []
     place = text.find(old)
     while place >= 0:
@@ -58,19 +58,19 @@ class _Lines:
     def trimmed(self, old: str, new: str) -> list[Match]:
         """Lines that differ only in white space at their ends."""
         old, new = _without_last_end(old, new)
-        wanted = [line.rstrip() for line in old.split("\n")]
+        old_lines = [line.rstrip() for line in old.split("\n")]
         have = [line.rstrip() for line in self._lines]
-        return [self._match(at, len(wanted), new) for at in _runs(have, wanted)]
+        return [self._match(at, len(old_lines), new) for at in _runs(have, old_lines)]
 
     def indented(self, old: str, new: str) -> list[Match]:
         """Lines that differ in indentation too; the new ones take that of the place."""
         old, new = _without_last_end(old, new)
-        wanted = [line.strip() for line in old.split("\n")]
+        old_lines = [line.strip() for line in old.split("\n")]
         have = [line.strip() for line in self._lines]
         written = _margin(old.split("\n")[0])
         return [
-            self._match(at, len(wanted), _moved(new, written, _margin(self._lines[at])))
-            for at in _runs(have, wanted)
+            self._match(at, len(old_lines), _moved(new, written, _margin(self._lines[at])))
+            for at in _runs(have, old_lines)
         ]
 
     def _match(self, at: int, count: int, new: str) -> Match:
@@ -84,12 +84,12 @@ def _without_last_end(old: str, new: str) -> tuple[str, str]:
     return old, new
 
 
-def _runs(have: list[str], wanted: list[str]) -> list[int]:
+def _runs(have: list[str], some: list[str]) -> list[int]:
     """Indices at which the lines occur, without overlaps."""
     found: list[int] = []
-    first, count, at = wanted[0], len(wanted), 0
+    first, count, at = some[0], len(some), 0
     while at <= len(have) - count:
-        if have[at] == first and have[at : at + count] == wanted:
+        if have[at] == first and have[at : at + count] == some:
             found.append(at)
             at += count
         else:
@@ -101,10 +101,10 @@ def _margin(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def _moved(new: str, written: str, wanted: str) -> str:
+def _moved(new: str, written: str, margin: str) -> str:
     lines = new.split("\n")
     return "\n".join(
-        wanted + line.removeprefix(written) if line.strip() else line for line in lines
+        margin + line.removeprefix(written) if line.strip() else line for line in lines
     )
 
 
@@ -117,29 +117,29 @@ def nearest(text: str, old: str) -> str:
     """The part of a text most like `old`, with a diff from one to the other; empty if none is."""
     if len(text) + len(old) > _MOST_TEXT:
         return ""
-    wanted = old.strip("\n").split("\n")
+    old_lines = old.strip("\n").split("\n")
     lines = text.split("\n")
-    best, at = _closest(lines, wanted)
+    best, at = _closest(lines, old_lines)
     if best < _NEAR:
         return ""
-    near = lines[at : at + len(wanted)]
+    near = lines[at : at + len(old_lines)]
     end = at + len(near)
     place = f"line {at + 1}" if len(near) == 1 else f"lines {at + 1}-{end}"
     diff = list(
-        difflib.unified_diff(wanted, near, "old_string", f"file, {place}", lineterm="", n=3)
+        difflib.unified_diff(old_lines, near, "old_string", f"file, {place}", lineterm="", n=3)
     )
     if len(diff) > _SHOWN:
         diff = [*diff[:_SHOWN], "..."]
     return f"The nearest text in the file is at {place}:\n" + "\n".join(diff)
 
 
-def _closest(lines: list[str], wanted: list[str]) -> tuple[float, int]:
+def _closest(lines: list[str], some: list[str]) -> tuple[float, int]:
     """The most similar run of lines: first by words, then by letters."""
     bags = [Counter(_WORDS.findall(line)) for line in lines]
-    goal = sum((Counter(_WORDS.findall(line)) for line in wanted), Counter[str]())
+    goal = sum((Counter(_WORDS.findall(line)) for line in some), Counter[str]())
     if not goal:
         return 0.0, 0
-    count = len(wanted)
+    count = len(some)
     window: Counter[str] = Counter()
     shared = 0
     scores: list[tuple[int, int]] = []
@@ -150,7 +150,7 @@ def _closest(lines: list[str], wanted: list[str]) -> tuple[float, int]:
         if number >= count - 1 or number == len(bags) - 1:
             scores.append((shared, max(number - count + 1, 0)))
     likely = sorted(scores, key=lambda score: (-score[0], score[1]))[:5]
-    text = "\n".join(wanted)
+    text = "\n".join(some)
     return max(
         ((_likeness("\n".join(lines[at : at + count]), text), at) for _, at in likely),
         key=lambda found: (found[0], -found[1]),
@@ -334,23 +334,23 @@ def _found(lines: list[str], start: int, hunk: Hunk, number: int, path: str) -> 
     """Index of the old lines: exact, without trailing spaces, or indented differently."""
     old = hunk.old
     for loosely in (str, str.rstrip, str.strip):
-        wanted = [loosely(line) for line in old]
+        old_lines = [loosely(line) for line in old]
         have = [loosely(line) for line in lines]
-        places = [
+        found_at = [
             at
             for at in range(start, len(lines) - len(old) + 1)
-            if have[at] == wanted[0] and have[at : at + len(old)] == wanted
+            if have[at] == old_lines[0] and have[at : at + len(old)] == old_lines
         ]
         if hunk.at_end:
-            places = places[-1:]
-        if len(places) > 1:
-            at = ", ".join(str(one + 1) for one in places[:5])
+            found_at = found_at[-1:]
+        if len(found_at) > 1:
+            at = ", ".join(str(one + 1) for one in found_at[:5])
             raise CannotApply(
-                f"hunk {number} of {path}: its lines occur {len(places)} times, at lines {at};  "
+                f"hunk {number} of {path}: its lines occur {len(found_at)} times, at lines {at};  "
                 "give more lines around the change, or an @@ line that is above it"
             )
-        if places:
-            return places[0], loosely is not str.strip
+        if found_at:
+            return found_at[0], loosely is not str.strip
     near = nearest("\n".join(lines), "\n".join(old))
     hint = f"\n{near}" if near else ""
     raise CannotApply(f"hunk {number} of {path}: the file does not hold these lines{hint}")

@@ -89,7 +89,9 @@ def _scanned(task: Search, sieve: Sieve, stopped: Callable[[], bool]) -> list[Fo
     include = include_globs(task.include)
     lines: list[FoundLine] = []
     for folder in folders(_plan(task, stopped)):
-        names = [name for name in _wanted(folder, include) if not task.hides(folder.path + name)]
+        names = [
+            name for name in _matching_names(folder, include) if not task.hides(folder.path + name)
+        ]
         large = partial(_note_large, task, folder.path)
         for name, data in _sifted(names, folder.descriptor, sieve.may_fit, large):
             if stopped():
@@ -111,7 +113,7 @@ def census(task: Search, stopped: Callable[[], bool]) -> None:
     """
     include = include_globs(task.include)
     for folder in folders(_plan(task, stopped)):
-        for name in _wanted(folder, include):
+        for name in _matching_names(folder, include):
             task.hides(folder.path + name)
 
 
@@ -123,7 +125,7 @@ def _note_large(task: Search, folder: str, name: str, size: int) -> None:
     task.unsearched.append(f"{printable(folder + name)} ({size >> 20} MB)")
 
 
-def _wanted(folder: Folder, include: Globs | None) -> list[str]:
+def _matching_names(folder: Folder, include: Globs | None) -> list[str]:
     names = folder.seen(folder.names)
     if folder.links:
         names = [name for name in names if name not in folder.links]
@@ -269,7 +271,7 @@ async def _by_git(task: Search) -> list[FoundLine]:
 
 
 async def _lines_of(task: Search, command: list[str]) -> list[FoundLine]:
-    wanted = _Wanted(task)
+    accepts = _FileFilter(task)
     lines: list[FoundLine] = []
     try:
         # By descriptor: the path may point elsewhere by the time the program starts.
@@ -283,7 +285,7 @@ async def _lines_of(task: Search, command: list[str]) -> list[FoundLine]:
     try:
         async for raw in _output(process, task.unsearched):
             line = _parsed(raw)
-            if line is None or not wanted(line.path):
+            if line is None or not accepts(line.path):
                 continue
             lines.append(line)
             if len(lines) >= task.most:
@@ -339,7 +341,7 @@ def _parsed(raw: bytes) -> FoundLine | None:
     return FoundLine(path, int(found[2]), found[3].decode("utf-8", "replace"))
 
 
-class _Wanted:
+class _FileFilter:
     """Whether a file counts, for every search program alike."""
 
     def __init__(self, task: Search) -> None:

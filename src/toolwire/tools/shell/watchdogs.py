@@ -246,18 +246,18 @@ class Watchdogs:
 
 def _await_ready(line: socket.socket) -> None:
     line.settimeout(_START_WITHIN)
-    said = b""
-    while not said.endswith(b"\n"):
+    received = b""
+    while not received.endswith(b"\n"):
         try:
             piece = line.recv(1000)
         except TimeoutError as error:
             raise NotContained(f"no answer in {_START_WITHIN:g} seconds") from error
         if not piece:
             raise NotContained("the process ended at its start")
-        said += piece
+        received += piece
     line.settimeout(None)
-    if said != protocol.READY:
-        raise NotContained(said.decode("utf-8", "replace").removeprefix("no ").strip())
+    if received != protocol.READY:
+        raise NotContained(received.decode("utf-8", "replace").removeprefix("no ").strip())
 
 
 def _sent(line: socket.socket, message: bytes, descriptors: Sequence[int]) -> bool:

@@ -130,9 +130,9 @@ class _Reader(HTMLParser):
             self._cells = 0
         if not self._out or self._marked == len(self._out):
             return
-        wanted = 1 if self._lists or tag in ("li", "tr", "dd", "dt") else 2
+        newlines = 1 if self._lists or tag in ("li", "tr", "dd", "dt") else 2
         end = "".join(piece[-2:] for piece in self._out[-2:])
-        self._put("\n" * (wanted - (len(end) - len(end.rstrip("\n")))))
+        self._put("\n" * (newlines - (len(end) - len(end.rstrip("\n")))))
 
     def _put(self, text: str) -> None:
         if text:

@@ -238,8 +238,8 @@ def _hierarchies(options: dict[str, Any]) -> list[tuple[str, list[tuple[str, str
             found.append((_where("memory", path), [("memory.limit_in_bytes", memory)]))
         elif not controllers and os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
             limits = [("pids.max", processes), ("memory.max", memory), ("memory.swap.max", "0")]
-            wanted = [(file, value) for file, value in limits if value != "0" or "swap" in file]
-            found.append((f"/sys/fs/cgroup{path.rstrip('/')}", wanted))
+            chosen = [(file, value) for file, value in limits if value != "0" or "swap" in file]
+            found.append((f"/sys/fs/cgroup{path.rstrip('/')}", chosen))
     return found
 
 

@@ -45,7 +45,9 @@ def _quoted(path: str) -> str:
     return f'"{escaped}"'
 
 
-def words(plan: JsonObject, hidden: Sequence[str], frozen: Sequence[str]) -> tuple[str, ...]:
+def seatbelt_arguments(
+    plan: JsonObject, hidden: Sequence[str], frozen: Sequence[str]
+) -> tuple[str, ...]:
     """Arguments before the command."""
     return (PROGRAM, "-p", profile(plan, hidden, frozen))
 

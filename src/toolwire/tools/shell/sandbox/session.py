@@ -60,15 +60,15 @@ class Walls(msgspec.Struct, frozen=True, kw_only=True):
     directory: str = ""
 
 
-def explained(said: str, *, failed: bool, walls: Walls) -> str:
+def explained(output: str, *, failed: bool, walls: Walls) -> str:
     """A line for the model if the sandbox plausibly stopped a command; else empty."""
-    said = said[-_TAIL:]
-    reason = _reason(said, failed, walls)
+    output = output[-_TAIL:]
+    reason = _reason(output, failed, walls)
     return f"blocked by the sandbox: {reason}; ask the user" if reason else ""
 
 
-def _reason(said: str, failed: bool, walls: Walls) -> str:
-    lines = said.splitlines()
+def _reason(output: str, failed: bool, walls: Walls) -> str:
+    lines = output.splitlines()
     refused = [line for line in lines if _REFUSED.search(line)]
     # Root sees an empty folder where others are refused.
     for line in (*refused, *(line for line in lines if _MISSING.search(line))):
@@ -77,15 +77,15 @@ def _reason(said: str, failed: bool, walls: Walls) -> str:
     for line in (*refused, *(line for line in lines if _ROFS.search(line))):
         if _names_any(line, walls.frozen, walls.directory):
             return "write to a protected file"
-    if _ROFS.search(said):
+    if _ROFS.search(output):
         return "write outside the workspace"
     if not failed:
         return ""
-    if not walls.network and _NETWORK.search(said):
+    if not walls.network and _NETWORK.search(output):
         return "network"
-    if _PROCESSES.search(said):
+    if _PROCESSES.search(output):
         return "limit on the number of processes"
-    if _MEMORY.search(said):
+    if _MEMORY.search(output):
         return "limit on memory"
     if any("sudo" in line or "setuid" in line or "no new privileges" in line for line in lines):
         return "programs cannot gain privileges (no_new_privs)"
@@ -110,27 +110,27 @@ def _names_any(line: str, paths: tuple[str, ...], directory: str) -> bool:
 PROGRAM = "bwrap"
 
 
-def words(
+def bubblewrap_arguments(
     program: str, plan: JsonObject, hidden: Sequence[str], frozen: Sequence[str]
 ) -> list[str]:
     """What runs a fork server inside; paths that need no cover are left as they are."""
-    said = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--as-pid-1"]
+    arguments = [program, "--die-with-parent", "--unshare-pid", "--unshare-ipc", "--as-pid-1"]
     if not plan["network"]:
-        said.append("--unshare-net")
-    said += ["--bind" if plan["open"] else "--ro-bind", "/", "/"]
-    said += ["--proc", "/proc", "--dev", "/dev"]
+        arguments.append("--unshare-net")
+    arguments += ["--bind" if plan["open"] else "--ro-bind", "/", "/"]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
     for path in plan["scratch"]:
         if path.startswith(("/tmp", "/var/tmp")):  # noqa: S108 - replaced by an empty one
-            said += ["--tmpfs", path]
+            arguments += ["--tmpfs", path]
     for path in plan["state"]:
-        said += ["--tmpfs", path]
+        arguments += ["--tmpfs", path]
     for path in plan["writable"]:
-        said += ["--bind", path, path]
+        arguments += ["--bind", path, path]
     for path in frozen:
-        said += ["--ro-bind-try", path, path]
+        arguments += ["--ro-bind-try", path, path]
     for path in hidden:
-        said += _mask(path)
-    return [*said, "--"]
+        arguments += _mask(path)
+    return [*arguments, "--"]
 
 
 def _mask(path: str) -> list[str]:
@@ -286,7 +286,7 @@ class Sandbox:
             )
         from toolwire.tools.shell.sandbox import detect as seatbelt  # noqa: PLC0415 - only on macOS
 
-        prefix = seatbelt.words(plan, hidden, frozen)
+        prefix = seatbelt.seatbelt_arguments(plan, hidden, frozen)
         return Confined(
             watchdogs=WATCHDOGS,
             plan={},
@@ -315,7 +315,7 @@ class Sandbox:
     def _wrapped(self, plan: JsonObject, exposed: Exposed) -> Watchdogs:
 
         program = shutil.which(PROGRAM) or PROGRAM
-        prefix = words(program, plan, exposed.hidden, exposed.frozen)
+        prefix = bubblewrap_arguments(program, plan, exposed.hidden, exposed.frozen)
         key = "\0".join(prefix)
         return self._servers.setdefault(key, Watchdogs(prefix, {"kind": "bubblewrap"}))
 
