@@ -103,6 +103,8 @@ class Decoder:
         """The events of one frame; raises the error that it reports."""
         if self._finished:
             return ()
+        if self._halves.cut is not None:
+            return self._halves.resume(self.feed, frame)
         try:
             event = decode_event(frame.data)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -145,7 +147,7 @@ class Decoder:
 
     def pending(self) -> Sequence[ModelEvent]:
         """Input received whole with its start, and the ends of calls whose input is complete."""
-        events: list[ModelEvent] = []
+        events = self._halves.mark()
         for index, block in self._blocks.items():
             if block.kind == "tool_use" and block.input:
                 events += self._append(index, block.input)
@@ -301,7 +303,7 @@ class Decoder:
     def finish(self) -> list[ModelEvent]:
         """The last events of an answer that ended."""
         self._finished = True
-        events: list[ModelEvent] = []
+        events = self._halves.mark()
         for index in list(self._blocks):
             events += self._stop(index)
         reason = self._ending.reason(len(self._calls) > 0)
@@ -320,9 +322,10 @@ class Decoder:
             event = parse_object(data, "event")
             return self._read_event(frame, event)
         except (BadInput, UnicodeDecodeError) as error:
-            repaired = self._halves.join(frame.data)
-            if repaired != frame.data:
-                return self.feed(Frame(repaired, frame.event, frame.cut))
+            streamed = b'_delta"' in data
+            repaired = self._halves.repaired(self.feed, frame, streamed=streamed)
+            if repaired is not None:
+                return repaired
             raise unreadable(frame, error, "event") from error
 
     def _read_event(self, frame: Frame, event: JsonObject) -> Sequence[ModelEvent]:

@@ -6,7 +6,7 @@ from toolwire.errors import BadInput
 from toolwire.messages import CacheMark, Origin
 from toolwire.request import Effort, JsonObject
 from toolwire.wire.json_access import parse_object
-from toolwire.wire.surrogates import PairJoiner
+from toolwire.wire.surrogates import whole_characters
 
 NAME = "anthropic-messages"
 ORIGIN = Origin(NAME)
@@ -89,7 +89,7 @@ def parse_body(body: bytes, what: str) -> tuple[JsonObject, bytes]:
     try:
         return parse_object(body, what), body
     except BadInput:
-        repaired = PairJoiner().join(body)
+        repaired = whole_characters(body)
         if repaired == body:
             raise
         return parse_object(repaired, what), repaired

@@ -99,6 +99,8 @@ class GeminiDecoder:
 
     def feed(self, frame: Frame) -> list[ModelEvent] | tuple[ModelEvent, ...]:
         """The events of one chunk; raises the vendor's error if it carries one."""
+        if self._pairs.cut is not None:
+            return list(self._pairs.resume(self.feed, frame))
         if frame.cut:
             self._cut = True
         try:
@@ -164,7 +166,7 @@ class GeminiDecoder:
 
     def pending(self) -> list[ModelEvent]:
         """The calls whose arguments are still incomplete, as far as they arrived."""
-        events: list[ModelEvent] = []
+        events = self._pairs.mark()
         for growing in list(self._growing):
             self._end_growing(growing, events, complete=False)
         return events
@@ -240,9 +242,11 @@ class GeminiDecoder:
             for response in responses:
                 self._response(response, frame, events)
         except UNREADABLE as error:
-            paired = self._pairs.join(frame.data)
-            if paired != frame.data:
-                return list(self.feed(Frame(paired, frame.event, frame.cut)))
+            # A call comes whole: only text can go on in the next chunk.
+            streamed = not self._whole and b'"functionCall"' not in frame.data
+            repaired = self._pairs.repaired(self.feed, frame, streamed=streamed)
+            if repaired is not None:
+                return list(repaired)
             raise unreadable(frame, error, "chunk") from error
         return events
 

@@ -31,7 +31,7 @@ from toolwire.errors import IncompleteStream, MalformedStream, ProviderError
 from toolwire.events import Finished, ModelEvent, Notice
 from toolwire.request import JsonObject
 from toolwire.wire.sse import Frame
-from toolwire.wire.surrogates import PairJoiner
+from toolwire.wire.surrogates import PairJoiner, whole_characters
 
 _any = msgspec.json.Decoder().decode
 _NO_EVENTS: tuple[ModelEvent, ...] = ()
@@ -59,6 +59,8 @@ class ChatDecoder:
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
         """The events of one frame; raises the vendor's error if it contains one."""
+        if self._pairs.cut is not None:
+            return self._pairs.resume(self.feed, frame)
         data = frame.data
         if data[:6] == b"[DONE]":
             self._done = True
@@ -68,7 +70,11 @@ class ChatDecoder:
         try:
             chunk = self._read(data)
         except UNREADABLE as error:
-            chunk = self._repaired(frame, error)
+            # A server that counts in UTF-16 may have split a surrogate pair.
+            repaired = self._pairs.repaired(self.feed, frame) if rb"\u" in data else None
+            if repaired is not None:
+                return repaired
+            chunk = self._lenient(frame, error)
         choices = chunk.choices
         if chunk.error or choices is None or frame.event == "error":
             self._check(chunk, frame)
@@ -110,7 +116,8 @@ class ChatDecoder:
 
     def pending(self) -> Sequence[ModelEvent]:
         """Text that could be a tag, thinking that is still open, calls that have only a name."""
-        events, self._unsent = self._unsent, []
+        events = [*self._pairs.mark(), *self._unsent]
+        self._unsent = []
         self._answer.flush(events)
         return events
 
@@ -118,7 +125,7 @@ class ChatDecoder:
         if self._finished:
             return []
         self._finished = True
-        events: list[ModelEvent] = []
+        events = self._pairs.mark()
         if not self._answer.has_content and _is_given(self._message):
             # A whole answer in one frame, beside an empty delta (Perplexity).
             with suppress(*UNREADABLE):
@@ -126,15 +133,11 @@ class ChatDecoder:
         self._answer.end(events, cut=is_cut(self._stop))
         return [*events, *_end(self._answer, self._stop, self._usage, self._id, self._model)]
 
-    def _repaired(self, frame: Frame, error: Exception) -> Chunk:
+    def _lenient(self, frame: Frame, error: Exception) -> Chunk:
         if frame.event == "error":
             raise _error(frame) from error
-        data = frame.data
-        if rb"\u" in data:
-            # A server that counts in UTF-16 may have split a surrogate pair.
-            data = self._pairs.join(data)
         try:
-            return read_lenient(data)
+            return read_lenient(frame.data)
         except UNREADABLE:
             raise unreadable(frame, error, "chunk") from error
 
@@ -217,7 +220,7 @@ def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
     except UNREADABLE as reason:
         _raise_error(body)
         try:
-            events, error = _read(PairJoiner().join(body), options)
+            events, error = _read(whole_characters(body), options)
         except UNREADABLE:
             raise MalformedStream(f"unreadable answer: {reason}", body=text[:2000]) from reason
     return _broken_off(events, failure(error, body=text)) if error else iter(events)

@@ -16,6 +16,7 @@ from toolwire.messages import Message
 from toolwire.request import ModelRequest
 from toolwire.wire.json_access import parse_object
 from toolwire.wire.sse import SseDecoder
+from toolwire.wire.surrogates import whole_characters
 
 # Modules that only a server needs are imported by the methods that use them.
 
@@ -53,6 +54,7 @@ class OpenAIResponses:
 
     def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
+        body = whole_characters(body)
         source = parse_object(body, "response")
         answered = "output" in source or "status" in source
         if source.get("error") or source.get("status") == "failed":

@@ -68,10 +68,12 @@ class AnswerDecoder:
         self._held: dict[Hashable, list[tuple[StreamEvent, Frame]]] = {}
         """Events of messages that began while another message is open, by item."""
         self._finished = False
-        self._surrogates = PairJoiner()
+        self._pairs = PairJoiner()
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
         """The events of one frame."""
+        if self._pairs.cut is not None:
+            return self._pairs.resume(self.feed, frame)
         try:
             event = _read(frame.data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -113,7 +115,7 @@ class AnswerDecoder:
 
     def pending(self) -> Sequence[ModelEvent]:
         """Finished text and arguments that were not streamed as deltas; messages held back."""
-        events: list[ModelEvent] = []
+        events = self._pairs.mark()
         self._text.emit_rest(events)
         self._interrupt_text(events)
         self._emit_first_arguments(events)
@@ -212,9 +214,10 @@ class AnswerDecoder:
         """The events of a frame that does not decode: an end mark, odd member types, or broken."""
         if frame.data.strip() == b"[DONE]" or self._finished:
             return _NOTHING
-        repaired = self._surrogates.join(frame.data)
-        if repaired != frame.data:
-            return self.feed(Frame(repaired, frame.event, frame.cut))
+        streamed = b'.delta"' in frame.data
+        repaired = self._pairs.repaired(self.feed, frame, streamed=streamed)
+        if repaired is not None:
+            return repaired
         try:
             value = parse(frame.data, "event")
         except BadInput:
