@@ -42,9 +42,9 @@ def main() -> None:
     if not tasks:
         raise SystemExit("no task matches")
     if chosen.list:
-        shown = chosen.show or chosen.half == "tuning"
         for task in tasks:
-            print(f"{task.kind:10}  {task.id}" + (f"\n            {task.prompt}" if shown else ""))
+            prompt = f"\n            {task.prompt}" if _detailed(chosen) else ""
+            print(f"{task.kind:10}  {task.id}{prompt}")
         return
     scores = asyncio.run(_all(tasks, chosen))
     shown = table(scores, chosen.model)
@@ -66,12 +66,17 @@ def selected(chosen: argparse.Namespace) -> list[Task]:
     ]
 
 
+def _detailed(chosen: argparse.Namespace) -> bool:
+    """Whether the screen may show requests and replies: held-out ones only when requested."""
+    return chosen.show or chosen.half == "tuning"
+
+
 async def _all(tasks: list[Task], chosen: argparse.Namespace) -> list[Score]:
     scores: list[Score] = []
     for task in tasks:
         score = await _one(task, chosen)
         scores.append(score)
-        print(line(score), flush=True)
+        print(line(score, details=_detailed(chosen)), flush=True)
         if chosen.out is not None:
             _write(chosen, table(scores, chosen.model), scores)
     return scores
@@ -105,19 +110,20 @@ def _write(chosen: argparse.Namespace, shown: str, scores: list[Score]) -> None:
         table=shown,
         scores=tuple(scores),
     )
+    chosen.out.parent.mkdir(parents=True, exist_ok=True)
     chosen.out.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
 
 
 def _arguments(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("--model", default="local/qwen2.5-coder-1.5b", help="provider/model")
-    parser.add_argument("--half", choices=HALVES, default="tuning", help="default: tuning")
+    parser.add_argument("--half", choices=HALVES, default="held-out", help="default: held-out")
     parser.add_argument("--seed", type=int, default=SEED, help="another seed, other tasks")
     parser.add_argument("--variants", type=int, default=1, help="tasks of each family")
     parser.add_argument("--kind", choices=KINDS, default="", help="only tasks of this kind")
     parser.add_argument("--only", default="", help="families whose name contains this")
     parser.add_argument("--list", action="store_true", help="print the tasks and run none")
-    parser.add_argument("--show", action="store_true", help="print held-out requests as well")
+    parser.add_argument("--show", action="store_true", help="show held-out requests too")
     parser.add_argument("--out", type=Path, help="file for every call and reply, as JSON")
     parser.add_argument("--yes", action="store_true", help="download the embedded model")
     return parser.parse_args(words)

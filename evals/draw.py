@@ -125,7 +125,7 @@ class Draw:
             (index, found)
             for index, part in enumerate(parts)
             if not part.startswith("{")
-            for found in re.finditer(r"(?<![\w.`'\"/])[a-z]{6,}(?![\w.`'\"/])", part)
+            for found in re.finditer(r"(?<![\w.,`'\"/*-])[a-z]{6,}(?![\w.`'\"/(-])", part)
         ]
         if not long:
             return parts

@@ -68,16 +68,20 @@ def judge(task: Task, outcome: Outcome) -> Score:
     )
 
 
-def line(score: Score) -> str:
-    """One task for the screen."""
+def line(score: Score, *, details: bool = True) -> str:
+    """One task for the screen; without details, nothing of what was requested or replied."""
     mark = "done" if score.done else "MISS"
-    why = "" if score.done else f": {score.missing}"
+    why = "" if score.done or not details else f": {score.missing}"
     faults = {
         "false claim": score.false_claims,
         "destructive": score.destructive,
         "unparsable": score.unparsable,
     }
-    marks = "".join(f"  [{name}: {found[0]}]" for name, found in faults.items() if found)
+    marks = "".join(
+        f"  [{name}: {found[0]}]" if details else f"  [{name}]"
+        for name, found in faults.items()
+        if found
+    )
     return f"{mark} {score.seconds:6.1f} s  {score.id}{why}{marks}"
 
 

@@ -87,6 +87,24 @@ def test_what_was_tuned_on_is_never_held_out():
     assert {family.half for family in tuned} == {"tuning"}
 
 
+def test_the_halves_are_disjoint_and_large_enough():
+    held_out = Counter(family.kind for family in FAMILIES if family.half == "held-out")
+    tuning = Counter(family.kind for family in FAMILIES if family.half == "tuning")
+    assert held_out == {"one-step": 60, "multi-step": 20, "honesty": 12}
+    assert tuning == {"one-step": 92, "multi-step": 37, "honesty": 8}
+
+
+def test_the_half_depends_on_the_id_and_the_seed_of_the_split_alone():
+    """Fixed here as well: a family must never change its half."""
+
+    def half(name: str, *, tuned: bool = False) -> str:
+        return Family(id=name, kind="one-step", make=FAMILIES[0].make, tuned=tuned).half
+
+    held_out = {name for name in "abcdefghij" if half(name) == "held-out"}
+    assert held_out == set("cegj")
+    assert {half(name, tuned=True) for name in held_out} == {"tuning"}
+
+
 def test_the_tasks_are_not_the_examples_of_the_prompt():
     names = ("prompt.md", "examples.md")
     text = "\n".join((get_data("toolwire.embedded.small", name) or b"").decode() for name in names)
