@@ -63,7 +63,7 @@ def _translated(body: bytes, source: str, target: str, model: str) -> JsonObject
 
 @click.command("schema")
 @click.option("--to", "target", metavar="DIALECT", help="Wire format of the output.")
-@click.option("--strict", is_flag=True, help="OpenAI's strict form, where nothing is lost by it.")
+@click.option("--strict", is_flag=True, help="OpenAI's strict form, where nothing is lost.")
 @click.option("--jsonl", is_flag=True, help="JSON Lines: one input object per line.")
 def schema_command(target: str | None, strict: bool, jsonl: bool) -> None:
     """Convert the JSON Schema on standard input; prints the schema and what was weakened.

@@ -101,7 +101,7 @@ def _facts(provider: Provider) -> list[tuple[str, str]]:
 @click.option("--provider", "-p", help="List only this provider's models.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def models_command(provider: str | None, as_json: bool) -> None:
-    """List the known models: context, output limit, price per million tokens, abilities.
+    """List the known models: context, output limit, price per million tokens, capabilities.
 
     A provider may offer others; use any of them as provider/model.
     """
