@@ -7,12 +7,12 @@ import subprocess
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bench.measure import Samples
 from toolwire.request import JsonObject
 from toolwire.tools.shell.watchdogs import WATCHDOGS
-from toolwire.tools.spec import Tool, ToolContext, Workspace
+from toolwire.tools.spec import Tool, ToolContext, ToolSettings, Workspace
 
 MB = 1 << 20
 _Got = TypeVar("_Got")
@@ -20,14 +20,18 @@ LOOP = asyncio.Runner()
 """One loop for all calls, as a session has one; its threads stay warm."""
 
 
-def context_in(root: Path, place: Path, **settings: object) -> ToolContext:
+def context_in(root: Path, place: Path, **settings: Any) -> ToolContext:
     """A session whose workspace is `root`; everything else of it lies in `place`."""
     temp = place / "temp"
     temp.mkdir(exist_ok=True)
     workspace = Workspace(roots=(root,), temp=temp, home=place)
     environ = {"PATH": os.environ["PATH"], "HOME": str(place)}
     return ToolContext(
-        workspace=workspace, call_id="bench", environ=environ, settings=settings, emit=_silent
+        workspace=workspace,
+        call_id="bench",
+        environ=environ,
+        settings=ToolSettings(**settings),
+        emit=_silent,
     )
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         ToolResult,
     )
     from toolwire.model import Model
-    from toolwire.policy.rules import Mode
+    from toolwire.policy import Mode
     from toolwire.request import FreeformTool, Loss, ModelRequest, ServerTool, ToolChoice, ToolSpec
     from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
     from toolwire.tools.typed import tool
@@ -61,7 +61,7 @@ _HOMES = {
         "TurnEnded",
     ),
     "agent.usage": ("Limits",),
-    "policy.rules": ("Mode",),
+    "policy": ("Mode",),
     "codec": ("Answer", "Translated", "read_answer", "translate"),
     "collect": ("Collector",),
     "errors": (

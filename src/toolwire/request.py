@@ -1,12 +1,13 @@
 """Model requests: messages, tools and options, and losses of a conversion."""
 
 from enum import StrEnum
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from toolwire.messages import CacheMark, Kept, Message, Text
 from toolwire.messages import Loss as Loss  # a conversion reports them beside the request
+from toolwire.setting import setting
 
 JsonObject: TypeAlias = dict[str, Any]
 """A decoded JSON object. Schemas have this type because programs build and read them."""
@@ -74,11 +75,13 @@ class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
 
     enabled: bool | None = None
     """True or False switches it; None leaves it to the model."""
-    effort: Effort | None = None
-    budget: int | None = None
-    """Maximum number of thinking tokens; -1 lets the model decide."""
-    visible: bool | None = None
-    """Whether thoughts (or their summary) are returned as text."""
+    effort: Annotated[Effort | None, setting("Reasoning effort.", project=True)] = None
+    budget: Annotated[
+        Annotated[int, msgspec.Meta(ge=-1)] | None,
+        setting("Maximum number of thinking tokens; -1 lets the model decide.", project=True),
+    ] = None
+    visible: Annotated[bool | None, setting("Request the thoughts as text.", project=True)] = None
+    """Thoughts, or their summary."""
     kept: Kept | None = None
 
 

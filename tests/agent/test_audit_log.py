@@ -12,8 +12,9 @@ from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.agent.scheduler import Scheduler
 from toolwire.app.workspace_facts import locations_of
 from toolwire.messages import ToolCall
+from toolwire.policy import Mode
 from toolwire.policy.engine import Policy, roots
-from toolwire.policy.rules import Mode, Rule, Verdict
+from toolwire.policy.rules import Rule, Verdict
 from toolwire.policy.ruling import Terms
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry

@@ -41,6 +41,7 @@ from toolwire.tools.spec import (
     ToolContext,
     ToolFailed,
     ToolOutput,
+    ToolSettings,
     Workspace,
 )
 
@@ -594,7 +595,9 @@ def test_a_result_over_the_limit_is_cut_and_kept_whole_in_a_file(tmp_path: Path)
     async def run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
         return ToolOutput(text="a" * 500 + "z" * 500)
 
-    bench = Bench(tmp_path, a_tool("t", run=run), context={"settings": {"output_limit": 100}})
+    bench = Bench(
+        tmp_path, a_tool("t", run=run), context={"settings": ToolSettings(output_limit=100)}
+    )
     said = bench.said(call("c/1", "t"))[0]
     file = tmp_path / "temp" / "c_1.output"
     assert said == (

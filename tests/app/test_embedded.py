@@ -19,7 +19,7 @@ from toolwire.embedded.catalogue import MODELS
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, ModelEvent, Notice, StopReason, TextDelta
 from toolwire.messages import Message, Text
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.request import ModelRequest
 from toolwire.tools.registry import builtins
 
@@ -101,7 +101,7 @@ def test_the_files_of_the_folder_are_the_choices(tmp_path: Path):
     request = ModelRequest(
         model="m",
         messages=(Message(role="user", parts=(Text("hello"),)),),
-        tools=builtins({}).specs(),
+        tools=builtins().specs(),
     )
 
     async def go() -> None:

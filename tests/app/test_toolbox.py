@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from toolwire.agent.questions import Choice, Confirmation, UserAnswer
@@ -13,10 +14,10 @@ from toolwire.config import Settings
 from toolwire.errors import BadInput
 from toolwire.ids import new_id
 from toolwire.messages import Message, ToolCall, ToolResult
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.request import JsonObject
 from toolwire.tools.registry import ADDED, ORIGINAL, Registry, builtin
-from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput, ToolSettings
 
 
 class Bench:
@@ -46,7 +47,7 @@ class Bench:
 
         async def work() -> Message:
             async with open_toolbox(
-                Settings(tools=settings),
+                Settings(tools=msgspec.convert(settings, ToolSettings)),
                 environ=self.environ,
                 cwd=self.root,
                 mode=mode,
@@ -63,7 +64,10 @@ class Bench:
     def opened(self, *tools: Tool, **settings: object) -> Toolbox:
         async def work() -> Toolbox:
             async with open_toolbox(
-                Settings(tools=settings), environ=self.environ, cwd=self.root, tools=tools
+                Settings(tools=msgspec.convert(settings, ToolSettings)),
+                environ=self.environ,
+                cwd=self.root,
+                tools=tools,
             ) as shop:
                 return shop
 

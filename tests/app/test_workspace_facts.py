@@ -8,9 +8,9 @@ import pytest
 
 from toolwire.app.workspace_facts import locations_of
 from toolwire.messages import ToolCall
+from toolwire.policy import Mode
 from toolwire.policy.engine import Policy
 from toolwire.policy.locations import HiddenPaths, Locations
-from toolwire.policy.rules import Mode
 from toolwire.policy.ruling import Terms
 from toolwire.tools.files.protection import Protection
 from toolwire.tools.spec import Effect, Workspace

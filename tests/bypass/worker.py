@@ -19,7 +19,8 @@ from toolwire.agent.events import AgentEvent, Emit, ToolStarted
 from toolwire.app import Toolbox, open_toolbox
 from toolwire.config import Settings
 from toolwire.messages import Outcome, ToolCall, ToolResult
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
+from toolwire.tools.spec import ToolSettings
 
 _NOT_RUN = {Outcome.DENIED, Outcome.NOT_RUN}
 _SECONDS = 5.0
@@ -105,7 +106,7 @@ def _workshop(mode: str, path: str) -> AbstractAsyncContextManager[Toolbox]:
     return open_toolbox(
         # Without the second wall: the policy alone is judged.
         Settings(
-            tools={"shell_seconds": _SECONDS, "shell_idle_seconds": _SECONDS, "sandbox": "off"}
+            tools=ToolSettings(shell_seconds=_SECONDS, shell_idle_seconds=_SECONDS, sandbox="off")
         ),
         environ={
             "HOME": str(HOME),

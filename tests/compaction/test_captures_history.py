@@ -22,8 +22,8 @@ from toolwire.client.http.transport import Incoming, Outgoing
 from toolwire.client.model import connect
 from toolwire.client.reask import with_reask
 from toolwire.messages import Message, Text
+from toolwire.policy import Mode
 from toolwire.policy.engine import rule
-from toolwire.policy.rules import Mode
 from toolwire.policy.ruling import Terms
 from toolwire.request import ModelRequest
 from toolwire.tools.registry import builtins
@@ -84,7 +84,7 @@ def worked(line: Line, stage: Stage) -> tuple[ModelRequest, TurnEnded]:
         credential=_key,
         sleep=_at_once,
     )
-    tools, context = builtins({}), stage.context()
+    tools, context = builtins(), stage.context()
     request = ModelRequest(
         model="gemini-2.5-pro",
         messages=(Message(role="user", parts=(Text("go"),)),),

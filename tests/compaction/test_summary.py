@@ -19,8 +19,8 @@ from toolwire.agent.events import AgentEvent, HistoryReplaced, Noticed, UsageCou
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
 from toolwire.compaction.mechanical import weight
-from toolwire.compaction.plan import ACKNOWLEDGED, is_prompt
-from toolwire.compaction.summary import QUESTION, CompressionRules, Compressor, with_old_outputs_cut
+from toolwire.compaction.plan import ACKNOWLEDGED, CompressionRules, is_prompt
+from toolwire.compaction.summary import QUESTION, Compressor, with_old_outputs_cut
 from toolwire.compaction.tokens import Tally, of_message
 from toolwire.errors import ConnectionFailed, ErrorKind, ProviderError
 from toolwire.events import Finished, StopReason, TextDelta, Usage

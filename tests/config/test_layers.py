@@ -3,11 +3,13 @@ from pathlib import Path
 import pytest
 
 from toolwire import config
+from toolwire.agent.usage import Limits
 from toolwire.config import trust
 from toolwire.config.schema import Key, keys, rendered
 from toolwire.errors import BadInput, UnknownName
 from toolwire.providers import Prices, catalogue
 from toolwire.request import Effort
+from toolwire.tools.spec import ToolSettings
 
 
 def settings(home: Path, user: str = "", project: str = "") -> config.Settings:
@@ -134,11 +136,7 @@ def test_tools_are_set_by_the_user_and_only_narrowed_by_a_project(tmp_path: Path
         '[tools]\nexclude = ["glob"]\noutput_limit = 5\ncall_command = "run"',
         '[tools]\nexclude = ["todo"]\noutput_limit = 3',
     )
-    assert found.tools == {
-        "exclude": ("glob", "todo"),
-        "output_limit": 3,
-        "call_command": "run",
-    }
+    assert found.tools == ToolSettings(exclude=("glob", "todo"), output_limit=3, call_command="run")
 
 
 def test_a_project_may_not_bring_commands_or_permissions(tmp_path: Path) -> None:
@@ -159,7 +157,7 @@ def test_later_layers_win_and_each_value_tells_its_origin(tmp_path: Path) -> Non
         "TOOLWIRE_LIMITS_SECONDS": "3",
     }
     found = config.resolve(environ, work, flags={"limits.seconds": 4, "limits.turns": None})
-    assert found.settings.limits == config.LimitSettings(turns=1, tokens=2, cost=3.0, seconds=4.0)
+    assert found.settings.limits == Limits(turns=1, tokens=2, cost=3.0, seconds=4.0)
     assert {path: found.origins[path] for path in found.origins if "limits" in path} == {
         "limits.turns": str(system),
         "limits.tokens": str(home / "config.toml"),
@@ -244,7 +242,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path, variable: str, text: str, sai
         ('[context]\nfiles = [".."]', 'files[0] must be a file name without folders; found ".."'),
         ('[reasoning]\neffort = "hgih"', 'unknown value "hgih"; did you mean "high"'),
         ("[reasoning]\nkept = 1", 'unknown setting of reasoning "kept"'),
-        ("tool_style = 1", 'tool_style must be one of "auto", "json", "native", "xml"; found 1'),
+        ("tool_style = 1", 'tool_style must be one of "auto", "native", "xml", "json"; found 1'),
         ('[tools]\nexlude = ["a"]', 'unknown setting of tools "exlude"; did you mean "exclude"'),
         ("[providers.a]\nbase_ulr = 1", 'unknown setting of providers.a "base_ulr"'),
         ('[models."a/b"]\ncontxt = 1', '"contxt"; did you mean "context"'),

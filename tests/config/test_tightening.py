@@ -13,7 +13,7 @@ def resolved(home: Path, user: str, project: str, flag: str | None = None) -> ob
     (folder / "config.toml").write_text(project)
     environ, flags = {"TOOLWIRE_HOME": str(home)}, {"tools.sandbox": flag}
     found = config.load(environ, home / "work", trusted=True, flags=flags)
-    return found.tools.get("sandbox", "auto")
+    return found.tools.sandbox
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.workspaces import git, write
-from toolwire.context.memory import Memory, MemoryFile, MemorySettings, load_memory, with_memory
+from toolwire.context import MemorySettings
+from toolwire.context.memory import Memory, MemoryFile, load_memory, with_memory
 from toolwire.tools.builtin.save_memory import memory_file
 from toolwire.tools.spec import ToolContext, Workspace
 
@@ -98,7 +99,7 @@ def test_the_names_are_a_setting(land: Land):
     write(land.project / "AGENTS.md", "no")
     write(land.project / "NOTES.md", "yes")
     write(land.home / ".gemini/NOTES.md", "global")
-    memory = land.load(settings=MemorySettings(names=("NOTES.md",)))
+    memory = land.load(settings=MemorySettings(files=("NOTES.md",)))
     assert shown(memory) == ["../../.gemini/NOTES.md", "NOTES.md"]
 
 
@@ -127,7 +128,7 @@ def test_ignored_folders_are_not_searched_but_notes_kept_out_of_git_are_read(lan
 def test_only_so_many_folders_are_searched(land: Land):
     for number in range(6):
         write(land.project / f"d{number}/GEMINI.md", str(number))
-    found = shown(land.load(settings=MemorySettings(most_folders=4)))
+    found = shown(land.load(settings=MemorySettings(max_dirs=4)))
     assert found == ["d0/GEMINI.md", "d1/GEMINI.md", "d2/GEMINI.md"]
 
 
@@ -152,7 +153,7 @@ def test_imports_are_read_inside_the_project_only(land: Land):
 def test_the_flat_form_names_files_by_their_whole_path(land: Land):
     write(land.project / "GEMINI.md", "see @a.md")
     write(land.project / "a.md", "A")
-    memory = land.load(settings=MemorySettings(imports="flat"))
+    memory = land.load(settings=MemorySettings(import_format="flat"))
     root, a = land.project / "GEMINI.md", land.project / "a.md"
     assert memory.text == block(
         "GEMINI.md",

@@ -10,7 +10,7 @@ import pytest
 from tests.tools.workspaces import write
 from toolwire.context.prompt import PromptFacts, chosen_prompt, system_prompt
 from toolwire.errors import BadInput
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.tools.registry import ADDED, ORIGINAL
 
 ALL = (*ORIGINAL, *ADDED)

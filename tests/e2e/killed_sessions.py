@@ -27,7 +27,7 @@ from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import stored_sessions
 from toolwire.messages import Message, Text
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.providers.custom import read_upstream
 from toolwire.sessions.sqlite import SqliteJournal
 from toolwire.tools.shell.process_table import below

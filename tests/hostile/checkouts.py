@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.app import open_toolbox
 from toolwire.config import Settings
 from toolwire.ids import new_id
 from toolwire.messages import Message, ToolCall
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
+from toolwire.tools.spec import ToolSettings
 
 SECRET = "canary-5b1f"
 """Text that no result, prompt or message may contain."""
@@ -64,7 +67,7 @@ class Checkout:
 
         async def work() -> Message:
             async with open_toolbox(
-                Settings(tools=settings),
+                Settings(tools=msgspec.convert(settings, ToolSettings)),
                 environ=self.environ,
                 cwd=self.root,
                 mode=mode,

@@ -11,7 +11,7 @@ from toolwire.app import open_toolbox
 from toolwire.config import Settings
 from toolwire.context.mentions import user_message
 from toolwire.messages import Text
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.tools.search.grep import ripgrep
 
 NAME = "vault/inner/one.txt"

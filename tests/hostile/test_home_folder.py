@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.checkouts import Checkout
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 
 RUN_LATER = (
     *(".bash_aliases", ".zlogin", ".xprofile", ".config/environment.d/a.conf", ".profile"),

@@ -8,7 +8,7 @@ import pytest
 
 from tests.hostile.checkouts import Checkout
 from tests.tools.workspaces import git
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.tools.files import edit
 from toolwire.tools.search.grep import ripgrep
 

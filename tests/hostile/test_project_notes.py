@@ -11,7 +11,7 @@ from toolwire.app.builder import system_text
 from toolwire.app.options import SessionOptions
 from toolwire.config import trust
 from toolwire.errors import BadInput
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 
 
 @pytest.fixture(params=["repository", "folder"])

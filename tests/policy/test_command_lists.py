@@ -3,10 +3,11 @@ from typing import Any
 
 import pytest
 
+from toolwire.policy import Mode
 from toolwire.policy.engine import rule
 from toolwire.policy.locations import Locations
 from toolwire.policy.rule_file import complaint, limited
-from toolwire.policy.rules import Mode, Rule, Verdict
+from toolwire.policy.rules import Rule, Verdict
 from toolwire.policy.ruling import Terms
 from toolwire.tools.registry import builtins
 from toolwire.tools.spec import Effect, ToolContext, Workspace

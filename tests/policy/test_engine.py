@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from tests.policy.rulings import ALLOW, ASK, DENY
 from toolwire.agent.audit_log import record
 from toolwire.messages import ToolCall
+from toolwire.policy import Mode
 from toolwire.policy.engine import rule
 from toolwire.policy.locations import Locations
 from toolwire.policy.rule_file import of_lists
-from toolwire.policy.rules import Mode, Rule, Verdict
+from toolwire.policy.rules import Rule, Verdict
 from toolwire.policy.ruling import Ruling, Terms
 from toolwire.tools.spec import Effect
 

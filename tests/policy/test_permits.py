@@ -1,8 +1,9 @@
 import msgspec
 
+from toolwire.policy import Mode
 from toolwire.policy.engine import rule
 from toolwire.policy.locations import HiddenPaths, Locations
-from toolwire.policy.rules import Mode, Rule, Verdict
+from toolwire.policy.rules import Rule, Verdict
 from toolwire.policy.ruling import Ruling, Terms
 from toolwire.tools.spec import Effect, Permit, SandboxSpec
 

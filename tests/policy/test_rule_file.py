@@ -3,9 +3,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwire.errors import BadInput
+from toolwire.policy import Mode
 from toolwire.policy.locations import Locations
 from toolwire.policy.rule_file import dump, load, of_lists, with_absolute_paths
-from toolwire.policy.rules import Mode, Rule, Verdict, path_matches
+from toolwire.policy.rules import Rule, Verdict, path_matches
 from toolwire.tools.spec import Effect
 
 FILE = """

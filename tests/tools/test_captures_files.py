@@ -10,7 +10,7 @@ import pytest
 from tests import captures
 from toolwire.tools.builtin import replace
 from toolwire.tools.search.grep import ripgrep
-from toolwire.tools.spec import Tool
+from toolwire.tools.spec import SearchWay, Tool, ToolSettings
 
 pytestmark = pytest.mark.skipif(not captures.PRESENT, reason=captures.ABSENT)
 
@@ -43,10 +43,10 @@ def test_what_is_sent_next_equals_the_capture(capture: captures.Capture, tmp_pat
     assert outcome(capture, tmp_path) == ""
 
 
-def outcome(capture: captures.Capture, folder: Path, way: str = "") -> str:
+def outcome(capture: captures.Capture, folder: Path, way: SearchWay | None = None) -> str:
     stage = captures.build(capture, folder)
     plain = capture.data["settings"].get("useSmartEdit") is False
-    settings = {"plain_edit": plain, "search_with": way}
+    settings = ToolSettings(plain_edit=plain, search_with=way)
     tools = {**TOOLS, "replace": replace.tool_for(settings)}
     context = stage.context(settings=settings)
     got = asyncio.run(captures.replay(capture, stage, tools, context))
@@ -54,7 +54,7 @@ def outcome(capture: captures.Capture, folder: Path, way: str = "") -> str:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_of_searching_gives_what_the_captures_show(way: str, tmp_path: Path) -> None:
+def test_each_way_of_searching_gives_what_the_captures_show(way: SearchWay, tmp_path: Path) -> None:
     if way == "rg" and not ripgrep({}):
         pytest.skip("no ripgrep on this machine")
     for capture in captures.find(tools=["search_file_content"]):

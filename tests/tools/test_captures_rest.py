@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests import captures
@@ -20,14 +21,14 @@ from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import Finished, ModelEvent, StopReason, TextDelta
 from toolwire.messages import Kept
 from toolwire.model import Model
+from toolwire.policy import Mode
 from toolwire.policy.engine import rule
 from toolwire.policy.rule_file import limited
-from toolwire.policy.rules import Mode
 from toolwire.policy.ruling import Terms
 from toolwire.request import ModelRequest
 from toolwire.tools.registry import Registry, builtins, headless
 from toolwire.tools.shell.shells import end_shells
-from toolwire.tools.spec import ToolContext
+from toolwire.tools.spec import ToolContext, ToolSettings
 
 pytestmark = pytest.mark.skipif(not PRESENT, reason=ABSENT)
 
@@ -50,14 +51,15 @@ def _cases() -> list[Capture]:
     return [one for one in found if one.tools and not re.search(LATER, one.name)]
 
 
-def _settings(capture: Capture) -> dict[str, Any]:
+def _settings(capture: Capture) -> ToolSettings:
     given = capture.data["settings"]
     ours = {SETTINGS[name]: v for name, v in given.get("tools", {}).items() if name in SETTINGS}
-    return {**ours, "plain_edit": given.get("useSmartEdit") is False}
+    plain = given.get("useSmartEdit") is False
+    return msgspec.convert({**ours, "plain_edit": plain}, ToolSettings)
 
 
-def _registry(capture: Capture, settings: dict[str, Any]) -> Registry:
-    core, exclude = tuple(settings.get("core", ())), tuple(settings.get("exclude", ()))
+def _registry(capture: Capture, settings: ToolSettings) -> Registry:
+    core, exclude = settings.core, settings.exclude
     tools = limited(builtins(settings).permitted(core, exclude), core, exclude)
     return tools if "--yolo" in capture.data["cli_args"] else headless(tools, "default")
 

@@ -12,7 +12,7 @@ import pytest
 from tests.tools.workspaces import context_in, put
 from toolwire.tools.builtin import search_file_content
 from toolwire.tools.search.regexes import BadPattern, Sieve, check, is_plain
-from toolwire.tools.spec import ToolFailed
+from toolwire.tools.spec import ToolFailed, ToolSettings
 from toolwire.tools.workers import Worker, WorkerFailed
 
 LIMIT = 15.0
@@ -37,7 +37,7 @@ def test_a_pattern_that_backtracks_is_stopped_at_its_time(pattern: str) -> None:
 
 
 def test_a_search_that_backtracks_ends_with_its_cancel(tmp_path: Path) -> None:
-    context = context_in(tmp_path, settings={"search_with": "own"})
+    context = context_in(tmp_path, settings=ToolSettings(search_with="own"))
     put(context, a_txt=f"{LINE}\n")
 
     async def scenario() -> float:

@@ -18,8 +18,9 @@ from toolwire.agent.events import (
     ToolRequested,
 )
 from toolwire.messages import ToolCall
+from toolwire.policy import Mode
 from toolwire.policy.engine import Policy
-from toolwire.policy.rules import Mode, Verdict
+from toolwire.policy.rules import Verdict
 from toolwire.policy.ruling import Ruling
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect

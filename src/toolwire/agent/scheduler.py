@@ -21,7 +21,7 @@ from toolwire.agent.questions import Approver, Editor
 from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
-from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput, capped, limit_of
+from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput, capped
 
 CANCELLED = "[Operation Cancelled] Reason: Tool call cancelled by user."
 
@@ -182,7 +182,7 @@ class Scheduler:
             await self.emit(ToolOutputText(call_id=call_id, text=text))
 
     async def _done(self, work: CallState, output: ToolOutput, note: str) -> None:
-        limit = limit_of(self._context.settings.get("output_limit"))
+        limit = self._context.settings.output_limit
         text = output.text
         if 0 < limit < len(text):
             folder = self._context.workspace.temp

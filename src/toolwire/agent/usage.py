@@ -1,7 +1,7 @@
 """What a run uses and costs: limits of a turn, prices, and statistics from the events."""
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from toolwire.agent.events import (
 from toolwire.events import Usage
 from toolwire.providers._spec import Prices
 from toolwire.request import JsonObject
+from toolwire.setting import Amount, Count, setting
 
 _MILLION = 1_000_000
 
@@ -23,13 +24,10 @@ _MILLION = 1_000_000
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Most that one turn may use; 0 sets no limit."""
 
-    turns: int = 0
-    """Requests to the model."""
-    tokens: int = 0
-    """Input and output of all requests together."""
-    cost: float = 0.0
-    """US dollars."""
-    seconds: float = 0.0
+    turns: Annotated[Count, setting("Requests to the model in one run; 0 means no limit.")] = 0
+    tokens: Annotated[Count, setting("Tokens of one run, in and out; 0 means no limit.")] = 0
+    cost: Annotated[Amount, setting("US dollars for one run; 0 means no limit.")] = 0.0
+    seconds: Annotated[Amount, setting("Seconds one run may take; 0 means no limit.")] = 0.0
 
 
 NO_LIMITS = Limits()

@@ -16,7 +16,6 @@ import msgspec
 from toolwire import __version__
 from toolwire.agent.events import Emit, MessageAdded, Noticed, Reader, SessionOpened
 from toolwire.agent.questions import Approver, Editor
-from toolwire.agent.usage import Limits
 from toolwire.app.model_choice import choose_here, choose_model
 from toolwire.app.model_stack import Opened, open_models, with_cache_report, with_fallback
 from toolwire.app.options import HostOverrides, SessionOptions
@@ -24,15 +23,16 @@ from toolwire.app.session import AgentSession, EventSink, open_journal, settle, 
 from toolwire.app.toolbox import AskPerson, Toolbox, make_toolbox
 from toolwire.client.http.transport import HttpTransport, Transport
 from toolwire.client.redact import known_secrets
-from toolwire.compaction.summary import CompressionRules, Compressor
+from toolwire.compaction.summary import Compressor
 from toolwire.compaction.tokens import of_message
 from toolwire.config import Settings
-from toolwire.context.memory import NAMES, Memory, MemorySettings, load_memory, with_memory
+from toolwire.context import NAMES
+from toolwire.context.memory import Memory, load_memory, with_memory
 from toolwire.context.prompt import PromptFacts, chosen_prompt
 from toolwire.context.surroundings import surroundings
 from toolwire.ids import new_id
 from toolwire.messages import Message, Part, Text, ToolResult
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.request import ModelRequest, Reasoning
 from toolwire.sessions.replay import Session, replay
 from toolwire.sessions.store import OpenJournal, SessionStore
@@ -100,7 +100,7 @@ async def open_session(
             shorten=shorten,
             toolbox=toolbox,
             sink=sink,
-            limits=wanted.limits or _limits(settings),
+            limits=wanted.limits or settings.limits,
             approver=approver,
             editor=editor,
         )
@@ -163,7 +163,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
 
     def mode(self, opened: Opened) -> Mode:
         """Returns the approval mode; a small model always asks before changes."""
-        mode = self.wanted.mode or Mode(self.settings.approval_mode)
+        mode = self.wanted.mode or self.settings.approval_mode
         return cautious(mode, self.notices.append) if opened.provider.small else mode
 
     async def toolbox(
@@ -235,7 +235,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             window=opened.info.context if opened.info is not None else 0,
             temp=toolbox.context.workspace.temp,
             emit=sink,
-            rules=compression_rules(self.settings),
+            rules=self.settings.compression,
             price=opened.price,
             weigh=tokens_shown_small if opened.provider.small else of_message,
         )
@@ -266,13 +266,6 @@ def _opened(id: str, name: str, opened: Opened, mode: Mode, cwd: Path) -> Sessio
         mode=mode,
         cwd=str(cwd),
         version=__version__,
-    )
-
-
-def _limits(settings: Settings) -> Limits:
-    limits = settings.limits
-    return Limits(
-        turns=limits.turns, tokens=limits.tokens, cost=limits.cost, seconds=limits.seconds
     )
 
 
@@ -309,18 +302,14 @@ def system_text(
         trusted=bool(settings.trusted),
     )
     context = settings.context
+    if "context.files" in settings.set_by_project:
+        context = msgspec.structs.replace(context, outer_files=NAMES)
     memory = load_memory(
         workspace,
         global_file=memory_file(toolbox.context),
         trusted=settings.trusted is not False,
         hides=Visibility(toolbox.context, "read_file").hides,
-        settings=MemorySettings(
-            names=context.files,
-            outer_names=NAMES if "context.files" in settings.set_by_project else context.files,
-            imports=context.import_format,
-            most_folders=context.max_dirs,
-            respect_git_ignore=context.respect_git_ignore,
-        ),
+        settings=context,
     )
     for words in (*memory.notices, *_read_notes(memory)):
         notice(words)
@@ -336,12 +325,6 @@ def _read_notes(memory: Memory) -> tuple[str, ...]:
     more = f" and {len(notes) - _MOST_NAMED} more" if len(notes) > _MOST_NAMED else ""
     size = sum(file.size for file in notes)
     return (f"project notes given to the model: {shown}{more} ({size:,} bytes)",)
-
-
-def compression_rules(settings: Settings) -> CompressionRules:
-    """Returns the compression rules of the settings."""
-    rules = settings.compression
-    return CompressionRules(enabled=rules.enabled, threshold=rules.threshold, keep=rules.keep)
 
 
 def tokens_shown_small(message: Message) -> int:

@@ -19,7 +19,7 @@ from toolwire.context.cache import PrefixMeter, with_cache_marks
 from toolwire.events import ModelEvent, Notice, Usage
 from toolwire.ids import new_id
 from toolwire.model import Model, reading
-from toolwire.prompted import AUTO, StyleChoice, ToolStyle, choose
+from toolwire.prompted import StyleChoice, ToolStyle, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.providers.addresses import address
@@ -56,7 +56,7 @@ async def open_model(
     transport: Transport,
     key: str = "",
     base_url: str = "",
-    tool_style: str = AUTO,
+    tool_style: str = ToolStyle.AUTO,
     learned: Learned | None = None,
     cwd: Path | None = None,
     consent: DownloadConsent | None = None,
@@ -114,7 +114,7 @@ async def open_models(
 ) -> list[Opened]:
     """Returns the model and its fallbacks."""
     settings = chosen.settings
-    style = wanted.tool_style or chosen.style or settings.tool_style or AUTO
+    style = wanted.tool_style or chosen.style or settings.tool_style
     learned = Learned()
     first = await open_model(
         chosen.name,
@@ -188,7 +188,7 @@ def _styled(ask: Model, provider: Provider, model: str, choice: StyleChoice) -> 
             from toolwire.prompted import json  # noqa: PLC0415 - start-up time
 
             return json.wrap(ask, new_id)
-        case ToolStyle.NATIVE:
+        case ToolStyle.NATIVE | ToolStyle.AUTO:
             rule = provider.rule_for(model)
             if rule is None or not rule.leaked:
                 return ask

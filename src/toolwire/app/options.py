@@ -7,7 +7,7 @@ import msgspec
 from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
 from toolwire.model import Model
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.prompted import StyleChoice, ToolStyle
 from toolwire.providers._spec import NoAuth, Provider
 from toolwire.providers.custom import Upstream

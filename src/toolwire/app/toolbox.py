@@ -18,10 +18,10 @@ from toolwire.config import Settings
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.ids import new_id
 from toolwire.model import Model
-from toolwire.policy import rule_file
+from toolwire.policy import Mode, rule_file
 from toolwire.policy.engine import Policy, roots
 from toolwire.policy.rule_file import ANSWERED, dump, limited, load, too_wide
-from toolwire.policy.rules import Mode, Rule, widened
+from toolwire.policy.rules import Rule, widened
 from toolwire.policy.ruling import Terms
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import locked_briefly, write_private
@@ -157,7 +157,7 @@ async def make_toolbox(
     context = ToolContext(
         workspace=workspace_of(cwd, environ, temp),
         owner=new_id(),
-        environ=clean_environment(environ, secrets, _names(settings, "environment")),
+        environ=clean_environment(environ, secrets, settings.tools.environment),
         settings=settings.tools,
         sandbox=sandbox_of(settings, cwd),
         model=model,
@@ -196,7 +196,8 @@ async def make_toolbox(
 
 def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:
     """Returns the sandbox; BadInput if the system does not support the named level."""
-    level = settings.tools.get("sandbox", "auto")
+    tools = settings.tools
+    level = tools.sandbox
     if level in ("off", "none"):
         return SandboxSpec()
     if level != "auto":
@@ -206,11 +207,10 @@ def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:
             raise BadInput(
                 f'this system has no sandbox for "{level}"; use --sandbox auto or --sandbox off'
             )
-    writable = _names(settings, "sandbox_writable")
     return SandboxSpec(
         level="read-only" if level == "read-only" else "workspace-write",
-        network=bool(settings.tools.get("sandbox_network", False)),
-        writable=tuple(str(cwd / Path(path).expanduser()) for path in writable),
+        network=tools.sandbox_network,
+        writable=tuple(str(cwd / Path(path).expanduser()) for path in tools.sandbox_writable),
     )
 
 
@@ -239,8 +239,8 @@ async def open_registry(
     The environment is passed to the discovery command.
     """
     found = builtins(settings.tools).with_tools(installed())
-    discovery, call = (settings.tools.get(f"{one}_command") for one in ("discovery", "call"))
-    if isinstance(discovery, str) and isinstance(call, str):
+    discovery, call = settings.tools.discovery_command, settings.tools.call_command
+    if discovery and call:
         context = context or ToolContext(
             workspace=workspace_of(cwd, environ), environ=environ, sandbox=sandbox_of(settings, cwd)
         )
@@ -248,22 +248,13 @@ async def open_registry(
             await discover(discovery, call, cwd=cwd, environ=environ, context=context)
         )
     own = Registry(tools)
-    core, exclude = _names(settings, "core"), _names(settings, "exclude")
+    core, exclude = settings.tools.core, settings.tools.exclude
     found = found.permitted(core, exclude).without(own.names)
     return limited(found.with_tools(own.permitted((), exclude)), core, exclude)
 
 
-def _names(settings: Settings, key: str) -> tuple[str, ...]:
-    try:
-        return msgspec.convert(settings.tools.get(key, ()), tuple[str, ...])
-    except msgspec.ValidationError as error:
-        raise BadInput(f"tools.{key} must be a list of names: {error}") from error
-
-
 def _listed(settings: Settings, allowed: Sequence[str]) -> tuple[Rule, ...]:
-    lists = rule_file.of_lists(
-        allowed=_names(settings, "allowed"), exclude=_names(settings, "exclude")
-    )
+    lists = rule_file.of_lists(allowed=settings.tools.allowed, exclude=settings.tools.exclude)
     flags = rule_file.of_lists(allowed=allowed, origin="--allowed-tools")
     return (*lists, *flags)
 

@@ -125,7 +125,7 @@ def _config_files() -> dict[str, str]:
 def _sandbox(settings: Settings) -> JsonObject:
     from toolwire.tools.shell.sandbox import detect
 
-    level = str(settings.tools.get("sandbox", "auto"))
+    level = settings.tools.sandbox
     kind = detect.kind()
     active = kind != "none" and level not in ("off", "none")
     return {"kind": kind, "active": active, "level": level, "about": detect.ABOUT[kind]}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 import msgspec
@@ -16,8 +16,10 @@ from toolwire.client.record import RecordingTransport, ReplayTransport
 from toolwire.client.redact import known_secrets
 from toolwire.config import Settings, current_folder
 from toolwire.errors import BadInput
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
+from toolwire.prompted import ToolStyle
 from toolwire.providers.custom import read_upstream
+from toolwire.tools.spec import SandboxSetting
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -25,7 +27,7 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 SANDBOX = click.option(
     "--sandbox",
-    type=click.Choice(("auto", "off", "none", "read-only", "workspace-write")),
+    type=click.Choice(get_args(SandboxSetting)),
     help="Sandbox for commands; auto: workspace-write where the system supports it.",
 )
 _OPTIONS = (
@@ -39,12 +41,12 @@ _OPTIONS = (
     ),
     click.option(
         "--tool-style",
-        type=click.Choice(("auto", "native", "xml", "json")),
+        type=click.Choice(tuple(map(str, ToolStyle))),
         help="How tools are described to the model.",
     ),
     click.option(
         "--approval-mode",
-        type=click.Choice(("default", "auto_edit", "yolo", "plan")),
+        type=click.Choice(tuple(map(str, Mode))),
         help="Approval mode: which calls run without asking.",
     ),
     SANDBOX,
@@ -121,7 +123,7 @@ def read_asked(
         provider=options["provider"],
         base_url=options["base_url"],
         upstream=read_upstream(upstream) if upstream else None,
-        mode=Mode(settings.approval_mode),
+        mode=settings.approval_mode,
         allowed=_listed(options["allowed_tools"]),
         session=options["session"],
         latest=options["latest"],

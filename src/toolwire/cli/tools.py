@@ -41,7 +41,7 @@ def list_tools(as_json: bool) -> None:
     try:
         cwd = Path.cwd()
         settings = _settings(cwd)
-        environ = clean_environment(os.environ, (), settings.tools.get("environment", ()))
+        environ = clean_environment(os.environ, (), settings.tools.environment)
         found = asyncio.run(open_registry(settings, environ=environ, cwd=cwd))
     except ToolwireError as error:
         fail(error)

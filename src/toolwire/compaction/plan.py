@@ -3,17 +3,40 @@
 import re
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Annotated
 
 import msgspec
 
 from toolwire.compaction.tokens import of_message
 from toolwire.messages import Message, Text, ToolResult
+from toolwire.setting import Share, setting
 
 CONTEXT = 2
 """Messages in front that are never summarised: the surroundings and their acknowledgement."""
 THRESHOLD = 0.7
 KEEP = 0.3
 ACKNOWLEDGED = "Got it. Thanks for the additional context!"
+
+
+class CompressionRules(msgspec.Struct, frozen=True, kw_only=True):
+    """When a conversation is shortened, and how much of it stays."""
+
+    enabled: Annotated[
+        bool, setting("Summarise long conversations automatically.", project=True)
+    ] = True
+    """On demand, and after a request that was too long, it is always done."""
+    threshold: Annotated[
+        Share, setting("Share of the model's context that triggers it.", project=True)
+    ] = THRESHOLD
+    keep: Annotated[
+        Share, setting("Share of the conversation that is kept verbatim.", project=True)
+    ] = KEEP
+    outputs: int = 50_000
+    """Tokens of tool outputs, the newest, that are never cut to files."""
+    context: int = CONTEXT
+    """Messages in front that are not part of the conversation: surroundings and their answer."""
+
+
 _SNAPSHOT = re.compile(r"<state_snapshot>(.*)</state_snapshot>", re.DOTALL)
 
 

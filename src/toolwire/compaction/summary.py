@@ -13,7 +13,7 @@ import msgspec
 from toolwire.agent.events import Emit, HistoryReplaced, Noticed, UsageCounted, no_events
 from toolwire.collect import Collector
 from toolwire.compaction.mechanical import shorten_mechanically, weight
-from toolwire.compaction.plan import CONTEXT, KEEP, THRESHOLD, Plan, front_of, plan, snapshot
+from toolwire.compaction.plan import CompressionRules, Plan, front_of, plan, snapshot
 from toolwire.compaction.tokens import Tally, of_message, of_part, read_refusal
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import Finished, ModelEvent, StopReason, Usage
@@ -124,19 +124,6 @@ _GROWTH = 0.05
 """Share of the window by which a conversation grows before a failed summary is requested again."""
 
 Price: TypeAlias = Callable[[Usage], float | None]
-
-
-class CompressionRules(msgspec.Struct, frozen=True, kw_only=True):
-    """When a conversation is shortened, and how much of it stays."""
-
-    enabled: bool = True
-    """Automatically; on demand, and after a request that was too long, it is always done."""
-    threshold: float = THRESHOLD
-    keep: float = KEEP
-    outputs: int = 50_000
-    """Tokens of tool outputs, the newest, that are never cut to files."""
-    context: int = CONTEXT
-    """Messages in front that are not part of the conversation: surroundings and their answer."""
 
 
 def _unpriced(usage: Usage) -> float | None:

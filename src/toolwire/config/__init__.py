@@ -2,20 +2,11 @@
 
 from toolwire.config.layers import Resolved, load, resolve
 from toolwire.config.paths import FILE, PROJECT_FILE, current_folder
-from toolwire.config.settings import (
-    Compression,
-    Context,
-    LimitSettings,
-    Sessions,
-    Settings,
-)
+from toolwire.config.settings import Sessions, Settings
 
 __all__ = [
     "FILE",
     "PROJECT_FILE",
-    "Compression",
-    "Context",
-    "LimitSettings",
     "Resolved",
     "Sessions",
     "Settings",

@@ -153,8 +153,6 @@ def _keys_of(struct: type[msgspec.Struct], prefix: str) -> list[Key]:
         rules, doc = _annotations(kind)
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             found += _keys_of(kind, f"{path}.")
-        elif "group" in rules:
-            found += _keys_of(rules["group"], f"{path}.")
         elif doc:
             default = field.default if field.default_factory is msgspec.NODEFAULT else None
             found.append(Key(path=path, kind=kind, default=default, doc=doc, **rules))

@@ -6,10 +6,11 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
+from toolwire.context import ImportFormat, MemorySettings
 from toolwire.tools.files.encodings import printable
 from toolwire.tools.files.paths import locate, real
 from toolwire.tools.files.protection import CREDENTIALS, Protection
@@ -39,7 +40,6 @@ class ReadText(msgspec.Struct, frozen=True):
 
 Read: TypeAlias = Callable[[str], ReadText]
 """Reads an absolute path; refuses paths outside of the project."""
-ImportFormat: TypeAlias = Literal["tree", "flat"]
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -180,7 +180,6 @@ def _spans(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         at += 1
 
 
-NAMES = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
 LARGEST = 256 << 10
 """Largest size of a memory file in bytes."""
 MOST = 512 << 10
@@ -189,20 +188,6 @@ _COST = 256
 """What the lines around a file count for."""
 Hides: TypeAlias = Callable[[Path], object]
 """Whether a path of the project may not be read without a question."""
-
-
-class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings for memory files."""
-
-    names: tuple[str, ...] = NAMES
-    """Names of memory files; all that a folder has are read, in this order."""
-    outer_names: tuple[str, ...] = ()
-    """Names outside of the project, where a project's settings do not apply; empty: the same."""
-    imports: ImportFormat = "tree"
-    most_folders: int = 200
-    """Most folders below the working directory that are searched."""
-    respect_git_ignore: bool = True
-    """Skip folders that git ignores; memory files are read even if git ignores them."""
 
 
 class MemoryFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -251,7 +236,7 @@ def load_memory(
     """
     settings = settings or MemorySettings()
     cwd = real(workspace.roots[0])
-    outer_names = settings.outer_names or settings.names
+    outer_names = settings.outer_files or settings.files
     folders = [_global(workspace.home, global_file, outer_names)]
     if cwd is not None and trusted:
         project = _project(cwd, workspace.home)
@@ -299,7 +284,7 @@ def _above(cwd: Path, top: Path, project: Path, settings: MemorySettings) -> lis
     folders: list[_NoteFolder] = []
     for folder in reversed((cwd, *cwd.parents)):
         outer = not folder.is_relative_to(project)
-        names = (settings.outer_names or settings.names) if outer else settings.names
+        names = (settings.outer_files or settings.files) if outer else settings.files
         if folder.is_relative_to(top):
             files = tuple(_present(folder / name for name in names))
             folders.append(_NoteFolder(files, folder if outer else project, outer))
@@ -314,13 +299,13 @@ def _below(
     try:
         listings = breadth_first(cwd, workspace, rules, git=settings.respect_git_ignore)
         for looked, listing in enumerate(listings):
-            if looked >= settings.most_folders:
+            if looked >= settings.max_dirs:
                 break
             # Personal notes are often ignored by git: its rules close folders only.
             there = {entry.name for entry in listing.files}
             files = tuple(
                 cwd / listing.path / name
-                for name in settings.names
+                for name in settings.files
                 if name in there and not rules.ignored(cwd / listing.path / name, git=False)
             )
             if files:
@@ -372,7 +357,10 @@ class _Loading:
 
     def _block(self, path: Path, text: str, notes: _NoteFolder) -> tuple[str, MemoryFile]:
         imported = with_imports(
-            text, str(path), lambda file: self._imported(file, path, notes), self._settings.imports
+            text,
+            str(path),
+            lambda file: self._imported(file, path, notes),
+            self._settings.import_format,
         )
         shown = printable(os.path.relpath(path, self._cwd))
         body = imported.text.strip()

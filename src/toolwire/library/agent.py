@@ -28,7 +28,7 @@ from toolwire.library.conversation import Approve, Conversation, Listener, Plan,
 from toolwire.library.result import Result
 from toolwire.messages import Message, Text
 from toolwire.model import Model
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 from toolwire.providers.custom import read_upstream
 from toolwire.tools.registry import Registry, builtin, builtins
 from toolwire.tools.spec import Tool

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from toolwire.messages import ToolCall
+from toolwire.policy import Mode
 from toolwire.policy.locations import Zone
-from toolwire.policy.rules import Act, Mode, Rule, Verdict, against_paths, restriction
+from toolwire.policy.rules import Act, Rule, Verdict, against_paths, restriction
 from toolwire.policy.ruling import Finding, Ruling, Terms, rule_on, shown, strictest
 from toolwire.policy.shell import Unproven, prove
 from toolwire.policy.shell.command_ruling import CommandRuling

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from toolwire.errors import BadInput
+from toolwire.policy import Mode
 from toolwire.policy.locations import Locations
-from toolwire.policy.rules import Mode, Rule, Verdict
+from toolwire.policy.rules import Rule, Verdict
 from toolwire.policy.ruling import is_prefix
 from toolwire.policy.shell import Script, Unproven, prove
 from toolwire.policy.shell.commands import inner_commands

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from toolwire.policy import Mode
 from toolwire.policy.locations import Locations
 from toolwire.policy.shell.commands import program_name
 from toolwire.tools.search.patterns import Automaton, Step
@@ -22,15 +23,6 @@ class Verdict(StrEnum):
     ALLOW = "allow"
     ASK = "ask"
     DENY = "deny"
-
-
-class Mode(StrEnum):
-    """Approval mode: what runs without asking."""
-
-    DEFAULT = "default"
-    AUTO_EDIT = "auto_edit"
-    YOLO = "yolo"
-    PLAN = "plan"
 
 
 class RuleMatch(StrEnum):

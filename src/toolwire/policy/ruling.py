@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from toolwire.policy import Mode
 from toolwire.policy.locations import Location, Locations, Zone
-from toolwire.policy.rules import Act, Mode, Rule, RuleMatch, Verdict, match
+from toolwire.policy.rules import Act, Rule, RuleMatch, Verdict, match
 from toolwire.tools.spec import Effect, Permit, SandboxSpec
 
 _LOOKS = tuple(

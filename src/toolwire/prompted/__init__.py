@@ -11,13 +11,11 @@ from toolwire.providers._spec import ModelInfo, Provider
 class ToolStyle(StrEnum):
     """How tools are offered and calls are read."""
 
+    AUTO = "auto"
+    """By provider and model; never the style of a `StyleChoice`."""
     NATIVE = "native"
     XML = "xml"
     JSON = "json"
-
-
-AUTO = "auto"
-SETTINGS = (AUTO, *(str(style) for style in ToolStyle))
 
 
 class StyleChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +27,12 @@ class StyleChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose(
-    provider: Provider, model: str, setting: str = AUTO, *, info: ModelInfo | None = None
+    provider: Provider, model: str, setting: str = ToolStyle.AUTO, *, info: ModelInfo | None = None
 ) -> StyleChoice:
     """The setting, else the style known for the model, else for the provider, else a prompted one,
     usually xml.
     """
-    if setting != AUTO:
+    if setting != ToolStyle.AUTO:
         return _explicit(provider, model, setting, info)
     if not model:
         return StyleChoice(
@@ -48,16 +46,17 @@ def choose(
 def from_kilocode(word: str | None) -> str:
     """Our setting for a KiloCode tool style; its "JSON" is native calls."""
     name = (word or "").strip().lower()
-    settings = {"": AUTO, "xml": str(ToolStyle.XML), "json": str(ToolStyle.NATIVE)}
+    settings = {"": str(ToolStyle.AUTO), "xml": str(ToolStyle.XML), "json": str(ToolStyle.NATIVE)}
     if name not in settings:
         raise UnknownName("KiloCode tool style", name, ("xml", "json"))
     return settings[name]
 
 
 def _explicit(provider: Provider, model: str, setting: str, info: ModelInfo | None) -> StyleChoice:
-    if setting not in SETTINGS:
-        raise UnknownName("tool style", setting, SETTINGS)
-    style = ToolStyle(setting)
+    try:
+        style = ToolStyle(setting)
+    except ValueError:
+        raise UnknownName("tool style", setting, tuple(ToolStyle)) from None
     warning = ""
     if style is ToolStyle.NATIVE:
         native, reason = _native(provider, model, info)

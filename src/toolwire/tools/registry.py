@@ -2,13 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import cast
 
 from toolwire.errors import BadInput, UnknownName
 from toolwire.request import ToolSpec
-from toolwire.tools.spec import Tool
+from toolwire.tools.spec import DEFAULT_SETTINGS, Tool, ToolSettings
 
 _METADATA = (".dist-info", ".egg-info")
 _FILE = "entry_points.txt"
@@ -201,7 +201,7 @@ def distance(one: str, other: str) -> int:
     return row[-1]
 
 
-def builtin(name: str, settings: Mapping[str, object] = {}) -> Tool:
+def builtin(name: str, settings: ToolSettings = DEFAULT_SETTINGS) -> Tool:
     """A built-in tool in the form that the settings select; loads its module."""
     if name not in (*ORIGINAL, *ADDED):
         raise UnknownName("built-in tool", name, (*ORIGINAL, *ADDED))
@@ -209,7 +209,7 @@ def builtin(name: str, settings: Mapping[str, object] = {}) -> Tool:
     return module.tool_for(settings) if hasattr(module, "tool_for") else module.TOOL
 
 
-def builtins(settings: Mapping[str, object] = {}, *, added: bool = True) -> Registry:
+def builtins(settings: ToolSettings = DEFAULT_SETTINGS, *, added: bool = True) -> Registry:
     """All built-in tools, those of gemini-cli first; `added` leaves ours in."""
     names = (*ORIGINAL, *(ADDED if added else ()))
     return Registry(builtin(name, settings) for name in names)

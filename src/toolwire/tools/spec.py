@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -12,6 +12,7 @@ from toolwire.errors import ToolwireError
 from toolwire.messages import Media, Text
 from toolwire.model import Model
 from toolwire.request import JsonObject, ToolSpec
+from toolwire.setting import Amount, Count, setting
 from toolwire.tools.proposals import DiffStat, Proposal
 
 
@@ -92,6 +93,94 @@ class Permit(msgspec.Struct, frozen=True, kw_only=True):
     """Appended to its result."""
 
 
+SearchWay: TypeAlias = Literal["rg", "git", "own"]
+SandboxSetting: TypeAlias = Literal["auto", "off", "none", "read-only", "workspace-write"]
+VariableName: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$", extra={"wanted": "a variable's name or `PREFIX_*`"}
+    ),
+]
+
+
+class ToolSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The `[tools]` table of the configuration."""
+
+    core: Annotated[
+        tuple[str, ...], setting("Tools that are offered; an empty list offers all.")
+    ] = ()
+    exclude: Annotated[
+        tuple[str, ...],
+        setting("Tools that are not offered; a project may add to them.", project=True, joins=True),
+    ] = ()
+    allowed: Annotated[tuple[str, ...], setting("Tools that need no approval.")] = ()
+    discovery_command: Annotated[str, setting("Command that prints tool declarations.")] = ""
+    call_command: Annotated[str, setting("Command that runs a discovered tool.")] = ""
+    output_limit: Annotated[
+        int,
+        setting(
+            "Characters of a result that are sent whole; a longer one is cut, and stored in a "
+            "file. 0 means no limit.",
+            project=True,
+        ),
+    ] = 400_000
+    output_characters: Annotated[
+        Count, setting("Characters of a command's output that are sent.")
+    ] = 400_000
+    output_lines: Annotated[
+        Count, setting("Lines of a command's output that are sent; 0 means all.")
+    ] = 0
+    shell_seconds: Annotated[Amount, setting("Seconds a command may take; 0 means no limit.")] = (
+        3600.0
+    )
+    shell_idle_seconds: Annotated[
+        Amount, setting("Seconds a command may run without output; 0 means no limit.")
+    ] = 300.0
+    plain_edit: Annotated[
+        bool, setting("Offer `replace` with `expected_replacements` and without `instruction`.")
+    ] = False
+    edit_correction: Annotated[
+        bool, setting("Ask the model once to correct an edit that does not match.")
+    ] = False
+    search_with: Annotated[
+        SearchWay | None,
+        setting(
+            "How `search_file_content` searches: with `rg`, `git` or its `own` code; if not set, "
+            "the first that works."
+        ),
+    ] = None
+    allow_private_addresses: Annotated[
+        bool, setting("Let `web_fetch` read from loopback and private networks.")
+    ] = False
+    side_model: Annotated[str, setting("Model named in the errors of searches and fetches.")] = ""
+    sandbox: Annotated[
+        SandboxSetting,
+        setting(
+            "Sandbox for commands: `auto` is `workspace-write` where the system supports it, "
+            "`none` is `off`. A project may only tighten it.",
+            project=True,
+            tighter=("off", "none", "auto", "workspace-write", "read-only"),
+        ),
+    ] = "auto"
+    sandbox_network: Annotated[
+        bool,
+        setting(
+            "Allow network access in the sandbox; a project may only forbid it.",
+            project=True,
+            tighter=(True, False),
+        ),
+    ] = False
+    sandbox_writable: Annotated[
+        tuple[str, ...], setting("Additional folders writable in the sandbox.")
+    ] = ()
+    memory_file: Annotated[str, setting("File of `save_memory`, below your home folder.")] = ""
+    environment: Annotated[
+        tuple[VariableName, ...],
+        setting("Additional variables passed to commands; `NAME` or `PREFIX_*`."),
+    ] = ()
+
+
+DEFAULT_SETTINGS = ToolSettings()
 Restricts: TypeAlias = Callable[[str, str], str]
 """Decision of the rules on an absolute path that no call names: `deny`, `ask` or empty."""
 
@@ -111,8 +200,7 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """For child processes; secrets are already out of it."""
     restricts: Restricts | None = None
     """The user's rules against paths, for files that a call does not name; None without any."""
-    settings: Mapping[str, object] = {}
-    """The `[tools]` table of the configuration."""
+    settings: ToolSettings = DEFAULT_SETTINGS
     model: Model | None = None
     """Model for side requests (search, fetch, edit correction), if any."""
     model_dialect: str = ""
@@ -162,17 +250,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
 
 
-DEFAULT_LIMIT = 400_000
-"""Characters of a result that are sent as they are."""
 MOST_MEDIA = 20 * 1024 * 1024
 """Bytes of the pictures, documents and recordings in one result."""
-
-
-def limit_of(setting: object) -> int:
-    """The `output_limit` setting; 0 or less means no limit."""
-    if isinstance(setting, int) and not isinstance(setting, bool):
-        return setting
-    return DEFAULT_LIMIT
 
 
 _HEAD_PART = 5

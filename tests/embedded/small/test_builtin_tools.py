@@ -5,7 +5,7 @@ import pytest
 from toolwire.embedded.small.tools import LEFT_OUT, TOOLS, KnownFiles, shown_tools, to_real
 from toolwire.tools.registry import builtins
 
-BUILT_IN = {spec.name: spec for spec in builtins({}).specs()}
+BUILT_IN = {spec.name: spec for spec in builtins().specs()}
 PROJECT = KnownFiles(root="/home/me/app", files=("a.py",), text={"a.py": "a = 1\nb = 2\n"}.get)
 WRITTEN = {"path": "a.py", "old": "a = 1", "new": "a = 3", "lines": "c = 3"}
 

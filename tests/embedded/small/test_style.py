@@ -33,7 +33,7 @@ PROJECT = KnownFiles(
 )
 OFFERED = {*TOOLS} - {"replace"}
 """What is there before any file was seen."""
-BUILT_IN = builtins({}).specs()
+BUILT_IN = builtins().specs()
 
 
 class Model:

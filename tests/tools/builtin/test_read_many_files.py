@@ -6,7 +6,7 @@ from tests.tools.workspaces import call, context_in, put, write
 from toolwire.messages import Media, Text
 from toolwire.tools.builtin import read_many_files
 from toolwire.tools.builtin.read_many_files import NOTHING
-from toolwire.tools.spec import ToolContext
+from toolwire.tools.spec import ToolContext, ToolSettings
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_six_thousand_files_keep_the_limit_of_one_result(context: ToolContext) -
 
 
 def test_one_file_that_is_longer_than_the_limit_is_cut(tmp_path: Path) -> None:
-    context = context_in(tmp_path, settings={"output_limit": 5000})
+    context = context_in(tmp_path, settings=ToolSettings(output_limit=5000))
     put(context, a_txt="a" * 1500 + "\n" + "a" * 1500, b_txt="b\n" * 2500, c_txt="c")
     size, text = characters(context, "*.txt")
     assert 4500 < size <= 5100
@@ -124,7 +124,7 @@ def test_one_file_that_is_longer_than_the_limit_is_cut(tmp_path: Path) -> None:
 
 
 def test_no_limit_is_no_limit(tmp_path: Path) -> None:
-    context = context_in(tmp_path, settings={"output_limit": 0})
+    context = context_in(tmp_path, settings=ToolSettings(output_limit=0))
     put(context, a_txt=("a" * 1000 + "\n") * 1000)
     assert characters(context, "*.txt")[0] > 1_000_000
 

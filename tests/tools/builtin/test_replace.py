@@ -12,7 +12,7 @@ from toolwire.request import ModelRequest
 from toolwire.tools.builtin import replace
 from toolwire.tools.files.text import read_document
 from toolwire.tools.proposals import DiffStat, Proposal
-from toolwire.tools.spec import ToolContext
+from toolwire.tools.spec import ToolContext, ToolSettings
 
 CODE = "def f():\n    return 1\n\ndef g():\n    return 1\n"
 
@@ -124,7 +124,7 @@ def test_a_file_goes_on_ending_as_it_ended(
 
 
 def test_the_plain_form_replaces_as_many_as_expected(context: ToolContext) -> None:
-    context = context_in(context.workspace.home.parent, settings={"plain_edit": True})
+    context = context_in(context.workspace.home.parent, settings=ToolSettings(plain_edit=True))
     path = put(context, a_py=CODE) / "a.py"
     arguments: dict[str, Any] = {"old_string": "return 1", "new_string": "return 2"}
     said = refused(
@@ -139,8 +139,8 @@ def test_the_plain_form_replaces_as_many_as_expected(context: ToolContext) -> No
 
 
 def test_the_form_goes_by_the_settings_and_both_have_the_alias() -> None:
-    assert replace.tool_for({}) is replace.TOOL
-    assert replace.tool_for({"plain_edit": True}) is replace.PLAIN
+    assert replace.tool_for(ToolSettings()) is replace.TOOL
+    assert replace.tool_for(ToolSettings(plain_edit=True)) is replace.PLAIN
     assert replace.TOOL.aliases == replace.PLAIN.aliases == ("smart_edit",)
     assert replace.PLAIN.parameters["required"] == ["file_path", "old_string", "new_string"]
     assert "expected_replacements" in replace.PLAIN.parameters["properties"]
@@ -203,7 +203,7 @@ def test_the_model_is_asked_only_if_a_setting_says_so(tmp_path: Path) -> None:
     failure(context, CODE, "def h():", "def k():")
     assert asked == []
     context = context_in(
-        tmp_path, model=correcting(answer, asked), settings={"edit_correction": True}
+        tmp_path, model=correcting(answer, asked), settings=ToolSettings(edit_correction=True)
     )
     assert (
         edited(context, CODE, "def h():", "def k():")
@@ -217,13 +217,17 @@ def test_a_correction_that_fits_no_better_gives_the_first_error(
     search: str, tmp_path: Path
 ) -> None:
     answer = {"search": search, "replace": "x", "explanation": "e"}
-    context = context_in(tmp_path, model=correcting(answer, []), settings={"edit_correction": True})
+    context = context_in(
+        tmp_path, model=correcting(answer, []), settings=ToolSettings(edit_correction=True)
+    )
     assert "old_string (def h():)" in failure(context, CODE, "def h():", "def k():")[0]
 
 
 def test_a_model_that_finds_nothing_to_change_is_quoted(tmp_path: Path) -> None:
     answer = {"search": "", "replace": "", "explanation": "done", "noChangesRequired": True}
-    context = context_in(tmp_path, model=correcting(answer, []), settings={"edit_correction": True})
+    context = context_in(
+        tmp_path, model=correcting(answer, []), settings=ToolSettings(edit_correction=True)
+    )
     assert failure(context, CODE, "def h():", "def k():")[0].startswith(
         "A secondary check determined that no changes were necessary to fulfill the instruction. "
         "Explanation: done. Original error with the parameters given: Failed to edit, 0 occ"

@@ -10,7 +10,7 @@ from toolwire.tools.builtin import background
 from toolwire.tools.builtin.run_shell_command import TOOL
 from toolwire.tools.shell.output import plain_text
 from toolwire.tools.shell.shells import end_shells, shells_of
-from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, Workspace
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolSettings, Workspace
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_output_over_the_cap_is_kept_whole_in_a_file(context: ToolContext) -> No
 
 
 def test_the_cap_is_a_setting(context: ToolContext) -> None:
-    small = changed(context, settings={"output_characters": 300})
+    small = changed(context, settings=ToolSettings(output_characters=300))
     text = run(small, "seq 1 4000 >&2; seq 1 4000")
     shown = text.split("Truncated part of the output:\n")[1]
     assert len(shown) == 300 + len("\n... [CONTENT TRUNCATED] ...\n")
@@ -213,7 +213,7 @@ def test_the_cap_is_a_setting(context: ToolContext) -> None:
 
 
 def test_few_long_lines_are_wrapped_before_lines_are_counted(context: ToolContext) -> None:
-    lines = changed(context, settings={"output_characters": 1000, "output_lines": 10})
+    lines = changed(context, settings=ToolSettings(output_characters=1000, output_lines=10))
     text = run(lines, "printf '%01200d' 0")
     shown = text.split("Truncated part of the output:\n")[1].split("\n")
     assert shown[2:] == [
@@ -225,19 +225,21 @@ def test_few_long_lines_are_wrapped_before_lines_are_counted(context: ToolContex
 
 
 def test_a_call_id_is_no_way_out_of_the_temp_folder(context: ToolContext) -> None:
-    sly = changed(context, call_id="../../e:v/il", settings={"output_characters": 10})
+    sly = changed(context, call_id="../../e:v/il", settings=ToolSettings(output_characters=10))
     text = run(sly, "echo 0123456789")
     assert f"{context.workspace.temp / 'il.output'}\n" in text
 
 
 def test_output_that_cannot_be_kept_is_told_so(context: ToolContext) -> None:
     context.workspace.temp.write_text("a file in the way")
-    text = run(changed(context, settings={"output_characters": 100}), "seq 1 1000")
+    text = run(changed(context, settings=ToolSettings(output_characters=100)), "seq 1 1000")
     assert text.endswith("\n[Note: Could not save full output to file]")
 
 
 def test_a_limit_ends_the_command_and_keeps_what_it_said(context: ToolContext) -> None:
-    text = run(changed(context, settings={"shell_idle_seconds": 0.5}), "echo a; sleep 1000")
+    text = run(
+        changed(context, settings=ToolSettings(shell_idle_seconds=0.5)), "echo a; sleep 1000"
+    )
     assert said(text) == "a"
     assert field(text, "Error") == "stopped after 0.5 seconds without output"
     assert field(text, "Signal") == "15"

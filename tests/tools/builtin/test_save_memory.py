@@ -5,12 +5,12 @@ import pytest
 
 from tests.tools.one_call import done
 from toolwire.tools.builtin.save_memory import TOOL, with_fact
-from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
+from toolwire.tools.spec import ToolContext, ToolFailed, ToolSettings, Workspace
 
 
 def context(home: Path, **settings: Any) -> ToolContext:
     place = Workspace(roots=(home,), temp=home, home=home)
-    return ToolContext(workspace=place, settings=settings)
+    return ToolContext(workspace=place, settings=ToolSettings(**settings))
 
 
 def save(home: Path, fact: str, **settings: Any) -> str:

@@ -6,7 +6,7 @@ import pytest
 from tests.tools.workspaces import call, context_in, git, put, refused, write
 from toolwire.tools.builtin import search_file_content
 from toolwire.tools.search.grep import MOST_MATCHES, ripgrep
-from toolwire.tools.spec import ToolContext, Workspace
+from toolwire.tools.spec import SearchWay, ToolContext, ToolSettings, Workspace
 
 WAYS = [
     pytest.param(
@@ -53,9 +53,9 @@ def files(context: ToolContext) -> Path:
     ],
 )
 def test_every_way_of_searching_finds_the_same(
-    way: str, arguments: dict[str, str], found: list[str], tmp_path: Path
+    way: SearchWay, arguments: dict[str, str], found: list[str], tmp_path: Path
 ) -> None:
-    context = context_in(tmp_path, settings={"search_with": way})
+    context = context_in(tmp_path, settings=ToolSettings(search_with=way))
     files(context)
     text = call(search_file_content.TOOL, context, **arguments).text
     lines: list[str] = []
@@ -93,8 +93,8 @@ def test_files_of_several_directories_bear_the_name_of_theirs(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_matches_beyond_the_limit_are_left_out_and_told(way: str, tmp_path: Path) -> None:
-    context = context_in(tmp_path, settings={"search_with": way})
+def test_matches_beyond_the_limit_are_left_out_and_told(way: SearchWay, tmp_path: Path) -> None:
+    context = context_in(tmp_path, settings=ToolSettings(search_with=way))
     git(put(context, a_txt="x\n" * (MOST_MATCHES + 5)))
     text = call(search_file_content.TOOL, context, pattern="x").text
     assert text.startswith(
@@ -135,7 +135,7 @@ def test_patterns_of_javascript_are_understood(pattern: str, tmp_path: Path) -> 
 
 
 def test_a_search_that_is_cancelled_stops(tmp_path: Path) -> None:
-    context = context_in(tmp_path, settings={"search_with": "own"})
+    context = context_in(tmp_path, settings=ToolSettings(search_with="own"))
     root = put(context, a_txt="x\n")
     for number in range(300):
         write(root / f"d{number}" / "a.txt", "x\n")
@@ -151,8 +151,8 @@ def test_a_search_that_is_cancelled_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_lines_of_protected_files_are_not_shown_and_told(way: str, tmp_path: Path) -> None:
-    context = context_in(tmp_path, settings={"search_with": way})
+def test_lines_of_protected_files_are_not_shown_and_told(way: SearchWay, tmp_path: Path) -> None:
+    context = context_in(tmp_path, settings=ToolSettings(search_with=way))
     root = put(context, a_txt="KEY here\n", server_pem="KEY=1\n")
     write(root / "sub" / ".env", "KEY=2\n")
     write(root / ".env.example", "KEY=\n")

@@ -15,6 +15,7 @@ from toolwire.tools.builtin import (
 from toolwire.tools.search.grep import ripgrep
 from toolwire.tools.search.ignore import Ignored, IgnoreRules
 from toolwire.tools.search.walk import Walk, walk
+from toolwire.tools.spec import SearchWay, ToolSettings
 
 RULES = {
     ".gitignore": "*.log\n!keep.log\n/only-top.txt\nbuild/\n"
@@ -92,8 +93,9 @@ def test_every_tool_hides_the_same_files(repository: Path, tmp_path: Path) -> No
     wanted = {name for name in FILES if name not in hidden}
     found = call(glob.TOOL, context, pattern="**/*").text
     assert {name for name in FILES if f"{repository}/{name}\n" in f"{found}\n"} == wanted
-    for way in ("own", "git", *(["rg"] if ripgrep({}) else [])):
-        asked = context_in(tmp_path, settings={"search_with": way})
+    ways: list[SearchWay] = ["own", "git", "rg"] if ripgrep({}) else ["own", "git"]
+    for way in ways:
+        asked = context_in(tmp_path, settings=ToolSettings(search_with=way))
         searched = call(search_file_content.TOOL, asked, pattern="needle").text
         assert {name for name in FILES if f"File: {name}\n" in searched} == wanted
     many = call(read_many_files.TOOL, context, paths=["**/*"], useDefaultExcludes=False)

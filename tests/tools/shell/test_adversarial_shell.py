@@ -12,7 +12,7 @@ from tests.tools.shell_cases import Case
 from toolwire.tools.builtin.run_shell_command import TOOL
 from toolwire.tools.shell.process_table import table
 from toolwire.tools.shell.shells import end_shells
-from toolwire.tools.spec import ToolContext, Workspace
+from toolwire.tools.spec import ToolContext, ToolSettings, Workspace
 
 pytestmark = [
     pytest.mark.slow,
@@ -46,14 +46,14 @@ def number() -> int:
     return next(_numbers)
 
 
-def context_in(folder: Path, limits: dict[str, float]) -> ToolContext:
+def context_in(folder: Path, limits: dict[str, Any]) -> ToolContext:
     (folder / "ws").mkdir(parents=True)
     place = Workspace(roots=(folder / "ws",), temp=folder / "temp", home=folder)
     return ToolContext(
         workspace=place,
         call_id="call",
         environ=dict(os.environ),
-        settings=limits,
+        settings=ToolSettings(**limits),
         emit=lambda text: None,
     )
 

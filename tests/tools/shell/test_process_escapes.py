@@ -36,7 +36,7 @@ import asyncio, json, os, resource, sys
 from pathlib import Path
 from toolwire.tools.builtin.run_shell_command import TOOL
 from toolwire.tools.shell.shells import end_shells
-from toolwire.tools.spec import SandboxSpec, ToolContext, Workspace
+from toolwire.tools.spec import SandboxSpec, ToolContext, Workspace, ToolSettings
 
 async def main():
     folder, level, way = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -46,7 +46,7 @@ async def main():
     (folder / "ws").mkdir(exist_ok=True)
     place = Workspace(roots=(folder / "ws",), temp=folder / "temp", home=folder)
     context = ToolContext(workspace=place, owner="one", environ=dict(os.environ),
-        settings={"shell_seconds": 12, "shell_idle_seconds": 12}, emit=lambda text: None,
+        settings=ToolSettings(shell_seconds=12, shell_idle_seconds=12), emit=lambda text: None,
         sandbox=SandboxSpec(level=level))
     tail = "; sleep 1000" if way == "cancel" else ""
     async def one(number, command):

@@ -10,6 +10,7 @@ from tests.tools.workspaces import call, context_in, git, put, write
 from toolwire.cli.login import open_browser
 from toolwire.tools.builtin import search_file_content
 from toolwire.tools.shell.environment import find_program, helper_environment
+from toolwire.tools.spec import SearchWay, ToolSettings
 
 
 def executable(path: Path, text: str) -> Path:
@@ -44,9 +45,9 @@ def test_a_helper_gets_no_secrets_and_nothing_that_changes_what_runs() -> None:
 
 @pytest.mark.parametrize("way", ["git", "rg", ""])
 def test_a_search_runs_nothing_that_the_repository_brings(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: SearchWay, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = context_in(tmp_path, settings={"search_with": way})
+    context = context_in(tmp_path, settings=ToolSettings(search_with=way))
     root = put(context, a_txt="needle\n")
     canary = tmp_path / "canary"
     spring = f"#!/bin/sh\ntouch {canary}\n"

@@ -17,7 +17,7 @@ from toolwire.model import Model
 from toolwire.request import ModelRequest, ServerTool
 from toolwire.tools.builtin import google_web_search, web_fetch
 from toolwire.tools.builtin.web_fetch import urls_in
-from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
+from toolwire.tools.spec import ToolContext, ToolFailed, ToolSettings, Workspace
 from toolwire.tools.web.fetch import (
     Fetched,
     Fetching,
@@ -51,7 +51,9 @@ class Said:
 
 
 def context(model: Model | None = None, dialect: str = "gemini", **settings: Any) -> ToolContext:
-    return ToolContext(workspace=PLACE, model=model, model_dialect=dialect, settings=settings)
+    return ToolContext(
+        workspace=PLACE, model=model, model_dialect=dialect, settings=ToolSettings(**settings)
+    )
 
 
 def grounding(*supports: tuple[int, list[int]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pkgutil import get_data
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.policy.rules import Mode
+from toolwire.policy import Mode
 
 _SEARCHING = frozenset({"search_file_content", "glob"})
 _EDITING = frozenset({"replace", "write_file", "apply_patch"})

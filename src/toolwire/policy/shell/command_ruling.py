@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from toolwire.policy import Mode
 from toolwire.policy.locations import HiddenPaths, Location, Zone
-from toolwire.policy.rules import Act, Invocation, Mode, Rule, Verdict
+from toolwire.policy.rules import Act, Invocation, Rule, Verdict
 from toolwire.policy.ruling import Finding, Terms, by_mode, forbidding, permitting, rule_on, shown
 from toolwire.policy.shell.commands import BUILTINS, effects_of, program_name
 from toolwire.policy.shell.effects import Effects, is_harmless

@@ -5,8 +5,9 @@ from typing import TypeAlias
 
 import msgspec
 
+from toolwire.policy import Mode
 from toolwire.policy.locations import Zone
-from toolwire.policy.rules import Act, Mode
+from toolwire.policy.rules import Act
 from toolwire.policy.ruling import Terms, forbidding, rule_on, shown
 from toolwire.policy.shell import Assignment, Command, Script, Subshell, Unproven, Word, prove
 from toolwire.policy.shell.command_ruling import CommandRuling, Folders

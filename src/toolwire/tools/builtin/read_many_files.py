@@ -24,7 +24,6 @@ from toolwire.tools.spec import (
     ToolContext,
     ToolFailed,
     ToolOutput,
-    limit_of,
 )
 from toolwire.tools.typed import words
 
@@ -165,7 +164,7 @@ class _Reading:
         self._context = context
         self._visibility = Visibility(context, "read_many_files")
         self._named = _named(args, context)
-        self._limit = limit_of(context.settings.get("output_limit"))
+        self._limit = context.settings.output_limit
         self._room = self._limit if self._limit > 0 else sys.maxsize
         self._media_room = MOST_MEDIA
         self._parts: list[Text | Media] = []

@@ -2,7 +2,6 @@
 
 import asyncio
 from bisect import bisect_left
-from collections.abc import Mapping
 from pkgutil import get_data
 from typing import Annotated
 
@@ -26,7 +25,7 @@ from toolwire.tools.files.paths import located, touching
 from toolwire.tools.files.text import Document, read_document, refuse_if_changed
 from toolwire.tools.files.text_edits import Match, find, lines_of, nearest
 from toolwire.tools.proposals import Proposal
-from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput, ToolSettings
 from toolwire.tools.typed import schema_of, words
 
 _SCHEMA: JsonObject = {
@@ -88,11 +87,6 @@ async def ask_correction(model: Model, edit: FailedEdit) -> Correction | None:
         # The edit's own error helps the model more than a failed attempt to correct it.
         return None
 
-
-PLAIN_SETTING = "plain_edit"
-"""Offer the form with `expected_replacements` and without `instruction`."""
-CORRECTION_SETTING = "edit_correction"
-"""Ask the model once how an edit that does not fit was meant."""
 
 _FILE = msgspec.Meta(description="The absolute path to the file to modify. Must start with '/'.")
 _NEW = msgspec.Meta(
@@ -171,7 +165,7 @@ def planned(arguments: JsonObject, context: ToolContext) -> _Planned:
 
 
 def _is_plain(arguments: JsonObject, context: ToolContext) -> bool:
-    return bool(context.settings.get(PLAIN_SETTING)) or "instruction" not in arguments
+    return context.settings.plain_edit or "instruction" not in arguments
 
 
 def _replaced(document: Document, arguments: JsonObject, *, plain: bool) -> tuple[str, int]:
@@ -267,7 +261,7 @@ def _adopt(arguments: JsonObject, proposal: Proposal, content: str) -> JsonObjec
 
 
 def _corrects(context: ToolContext) -> bool:
-    return context.model is not None and bool(context.settings.get(CORRECTION_SETTING))
+    return context.model is not None and context.settings.edit_correction
 
 
 async def _corrected(arguments: JsonObject, context: ToolContext, failure: Mismatch) -> _Planned:
@@ -337,6 +331,6 @@ PLAIN = msgspec.structs.replace(
 )
 
 
-def tool_for(settings: Mapping[str, object]) -> Tool:
+def tool_for(settings: ToolSettings) -> Tool:
     """The form that the settings select."""
-    return PLAIN if settings.get(PLAIN_SETTING) else TOOL
+    return PLAIN if settings.plain_edit else TOOL

@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -16,8 +16,6 @@ from toolwire.tools.shell.processes import Confined, Ended, ProcessLimits, Shell
 from toolwire.tools.shell.shells import confined_by, shells_of
 from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
-
-OUTPUT_CHARACTERS = 400_000
 
 _EMPTY = "Command cannot be empty."
 _MARKER = "\n... [CONTENT TRUNCATED] ...\n"
@@ -97,20 +95,6 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
     return (context.workspace.roots[0] / str(arguments.get("directory") or ""),)
 
 
-def limits_of(settings: Mapping[str, object]) -> ProcessLimits:
-    """`shell_seconds` and `shell_idle_seconds` among the tools' settings; zero is no limit."""
-    usual = ProcessLimits()
-    return ProcessLimits(
-        wall=_number(settings, "shell_seconds", usual.wall),
-        idle=_number(settings, "shell_idle_seconds", usual.idle),
-    )
-
-
-def _number(settings: Mapping[str, object], name: str, usual: float) -> float:
-    value = settings.get(name)
-    return value if isinstance(value, int | float) and value >= 0 else usual
-
-
 @tool(
     "run_shell_command",
     Effect.EXECUTE,
@@ -121,7 +105,8 @@ def _number(settings: Mapping[str, object], name: str, usual: float) -> float:
 )
 async def run_shell_command(args: RunShellCommand, context: ToolContext) -> ToolOutput:
     """Run the command; leave its background running, and nothing else."""
-    most = int(_number(context.settings, "output_characters", OUTPUT_CHARACTERS))
+    settings = context.settings
+    most = settings.output_characters
     name = re.sub(r"[^\w.-]", "_", Path(context.call_id or "shell").name).lstrip(".") or "shell"
     file = context.workspace.temp / f"{name}.output"
     out, err = Spool(4 * most, file), Spool(4 * most, file.with_suffix(".stderr"))
@@ -131,7 +116,8 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
     shell = _start(args, context, confined, out, err)
     finished = False
     try:
-        ended = await shell.finish(limits_of(context.settings), _screen(context, out))
+        limits = ProcessLimits(wall=settings.shell_seconds, idle=settings.shell_idle_seconds)
+        ended = await shell.finish(limits, _screen(context, out))
         finished = True
     except asyncio.CancelledError as error:
         await shell.end()
@@ -263,7 +249,7 @@ async def _report(
     ) or (_fate(ended))
     if text.whole and len(text.end) <= most:
         return ToolOutput(text=text.end, display=display)
-    lines = int(_number(context.settings, "output_lines", 0))
+    lines = context.settings.output_lines
     await asyncio.to_thread(_save, *spools)
     return ToolOutput(text=_cut(text, most, lines, spools[0]), display=display)
 

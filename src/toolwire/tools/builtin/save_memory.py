@@ -31,8 +31,7 @@ class SaveMemory(msgspec.Struct, frozen=True):
 
 def memory_file(context: ToolContext) -> Path:
     """The file with the facts; `memory_file` among the tools' settings names another file."""
-    chosen = context.settings.get("memory_file")
-    return context.workspace.home / (chosen if isinstance(chosen, str) and chosen else _FILE)
+    return context.workspace.home / (context.settings.memory_file or _FILE)
 
 
 def _check(arguments: JsonObject, context: ToolContext) -> str:

@@ -17,8 +17,6 @@ from toolwire.tools.spec import Effect, ToolContext, ToolOutput
 from toolwire.tools.typed import tool, words
 
 _MOST_NAMED = 20
-WAY_SETTING = "search_with"
-"""`rg`, `git` or `own`; the first that works if it is not set."""
 
 
 class SearchFileContent(msgspec.Struct, frozen=True):
@@ -106,7 +104,7 @@ async def search_file_content(args: SearchFileContent, context: ToolContext) -> 
             visibility=visibility,
             most=MOST_MATCHES - len(lines),
         )
-        found = await search(task, str(context.settings.get(WAY_SETTING, "")))
+        found = await search(task, context.settings.search_with or "")
         prefix = f"{os.path.basename(shown)}/" if len(places) > 1 else ""  # noqa: PTH119 - text
         lines += [FoundLine(prefix + line.path, line.number, line.text) for line in found]
         left_out.join(task.left_out, prefix)

@@ -145,7 +145,7 @@ async def _here(
 async def _fetched(urls: list[str], context: ToolContext) -> "list[Fetched]":
     from toolwire.tools.web.fetch import Fetching, fetch  # noqa: PLC0415 - start-up time
 
-    rules = Fetching(private=context.settings.get("allow_private_addresses") is True)
+    rules = Fetching(private=context.settings.allow_private_addresses)
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def one(url: str) -> "Fetched":

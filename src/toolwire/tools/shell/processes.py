@@ -41,8 +41,8 @@ _STOPPED_PROBLEM = "the command kept stopping the process that watches over it, 
 class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Time limits of a command in seconds; zero means no limit."""
 
-    wall: float = 3600.0
-    idle: float = 300.0
+    wall: float = 0.0
+    idle: float = 0.0
     """Without any output."""
     live: float = 1.0
     """Between two pieces of live output."""

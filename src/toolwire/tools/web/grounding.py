@@ -67,8 +67,9 @@ def complaint(error: ToolwireError, context: ToolContext) -> str:
             message = dump(msgspec.json.decode(error.body))
         except (msgspec.DecodeError, UnicodeError):
             message = error.body
-    named = context.settings.get("side_model")
-    return f"Failed to generate content with model {named or MODEL}: {message}"
+    return (
+        f"Failed to generate content with model {context.settings.side_model or MODEL}: {message}"
+    )
 
 
 def sources(grounding: JsonObject, *, no_uri: str) -> list[str]:
