@@ -7,21 +7,41 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests import acceptance
-from tests.dialects.openai_chat.exchange import ask, encode_bytes, ids, written
+from tests.dialects.openai_chat.exchange import (
+    ask,
+    decode_bytes,
+    encode_bytes,
+    ids,
+    seal,
+    written,
+)
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.dialects.quirks import Quirks
 from toolwire.events import (
+    CitationAdded,
     Finished,
+    MediaAdded,
     ModelEvent,
     StopReason,
     TextDelta,
     ThinkingDelta,
+    ThinkingEnded,
     ToolCallDelta,
     ToolCallEnded,
     ToolCallStarted,
     Usage,
 )
-from toolwire.messages import CallKind, Media, MediaKind, Message, Text, ToolCall, ToolResult
+from toolwire.messages import (
+    CallKind,
+    Citation,
+    Media,
+    MediaKind,
+    Message,
+    Seal,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from toolwire.request import (
     Effort,
     FreeformTool,
@@ -60,6 +80,53 @@ def test_the_sdk_reads_our_stream():
     assert choice.message.tool_calls[0].function.arguments == '{"x":1}'
     assert answer.usage is not None
     assert (answer.usage.prompt_tokens, answer.usage.total_tokens) == (5, 11)
+
+
+def details(text: str) -> Seal:
+    return seal(reasoning_details=[{"type": "reasoning.text", "text": text}])
+
+
+def test_the_sdk_joins_our_lists():
+    links = [
+        Citation(dialect="gemini", data="{}", url="https://a", title="a", start=0, end=1),
+        Citation(dialect="gemini", data='{"only":"a text"}'),
+        Citation(
+            dialect="openai-chat",
+            data='{"type":"url_citation","url_citation":{"url":"https://b"}}',
+            url="https://b",
+        ),
+    ]
+    image = Media(kind=MediaKind.IMAGE, mime="image/png", base64="AAAA")
+    events: list[ModelEvent] = [
+        ThinkingEnded(details("one")),
+        TextDelta("a"),
+        CitationAdded(links[0]),
+        ThinkingEnded(details("two")),
+        TextDelta("b"),
+        CitationAdded(links[1]),
+        CitationAdded(links[2]),
+        MediaAdded(image),
+        MediaAdded(image),
+        Finished(reason=StopReason.END),
+    ]
+    body = encode_bytes(events)
+    state = ChatCompletionStreamState()
+    for event in SSEDecoder().iter_bytes(iter([body])):
+        if not event.data.startswith("[DONE]"):
+            state.handle_chunk(ChatCompletionChunk.model_validate_json(event.data))
+    message = state.get_final_completion().choices[0].message.model_dump()
+    assert [item["url_citation"]["url"] for item in message["annotations"]] == [
+        "https://a",
+        "https://b",
+    ]
+    assert [item["index"] for item in message["annotations"]] == [0, 1]
+    assert [item["image_url"]["url"] for item in message["images"]] == [
+        "data:image/png;base64,AAAA"
+    ] * 2
+    assert [item["text"] for item in message["reasoning_details"]] == ["one", "two"]
+    found = [event.citation for event in decode_bytes([body]) if isinstance(event, CitationAdded)]
+    assert [citation.url for citation in found] == ["https://a", "https://b"]
+    assert found[1] == links[2]
 
 
 def test_the_sdk_reads_our_whole_answer():

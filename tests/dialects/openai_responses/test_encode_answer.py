@@ -2,6 +2,10 @@ import json
 
 import pydantic
 import pytest
+from openai import omit
+from openai._streaming import SSEDecoder
+from openai.lib.streaming.responses._responses import ResponseStreamState
+from openai.types.responses import ResponseStreamEvent
 
 from tests.dialects.openai_responses.exchange import (
     collected,
@@ -248,3 +252,21 @@ def test_an_error_has_the_vendors_shape_and_status():
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error":null}', b"\xff"])
 def test_a_body_that_is_not_an_error_object_still_gives_an_error(body: bytes) -> None:
     assert DIALECT.error(502, {}, body).kind is ErrorKind.SERVER
+
+
+def test_the_sdks_stream_helper_reads_citations_and_images():
+    cited = Citation(dialect="gemini", data="{}", url="https://e.org", title="E")
+    image = Media(kind=MediaKind.IMAGE, mime="image/png", base64="AAAA")
+    events: list[ModelEvent] = [
+        TextDelta("a"),
+        CitationAdded(cited),
+        CitationAdded(cited),
+        TextEnded(),
+        MediaAdded(image),
+        MediaAdded(image),
+        finished(),
+    ]
+    state = ResponseStreamState(input_tools=omit, text_format=omit)
+    adapter: pydantic.TypeAdapter[ResponseStreamEvent] = pydantic.TypeAdapter(ResponseStreamEvent)
+    for event in SSEDecoder().iter_bytes(iter([encode_bytes(events)])):
+        state.handle_event(adapter.validate_json(event.data))

@@ -186,7 +186,7 @@ def _generated_media(rest: JsonObject) -> list[Part]:
 def _plain_image(image: JsonObject) -> bool:
     match image:
         case {"type": "image_url", "image_url": {"url": str(url), **inner}, **outer}:
-            return bool(url) and not inner and not outer
+            return bool(url) and not inner and outer.keys() <= {"index"}
         case _:
             return False
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Raw
+
 from toolwire.dialects.losses import kept_member, own_seal
 from toolwire.dialects.openai_chat.encode_messages import write_thinking
 from toolwire.dialects.openai_chat.ends import (
@@ -9,7 +11,7 @@ from toolwire.dialects.openai_chat.ends import (
     write_usage,
 )
 from toolwire.dialects.openai_chat.errors import error_body
-from toolwire.dialects.openai_chat.media import write_citation, write_image
+from toolwire.dialects.openai_chat.media import with_index, write_citation, write_image
 from toolwire.dialects.openai_chat.shapes import (
     NAME,
 )
@@ -68,6 +70,7 @@ class ChatEncoder:
         self._head = encode(head)[:-1]
         self._start = self._head + b',"choices":[{"index":0,"delta":'
         self._calls: dict[str, _Call] = {}
+        self._listed: dict[str, int] = {}
         self._begun = False
         self._refused = False
         self._finished = False
@@ -89,15 +92,16 @@ class ChatEncoder:
             case ToolCallEnded():
                 delta = self._call_end(event)
             case CitationAdded():
-                delta = {"annotations": [write_citation(event.citation)]}
+                cited = write_citation(event.citation)
+                delta = self._entries("annotations", [cited]) if cited else None
             case ThinkingEnded():
                 # The text was sent with the deltas; only the details are left.
                 details = own_seal(event.seal, NAME).get("reasoning_details")
-                delta = {"reasoning_details": details} if details else None
+                delta = self._entries("reasoning_details", details) if details else None
             case TextEnded():
                 delta = own_seal(event.seal, NAME)
             case MediaAdded():
-                delta = _media(event.media)
+                delta = self._media(event.media)
             case Finished():
                 return self._finish(event)
             case _:
@@ -161,6 +165,21 @@ class ChatEncoder:
             delta["tool_calls"][0].update(extra)
         return delta
 
+    def _entries(self, name: str, entries: Sequence[Raw | JsonObject]) -> JsonObject:
+        first = self._listed.get(name, 0)
+        self._listed[name] = first + len(entries)
+        if name == "reasoning_details" and not first:
+            # The vendor gets them back as they were; one list needs no index.
+            return {name: entries}
+        return {name: [with_index(entry, first + n) for n, entry in enumerate(entries)]}
+
+    def _media(self, media: Media) -> JsonObject | None:
+        if media.kind is MediaKind.IMAGE and (media.base64 or media.url):
+            return self._entries("images", [write_image(media)])
+        if media.kind is MediaKind.AUDIO and media.base64:
+            return {"audio": _write_audio(media)}
+        return None
+
     def _finish(self, event: Finished) -> Sequence[Frame]:
         self._finished = True
         word = encode(write_reason(event.reason, refused=self._refused))
@@ -169,14 +188,6 @@ class ChatEncoder:
         if usage is not None:
             frames.append(Frame(b'%b,"choices":[],"usage":%b}' % (self._head, encode(usage))))
         return self._begin(*frames)
-
-
-def _media(media: Media) -> JsonObject | None:
-    if media.kind is MediaKind.IMAGE and (media.base64 or media.url):
-        return {"images": [write_image(media)]}
-    if media.kind is MediaKind.AUDIO and media.base64:
-        return {"audio": _write_audio(media)}
-    return None
 
 
 def encode_whole(
@@ -221,7 +232,7 @@ def _write_message(message: Message) -> JsonObject:
                 texts.append(part.text)
                 written.update(own_seal(part.seal, NAME))
                 if part.citations:
-                    citations = [write_citation(citation) for citation in part.citations]
+                    citations = filter(None, map(write_citation, part.citations))
                     written.setdefault("annotations", []).extend(citations)
             case Thinking():
                 write_thinking(written, part)

@@ -1,5 +1,6 @@
 """Media and citations of chat messages, both ways."""
 
+import re
 from base64 import b64decode, b64encode
 from typing import Any, cast
 
@@ -13,6 +14,8 @@ from toolwire.wire.json_access import dump, text_or_empty
 
 _any = msgspec.json.Decoder().decode
 _BASE64 = ";base64,"
+_INDEX = re.compile(r'^\{"index":\d+,')
+"""Begins the entries of lists in a stream."""
 
 
 def read_address(address: str) -> tuple[str, str, str]:
@@ -43,6 +46,13 @@ def read_image(image: JsonObject) -> Media:
 def write_image(media: Media) -> JsonObject:
     """A generated image as OpenRouter writes it."""
     return {"type": "image_url", "image_url": {"url": write_address(media)}}
+
+
+def with_index(entry: Raw | JsonObject, index: int) -> Raw | JsonObject:
+    """An entry of a list in a stream; OpenAI's SDK joins lists by the `index` of their entries."""
+    if isinstance(entry, Raw) and len(entry) > len("{}"):
+        return Raw(b'{"index":%d,%b' % (index, bytes(entry)[1:]))
+    return {"index": index} | (entry if isinstance(entry, dict) else {})
 
 
 class SpokenAudio:
@@ -96,7 +106,7 @@ def read_citation(raw: Raw) -> Citation | None:
         return None
     if not isinstance(value, dict):
         return None
-    return citation_of(cast(JsonObject, value), bytes(raw).decode())
+    return citation_of(cast(JsonObject, value), _INDEX.sub("{", bytes(raw).decode()))
 
 
 def citation_of(annotation: JsonObject, data: str) -> Citation:
@@ -113,10 +123,12 @@ def citation_of(annotation: JsonObject, data: str) -> Citation:
     )
 
 
-def write_citation(citation: Citation) -> Raw | JsonObject:
-    """The annotation of a citation: as received if it is of this format, else a link."""
+def write_citation(citation: Citation) -> Raw | JsonObject | None:
+    """The annotation of a citation: as received if it is of this format, else a link, if any."""
     if citation.dialect == NAME:
         return Raw(citation.data.encode())
+    if not citation.url:
+        return None
     return {
         "type": "url_citation",
         "url_citation": {
