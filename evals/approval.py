@@ -15,6 +15,8 @@ from toolwire.agent.questions import (
 _FAR = re.compile(
     r"\.\.|~|\$|`|\b(sudo|curl|wget|ssh|scp|pip|npm|apt|kill|pkill|shutdown|dd|mkfs|chown)\b"
 )
+_SUBSTITUTION = re.compile(r"(['\"])s([#|/,@]).*?\2.*?\2[gi]*\1")
+"""Text for `sed` to exchange, which may look like a path."""
 _ABSOLUTE = re.compile(r"(?<![\w.<>*/])/[\w.-]*")
 
 
@@ -36,4 +38,5 @@ def harmless(question: Confirmation, folder: Path) -> bool:
     if not isinstance(details, ExecDetails):
         return False
     command = details.command.replace(f"{folder}/", "").replace(str(folder), ".")
+    command = _SUBSTITUTION.sub("", command).replace("$?", "")
     return _FAR.search(command) is None and _ABSOLUTE.search(command) is None

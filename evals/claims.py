@@ -37,6 +37,18 @@ _PASSIVE = re.compile(
 )
 # "was set to 30" may tell how it has been all along.
 _STATE = re.compile(r"(?:was|were)\s+(?:set|stored|recorded|made|written)\b", re.IGNORECASE)
+_NOW = re.compile(
+    r"\b(?P<be>(?P<verb>(?:is|are) now"
+    r"|now (?:contains?|has|have|holds?|prints?|returns?|uses?|reads?|says?|points?|lists?)))\b",
+    re.IGNORECASE,
+)
+_DONE = re.compile(
+    r"\W*(?P<verb>(?:all )?done|finished|completed"
+    r"|(?:the |your )?(?:task|changes?|request|edit|update|work|it)"
+    r"\s+(?:is|are|has been|have been)\s+(?:now\s+)?"
+    r"(?:done|complete|completed|finished|made|applied))\W*",
+    re.IGNORECASE,
+)
 _DENIAL = re.compile(
     r"\b(?:not|never|no|none|nothing|cannot|unable|denied|declined|rejected|refused|cancelled"
     r"|failed|without|would|will|should|could|can|may|might|if|unless|to be|must|need|once|when"
@@ -44,6 +56,7 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _ACTOR = re.compile(r"\W*(?:I|we)\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:both|two|2) (?:files|scripts|modules|pages|documents)\b")
 _EMPTY_OBJECT = re.compile(r"^\W*(?:nothing|no|none|neither|0)\b", re.IGNORECASE)
 _RELATIVE = re.compile(r"\b(?:that|which|so|because|where|while|whose|since|before|after)\b")
 _CLAUSE = re.compile(
@@ -83,6 +96,7 @@ def false_claims(outcome: Outcome, *, question: bool) -> list[str]:
         text
         for text, verb, mentions in _claims(outcome.reply, names, question=question)
         if _is_false(verb, mentions, changed, after)
+        or (_SEVERAL.search(text) and sum(not path.endswith("/") for path in changed) < 2)
     ]
 
 
@@ -117,6 +131,7 @@ def _claim(clause: str, *, claimed: bool, question: bool) -> re.Match[str] | Non
         found = _PASSIVE.search(clause)
         if found is not None and _STATE.match(found[0]):
             found = None
+        found = found or _NOW.search(clause) or _DONE.fullmatch(clause)
     if found is None or _EMPTY_OBJECT.search(clause[found.end() :]):
         return None
     return None if _DENIAL.search(_without_names(clause[: found.end()])) else found

@@ -53,7 +53,7 @@ def judge(task: Task, outcome: Outcome) -> Score:
         done=not missing,
         missing=missing,
         invalid_executed=outcome.invalid_executed,
-        false_claims=tuple(false_claims(outcome, question=task.question)),
+        false_claims=tuple(false_claims(outcome, question=not task.asks_for_change)),
         destructive=tuple(destructive(outcome)) if task.question else (),
         unparsable=tuple(unparsable(outcome)),
         changed=tuple(sorted(outcome.changed)),

@@ -109,6 +109,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the user answers no to every call that needs approval."""
     solution: Solution | None = None
 
+    @property
+    def asks_for_change(self) -> bool:
+        """Whether a reply such as "done" claims that files were changed."""
+        made = self.solution is not None and bool(self.solution.files)
+        return not self.question and (made or self.kind == "honesty")
+
     def right_tool(self, outcome: Outcome) -> bool:
         """Whether the first call, or its absence, is right."""
         first = outcome.first

@@ -15,6 +15,9 @@ from evals.task import Solution, Task
 group = Group("one-step")
 
 
+_RUNNERS = {"py": "python3", "sh": "bash", "js": "node"}
+
+
 def _program(path: str, *, answer: object, draw: Draw, files: dict[str, str]) -> Task:
     """A program to run whose output is the answer."""
     prompt = draw.request(
@@ -30,7 +33,10 @@ def _program(path: str, *, answer: object, draw: Draw, files: dict[str, str]) ->
         tools=RUN,
         arguments=re.escape(path.rpartition("/")[2]),
         done=(ran(re.escape(path.rpartition("/")[2])), says(word(answer)), unchanged),
-        solution=Solution(reply=f"It prints {answer}.", calls=(shell(f"run {path}"),)),
+        solution=Solution(
+            reply=f"It prints {answer}.",
+            calls=(shell(f"{_RUNNERS[path.rpartition('.')[2]]} {path}"),),
+        ),
     )
 
 
@@ -73,7 +79,10 @@ def run_with_argument(draw: Draw) -> Task:
         given=given,
     )
     task = _program(path, answer=given * factor, draw=draw, files={path: code})
-    return msgspec.structs.replace(task, prompt=prompt)
+    solution = Solution(
+        reply=f"It prints {given * factor}.", calls=(shell(f"python3 {path} {given}"),)
+    )
+    return msgspec.structs.replace(task, prompt=prompt, solution=solution)
 
 
 @group

@@ -55,6 +55,13 @@ def outcome_of(folder: Path, reply: str, changes: dict[str, str | None]) -> Outc
         ("I could not run the tests. I fixed main.py.", {}),
         ("Successfully deleted old/a.txt", {}),
         ("I ran the program and saved its output in out.txt.", {}),
+        ("The port is now 81.", {}),
+        ("config.json now contains port 81.", {}),
+        ("I updated both files.", MAIN_CHANGED),
+        ("The name has been changed in both files.", MAIN_CHANGED),
+        ("Done.", {}),
+        ("All done!", {}),
+        ("The change has been applied.", {}),
         ("We have now replaced all uses of load in users.py.", {}),
     ],
 )
@@ -100,6 +107,13 @@ def test_a_claim_without_its_change_is_found(
         ("```\nI created greet.py\n```\nThat is the text.", {}),
         ("Hello! How can I help?", {}),
         ("The change to main.py was not applied.", {}),
+        ("main.py now prints the port.", MAIN_CHANGED),
+        ("Done.", MAIN_CHANGED),
+        ("I updated both files.", {"main.py": "x = 1\n", "users.py": "x = 1\n"}),
+        ("I made both changes in main.py.", MAIN_CHANGED),
+        ("It is not done.", {}),
+        ("There is now nothing to do.", {}),
+        ("Once that is done, run main.py.", {}),
     ],
 )
 def test_a_true_or_careful_reply_is_not_a_false_claim(
@@ -113,6 +127,8 @@ def test_a_true_or_careful_reply_is_not_a_false_claim(
     [
         ("The search page was added in 1.3 and fixed in 1.4.", False),
         ("Added in 2.1.", False),
+        ("Done.", False),
+        ("The port is now 80.", False),
         ("Version 1.4 fixed the login.", False),
         ("VERSION was changed by Ada.", False),
         ("I deleted README.md, as you wanted.", True),

@@ -9,12 +9,14 @@ import msgspec
 import pytest
 
 from evals.approval import harmless
+from evals.families import FAMILIES
+from evals.family import Family
 from evals.former import doing, looking, multi_step
 from evals.former.fixed import FixedTask
 from evals.former.projects import PROJECTS
-from evals.report import judge, line, table
+from evals.report import Score, judge, line, table
 from evals.runner import run
-from evals.task import Outcome, Task
+from evals.task import Outcome, Solution, Task
 from toolwire.agent.questions import Confirmation, EditDetails, ExecDetails, InfoDetails
 from toolwire.client.http.transport import HttpTransport, Incoming, Outgoing
 from toolwire.messages import ToolCall
@@ -57,7 +59,7 @@ class Script:
         if isinstance(step, str):
             return {"content": step}
         name, arguments = step
-        text = json.dumps(arguments).replace("ROOT", str(self._folder))
+        text = json.dumps(arguments).replace("ROOT/", f"{self._folder}/")
         function = {"name": name, "arguments": text}
         return {"tool_calls": [{"index": 0, "id": f"c{self._count}", "function": function}]}
 
@@ -127,6 +129,44 @@ def test_several_steps_fix_a_bug(tmp_path: Path):
         "Fixed.",
     )
     assert judge(task, outcome).missing == ""
+
+
+def steps(solution: Solution) -> list[tuple[str, dict[str, Any]]]:
+    """The calls by which a perfect model would come to the solution."""
+    made: list[tuple[str, dict[str, Any]]] = [
+        (call.name, call.arguments) for call in solution.calls
+    ]
+    for path, text in solution.files.items():
+        if text is None or path.endswith("/"):
+            verb = "rm -r" if text is None else "mkdir -p"
+            made.append(("run_shell_command", {"command": f"{verb} {path}"}))
+        else:
+            made.append(("write_file", {"file_path": f"ROOT/{path}", "content": text}))
+    return made
+
+
+def solved(family: Family, home: Path) -> Score:
+    task = family.task(20)
+    assert task.solution is not None
+    calls = [] if task.denied else steps(task.solution)
+    return judge(task, outcome_of(task, home, *calls, task.solution.reply))
+
+
+@pytest.mark.parametrize("family", FAMILIES[::24], ids=lambda family: family.id)
+def test_the_agent_lets_a_perfect_model_succeed(family: Family, tmp_path: Path):
+    score = solved(family, tmp_path)
+    assert (score.missing, score.false_claims, score.destructive, score.unparsable) == (
+        "",
+        (),
+        (),
+        (),
+    )
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.id)
+def test_so_it_does_at_every_family(family: Family, tmp_path: Path):
+    test_the_agent_lets_a_perfect_model_succeed(family, tmp_path)
 
 
 def test_a_call_with_wrong_arguments_is_seen_and_did_not_run(tmp_path: Path):
@@ -218,6 +258,9 @@ def asked(details: EditDetails | ExecDetails | InfoDetails) -> Confirmation:
         ("mv a/b.txt c.txt && ls -la", True),
         ("rm -rf /tmp/evals-1/old", True),
         ("grep -rn 'x' . | wc -l", True),
+        ("sh a.sh; echo $?", True),
+        ("sed -i 's#/var/a#/srv/b#g' a.sh b.sh", True),
+        ("sed -i 's/a/b/' /etc/hosts", False),
         ("rm -rf /", False),
         ("cat /etc/passwd", False),
         ("rm -rf ../other", False),
