@@ -8,7 +8,7 @@ from toolwire import dialects
 from toolwire.collect import Collector
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ToolwireError
-from toolwire.events import Finished, Notice
+from toolwire.events import Finished, Notice, Usage
 from toolwire.history import repair
 from toolwire.ids import new_id
 from toolwire.messages import Message, Origin, ToolCall
@@ -21,6 +21,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     message: Message
     finished: Finished | None = None
+    usage: Usage | None = None
+    """What the answer used, also one that broke off after the vendor reported it."""
     notices: tuple[Notice, ...] = ()
     error: ToolwireError | None = None
 
@@ -45,9 +47,11 @@ def read_answer(
             collector.add_all(dialects.decode_stream(codec, chunks, reading))
     except ToolwireError as broken:
         error = broken
+    finished = collector.finished
     return Answer(
         message=collector.message(),
-        finished=collector.finished,
+        finished=finished,
+        usage=finished.usage if finished is not None else error and error.usage,
         notices=tuple(collector.notices),
         error=error,
     )

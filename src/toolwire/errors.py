@@ -13,6 +13,10 @@ ToolwireError
 
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolwire.events import Usage
 
 _LONGEST_NAME = 200
 """Characters of an unknown name that are compared and shown."""
@@ -39,6 +43,8 @@ class ToolwireError(Exception):
     """Base of all our errors."""
 
     kind: str = "error"
+    usage: "Usage | None" = None
+    """Tokens that the vendor had counted when an answer broke off; None if it reported none."""
 
 
 class BadInput(ToolwireError):

@@ -1,13 +1,17 @@
 """Model requests: messages, tools and options, and losses of a conversion."""
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from toolwire.messages import CacheMark, Kept, Message, Text
 from toolwire.messages import Loss as Loss  # a conversion reports them beside the request
 from toolwire.setting import setting
+
+if TYPE_CHECKING:
+    from toolwire.events import Usage
 
 JsonObject: TypeAlias = dict[str, Any]
 """A decoded JSON object. Schemas have this type because programs build and read them."""
@@ -139,6 +143,29 @@ NO_SOURCE = Source()
 """The source of a request that was built, not decoded."""
 
 
+class Meter:
+    """Collects what the failed attempts at a request used."""
+
+    __slots__ = ("failed", "reading")
+
+    def __init__(self) -> None:
+        self.failed: list[Usage | None] = []
+        """For each attempt that failed or whose answer was not usable: what it used, if known."""
+        self.reading: Callable[[], Usage | None] | None = None
+        """Returns what the attempt in progress has used, as far as it is known."""
+
+    def add(self, usage: "Usage | None") -> None:
+        """Count the attempt in progress as failed."""
+        self.failed.append(usage)
+        self.reading = None
+
+    def __eq__(self, other: object) -> bool:
+        """Always equal: where a request is counted is not part of its value."""
+        return other is None or isinstance(other, Meter)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A complete request to a model."""
 
@@ -166,6 +193,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     kept: Kept | None = None
     """Members of the body that no field carries; set on every decoded request."""
     source: Source = NO_SOURCE
+    meter: Meter | None = None
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

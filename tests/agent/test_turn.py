@@ -10,6 +10,7 @@ from tests.fakes.scripted import Scripted, calls, says
 from toolwire.agent.events import (
     AgentEvent,
     AnswersGiven,
+    Emit,
     HistoryReplaced,
     MessageAdded,
     ModelAsked,
@@ -375,7 +376,9 @@ def test_a_conversation_too_long_is_shortened_once_and_sent_again(tmp_path: Path
     forced: list[bool] = []
     short = Message(role="user", parts=(Text("short"),))
 
-    async def shorten(request: ModelRequest, *, force: bool = False) -> HistoryReplaced | None:
+    async def shorten(
+        request: ModelRequest, *, force: bool = False, emit: Emit | None = None
+    ) -> HistoryReplaced | None:
         forced.append(force)
         if not force:
             return None

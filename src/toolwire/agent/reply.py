@@ -13,10 +13,9 @@ from toolwire.agent.events import (
     Retrying,
     Streaming,
     Thought,
-    UsageCounted,
 )
 from toolwire.agent.loops import Suspicion, TextLoops
-from toolwire.agent.usage import Spent
+from toolwire.agent.usage import Price, RequestCount, Spent
 from toolwire.collect import Collector
 from toolwire.errors import (
     ErrorKind,
@@ -33,13 +32,11 @@ from toolwire.events import (
     Retry,
     TextDelta,
     ThinkingDelta,
-    Usage,
 )
 from toolwire.messages import Message
 from toolwire.model import Model, reading
 from toolwire.request import ModelRequest
 
-Price: TypeAlias = Callable[[Usage], float | None]
 RecordPartial: TypeAlias = Callable[[Message], Awaitable[None]]
 
 WAITS = (0.5, 1.0)
@@ -64,11 +61,6 @@ class Repeating(Exception):
         self.partial = partial
 
 
-def cost_from_usage(usage: Usage) -> float | None:
-    """Cost if no price is known."""
-    return usage.cost
-
-
 class Replies:
     """Requests replies from the model and counts their cost."""
 
@@ -82,12 +74,13 @@ class Replies:
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self._model = model
-        self._emit = emit
+        self.spent = Spent()
+        self.emit = self.spent.counting(emit)
+        """Counts what is emitted through it."""
         self._price = price
         self._clock = clock
         self._sleep = sleep
         self._reported: set[str] = set()
-        self.spent = Spent()
 
     async def reply(self, request: ModelRequest, record_partial: RecordPartial) -> Reply:
         """The complete reply; what the last failed attempt leaves goes to `record_partial`.
@@ -97,7 +90,7 @@ class Replies:
         mark is requested once more and then accepted.
         """
         for attempt, wait in enumerate((*WAITS, None), 2):
-            stream = _Stream(self._emit, self._reported)
+            stream = _Stream(self.emit, self._reported)
             try:
                 reply = await self._try(request, stream)
                 if stream.unmarked and attempt == 2 and not reply.message.calls:
@@ -108,7 +101,7 @@ class Replies:
                 if wait is None or not begun or not _passing(error):
                     await record_partial(stream.collector.message())
                     raise
-                await self._emit(
+                await self.emit(
                     Retrying(
                         message=f"{error}; retrying in {wait:g} s",
                         void=stream.shown,
@@ -127,29 +120,26 @@ class Replies:
 
     async def _try(self, request: ModelRequest, stream: "_Stream") -> Reply:
         self.spent.requests += 1
-        await self._emit(ModelAsked(model=request.model))
-        began = self._clock()
+        await self.emit(ModelAsked(model=request.model))
+        count = RequestCount(request, emit=self.emit, price=self._price, clock=self._clock)
+        failure: BaseException | None = None
         try:
-            async with reading(self._model(request)) as events:
+            async with reading(self._model(count.request)) as events:
                 async for event in events:
+                    if isinstance(event, Notice):
+                        wait = event.retry.wait if event.retry else 0.0
+                        self.spent.requests += await count.failures(wait)
                     await stream.take(event)
             await stream.flush()
+        except BaseException as error:
+            failure = error
+            raise
         finally:
-            await self._count(request.model, stream.collector.finished, self._clock() - began)
+            await count.end(stream.collector.finished, failure)
         finished = stream.collector.finished
         if finished is None:
             raise IncompleteStream("the answer stopped before its end")
         return Reply(stream.collector.message(), finished)
-
-    async def _count(self, model: str, finished: Finished | None, seconds: float) -> None:
-        usage = finished.usage if finished is not None else Usage()
-        cost = self._price(usage)
-        self.spent.add(usage, cost)
-        await self._emit(
-            UsageCounted(
-                model=model, usage=usage, cost=cost, seconds=seconds, failed=finished is None
-            )
-        )
 
 
 class _Stream:

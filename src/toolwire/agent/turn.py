@@ -9,6 +9,7 @@ import msgspec
 
 from toolwire.agent.events import (
     AnswersGiven,
+    Emit,
     HistoryReplaced,
     MessageAdded,
     Noticed,
@@ -17,9 +18,9 @@ from toolwire.agent.events import (
     TurnStarted,
 )
 from toolwire.agent.loops import CallLoops, Suspicion
-from toolwire.agent.reply import Price, Repeating, Replies, Reply, cost_from_usage
+from toolwire.agent.reply import Repeating, Replies, Reply
 from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.usage import NO_LIMITS, Limits
+from toolwire.agent.usage import NO_LIMITS, Limits, Price, cost_from_usage
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import StopReason
 from toolwire.messages import Message, Text, ToolCall
@@ -52,9 +53,12 @@ class Shorten(Protocol):
     """Shortens a conversation if necessary; None leaves it as it is."""
 
     async def __call__(
-        self, request: ModelRequest, *, force: bool = False
+        self, request: ModelRequest, *, force: bool = False, emit: Emit | None = None
     ) -> HistoryReplaced | None:
-        """The shorter conversation, if needed (`force`: in any case) and possible."""
+        """The shorter conversation, if needed (`force`: in any case) and possible.
+
+        `emit` receives what it costs.
+        """
         ...
 
 
@@ -219,7 +223,7 @@ class Turn:
     async def _shortened(self, *, force: bool = False) -> bool:
         if self._shorten is None:
             return False
-        replaced = await self._shorten(self.request, force=force)
+        replaced = await self._shorten(self.request, force=force, emit=self._replies.emit)
         if replaced is None:
             return False
         self._replace(replaced.messages)

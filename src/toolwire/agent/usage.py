@@ -1,24 +1,29 @@
 """What a run uses and costs: limits of a turn, prices, and statistics from the events."""
 
-from collections.abc import Mapping
-from typing import Annotated, TypeVar
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Annotated, TypeAlias, TypeVar
 
 import msgspec
 
 from toolwire.agent.events import (
     AgentEvent,
     ApprovalOutcome,
+    Emit,
     Noticed,
     ToolFinished,
     TurnEnd,
     UsageCounted,
 )
-from toolwire.events import Usage
+from toolwire.events import Finished, ModelEvent, Notice, Usage
+from toolwire.model import Model, reading
 from toolwire.providers._spec import Prices
-from toolwire.request import JsonObject
+from toolwire.request import JsonObject, Meter, ModelRequest
 from toolwire.setting import Amount, Count, setting
 
 _MILLION = 1_000_000
+Price: TypeAlias = Callable[[Usage], float | None]
+"""US dollars of an answer; None if unknown."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,18 +39,24 @@ NO_LIMITS = Limits()
 
 
 class Spent:
-    """Usage of a turn so far."""
+    """Usage of a turn so far: everything that was counted while it ran."""
 
     def __init__(self) -> None:
         self.requests = 0
         self.usage = Usage()
         self.cost: float | None = None
 
-    def add(self, usage: Usage, cost: float | None) -> None:
-        """Count one answer."""
-        self.usage = summed(self.usage, usage)
-        if cost is not None:
-            self.cost = (self.cost or 0.0) + cost
+    def counting(self, emit: Emit) -> Emit:
+        """The emitter, wrapped: adds what the emitted events count."""
+
+        async def counted(event: AgentEvent) -> None:
+            if type(event) is UsageCounted:
+                self.usage = summed(self.usage, event.usage)
+                if event.cost is not None:
+                    self.cost = (self.cost or 0.0) + event.cost
+            await emit(event)
+
+        return counted
 
     def over(self, limits: Limits, seconds: float) -> tuple[TurnEnd, str] | None:
         """The first limit that is reached, with a message; None if another request may be made."""
@@ -93,6 +104,98 @@ def cost(usage: Usage, prices: Prices | None) -> float | None:
 
 def _or(price: float | None, otherwise: float) -> float:
     return otherwise if price is None else price
+
+
+def cost_from_usage(usage: Usage) -> float | None:
+    """Cost if no price is known."""
+    return usage.cost
+
+
+class RequestCount:
+    """Emits what one request used, with every attempt at it that failed."""
+
+    def __init__(
+        self,
+        request: ModelRequest,
+        *,
+        emit: Emit,
+        price: Price,
+        clock: Callable[[], float],
+        purpose: str = "turn",
+    ) -> None:
+        self._meter = Meter()
+        self.request = msgspec.structs.replace(request, meter=self._meter)
+        """The request to send."""
+        self._emit = emit
+        self._price = price
+        self._clock = clock
+        self._purpose = purpose
+        self._began = clock()
+        self._failures = 0
+
+    async def failures(self, wait: float = 0.0) -> int:
+        """Emit the attempts that failed; returns how many of them the vendor counted."""
+        failed, self._meter.failed = self._meter.failed, []
+        for usage in failed:
+            await self._counted(usage, failed=True)
+            self._began = self._clock() + wait
+        self._failures += len(failed)
+        return sum(usage is not None for usage in failed)
+
+    async def end(self, finished: Finished | None, error: BaseException | None) -> None:
+        """Emit how it ended; an attempt that was cancelled or left has failed too."""
+        await self.failures()
+        reading = self._meter.reading
+        if finished is not None:
+            await self._counted(finished.usage, failed=False)
+        elif reading is not None:
+            await self._counted(reading(), failed=True)
+        elif not self._failures:
+            await self._counted(getattr(error, "usage", None), failed=True)
+
+    async def _counted(self, usage: Usage | None, *, failed: bool) -> None:
+        usage = usage or Usage()
+        await self._emit(
+            UsageCounted(
+                model=self.request.model,
+                usage=usage,
+                cost=self._price(usage),
+                seconds=max(0.0, self._clock() - self._began),
+                failed=failed,
+                purpose=self._purpose,
+            )
+        )
+
+
+def counted(
+    model: Model,
+    *,
+    emit: Emit,
+    price: Price = cost_from_usage,
+    clock: Callable[[], float] = time.monotonic,
+    purpose: str,
+) -> Model:
+    """The model for side requests: emits what each of them used."""
+
+    async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        count = RequestCount(request, emit=emit, price=price, clock=clock, purpose=purpose)
+        finished: Finished | None = None
+        failure: BaseException | None = None
+        try:
+            async with reading(model(count.request)) as events:
+                async for event in events:
+                    if isinstance(event, Notice):
+                        await count.failures(event.retry.wait if event.retry else 0.0)
+                    elif isinstance(event, Finished):
+                        finished = event
+                    yield event
+        except BaseException as error:
+            failure = error
+            raise
+        finally:
+            await count.end(finished, failure)
+
+    return ask
 
 
 _Count = TypeVar("_Count", int, float)

@@ -53,7 +53,7 @@ def decode_command(dialect: str | None, whole: bool, jsonl: bool) -> None:
 def described(answer: Answer) -> JsonObject:
     """Returns the answer as the command prints it."""
     message, finished = answer.message, answer.finished
-    usage = finished.usage if finished else None
+    usage = answer.usage
     refusal = "".join(part.text for part in message.parts if isinstance(part, Refusal))
     return {
         "text": message.text,

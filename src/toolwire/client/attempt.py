@@ -23,7 +23,7 @@ from toolwire.errors import (
     ProviderError,
     ToolwireError,
 )
-from toolwire.events import UNMARKED_END, Finished, ModelEvent, Notice
+from toolwire.events import UNMARKED_END, Finished, ModelEvent, Notice, Usage
 from toolwire.wire.sse import MAX_FRAME
 
 _LINGER = 0.5
@@ -42,23 +42,32 @@ class Attempt:
         self._outgoing = outgoing
         self._reading = reading
         self._decoder: Decoder | None = None
+        self._usage: Usage | None = None
         self.should_retry: bool | None = None
         """The server's `x-should-retry`, if it sent one."""
 
     async def events(self) -> AsyncGenerator[Sequence[ModelEvent]]:
         """The events of each chunk of the answer, in order; raises when it breaks."""
-        async with self._transport.open(self._outgoing) as incoming:
-            if not 200 <= incoming.status < 300:
-                raise await self._refusal(incoming)
-            head, whole = await _head(incoming.chunks)
-            source = self._whole if whole else self._streamed
-            async with aclosing(source(head, incoming.chunks)) as batches:
-                async for batch in batches:
-                    yield batch
+        try:
+            async with self._transport.open(self._outgoing) as incoming:
+                if not 200 <= incoming.status < 300:
+                    raise await self._refusal(incoming)
+                head, whole = await _head(incoming.chunks)
+                source = self._whole if whole else self._streamed
+                async with aclosing(source(head, incoming.chunks)) as batches:
+                    async for batch in batches:
+                        yield batch
+        except ToolwireError as error:
+            error.usage = self._usage = error.usage or self.usage()
+            raise
 
     def pending(self) -> Sequence[ModelEvent]:
         """Events decoded but not yet emitted when the stream broke."""
         return () if self._decoder is None else self._decoder.pending()
+
+    def usage(self) -> Usage | None:
+        """What the answer has used, as far as the vendor has reported it."""
+        return self._usage if self._decoder is None else self._decoder.usage()
 
     async def _streamed(
         self, head: bytes, chunks: AsyncIterator[bytes]

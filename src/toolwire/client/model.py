@@ -112,6 +112,8 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
                     words = ": ".join(filter(None, (loss.path, loss.what, loss.why)))
                     yield Notice("loss", words, loss=loss)
             attempt = await question.attempt()
+            if request.meter is not None:
+                request.meter.reading = attempt.usage
             answered, failed = False, None
             try:
                 async with aclosing(attempt.events()) as batches:
@@ -125,6 +127,8 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
                 failed = question.cleaned(error)
             if failed is None:
                 return
+            if request.meter is not None:
+                request.meter.add(attempt.usage())
             try:
                 if answered:
                     raise failed

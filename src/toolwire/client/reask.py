@@ -26,6 +26,7 @@ from toolwire.events import (
     ThinkingDelta,
     ThinkingEnded,
     ToolCallStarted,
+    Usage,
 )
 from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
@@ -77,6 +78,8 @@ def with_reask(model: Model, tries: int = 2) -> Model:
                 for event in answer.pending():
                     yield event
                 return
+            if request.meter is not None and answer.failure is None:
+                request.meter.add(answer.usage)
             if not left:
                 raise answer.error(tries + 1)
             if answer.thought:
@@ -148,6 +151,11 @@ class _Answer:
 
     def _ended_by(self, reason: StopReason) -> bool:
         return self._finished is not None and self._finished.reason is reason
+
+    @property
+    def usage(self) -> Usage | None:
+        """What an answer that ended used."""
+        return None if self._finished is None else self._finished.usage
 
     @property
     def status(self) -> int | None:

@@ -6,17 +6,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from pkgutil import get_data
-from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.events import Emit, HistoryReplaced, Noticed, UsageCounted, no_events
+from toolwire.agent.events import Emit, HistoryReplaced, Noticed, no_events
+from toolwire.agent.usage import Price, cost_from_usage, counted
 from toolwire.collect import Collector
 from toolwire.compaction.mechanical import shorten_mechanically, weight
 from toolwire.compaction.plan import CompressionRules, Plan, front_of, plan, snapshot
 from toolwire.compaction.tokens import Tally, of_message, of_part, read_refusal
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
-from toolwire.events import Finished, ModelEvent, StopReason, Usage
+from toolwire.events import Finished, ModelEvent, StopReason
 from toolwire.messages import (
     Media,
     Message,
@@ -123,12 +123,6 @@ _AFTER = 0.8
 _GROWTH = 0.05
 """Share of the window by which a conversation grows before a failed summary is requested again."""
 
-Price: TypeAlias = Callable[[Usage], float | None]
-
-
-def _unpriced(usage: Usage) -> float | None:
-    return usage.cost
-
 
 class Compressor:
     """Shortens one session's conversation when necessary."""
@@ -141,7 +135,7 @@ class Compressor:
         temp: Path,
         emit: Emit = no_events,
         rules: CompressionRules | None = None,
-        price: Price = _unpriced,
+        price: Price = cost_from_usage,
         clock: Callable[[], float] = time.monotonic,
         weigh: Callable[[Message], int] = of_message,
     ) -> None:
@@ -187,12 +181,13 @@ class Compressor:
         self._tally.anchor(request, size)
 
     async def __call__(
-        self, request: ModelRequest, *, force: bool = False
+        self, request: ModelRequest, *, force: bool = False, emit: Emit | None = None
     ) -> HistoryReplaced | None:
         """The shorter conversation; None if it need not be shorter, or cannot be.
 
-        Forced, the model is asked whatever the size. Where the model cannot help, a conversation
-        that leaves no room is shortened without it.
+        `emit` receives its events, by default the session's. Forced, the model is asked whatever
+        the size. Where the model cannot help, a conversation that leaves no room is shortened
+        without it.
         """
         size = self._tally.size(request)
         window = self.window or (size if force else 0)
@@ -200,7 +195,7 @@ class Compressor:
         if not force and (not self._rules.enabled or not window or not self._is_due(size, limits)):
             return None
         self._gave_up = self._gave_up and not force
-        job = _Job(request, size, limits, self._tally)
+        job = _Job(request, size, limits, self._tally, emit or self._emit)
         budget = min(self._rules.outputs, int(self._rules.keep * window))
         job.messages = await asyncio.to_thread(
             with_old_outputs_cut, request.messages, budget=budget, folder=self._folder
@@ -236,12 +231,12 @@ class Compressor:
             words = await self._asked(job, planned)
         except ToolwireError as error:
             self._not_before = job.before + int(_GROWTH * self.window)
-            await self._notice(f"the conversation could not be summarised: {error}")
+            await job.notice(f"the conversation could not be summarised: {error}")
             return None
         messages = planned.joined(words)
         if weight(messages) >= weight(job.request.messages):
             self._gave_up = True
-            await self._notice(
+            await job.notice(
                 "the summary was longer than the conversation and is not used; request one "
                 "when there is more to summarise"
             )
@@ -262,32 +257,21 @@ class Compressor:
         for share in (1.0, 0.5):
             request = _question(job.request, planned, job.target(int(room * share)), self._rules)
             try:
-                return await self._answer(request)
+                return await self._answer(request, job.emit)
             except ProviderError as error:
                 if error.kind != ErrorKind.CONTEXT_TOO_LONG or share < 1:
                     raise
         raise AssertionError  # pragma: no cover - the last round returns or raises
 
-    async def _answer(self, request: ModelRequest) -> str:
+    async def _answer(self, request: ModelRequest, emit: Emit) -> str:
         collector = Collector()
-        began = self._clock()
-        try:
-            async with reading(self._model(request)) as events:
-                async for event in events:
-                    collector.add(event)
-        finally:
-            finished = collector.finished
-            usage = finished.usage if finished is not None else Usage()
-            await self._emit(
-                UsageCounted(
-                    model=request.model,
-                    usage=usage,
-                    cost=self._price(usage),
-                    seconds=self._clock() - began,
-                    failed=finished is None,
-                    purpose="compression",
-                )
-            )
+        model = counted(
+            self._model, emit=emit, price=self._price, clock=self._clock, purpose="compression"
+        )
+        async with reading(model(request)) as events:
+            async for event in events:
+                collector.add(event)
+        finished = collector.finished
         if finished is None or finished.reason is not StopReason.END:
             how = "broke off" if finished is None else f"ended with {finished.reason.value}"
             raise ToolwireError(f"the model's answer {how}")
@@ -295,9 +279,6 @@ class Compressor:
         if found is None:
             raise ToolwireError("the model's answer contains no complete <state_snapshot>")
         return found
-
-    async def _notice(self, message: str) -> None:
-        await self._emit(Noticed(kind="compression", message=message))
 
 
 class _Limits(msgspec.Struct, frozen=True):
@@ -316,14 +297,21 @@ class _Limits(msgspec.Struct, frozen=True):
 class _Job:
     """State of one shortening."""
 
-    def __init__(self, request: ModelRequest, size: int, limits: _Limits, tally: Tally) -> None:
+    def __init__(
+        self, request: ModelRequest, size: int, limits: _Limits, tally: Tally, emit: Emit
+    ) -> None:
         self.request = request
+        self.emit = emit
         self.before = size
         self.limits = limits
         self.messages = request.messages
         self._head = tally.head(request)
         self._was = weight(request.messages)
         self._scale = max(size, 1) / max(self._head + self._was, 1)
+
+    async def notice(self, message: str) -> None:
+        """Emit a notice for the user."""
+        await self.emit(Noticed(kind="compression", message=message))
 
     @property
     def size(self) -> int:

@@ -9,7 +9,7 @@ import msgspec
 
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ProviderError, ToolwireError, UnknownName
-from toolwire.events import Finished, ModelEvent
+from toolwire.events import Finished, ModelEvent, Usage
 from toolwire.history import HistoryRules
 from toolwire.messages import Message, Origin
 from toolwire.request import HttpRequest, Loss, ModelRequest
@@ -73,6 +73,10 @@ class Decoder(Protocol):
 
     def pending(self) -> Sequence[ModelEvent]:
         """Events decoded but not yet emitted when the stream broke."""
+        ...
+
+    def usage(self) -> Usage | None:
+        """What the answer has used, as far as the vendor has reported it."""
         ...
 
 
@@ -171,6 +175,7 @@ def decode_stream(
         for frame in frames.close():
             yield from decoder.feed(frame)
         yield from decoder.close()
-    except ToolwireError:
+    except ToolwireError as error:
+        error.usage = decoder.usage()
         yield from decoder.pending()
         raise

@@ -36,6 +36,7 @@ from toolwire.events import (
     TextEnded,
     ThinkingDelta,
     ThinkingEnded,
+    Usage,
 )
 from toolwire.messages import Kept, Seal, ServerBlock
 from toolwire.request import JsonObject
@@ -157,6 +158,10 @@ class Decoder:
                 events += self._calls.end(index)
         self._stopped_calls.clear()
         return events
+
+    def usage(self) -> Usage | None:
+        """The counts read so far: the input at the start, the output at the end."""
+        return self._ending.usage()
 
     def read_message(self, body: bytes | str, message: JsonObject) -> list[ModelEvent]:
         """The events of a message received whole."""

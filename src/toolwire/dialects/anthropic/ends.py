@@ -86,6 +86,10 @@ class Ending:
             kept=self._kept(),
         )
 
+    def usage(self) -> Usage | None:
+        """The counts so far; None without any."""
+        return _usage(self._usage) if self._usage else None
+
     def reason(self, has_calls: bool) -> StopReason:
         """Why the answer ended; calls outrank an ordinary end."""
         reason = _REASONS.get(self.stop_reason, StopReason.END)

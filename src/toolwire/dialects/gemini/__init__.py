@@ -8,7 +8,7 @@ from toolwire.dialects.gemini.encode_request import RequestBody, write_request
 from toolwire.dialects.gemini.errors import read_error, write_error
 from toolwire.dialects.gemini.shapes import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
-from toolwire.errors import BadInput, ProviderError
+from toolwire.errors import BadInput, ProviderError, ToolwireError
 from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
@@ -60,8 +60,12 @@ class Gemini:
     def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of a whole answer."""
         decoder = GeminiDecoder(options, enveloped=self.enveloped, whole=True)
-        yield from decoder.feed(Frame(body))
-        yield from decoder.close()
+        try:
+            yield from decoder.feed(Frame(body))
+            yield from decoder.close()
+        except ToolwireError as error:
+            error.usage = decoder.usage()
+            raise
 
     def encode_whole(
         self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]

@@ -35,6 +35,7 @@ from toolwire.events import (
     TextEnded,
     ThinkingDelta,
     ThinkingEnded,
+    Usage,
 )
 from toolwire.messages import Kept, Origin, Seal, ServerBlock
 from toolwire.request import JsonObject
@@ -171,6 +172,10 @@ class GeminiDecoder:
             self._end_growing(growing, events, complete=False)
         return events
 
+    def usage(self) -> Usage | None:
+        """The counts of the last chunk that has them."""
+        return self._end.counts() if self._end.usage else None
+
     def _part(self, part: Part, events: list[ModelEvent]) -> None:
         signature = part.thoughtSignature
         seal = None if signature is None else self._seal(signature)
@@ -251,15 +256,15 @@ class GeminiDecoder:
         return events
 
     def _response(self, response: RawMembers, frame: Frame, events: list[ModelEvent]) -> None:
-        if "error" in response and "candidates" not in response:
-            error = error_object({"error": value(response["error"])}) or {}
-            raise typed_error(error, None, frame.data.decode("utf-8", "replace"))
         end = self._end
         end.note(
             response.get("usageMetadata"),
             text_value(response.get("modelVersion")),
             text_value(response.get("responseId")),
         )
+        if "error" in response and "candidates" not in response:
+            error = error_object({"error": value(response["error"])}) or {}
+            raise typed_error(error, None, frame.data.decode("utf-8", "replace"))
         if "createTime" in response:
             end.vertex = True
         if "promptFeedback" in response:

@@ -260,6 +260,10 @@ class AnswerEnd:
         )
         return events
 
+    def counts(self) -> Usage:
+        """The counts so far."""
+        return self._counts()[0]
+
     def _counts(self) -> tuple[Usage, JsonObject]:
         try:
             metadata = value(self.usage)

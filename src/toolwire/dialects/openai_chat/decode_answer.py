@@ -28,7 +28,7 @@ from toolwire.dialects.openai_chat.shapes import (
     read_next_chunk,
 )
 from toolwire.errors import IncompleteStream, MalformedStream, ProviderError
-from toolwire.events import Finished, ModelEvent, Notice
+from toolwire.events import Finished, ModelEvent, Notice, Usage
 from toolwire.request import JsonObject
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairJoiner, whole_characters
@@ -76,6 +76,8 @@ class ChatDecoder:
                 return repaired
             chunk = self._lenient(frame, error)
         choices = chunk.choices
+        if chunk.usage:
+            self._usage = chunk.usage
         if chunk.error or choices is None or frame.event == "error":
             self._check(chunk, frame)
         if type(chunk) is NamedChunk and not self._model:
@@ -83,8 +85,6 @@ class ChatDecoder:
             self._model = chunk.model or ""
             if self._model:
                 self._read = read_next_chunk
-        if chunk.usage:
-            self._usage = chunk.usage
         if chunk.x_groq is not None:
             self._groq(chunk, frame)
         if chunk.prompt_progress is not None:
@@ -120,6 +120,10 @@ class ChatDecoder:
         self._unsent = []
         self._answer.flush(events)
         return events
+
+    def usage(self) -> Usage | None:
+        """The counts read so far; most servers send them at the end only."""
+        return read_usage(self._usage) if self._usage else None
 
     def _finish(self) -> list[ModelEvent]:
         if self._finished:
@@ -168,10 +172,10 @@ class ChatDecoder:
         groq = chunk.x_groq
         if groq is None:
             return
-        if groq.error:
-            raise failure(groq.error, body=frame.data.decode("utf-8", "replace"))
         if groq.usage and not chunk.usage:
             self._usage = groq.usage
+        if groq.error:
+            raise failure(groq.error, body=frame.data.decode("utf-8", "replace"))
 
     def _check(self, chunk: Chunk, frame: Frame) -> None:
         if chunk.error or frame.event == "error" or find_error(_value(frame)):
@@ -223,7 +227,7 @@ def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
             events, error = _read(whole_characters(body), options)
         except UNREADABLE:
             raise MalformedStream(f"unreadable answer: {reason}", body=text[:2000]) from reason
-    return _broken_off(events, failure(error, body=text)) if error else iter(events)
+    return _broken_off(events, error) if error is not None else iter(events)
 
 
 def _broken_off(events: list[ModelEvent], error: ProviderError) -> Iterator[ModelEvent]:
@@ -231,7 +235,7 @@ def _broken_off(events: list[ModelEvent], error: ProviderError) -> Iterator[Mode
     raise error
 
 
-def _read(body: bytes, options: DecodeOptions) -> tuple[list[ModelEvent], Any]:
+def _read(body: bytes, options: DecodeOptions) -> tuple[list[ModelEvent], ProviderError | None]:
     """The events, and the error that ends them."""
     try:
         return _events(read_chunk(body), body, options)
@@ -239,10 +243,12 @@ def _read(body: bytes, options: DecodeOptions) -> tuple[list[ModelEvent], Any]:
         return _events(read_lenient(body), body, options)
 
 
-def _events(chunk: NamedChunk, body: bytes, options: DecodeOptions) -> tuple[list[ModelEvent], Any]:
+def _events(
+    chunk: NamedChunk, body: bytes, options: DecodeOptions
+) -> tuple[list[ModelEvent], ProviderError | None]:
     choices = chunk.choices
     if chunk.error or not choices:
-        _raise_error(body)
+        _raise_error(body, chunk.usage)
     if not choices:
         text = body.decode("utf-8", "replace")
         raise MalformedStream("the answer has no choices", body=text[:2000])
@@ -253,22 +259,28 @@ def _events(chunk: NamedChunk, body: bytes, options: DecodeOptions) -> tuple[lis
     given = _is_given(choice.message)
     message = read_delta(choice.message) if given else choice.delta or Delta()
     answer.add(message, events, whole=True)
-    if choice.error:
-        answer.flush(events)
-        return events, choice.error
-    answer.end(events, cut=is_cut(stop))
-    if len(choices) > 1:
-        events.append(_OTHER_CHOICES)
     usage = chunk.usage or choice.usage
     if not usage and chunk.x_groq is not None:
         usage = chunk.x_groq.usage
+    if choice.error:
+        answer.flush(events)
+        return events, _failure(choice.error, body, usage)
+    answer.end(events, cut=is_cut(stop))
+    if len(choices) > 1:
+        events.append(_OTHER_CHOICES)
     return [*events, *_end(answer, stop, usage, chunk.id or "", chunk.model or "")], None
 
 
-def _raise_error(body: bytes) -> None:
+def _raise_error(body: bytes, usage: JsonObject | None = None) -> None:
     try:
         error = find_error(_any(body))
     except UNREADABLE:
         return
     if error:
-        raise failure(error, body=body.decode("utf-8", "replace"))
+        raise _failure(error, body, usage)
+
+
+def _failure(error: Any, body: bytes, usage: JsonObject | None) -> ProviderError:
+    failed = failure(error, body=body.decode("utf-8", "replace"))
+    failed.usage = read_usage(usage) if usage else None
+    return failed

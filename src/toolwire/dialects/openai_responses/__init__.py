@@ -58,7 +58,9 @@ class OpenAIResponses:
         source = parse_object(body, "response")
         answered = "output" in source or "status" in source
         if source.get("error") or source.get("status") == "failed":
-            raise errors.provider_error(source, body)
+            failed = errors.provider_error(source, body)
+            failed.usage = ends.usage_in(source)
+            raise failed
         if not answered and (source.get("message") or source.get("detail")):
             raise errors.provider_error(source, body)
         if not answered:

@@ -7,7 +7,7 @@ import msgspec
 
 from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import unreadable
-from toolwire.dialects.openai_responses.ends import finished, last_response, read_response
+from toolwire.dialects.openai_responses.ends import finished, last_response, read_response, usage_in
 from toolwire.dialects.openai_responses.errors import is_error, provider_error
 from toolwire.dialects.openai_responses.items import decode_item, message_part
 from toolwire.dialects.openai_responses.media import citation
@@ -36,6 +36,7 @@ from toolwire.events import (
     TextDelta,
     ThinkingDelta,
     ThinkingEnded,
+    Usage,
 )
 from toolwire.messages import CallKind, Media, ServerBlock, Thinking, ToolCall
 from toolwire.wire.calls import ToolCallTracker
@@ -68,6 +69,7 @@ class AnswerDecoder:
         self._held: dict[Hashable, list[tuple[StreamEvent, Frame]]] = {}
         """Events of messages that began while another message is open, by item."""
         self._finished = False
+        self._usage: Usage | None = None
         self._pairs = PairJoiner()
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
@@ -123,6 +125,10 @@ class AnswerDecoder:
             if key in self._calls:
                 events += self._calls.end(key, arguments=last, complete=False)
         return events
+
+    def usage(self) -> Usage | None:
+        """The counts of a response that failed: the format has none before its last event."""
+        return self._usage
 
     def _emit_first_arguments(self, events: list[ModelEvent]) -> None:
         for key, text in self._first_arguments.items():
@@ -240,7 +246,9 @@ class AnswerDecoder:
         raise provider_error(parse(frame.data, "error"), frame.data)
 
     def _failed(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
-        raise provider_error(parse(bytes(event.response), "response"), frame.data)
+        response = parse(bytes(event.response), "response")
+        self._usage = usage_in(response)
+        raise provider_error(response, frame.data)
 
     def _ended(self, event: StreamEvent, frame: Frame) -> Sequence[ModelEvent]:
         return self.whole(last_response(event))

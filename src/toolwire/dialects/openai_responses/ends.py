@@ -80,6 +80,15 @@ def finished(response: WireResponse, *, calls: bool, refused: bool) -> Finished:
     )
 
 
+def usage_in(response: object) -> Usage | None:
+    """The counts in a response object that failed; None without any."""
+    counts = object_or_empty(object_or_empty(response).get("usage"))
+    try:
+        return _usage(_counts.decode(msgspec.json.encode(counts))) if counts else None
+    except msgspec.ValidationError:
+        return None
+
+
 def _usage(usage: WireUsage | None) -> Usage:
     if usage is None:
         return Usage()
