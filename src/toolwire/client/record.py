@@ -19,14 +19,14 @@ _SHOWN = 60
 def first_difference(recorded: bytes, now: bytes) -> str:
     """Where a body differs from a recorded one: the JSON path if both are JSON, else the byte."""
     try:
-        place = _json(msgspec.json.decode(recorded), msgspec.json.decode(now), "body")
+        difference = _json(msgspec.json.decode(recorded), msgspec.json.decode(now), "body")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        place = None
-    if place is not None:
-        return place
+        difference = None
+    if difference is not None:
+        return difference
     pairs = enumerate(zip(recorded, now, strict=False))
     shorter = min(len(recorded), len(now))
-    at = next((place for place, (one, other) in pairs if one != other), shorter)
+    at = next((position for position, (one, other) in pairs if one != other), shorter)
     one, other = recorded[at : at + _SHOWN], now[at : at + _SHOWN]
     return f"body at byte {at}: {one!r}, now {other!r}"
 
@@ -50,12 +50,12 @@ def _json(recorded: object, now: object, path: str) -> str | None:
 
 def _members(recorded: dict[str, Any], now: dict[str, Any], path: str) -> str | None:
     for name in (*recorded, *(name for name in now if name not in recorded)):
-        place = f"{path}.{name}"
+        inner = f"{path}.{name}"
         if name not in now:
-            return f"{place} is {_short(recorded[name])}, now missing"
+            return f"{inner} is {_short(recorded[name])}, now missing"
         if name not in recorded:
-            return f"{place} is missing, now {_short(now[name])}"
-        if found := _json(recorded[name], now[name], place):
+            return f"{inner} is missing, now {_short(now[name])}"
+        if found := _json(recorded[name], now[name], inner):
             return found
     return None
 
@@ -63,7 +63,7 @@ def _members(recorded: dict[str, Any], now: dict[str, Any], path: str) -> str | 
 def _texts(recorded: str, now: str, path: str) -> str:
     pairs = enumerate(zip(recorded, now, strict=False))
     shorter = min(len(recorded), len(now))
-    at = next((place for place, (one, other) in pairs if one != other), shorter)
+    at = next((position for position, (one, other) in pairs if one != other), shorter)
     start = max(0, at - 10)
     return f"{path} at character {at} is {_short(recorded[start:])}, now {_short(now[start:])}"
 
@@ -238,12 +238,12 @@ class ReplayTransport:
     def _take(self, request: Outgoing) -> Exchange:
         redactor = Redactor((*self._secrets, *secrets_of(request.url, request.headers)))
         asked = RecordedRequest.of(request, redactor)
-        for place, exchange in enumerate(self._left):
+        for position, exchange in enumerate(self._left):
             recorded = exchange.request
             if (recorded.method, recorded.path) == (asked.method, asked.path) and (
                 recorded.body == asked.body
             ):
-                return self._left.pop(place)
+                return self._left.pop(position)
         if not self._left:
             raise BadInput(
                 f"the recording is used up: all {self._count} of its answers were given, and "

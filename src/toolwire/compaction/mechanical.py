@@ -340,22 +340,22 @@ def _dropped(
     """
     spared = {id(message) for message in _last_words(messages, front, target)}
     cut_down = tuple(
-        message if id(message) in spared or place < front else shorter(message, cap)
-        for place, message in enumerate(messages)
+        message if id(message) in spared or position < front else shorter(message, cap)
+        for position, message in enumerate(messages)
     )
     sums = [0, *accumulate(map(of_message, cut_down))]
     if sums[-1] <= target:
         return cut_down
     room = target - sums[front] - _facts_size(target) - _THANKS
-    for place in cuts(messages, front):
-        if place == front or sums[-1] - sums[place] > room:
+    for position in cuts(messages, front):
+        if position == front or sums[-1] - sums[position] > room:
             continue
         prompts = ()
-        if not is_prompt(messages[place]):
-            prompts = _affordable(prompts_before(cut_down, front, place), target)
-        if sums[-1] - sums[place] + weight(prompts) <= room:
-            words = facts(messages[front:place], _facts_size(target))
-            return (*cut_down[:front], *with_note(words, prompts, cut_down[place:]))
+        if not is_prompt(messages[position]):
+            prompts = _affordable(prompts_before(cut_down, front, position), target)
+        if sums[-1] - sums[position] + weight(prompts) <= room:
+            words = facts(messages[front:position], _facts_size(target))
+            return (*cut_down[:front], *with_note(words, prompts, cut_down[position:]))
     return None
 
 

@@ -128,18 +128,18 @@ def cuts(messages: Sequence[Message], front: int) -> list[int]:
     bound = _bound(messages)
     found: list[int] = []
     sealed = False
-    for place, message in enumerate(messages):
-        if place < front:
+    for position, message in enumerate(messages):
+        if position < front:
             continue
         if is_prompt(message):
             sealed = False
-            if not bound[place]:
-                found.append(place)
+            if not bound[position]:
+                found.append(position)
         elif message.role == "assistant":
             leans = sealed and not _is_sealed(message)
-            goes_on = place > 0 and messages[place - 1].role == "assistant"
-            if not bound[place] and not leans and not goes_on:
-                found.append(place)
+            goes_on = position > 0 and messages[position - 1].role == "assistant"
+            if not bound[position] and not leans and not goes_on:
+                found.append(position)
             sealed = sealed or _is_sealed(message)
     return found
 
@@ -156,13 +156,13 @@ def prompts_before(messages: Sequence[Message], front: int, cut: int) -> tuple[M
 
 
 def _cut(messages: Sequence[Message], front: int, keep: float) -> int | None:
-    candidates = [place for place in cuts(messages, front) if place > front]
+    candidates = [position for position in cuts(messages, front) if position > front]
     if not candidates:
         return None
     sums = [0, *accumulate(map(of_message, messages[front:]))]
     least = (1 - keep) * sums[-1]
-    late = [place for place in candidates if sums[place - front] >= least]
-    at_prompt = next((place for place in late if is_prompt(messages[place])), None)
+    late = [position for position in candidates if sums[position - front] >= least]
+    at_prompt = next((position for position in late if is_prompt(messages[position])), None)
     if at_prompt is not None:
         return at_prompt
     return late[0] if late else candidates[-1]
@@ -172,15 +172,15 @@ def _bound(messages: Sequence[Message]) -> list[bool]:
     """For each index, whether a call before it is answered at it or later."""
     open_calls: dict[str, list[int]] = {}
     steps = [0] * (len(messages) + 2)
-    for place, message in enumerate(messages):
+    for position, message in enumerate(messages):
         for result in message.results:
             # Ids repeat from reply to reply: the nearest open call is meant.
             waiting = open_calls.get(result.call_id)
             if waiting:
                 steps[waiting.pop() + 1] += 1
-                steps[place + 1] -= 1
+                steps[position + 1] -= 1
         for call in message.calls:
-            open_calls.setdefault(call.id, []).append(place)
+            open_calls.setdefault(call.id, []).append(position)
     return [depth > 0 for depth in accumulate(steps)][: len(messages)]
 
 

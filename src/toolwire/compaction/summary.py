@@ -54,13 +54,13 @@ def with_old_outputs_cut(
     left = budget
     newest = True
     kept = list(messages)
-    for place in range(len(kept) - 1, -1, -1):
-        message = kept[place]
+    for position in range(len(kept) - 1, -1, -1):
+        message = kept[position]
         if not message.results:
             continue
         left -= sum(of_part(part) for part in message.parts)
         if left < 0 and not newest:
-            kept[place] = _cut(message, folder)
+            kept[position] = _cut(message, folder)
         newest = False
     return tuple(kept)
 

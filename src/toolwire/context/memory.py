@@ -69,11 +69,11 @@ class _Importing:
         """Every import in its place, between two comments."""
         if depth >= MOST_DEPTH:
             return text
-        written, place = "", 0
+        written, position = "", 0
         for start, end, name in _imports(text):
-            written += text[place:start] + self._put(name, file, depth, above)
-            place = end
-        return written + text[place:]
+            written += text[position:start] + self._put(name, file, depth, above)
+            position = end
+        return written + text[position:]
 
     def _put(self, name: str, file: str, depth: int, above: frozenset[str]) -> str:
         path = _resolved(name, file)
@@ -142,21 +142,21 @@ def _imports(text: str) -> Iterator[tuple[int, int, str]]:
 def code_regions(text: str) -> list[tuple[int, int]]:
     """Where Markdown has code: fenced blocks, and spans between equal runs of backticks."""
     regions: list[tuple[int, int]] = []
-    fence, opened, paragraph, place = "", 0, 0, 0
+    fence, opened, paragraph, position = "", 0, 0, 0
     for line in text.splitlines(keepends=True):
         found = _FENCE.match(line)
-        end = place + len(line)
+        end = position + len(line)
         if fence:
             if found and found[1].startswith(fence) and not found[2].strip():
                 regions.append((opened, end))
                 fence, paragraph = "", end
         elif found and not (found[1][0] == "`" and "`" in found[2]):
-            regions += _spans(text, paragraph, place)
-            fence, opened = found[1], place
+            regions += _spans(text, paragraph, position)
+            fence, opened = found[1], position
         elif not line.strip():
-            regions += _spans(text, paragraph, place)
+            regions += _spans(text, paragraph, position)
             paragraph = end
-        place = end
+        position = end
     if fence:
         regions.append((opened, len(text)))
     else:

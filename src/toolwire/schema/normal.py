@@ -361,10 +361,10 @@ class Normaliser:
             return
         name, new = self._references.name(node, tokens)
         if new:
-            place = self._path
+            inner_path = self._path
             for token in tokens:
-                place = below(place, token)
-            self._waiting.append((name, node, place))
+                inner_path = below(inner_path, token)
+            self._waiting.append((name, node, inner_path))
         out["$ref"] = f"#/$defs/{name}"
 
     def read_base(self, out: JsonObject, key: str, value: Any, path: str, depth: int) -> None:

@@ -201,11 +201,11 @@ class _Writer:
             if len(variants) == 1:
                 handled.add("prefixItems")
             item = variants[0] if len(variants) == 1 else {"anyOf": variants}
-        place = f"{choice.path}.prefixItems" if first else f"{choice.path}.items"
-        written = self.schema(Alternative(item, place, choice.inside), depth + 1)
+        inner_path = f"{choice.path}.prefixItems" if first else f"{choice.path}.items"
+        written = self.schema(Alternative(item, inner_path, choice.inside), depth + 1)
         if written is None:
             out["maxItems"] = 0
-            self._report.add(place, "false", "no item is allowed; sent as maxItems")
+            self._report.add(inner_path, "false", "no item is allowed; sent as maxItems")
         out["items"] = written or {"type": "string"}
         return frozenset(handled)
 
@@ -217,10 +217,10 @@ class _Writer:
             self._lose_enum(node, choice.path, words, "only text may be listed")
         members: JsonObject = {}
         for name, node_below in node.get("properties", {}).items():
-            place = below(f"{choice.path}.properties", name)
-            written = self.schema(Alternative(node_below, place, choice.inside), depth + 1)
+            inner_path = below(f"{choice.path}.properties", name)
+            written = self.schema(Alternative(node_below, inner_path, choice.inside), depth + 1)
             if written is None:
-                self._report.add(place, "false", "no value is allowed; the member is left out")
+                self._report.add(inner_path, "false", "no value is allowed; the member is left out")
             else:
                 members[name] = written
         if members:

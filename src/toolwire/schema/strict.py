@@ -153,10 +153,10 @@ class _Writer:
         self._text += sum(map(len, members))
         written: JsonObject = {}
         for name, member in members.items():
-            place = below(f"{path}.properties", name)
-            written[name] = self.node(member, place, depth + 1, inside)
+            inner_path = below(f"{path}.properties", name)
+            written[name] = self.node(member, inner_path, depth + 1, inside)
             if name not in required:
-                written[name] = self._optional(member, written[name], place)
+                written[name] = self._optional(member, written[name], inner_path)
         out["properties"] = written
         out["required"] = list(members)
         out["additionalProperties"] = False
@@ -269,11 +269,11 @@ class _ClosedWriter:
             self._report.add(path, key, "several may match at once; sent as anyOf")
         written: list[JsonObject | None] = []
         for index, branch in enumerate(node[key]):
-            place, within = f"{path}.{key}[{index}]", inside
+            inner_path, within = f"{path}.{key}[{index}]", inside
             if base:
-                branch, within = self._fold(branch, place, inside)
+                branch, within = self._fold(branch, inner_path, inside)
                 branch = both(base, branch)
-            written.append(self.node(branch, place, within))
+            written.append(self.node(branch, inner_path, within))
         return _any_of(about, written)
 
     def _typed(
@@ -341,10 +341,10 @@ class _ClosedWriter:
     ) -> frozenset[str]:
         members: JsonObject = {}
         for name, member in node.get("properties", {}).items():
-            place = below(f"{path}.properties", name)
-            written = self.node(member, place, inside)
+            inner_path = below(f"{path}.properties", name)
+            written = self.node(member, inner_path, inside)
             if written is None:
-                self._report.add(place, "false", "no value is allowed; the member is left out")
+                self._report.add(inner_path, "false", "no value is allowed; the member is left out")
             else:
                 members[name] = written
         out["properties"] = members

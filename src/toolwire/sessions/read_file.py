@@ -61,9 +61,9 @@ def _rows(page: bytes, pages: dict[int, bytes]) -> Iterator[Row]:
     if page[:1] != bytes([_LEAF]) or len(page) < PAGE:
         return
     (cells,) = unpack_from(">H", page, 3)
-    for place in range(8, min(8 + 2 * cells, PAGE), 2):
+    for position in range(8, min(8 + 2 * cells, PAGE), 2):
         try:
-            (at,) = unpack_from(">H", page, place)
+            (at,) = unpack_from(">H", page, position)
             row = _row(page, at, pages)
         except (CutShort, IndexError, ValueError):
             continue
@@ -76,10 +76,10 @@ def _row(page: bytes, at: int, pages: dict[int, bytes]) -> Row | None:
     size, at = _number(page, at)
     seq, at = _number(page, at)
     payload = _payload(page, at, size, pages)
-    head, place = _number(payload, 0)
+    head, position = _number(payload, 0)
     types: list[int] = []
-    while place < head:
-        kind, place = _number(payload, place)
+    while position < head:
+        kind, position = _number(payload, position)
         types.append(kind)
     if len(types) != 5 or types[2] < 13 or types[3] < 12:
         return None
@@ -131,11 +131,11 @@ def _value(payload: bytes, at: int, kind: int) -> tuple[float, int]:
 def _number(data: bytes, at: int) -> tuple[int, int]:
     """A varint of one to nine bytes, and the offset after it."""
     number = 0
-    for place in range(at, at + 8):
-        byte = data[place]
+    for position in range(at, at + 8):
+        byte = data[position]
         number = number << 7 | byte & 0x7F
         if byte < 0x80:
-            return number, place + 1
+            return number, position + 1
     return number << 8 | data[at + 8], at + 9
 
 

@@ -78,9 +78,9 @@ class OpenReply:
     def __init__(self, message: Message, *, whole: bool) -> None:
         self.message = message
         self._calls = [OpenCall(call=call, whole=whole) for call in message.calls]
-        self._places: dict[str, list[int]] = {}
-        for place, call in enumerate(message.calls):
-            self._places.setdefault(call.id, []).append(place)
+        self._positions: dict[str, list[int]] = {}
+        for position, call in enumerate(message.calls):
+            self._positions.setdefault(call.id, []).append(position)
 
     @property
     def calls(self) -> tuple[OpenCall, ...]:
@@ -89,20 +89,20 @@ class OpenReply:
 
     def add(self, event: ToolStarted | ToolFinished) -> None:
         """Record an event of one of the calls; events of other calls are ignored."""
-        places = self._places.get(event.call_id)
-        if not places:
+        positions = self._positions.get(event.call_id)
+        if not positions:
             return
         if isinstance(event, ToolStarted):
             # Of two calls with one id only the first can run.
-            self._replace(places[0], started=event)
+            self._replace(positions[0], started=event)
             return
-        waiting = [place for place in places if self._calls[place].finished is None]
+        waiting = [position for position in positions if self._calls[position].finished is None]
         if event.error_type == "duplicate_id":
-            waiting = [place for place in waiting if place != places[0]] or waiting
-        self._replace(waiting[0] if waiting else places[-1], finished=event)
+            waiting = [position for position in waiting if position != positions[0]] or waiting
+        self._replace(waiting[0] if waiting else positions[-1], finished=event)
 
-    def _replace(self, place: int, **known: ToolStarted | ToolFinished) -> None:
-        self._calls[place] = msgspec.structs.replace(self._calls[place], **known)
+    def _replace(self, position: int, **known: ToolStarted | ToolFinished) -> None:
+        self._calls[position] = msgspec.structs.replace(self._calls[position], **known)
 
 
 def resolve_open_calls(open: Sequence[OpenCall], *, run_again: bool = True) -> ResolvedCalls:

@@ -119,12 +119,12 @@ class _Builder:
             root = dict(converted.schema)
         definitions = cast(JsonObject, root.pop("$defs", {}))
         self._embedded += 1
-        place = _Embedded(f"t{self._embedded}", self)
+        embedded = _Embedded(f"t{self._embedded}", self)
         for name, node in definitions.items():
-            self.definitions[place.key(name)] = place.weaken(node, f"{path}.$defs.{name}")
-        found = place.weaken(root, path)
-        if place.refers_to_root:
-            self.definitions[place.key("")] = found
+            self.definitions[embedded.key(name)] = embedded.weaken(node, f"{path}.$defs.{name}")
+        found = embedded.weaken(root, path)
+        if embedded.refers_to_root:
+            self.definitions[embedded.key("")] = found
         return found
 
 

@@ -109,20 +109,20 @@ class LongParameter:
         """Writes the rest of the text; returns the parameters after it as written."""
         assert self._end is not None  # noqa: S101 - callers ask only after an end
         held = "".join(self._tail)
-        place, name = self._end
+        position, name = self._end
         used = {name}
         found: list[tuple[str, str]] = []
         for junction in reversed(self._junctions):
             if name == self._name:
                 break
-            if junction.opened != name or junction.after > place or junction.closed in used:
+            if junction.opened != name or junction.after > position or junction.closed in used:
                 continue
-            found.append((name, held[junction.after : place]))
-            place, name = junction.closing_at, junction.closed
+            found.append((name, held[junction.after : position]))
+            position, name = junction.closing_at, junction.closed
             used.add(name)
         if name != self._name:
-            place, found = self._end.closing_at, []
-        sink.write(held[:place])
+            position, found = self._end.closing_at, []
+        sink.write(held[:position])
         found.reverse()
         return found
 

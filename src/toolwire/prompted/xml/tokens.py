@@ -82,9 +82,9 @@ def _token(found: re.Match[str]) -> Token:
 def _unfinished(text: str) -> int:
     """Number of characters at the end that may start a tag."""
     start = max(text.rfind("<", len(text) - _LONGEST if len(text) > _LONGEST else 0), 0)
-    for place in (start, len(text) - 2, len(text) - 1):
-        if place >= 0 and _UNFINISHED.fullmatch(text, place):
-            return len(text) - place
+    for position in (start, len(text) - 2, len(text) - 1):
+        if position >= 0 and _UNFINISHED.fullmatch(text, position):
+            return len(text) - position
     return 0
 
 

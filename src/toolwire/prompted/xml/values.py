@@ -156,10 +156,10 @@ class _Elements:
         self._tokens = list(tokens_in(text))
         self._starts: list[int] = []
         self._seen: set[str] = set()
-        place = 0
+        position = 0
         for token in self._tokens:
-            self._starts.append(place)
-            place += len(token.raw)
+            self._starts.append(position)
+            position += len(token.raw)
 
     def split(self) -> list[tuple[str, str]] | None:
         """Names and inner texts; None if there is anything else."""
@@ -193,34 +193,34 @@ class _Elements:
             and self._tokens[first].kind is not TokenKind.TEXT
         ):
             return self._balanced(at, name)
-        for place in range(at, len(self._tokens)):
-            if _closes(self._tokens[place], name) and self._is_junction(place):
-                return place
+        for position in range(at, len(self._tokens)):
+            if _closes(self._tokens[position], name) and self._is_junction(position):
+                return position
         return -1
 
     def _balanced(self, at: int, name: str) -> int:
-        depth, place = 1, at
-        while place < len(self._tokens):
-            token = self._tokens[place]
+        depth, position = 1, at
+        while position < len(self._tokens):
+            token = self._tokens[position]
             if token.kind is TokenKind.OPEN:
                 depth += token.name == name
-                inside = self._skip_space(place + 1)
+                inside = self._skip_space(position + 1)
                 if inside < len(self._tokens) and self._tokens[inside].kind is TokenKind.CDATA:
-                    place = self._after_cdata(inside, token.name)
-                    if place < 0:
+                    position = self._after_cdata(inside, token.name)
+                    if position < 0:
                         return -1
                     continue
             elif _closes(token, name):
                 depth -= 1
                 if depth == 0:
-                    return place
-            place += 1
+                    return position
+            position += 1
         return -1
 
     def _after_cdata(self, at: int, name: str) -> int:
-        for place in range(at, len(self._tokens)):
-            if self._tokens[place].kind is TokenKind.CDATA_END:
-                end = self._skip_space(place + 1)
+        for position in range(at, len(self._tokens)):
+            if self._tokens[position].kind is TokenKind.CDATA_END:
+                end = self._skip_space(position + 1)
                 if end < len(self._tokens) and _closes(self._tokens[end], name):
                     return end
         return -1
