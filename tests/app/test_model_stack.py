@@ -1,15 +1,20 @@
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from toolwire import app
+from toolwire import app, providers
+from toolwire.app.model_stack import model_stack
 from toolwire.client.http.transport import HttpTransport
 from toolwire.collect import Collector
 from toolwire.config import Settings
 from toolwire.errors import ProviderError
-from toolwire.events import Notice, StopReason
+from toolwire.events import Finished, ModelEvent, Notice, StopReason, TextDelta
 from toolwire.messages import Message, Text
+from toolwire.model import Model
+from toolwire.prompted import StyleChoice, ToolStyle
 from toolwire.request import ModelRequest, ToolSpec
 from toolwire.simulator import Call, Say, Simulator, refused, reply
 
@@ -93,7 +98,7 @@ def test_a_chain_asks_the_next_model_when_the_first_is_out_of_quota(tmp_path: Pa
                 )
                 for model in ("claude-opus-5", "claude-sonnet-5")
             ]
-            events = [event async for event in app.with_fallback(opened)(REQUEST)]
+            events = [event async for event in model_stack(opened)(REQUEST)]
         await transport.aclose()
         notices = [event.kind for event in events if isinstance(event, Notice)]
         assert "fallback" in notices
@@ -115,3 +120,40 @@ def test_without_a_key_the_way_out_is_named(tmp_path: Path) -> None:
             )
 
     asyncio.run(work())
+
+
+def test_the_wrappers_of_a_model_are_put_on_in_their_order() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def recording(name: str, inner: Model | None = None) -> Model:
+        async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+            seen.append((name, any(part.cache is not None for part in request.system)))
+            async for event in inner(request) if inner else _done():
+                yield event
+
+        return ask
+
+    opened = app.Opened(
+        client=recording("client"),
+        provider=providers.get("anthropic"),
+        model="claude-sonnet-5",
+        style=StyleChoice(style=ToolStyle.NATIVE, reason=""),
+        in_style=lambda ask: recording("style", ask),
+        origin="",
+    )
+    request = msgspec.structs.replace(REQUEST, system=(Text("Be brief."),))
+
+    async def work() -> None:
+        ask = model_stack(
+            (opened,), cache_marks=True, session=lambda inner: recording("session", inner)
+        )
+        events = [event async for event in ask(request)]
+        assert events == [TextDelta("yes"), Finished(reason=StopReason.END)]
+
+    asyncio.run(work())
+    assert seen == [("session", False), ("style", True), ("client", True)]
+
+
+async def _done() -> AsyncIterator[ModelEvent]:
+    yield TextDelta("yes")
+    yield Finished(reason=StopReason.END)

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolwire.app.builder import open_session
-    from toolwire.app.model_stack import Opened, open_model, with_fallback
+    from toolwire.app.model_stack import Opened, open_model
     from toolwire.app.options import SessionOptions
     from toolwire.app.session import AgentSession
     from toolwire.app.toolbox import Toolbox, open_toolbox
 
 # Names are loaded on first use: opening a model does not load the tools.
 _HOMES = {
-    "model_stack": ("Opened", "open_model", "with_fallback"),
+    "model_stack": ("Opened", "open_model"),
     "builder": ("open_session",),
     "session": ("AgentSession",),
     "options": ("SessionOptions",),
@@ -28,7 +28,6 @@ __all__ = [
     "open_model",
     "open_session",
     "open_toolbox",
-    "with_fallback",
 ]
 
 

@@ -17,7 +17,7 @@ from toolwire import __version__
 from toolwire.agent.events import Emit, MessageAdded, Noticed, Reader, SessionOpened
 from toolwire.agent.questions import Approver, Editor
 from toolwire.app.model_choice import choose_here, choose_model
-from toolwire.app.model_stack import Opened, open_models, with_cache_report, with_fallback
+from toolwire.app.model_stack import Opened, model_stack, open_models
 from toolwire.app.options import HostOverrides, SessionOptions
 from toolwire.app.session import AgentSession, EventSink, open_journal, settle, stored_sessions
 from toolwire.app.toolbox import AskPerson, Toolbox, make_toolbox
@@ -90,13 +90,12 @@ async def open_session(
         messages = await settle(past, toolbox, sink)
         if not messages and own is None and not models[0].provider.small:
             messages = await _surroundings(toolbox, settings, sink, today())
-        model = with_fallback(models)
         shorten = opening.compressor(models[0], toolbox, sink)
         yield AgentSession(
             id,
             opening.request(models[0], messages, system, toolbox),
             opened=models[0],
-            model=with_cache_report(shorten.watching(model)),
+            model=model_stack(models, cache_marks=True, session=shorten.watching),
             shorten=shorten,
             toolbox=toolbox,
             sink=sink,
@@ -139,7 +138,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the model's name and the models; `before` is the last one used."""
         own, wanted = self.own, self.wanted
         if own is not None and own.model is not None:
-            return f"{own.model.provider.name}/{own.model.model}", [own.model]
+            return own.model.name, [own.model]
         choose = partial(
             choose_model,
             self.settings,
@@ -187,7 +186,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             allowed=self.wanted.allowed,
             secrets=known_secrets(),
             tools=tools,
-            model=opened.ask,
+            model=model_stack((opened,), cache_marks=True),
             model_dialect=opened.provider.dialect,
             ask=ask,
             temp=own.temp if own is not None else None,
@@ -231,7 +230,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     def compressor(self, opened: Opened, toolbox: Toolbox, sink: Emit) -> Compressor:
         """Returns the compressor."""
         return Compressor(
-            opened.ask,
+            model_stack((opened,), cache_marks=True),
             window=opened.info.context if opened.info is not None else 0,
             temp=toolbox.context.workspace.temp,
             emit=sink,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -32,20 +33,72 @@ if TYPE_CHECKING:
     from toolwire.embedded.weights import DownloadConsent
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """A ready model and how it was resolved."""
+Wrapper: TypeAlias = Callable[[Model], Model]
 
-    ask: Model
+
+def _unchanged(ask: Model) -> Model:
+    return ask
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that is ready for use, and how it was resolved."""
+
+    client: Model
+    """Without wrappers; `model_stack` puts them on."""
     provider: Provider
     model: str
     style: StyleChoice
+    in_style: Wrapper = _unchanged
+    """Makes the client speak the tool style."""
     origin: str
     """Where its credential comes from, as text."""
     info: ModelInfo | None = None
+    reask: bool = True
+    """False for a model of the host program, whose replies are taken as they are."""
+
+    @property
+    def name(self) -> str:
+        """`provider/model`."""
+        return f"{self.provider.name}/{self.model}"
+
+    @property
+    def ask(self) -> Model:
+        """The model for requests outside of a session."""
+        return model_stack((self,))
 
     def price(self, usage: Usage) -> float | None:
         """Returns the US dollars of an answer; None without a known price."""
         return cost(usage, self.info.prices if self.info is not None else None)
+
+
+def model_stack(
+    models: Sequence[Opened], *, cache_marks: bool = False, session: Wrapper | None = None
+) -> Model:
+    """Returns the models in all their wrappers as one, which asks them in order of preference.
+
+    The client is innermost: it sends, retries before the first event, and drops parameters that
+    the server has refused (`Learned`). Around it, each wrapper sees what those above it made:
+
+    - the tool style rewrites requests and replies, so all others see tool calls, never their text;
+    - re-asking follows the style: only a parsed reply shows that it is empty or broken;
+    - cache marks are the last change to a request of one model, and differ by vendor;
+    - the fallback chooses between complete models, each with its own style and marks;
+    - `session` counts tokens for the compressor: of the model that answered, and once;
+    - the cache report is outermost: it compares the requests that the turn makes.
+    """
+    stacks: list[tuple[str, Model]] = []
+    for one in models:
+        ask = one.in_style(one.client)
+        if one.reask:
+            ask = with_reask(ask)
+        if cache_marks:
+            quirks = one.provider.quirks_for(one.model)
+            ask = with_cache_marks(ask, one.provider.dialect, quirks)
+        stacks.append((one.name, ask))
+    ask = falling_back(stacks) if len(stacks) > 1 else stacks[0][1]
+    if session is not None:
+        ask = with_cache_report(session(ask))
+    return ask
 
 
 async def open_model(
@@ -78,7 +131,7 @@ async def open_model(
     style = choose(provider, model, tool_style, info=info)
     if provider.in_process and base == provider.base_url:
         transport = await embedded_transport(model, environ, transport, consent, notice)
-    ask = connect(
+    client = connect(
         provider,
         model,
         transport=transport,
@@ -88,15 +141,15 @@ async def open_model(
         learned=learned,
         project=credential.project,
     )
+    in_style = partial(_styled, provider=provider, model=model, choice=style)
     if provider.small and style.style is ToolStyle.JSON and cwd is not None:
-        styled = shown_small(ask, cwd, environ)
-    else:
-        styled = _styled(ask, provider, model, style)
+        in_style = partial(shown_small, cwd=cwd, environ=environ)
     return Opened(
-        ask=with_reask(styled),
+        client=client,
         provider=provider,
         model=model,
         style=style,
+        in_style=in_style,
         origin=credential.origin,
         info=info,
     )
@@ -146,14 +199,7 @@ async def open_models(
     ]
     if first.style.warning:
         notice(first.style.warning)
-    return [_marking(one) for one in (first, *rest)]
-
-
-def _marking(opened: Opened) -> Opened:
-    """Wraps the model: adds prompt cache marks where the vendor needs them."""
-    provider = opened.provider
-    ask = with_cache_marks(opened.ask, provider.dialect, provider.quirks_for(opened.model))
-    return msgspec.structs.replace(opened, ask=ask)
+    return [first, *rest]
 
 
 def with_cache_report(ask: Model) -> Model:
@@ -170,12 +216,6 @@ def with_cache_report(ask: Model) -> Model:
                 yield event
 
     return asked
-
-
-def with_fallback(opened: Sequence[Opened]) -> Model:
-    """Returns a model that asks these in order until one answers."""
-    named = [(f"{one.provider.name}/{one.model}", one.ask) for one in opened]
-    return named[0][1] if len(named) == 1 else falling_back(named)
 
 
 def _styled(ask: Model, provider: Provider, model: str, choice: StyleChoice) -> Model:

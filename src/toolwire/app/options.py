@@ -60,4 +60,4 @@ def opened(ask: Model) -> Opened:
     name = getattr(ask, "__name__", type(ask).__name__)
     provider = Provider(name=NAME, title="Host model", dialect="", base_url="", auth=NoAuth())
     style = StyleChoice(style=ToolStyle.NATIVE, reason="the host program supplies the model")
-    return Opened(ask=ask, provider=provider, model=name, style=style, origin="")
+    return Opened(client=ask, provider=provider, model=name, style=style, origin="", reask=False)
