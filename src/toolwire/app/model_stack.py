@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from toolwire.agent.usage import cost
-from toolwire.auth.credentials import credential_for, no_notice, open_store
+from toolwire.auth.credentials import SigningCredential, credential_for, no_notice, open_store
 from toolwire.client.http.transport import Transport
 from toolwire.client.model import connect
 from toolwire.client.reask import falling_back, with_reask
@@ -140,6 +140,7 @@ async def open_model(
         quirks=catalogue.quirks_of(provider, model, settings.models),
         learned=learned,
         project=credential.project,
+        sign=credential.sign if isinstance(credential, SigningCredential) else None,
     )
     in_style = partial(_styled, provider=provider, model=model, choice=style)
     if provider.small and style.style is ToolStyle.JSON and cwd is not None:

@@ -5,11 +5,12 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 from toolwire.auth.store import Notice, Store, StoredLogin, system_keyring
+from toolwire.client.http.exchange import Outgoing
 from toolwire.client.redact import Secret, known_secrets, without_secrets
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.providers import ApiKey, GoogleLogin, NoAuth, OAuth, Provider
@@ -49,6 +50,15 @@ class Credential(Protocol):
 
     async def project(self) -> str:
         """The project that a request's body names (Code Assist); "" for none."""
+        ...
+
+
+@runtime_checkable
+class SigningCredential(Credential, Protocol):
+    """A credential that signs each request, such as one of AWS."""
+
+    async def sign(self, request: Outgoing, at: float, /) -> Headers:
+        """The headers to add to the finished request, which is sent at this Unix time."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import TypeAlias
@@ -29,6 +30,8 @@ from toolwire.wire.json_access import encode, parse_object
 Headers: TypeAlias = tuple[tuple[str, str], ...]
 Credential: TypeAlias = Callable[[bool], Awaitable[Headers]]
 """The credential headers; True requests fresh ones after a refusal."""
+Sign: TypeAlias = Callable[[Outgoing, float], Awaitable[Headers]]
+"""The headers that sign a finished request, sent at this Unix time; they replace equal ones."""
 
 _LONGEST_WORDS = 300
 _LONGEST_MESSAGE = 4000
@@ -48,10 +51,13 @@ def connect(
     jitter: Callable[[], float] = random.random,
     make_id: Callable[[], str] = new_id,
     project: Callable[[], Awaitable[str]] | None = None,
+    sign: Sign | None = None,
+    now: Callable[[], float] = time.time,
 ) -> Model:
     """A callable model; failures before the first event are retried, later ones raised.
 
     `project` returns the project that Code Assist bodies must name, which only the login knows.
+    `sign` signs each attempt, for servers that check a signature of the body.
     """
     base = base_url or provider.base_url
     learn_url(base)
@@ -72,6 +78,8 @@ def connect(
         jitter=jitter,
         make_id=make_id,
         project=project,
+        sign=sign,
+        now=now,
     )
     return line.ask
 
@@ -99,6 +107,8 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
     jitter: Callable[[], float]
     make_id: Callable[[], str]
     project: Callable[[], Awaitable[str]] | None
+    sign: Sign | None
+    now: Callable[[], float]
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The answer's events, with a notice for every loss and every retry."""
@@ -168,14 +178,10 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
 
     def outgoing(self, http: HttpRequest, credentials: Headers) -> Outgoing:
         """The request with its URL and credentials."""
-        headers = {
-            name.lower(): value
-            for name, value in (*http.headers, *self.provider.headers, *credentials)
-        }
         return Outgoing(
             method=http.method,
             url=_address(self.base, http),
-            headers=tuple(headers.items()),
+            headers=_merged(*http.headers, *self.provider.headers, *credentials),
             body=http.body,
             insecure=self.provider.allow_insecure_http,
         )
@@ -206,6 +212,11 @@ class _RequestRun:
         if line.project is not None:
             http = _with_project(http, await line.project())
         outgoing = line.outgoing(http, self._credentials)
+        if line.sign is not None:
+            # Last, and for each attempt: it covers the bytes and the time.
+            signature = await line.sign(outgoing, line.now())
+            headers = _merged(*outgoing.headers, *signature)
+            outgoing = msgspec.structs.replace(outgoing, headers=headers)
         shown = (value for _, value in self._credentials)
         self._secrets = (*shown, *secrets_of(outgoing.url, outgoing.headers))
         dialect = dialects.get(line.provider.dialect)
@@ -273,6 +284,11 @@ class _RequestRun:
             return False
         self._dropped, self.prepared = dropped, prepared
         return True
+
+
+def _merged(*headers: tuple[str, str]) -> Headers:
+    """The headers in lower case; the last of a name counts."""
+    return tuple({name.lower(): value for name, value in headers}.items())
 
 
 def _address(base: str, http: HttpRequest) -> str:

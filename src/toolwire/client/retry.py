@@ -150,7 +150,7 @@ _WITHOUT: dict[str, dict[str, Any]] = {
 
 
 class Learned:
-    """Refused members per provider and model; the owner stores them between runs."""
+    """Refused members per provider and model, for as long as the owner keeps it: a session."""
 
     def __init__(self, entries: Iterable[tuple[str, str, str]] = ()) -> None:
         self._refused: dict[tuple[str, str], tuple[str, ...]] = {}
