@@ -382,7 +382,7 @@ def test_run_sync_inside_the_agents_own_work_is_refused() -> None:
     agent = Agent(Scripted(calls(("c1", "again", {})), says("")), tools=[again], mode=Mode.YOLO)
     with agent:
         result = agent.run_sync("?")
-    assert "run_sync would wait" in results(result.messages)[0][0]
+    assert "run_sync would deadlock" in results(result.messages)[0][0]
 
 
 def test_a_closed_agent_is_not_used_again() -> None:
@@ -534,7 +534,7 @@ def test_a_prompt_is_the_users() -> None:
     words = Message(role="assistant", parts=(Text("I said so."),))
     with Agent(echo) as agent:
         assert agent.run_sync(Message(role="user", parts=(Text("Hi."),))).text == "Hi."
-        with pytest.raises(BadInput, match="this one is the assistant's"):
+        with pytest.raises(BadInput, match="must be a user message, not one of the role assistant"):
             agent.run_sync(words)
 
 
