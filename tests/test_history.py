@@ -504,6 +504,15 @@ def test_what_follows_a_result_stays_behind_it_where_the_reader_lets_it():
     )
 
 
+def test_what_the_user_says_after_all_results_stays_behind_them():
+    asked = assistant(call("a"), call("b"))
+    mixed = (user("hi"), asked, user(result("b"), result("a"), "go on", IMAGE))
+    after = user(result("a"), result("b"), "go on", IMAGE)
+    assert repaired(*mixed, rules=BESIDE) == [user("hi"), asked, after]
+    unanswered = (user("hi"), asked, user(result("a"), "go on"))
+    assert repaired(*unanswered, rules=BESIDE)[2] == user(result("a"), lost("b"), "go on")
+
+
 def test_a_message_that_begins_with_words_gets_its_results_first():
     asked = assistant(call("a"), call("b"))
     history = (user("hi"), asked, user("wait", result("a"), "a1", result("b")))

@@ -239,8 +239,17 @@ def test_what_stands_beside_a_result_stays_behind_it_for_a_reader_that_lets_it(
     rules = HistoryRules(alternate=True, user_first=True, results_first=False)
     after = repair(mixed, Origin("gemini"), rules).messages
     assert [[_seen(part) for part in message.parts] for message in after] == [
-        [_seen(part) for part in message.parts] for message in messages
+        [_seen(part) for part in _expected(message, shuffled)]
+        for message, shuffled in zip(messages, mixed, strict=True)
     ]
+
+
+def _expected(message: Message, mixed: Message) -> list[Part]:
+    """The groups in order; parts that follow only the last of the shuffled results come last."""
+    at = [isinstance(part, ToolResult) for part in mixed.parts]
+    if sum(at) < 2 or not all(at[: sum(at)]):
+        return list(message.parts)
+    return sorted(message.parts, key=lambda part: not isinstance(part, ToolResult))
 
 
 def _groups_mixed(message: Message, data: st.DataObject) -> Message:

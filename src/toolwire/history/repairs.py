@@ -342,6 +342,10 @@ def _answer(draft: Draft, host: Draft, rules: HistoryRules, report: Report) -> N
         report.add(host.place, what, why)
     followers = {} if first or not was else _followers(host, was)
     rest = host.parts if first else []
+    together = all(slot.found_in in (host, None) for slot in draft.slots)
+    if followers and together and not any(followers[slot] for slot in was[:-1]):
+        # What follows only the last result is the user's, not part of that result.
+        rest = followers.pop(was[-1])
     host.parts = []
     for slot in draft.slots:
         host.parts += (Placed(slot.result_place, answer(slot)), *followers.get(slot, ()))

@@ -162,6 +162,10 @@ def test_what_follows_a_result_is_written_behind_it() -> None:
     assert written(mixed) == ["result 1", "a", "image", "result 2", "b"]
     assert written(mixed, user("and")) == ["result 1", "a", "image", "result 2", "b", "and"]
     assert written(spoken) == ["result 1", "result 2", "c", "d"]
+    swapped = user(result("2"), result("1"), "go on")
+    assert written(swapped) == ["result 1", "result 2", "go on"]
+    assert written(swapped, user("and")) == ["result 1", "result 2", "go on", "and"]
+    assert written(user(result("2")), user(result("1"), "go on"))[2:] == ["go on"]
 
 
 def test_the_first_unsigned_call_of_each_step_gets_the_sentinel() -> None:

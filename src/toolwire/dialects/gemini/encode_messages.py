@@ -182,8 +182,8 @@ def _is_utf8(text: str) -> bool:
 
 
 class Turn:
-    """One content while it grows: results in the order of their calls, each with what follows it in
-    its message, then the rest.
+    """One content while it grows: results in the order of their calls, each with what follows it,
+    then the rest. What follows only the last of several results is the user's, and of the rest.
     """
 
     def __init__(self, role: str, order: dict[str, int], members: JsonObject) -> None:
@@ -192,27 +192,41 @@ class Turn:
         self._order = order
         self._results: list[tuple[int, list[Any]]] = []
         self._others: list[Any] = []
-        self._last = self._others
-        self._has_other = False
+        self._after: list[Any] | None = None
+        """What follows the last result so far; None where other parts come first."""
+        self._beside = False
+        """Whether something follows an earlier result."""
+        self._new = True
 
     def begin(self) -> None:
         """Begin a message; one that does not begin with a result goes behind all results."""
-        self._last = self._others
-        self._has_other = False
+        self._new = True
 
     def add(self, part: object, written: list[Any]) -> None:
         """Add the wire parts of one of ours."""
         if isinstance(part, ToolResult):
+            self._beside = self._beside or bool(self._after)
+            self._settle()
+            if self._after is not None or self._new:
+                self._after = []
             position = self._order.get(part.call_id, len(self._order))
             self._results.append((position, [*written]))
-            if not self._has_other:
-                self._last = self._results[-1][1]
+        elif self._after is None or self._new:
+            self._settle()
+            self._others += written
+            self._after = None
         else:
-            self._has_other = self._has_other or self._last is self._others
-            self._last += written
+            self._after += written
+        self._new = False
+
+    def _settle(self) -> None:
+        if self._after:
+            (self._results[-1][1] if self._beside else self._others).extend(self._after)
+            self._after.clear()
 
     def content(self) -> JsonObject | None:
         """The finished content; None if nothing is in it."""
+        self._settle()
         self._results.sort(key=lambda result: result[0])
         parts = [part for _, written in self._results for part in written] + self._others
         if not parts and not self.members:
