@@ -7,6 +7,7 @@ from tests.dialects.anthropic.exchange import (
     ORIGIN,
     START,
     STOP,
+    Json,
     begin,
     collected,
     decode,
@@ -30,6 +31,7 @@ from toolwire.errors import (
     ToolwireError,
 )
 from toolwire.events import (
+    Notice,
     ServerBlockAdded,
     StopReason,
     TextDelta,
@@ -166,6 +168,24 @@ def test_calls_that_came_with_message_start_are_read() -> None:
         ToolCallEnded("a"),
         finished(StopReason.TOOL_CALLS),
     ]
+
+
+SECOND_START = Notice("second_start", "another message began inside the answer")
+ODD_START = {**START, "message": {**START["message"], "id": ["odd"]}, "more": 1}
+
+
+@pytest.mark.parametrize("second", [START, ODD_START])
+def test_a_second_start_in_the_middle_is_reported_once(second: Json) -> None:
+    text = (begin(0, "text", text=""), more(0, "text_delta", text="a"))
+    more_text = (more(0, "text_delta", text="b"), end(0), ending("end_turn"), STOP)
+    assert decode(START, *text, second, *more_text) == [
+        TextDelta("a"),
+        SECOND_START,
+        TextDelta("b"),
+        finished(),
+    ]
+    assert decode(START, *text, second, second, *more_text).count(SECOND_START) == 1
+    assert SECOND_START not in decode(START, START, *text, *more_text)
 
 
 def test_what_the_server_did_comes_whole_with_its_streamed_input() -> None:

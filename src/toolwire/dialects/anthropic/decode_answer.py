@@ -31,6 +31,7 @@ from toolwire.errors import BadInput, IncompleteStream
 from toolwire.events import (
     CitationAdded,
     ModelEvent,
+    Notice,
     ServerBlockAdded,
     TextDelta,
     TextEnded,
@@ -75,6 +76,7 @@ class OpenBlock:
         return dump(members)
 
 
+_SECOND_START = Notice("second_start", "another message began inside the answer")
 _TEXT_MEMBERS = frozenset({"type", "text", "citations"})
 _THINKING_MEMBERS = frozenset({"type", "thinking", "signature"})
 _CALL_MEMBERS = frozenset({"type", "id", "name", "input"})
@@ -358,8 +360,10 @@ class Decoder:
             return ()
         if self._last_index >= 0:
             # Sent twice, or an answer spliced into another: its blocks were already decoded.
-            message["content"] = None
+            notices = () if self._spliced else (_SECOND_START,)
             self._spliced = True
+            self._ending.message(message)
+            return notices
         # Usually empty; only then are its bytes not needed.
         body = bytes(raw_members(frame.data)["message"]) if message.get("content") else b""
         return self.read_message(body, message)
