@@ -127,6 +127,12 @@ class Media(msgspec.Struct, frozen=True, kw_only=True, tag="media"):
         """The bytes carried inline; empty for an address."""
         return b64decode(self.base64)
 
+    @property
+    def placeholder(self) -> str:
+        """The text in place of media that cannot be sent."""
+        about = " ".join(word for word in (self.kind, self.mime, self.name) if word)
+        return f"[{about}{': ' + self.url if self.url else ''}]"
+
     @classmethod
     def of_bytes(cls, kind: MediaKind, mime: str, data: bytes, name: str = "") -> "Media":
         """Inline media from bytes."""

@@ -12,6 +12,9 @@ NESTED = "/"
 `function` and `image_url`; losses name the member without it.
 """
 
+OPENING = "(The conversation begins here.)"
+"""The user's turn of a request that has none, for vendors that require one."""
+
 _Values: TypeAlias = type | frozenset[str]
 _DETAIL: dict[str, _Values] = {"detail": frozenset({"auto", "low", "high", "original"})}
 _SETTINGS: dict[str, _Values] = {

@@ -100,11 +100,14 @@ def test_signed_thinking_is_closed_with_its_seal() -> None:
     ]
 
 
-def test_a_call_without_id_and_arguments_gets_both() -> None:
-    assert decode(chunk({"functionCall": {"name": "f"}}, finish="STOP")) == [
-        *call("f"),
-        finished(StopReason.TOOL_CALLS),
-    ]
+BARE = [*call("f")[:-1], ToolCallEnded("made_1", kept=kept(**{"functionCall.args": None}))]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("absent", [{}, {"args": None}])
+def test_a_call_without_id_and_arguments_gets_both(absent: dict[str, None], slow: bool) -> None:
+    body = chunk({"functionCall": {"name": "f", **absent}}, finish="STOP")
+    assert decode(slowly(body) if slow else body) == [*BARE, finished(StopReason.TOOL_CALLS)]
 
 
 def test_numbers_in_arguments_stay_as_they_were_written() -> None:
@@ -174,7 +177,7 @@ def test_a_malformed_call_wins_over_the_calls_that_came() -> None:
     body = chunk({"functionCall": {"name": "f"}}, finish="UNEXPECTED_TOOL_CALL")
     body["candidates"][0]["finishMessage"] = "no such function"
     assert decode(body) == [
-        *call("f"),
+        *BARE,
         finished(StopReason.MALFORMED_CALL, "UNEXPECTED_TOOL_CALL: no such function"),
     ]
 

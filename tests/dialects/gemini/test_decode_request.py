@@ -447,7 +447,7 @@ def test_what_a_quirk_concerns_is_written_for_the_server_and_the_rest_as_it_was(
                 "role": "model",
                 "parts": [
                     {
-                        "functionCall": {"id": "call_1", "name": alias, "args": {}},
+                        "functionCall": {"id": "call_1", "name": alias},
                         "thoughtSignature": "skip",
                     }
                 ],

@@ -240,7 +240,8 @@ def test_what_gemini_cannot_carry_is_reported() -> None:
         previous_response_id="r",
     )
     body, losses = body_and_losses(asked)
-    assert body["contents"] == [{"role": "user", "parts": [{"text": "a"}]}]
+    parts = [{"text": "a"}, {"text": "[image image/png]"}]
+    assert body["contents"] == [{"role": "user", "parts": parts}]
     assert sorted(losses) == [
         "messages[0].parts[0].cache",
         "messages[0].parts[0].citations[0]",

@@ -7,7 +7,6 @@ import msgspec
 from toolwire.dialects.anthropic import errors
 from toolwire.dialects.anthropic.encode_messages import call_input, text_block, thinking_block
 from toolwire.dialects.anthropic.ends import kept_members, stop_members, usage_members
-from toolwire.dialects.anthropic.media import placeholder
 from toolwire.dialects.anthropic.shapes import NAME, raw_members
 from toolwire.dialects.losses import Losses, own_seal, restore
 from toolwire.dialects.tools import FREEFORM_MEMBER
@@ -110,7 +109,7 @@ class Encoder:
             case ServerBlockAdded():
                 self._server_block(event.block)
             case MediaAdded():
-                self._text(placeholder(event.media))
+                self._text(event.media.placeholder)
             case Finished():
                 self._finish(event)
             case Notice():
@@ -313,7 +312,7 @@ def _block(part: Part) -> JsonObject | None:
         case ToolCall():
             return _call(part, unreported)
         case Media():
-            return {"type": "text", "text": placeholder(part)}
+            return {"type": "text", "text": part.placeholder}
         case ServerBlock():
             return raw_members(part.data) if part.origin.dialect == NAME else None
         case ToolResult():

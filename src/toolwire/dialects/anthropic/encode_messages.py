@@ -7,9 +7,9 @@ from typing import TypeAlias, cast
 import msgspec
 
 from toolwire.dialects import tools
-from toolwire.dialects.anthropic.media import citation_objects, media_source, placeholder
+from toolwire.dialects.anthropic.media import citation_objects, media_source
 from toolwire.dialects.anthropic.shapes import NAME
-from toolwire.dialects.losses import Losses, kept_member, own_seal, restore
+from toolwire.dialects.losses import OPENING, Losses, kept_member, own_seal, restore
 from toolwire.dialects.quirks import Quirks
 from toolwire.messages import (
     CacheMark,
@@ -34,7 +34,6 @@ from toolwire.wire.surrogates import whole_characters
 Turn: TypeAlias = JsonObject | msgspec.Raw
 """An encoded turn, or the bytes it was decoded from."""
 _MOST_MARKS = 4
-_OPENING = "(The conversation begins here.)"
 _TTLS = frozenset({"", "5m", "1h"})
 
 
@@ -173,7 +172,7 @@ class BlockWriter:
         if source is None:
             about = f"{media.kind} {media.mime or media.url or media.file_id}".strip()
             self._losses.add(path, about, "not accepted here; replaced by a note")
-            return self._text(Text(placeholder(media), cache=media.cache), path)
+            return self._text(Text(media.placeholder, cache=media.cache), path)
         block: JsonObject = {"type": str(media.kind), "source": source}
         if media.name and media.kind is MediaKind.DOCUMENT:
             block["title"] = media.name
@@ -331,7 +330,7 @@ def _order(turns: list[Turn], losses: Losses) -> None:
 
 
 def _opening() -> JsonObject:
-    return {"role": "user", "content": [{"type": "text", "text": _OPENING}]}
+    return {"role": "user", "content": [{"type": "text", "text": OPENING}]}
 
 
 def _trim(block: JsonObject, losses: Losses) -> None:

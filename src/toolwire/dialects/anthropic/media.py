@@ -36,12 +36,6 @@ def citation_objects(citations: tuple[Citation, ...]) -> list[JsonObject]:
     ]
 
 
-def placeholder(media: Media) -> str:
-    """The text in place of media that cannot be sent."""
-    about = " ".join(word for word in (media.kind, media.mime, media.name) if word)
-    return f"[{about}{': ' + media.url if media.url else ''}]"
-
-
 def media_of(block: JsonObject, kind: MediaKind) -> Media:
     """The media of an image or document block."""
     source = obj(block.get("source"), "source")

@@ -11,6 +11,7 @@ from toolwire.dialects.gemini.shapes import (
     FILE,
     INLINE,
     NAME,
+    NO_ARGS,
     UNREADABLE,
     Chunk,
     Enveloped,
@@ -49,6 +50,8 @@ _enveloped = msgspec.json.Decoder(Enveloped).decode
 _FROM_HERE = Kept(dialect=NAME)
 """On calls with an id of the vendor's, so that it is sent to this vendor only."""
 _THOUGHT_CALL = Kept(dialect=NAME, fields='{"thought":true}')
+_BARE_CALL = Kept(dialect=NAME, fields=dump({NO_ARGS: None}))
+_BARE_THOUGHT_CALL = Kept(dialect=NAME, fields=dump({"thought": True, NO_ARGS: None}))
 _NOTHING, _TEXT, _THINKING = 0, 1, 2
 _TEXT_MEMBERS = frozenset({"text", "thought", "thoughtSignature"})
 _ANSWER_MEMBERS = frozenset(
@@ -187,8 +190,11 @@ class GeminiDecoder:
             if growing is not None:
                 self._grow(growing, {}, seal, events)
                 return
-            args = bytes(call.args).decode() if call.args else "{}"
-            kept = _THOUGHT_CALL if part.thought else None
+            args = bytes(call.args).decode() or "null"
+            if args == "null":
+                kept = _BARE_THOUGHT_CALL if part.thought else _BARE_CALL
+            else:
+                kept = _THOUGHT_CALL if part.thought else None
             self._whole_call(call.name, args, call.id, seal, kept, events)
         elif part.text is not None or seal is not None:
             kind = _THINKING if part.thought else _TEXT
@@ -404,4 +410,6 @@ def _kept_of_call(call: RawMembers, part: RawMembers) -> Kept | None:
     for key, raw in call.items():
         if key not in _CALL_MEMBERS:
             fields[f"functionCall.{key}"] = value(raw)
+    if call.keys().isdisjoint(("args", "partialArgs", "willContinue")):
+        fields[NO_ARGS] = None
     return Kept(dialect=NAME, fields=dump(fields)) if fields else None

@@ -10,6 +10,7 @@ from toolwire.dialects.gemini.shapes import (
     FILE,
     INLINE,
     NAME,
+    NO_ARGS,
     RESPONSE,
     SIGNATURE,
     SYSTEM,
@@ -170,6 +171,8 @@ class _ContentReader:
         wire_id = members.take_text("id")
         name = members.take_text("name")
         args = members.take("args")
+        if args is None:
+            left[NO_ARGS] = None
         members.close()
         seal = _seal(outer)
         outer.close()

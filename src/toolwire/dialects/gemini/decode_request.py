@@ -11,6 +11,7 @@ from toolwire.dialects.gemini.shapes import (
     JSON_SCHEMA,
     JSON_TYPE,
     LEVELS,
+    MODES,
     NAME,
     NUMBERS,
     OPENAPI,
@@ -22,7 +23,7 @@ from toolwire.dialects.gemini.shapes import (
     camel_case,
     is_list,
     kept_members,
-    mode_of,
+    mode_name,
 )
 from toolwire.messages import Kept
 from toolwire.request import (
@@ -79,10 +80,14 @@ def _read_tool_choice(
         return None
     inner: JsonObject = {}
     members = Members(config, inner)
-    mode: Any = mode_of(members.take("mode", str, int))
+    wire_mode = mode_name(members.take("mode", str, int))
+    mode: Any = MODES.get(wire_mode, "auto")
+    if wire_mode and wire_mode not in MODES:
+        # VALIDATED: calls that fit their schemas, which no other format promises.
+        inner["mode"] = wire_mode
     names = members.take_texts("allowedFunctionNames")
     members.close()
-    choice = ToolChoice(mode=mode or "auto", names=names, kept=kept_members(inner))
+    choice = ToolChoice(mode=mode, names=names, kept=kept_members(inner))
     source.add(choice, config)
     return choice
 

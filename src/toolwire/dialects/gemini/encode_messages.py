@@ -14,6 +14,7 @@ from toolwire.dialects.gemini.shapes import (
     RESPONSE,
     SIGNATURE,
     SYSTEM,
+    has_no_args,
     is_from_here,
     member,
     with_kept,
@@ -74,7 +75,7 @@ class PartWriter:
                 self._losses.add(path, "refusal", "sent as plain text")
                 return _signed({"text": part.text}, part.seal, None)
             case Media():
-                return self._media(part, path)
+                return [self._media(part, path) or {"text": part.placeholder}]
             case ToolCall():
                 return [self._call(part, path)]
             case ToolResult():
@@ -92,18 +93,18 @@ class PartWriter:
             self._losses.add(f"{path}.citations[{number}]", citation.url or "citation", why)
         return _signed({"text": part.text}, part.seal, part.kept)
 
-    def _media(self, part: Media, path: str) -> list[Any]:
+    def _media(self, part: Media, path: str) -> JsonObject | None:
+        """The wire part; None for media that cannot be sent."""
         self._report_cache(part, path)
         wire = self._source.wire(part)
         inline = member(wire, INLINE) if is_object(wire) else None
-        body = write_media(
+        return write_media(
             part,
             path,
             self._losses,
             own=is_from_here(part.kept) or wire is not None,
             data=text_or_empty(inline.get("data")) if is_object(inline) else "",
         )
-        return [] if body is None else [body]
 
     def _call(self, call: ToolCall, path: str) -> JsonObject:
         self._report_cache(call, path)
@@ -111,7 +112,10 @@ class PartWriter:
         body: JsonObject = {"id": call.id} if self._sends_id(call) else {}
         body["name"] = self._wire_name(call)
         body["args"] = self._arguments(call, path)
-        part = {CALL: with_kept(body, call.kept, f"{CALL}."), **own_seal(call.seal, NAME)}
+        written = with_kept(body, call.kept, f"{CALL}.")
+        if has_no_args(call.kept) and body["args"] == {}:
+            del written["args"]
+        part = {CALL: written, **own_seal(call.seal, NAME)}
         return with_kept(part, call.kept)
 
     def _arguments(self, call: ToolCall, path: str) -> Any:
@@ -129,11 +133,12 @@ class PartWriter:
         if wire_id:
             body["id"] = wire_id
         body["name"] = result.name or result.call_id if call is None else self._wire_name(call)
+        inside, beside, notes = self._attached(result, path, inside="parts" in wire)
         response = wire.get("response")
         if not is_object(response):
-            response = {"error" if result.is_error else "output": result.text}
+            text = "\n".join([*([result.text] if result.text else ()), *notes])
+            response = {"error" if result.is_error else "output": text}
         body["response"] = response
-        inside, beside = self._attached(result, path, inside="parts" in wire)
         if inside:
             body["parts"] = inside
         part = {RESPONSE: with_kept(body, result.kept, f"{RESPONSE}.")}
@@ -147,21 +152,25 @@ class PartWriter:
 
     def _attached(
         self, result: ToolResult, path: str, *, inside: bool
-    ) -> tuple[list[Any], list[Any]]:
-        """Media inside the response where the model takes it, else beside it."""
+    ) -> tuple[list[Any], list[Any], list[str]]:
+        """Media inside the response where the model takes it, else beside it; and notes."""
         within: list[Any] = []
         beside: list[Any] = []
+        notes: list[str] = []
         for number, part in enumerate(result.parts):
             inner_path = f"{path}.parts[{number}]"
             if isinstance(part, Text):
                 self._report_cache(part, inner_path)
                 continue
-            written = self.write(part, inner_path)
-            if inside or self._media_in_results or isinstance(part, ServerBlock):
-                within += written
+            if isinstance(part, ServerBlock):
+                within += self.write(part, inner_path)
+                continue
+            written = self._media(part, inner_path)
+            if written is None:
+                notes.append(part.placeholder)
             else:
-                beside += written
-        return within, beside
+                (within if inside or self._media_in_results else beside).append(written)
+        return within, beside, notes
 
     def _report_cache(self, part: Text | Media | ToolCall | ToolResult, path: str) -> None:
         if part.cache is not None:

@@ -35,7 +35,7 @@ from toolwire.dialects.gemini.shapes import (
     member,
     with_kept,
 )
-from toolwire.dialects.losses import Losses, own_seal
+from toolwire.dialects.losses import OPENING, Losses, kept_member, own_seal
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.dialects.thinking import budget_of, effort_of
 from toolwire.dialects.tools import OfferedTools
@@ -188,6 +188,10 @@ class _RequestWriter:
         if "contents" not in self._verbatim:
             sentinel = quirks.signature_sentinel
             contents = ContentsWriter(writer, losses, sentinel, self._given_content).write(messages)
+            if not contents:
+                # The vendor answers 400 to a request with instructions alone.
+                losses.add("messages", "no turn", "a user turn was added")
+                contents = [{"role": "user", "parts": [{"text": OPENING}]}]
         return system, contents
 
     def _given_content(self, message: Message) -> JsonObject | None:
@@ -269,8 +273,8 @@ class _RequestWriter:
         if wire is not None and names == list(choice.names):
             return _camel_case(wire)
         # Names may only be given beside ANY and VALIDATED.
-        validated = choice.mode == "auto" and names
-        config: JsonObject = {"mode": "VALIDATED" if validated else MODE_FOR[choice.mode]}
+        auto = "VALIDATED" if names else kept_member(choice.kept, NAME, "mode") or "AUTO"
+        config: JsonObject = {"mode": auto if choice.mode == "auto" else MODE_FOR[choice.mode]}
         if names:
             config["allowedFunctionNames"] = names
         return with_kept(config, choice.kept)

@@ -75,7 +75,8 @@ def write_media(
     if media.mime and kind_of(media.mime) is not media.kind:
         losses.add(path, media.kind, f"its type {media.mime} decides the kind")
     if media.file_id and not own and not _STORED.match(media.file_id):
-        losses.add(path, "stored file", "only the vendor that stores it can read it")
+        why = "only the vendor that stores it can read it; replaced by a note"
+        losses.add(path, "stored file", why)
         return None
     mime = media.mime or ("" if own else _guess(media))
     body: JsonObject = {"mimeType": mime} if mime else {}

@@ -50,7 +50,6 @@ NUMBERS = (
 )
 """Wire name, our name and the kinds of number it may be."""
 
-MODES = {"AUTO": "auto", "VALIDATED": "auto", "ANY": "required", "NONE": "none"}
 MODE_NUMBERS = (None, "AUTO", "ANY", "NONE", "VALIDATED")
 LEVELS = {
     "MINIMAL": Effort.MINIMAL,
@@ -65,6 +64,7 @@ JSON_TYPE = "application/json"
 ANY_BUDGET = -1
 """The model decides how much it thinks."""
 MODE_FOR = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+MODES = {wire: mode for mode, wire in MODE_FOR.items()}
 _ROLES: dict[str, Role] = {"model": "assistant", "assistant": "assistant", "system": "system"}
 
 
@@ -213,11 +213,12 @@ def camel_case(name: str) -> str:
     return head + "".join(word[:1].upper() + word[1:] for word in tail)
 
 
-def mode_of(wire: Any) -> str | None:
-    """Our mode for a wire mode, a name or a number; None for an unknown one."""
+def mode_name(wire: Any) -> str:
+    """The name of a wire mode, a name or a number; empty for one that is unspecified."""
     if isinstance(wire, int) and 0 <= wire < len(MODE_NUMBERS):
         wire = MODE_NUMBERS[wire]
-    return MODES.get(wire.upper()) if isinstance(wire, str) else None
+    name = str(wire or "").upper()
+    return "" if name == "MODE_UNSPECIFIED" else name
 
 
 def role_of(wire: Any) -> Role:
@@ -273,6 +274,15 @@ def member(wire: JsonObject, name: str) -> Any:
 def kept_members(left: JsonObject) -> Kept | None:
     """The members to store on the value, or None if there are none."""
     return Kept(dialect=NAME, fields=dump(left)) if left else None
+
+
+NO_ARGS = f"{CALL}.args"
+"""Stored as null on a call that was received without arguments."""
+
+
+def has_no_args(kept: Kept | None) -> bool:
+    """Whether the call was received without arguments."""
+    return kept is not None and kept.dialect == NAME and f'"{NO_ARGS}":null' in kept.fields
 
 
 def is_from_here(kept: Kept | None) -> bool:
