@@ -1,4 +1,7 @@
-"""One headless turn in a fresh process, against a scripted server: CPU and memory."""
+"""One headless turn in a fresh process, against a scripted server: CPU and memory.
+
+Ours and every other agent that is installed take turns; ratios are of measured runs only.
+"""
 
 import json
 import shutil
@@ -11,16 +14,15 @@ from statistics import median
 
 import msgspec
 
+from bench.agent_peers import PEERS, Peer, folder_of
 from bench.report import Goal, Table
 from bench.startup import Sample, Spawner
 
-GEMINI_CPU_MS, GEMINI_RSS_MB = 2000.0, 250.0
-"""What one headless turn of gemini-cli 0.61.0 takes; used where that program is not installed."""
-GEMINI_VERSION = "0.61.0"
 PROMPT = "Say what the notes are about."
-_PEER_PROMPT = "Say what the others are about."
+OURS = "toolwire, two tool calls"
 _ANSWER = "Only answer."
 _SHELL = "Count the words."
+_COLUMNS = ("command", "CPU ms", "wall ms", "RSS MB", "CPU ÷ ours", "RSS ÷ ours")
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,57 +32,66 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     cpu_ms: float
     wall_ms: float
     rss_mb: float
-    measured: bool = True
+    cpu_ratio: float | None = None
+    """To ours, the middle of the ratios within each round; for other agents only."""
+    rss_ratio: float | None = None
 
 
 def measure_turns(place: Path, rounds: int) -> tuple[Table, tuple[Goal, ...]]:
-    """Ours, and gemini-cli's where it is installed, interleaved."""
+    """Ours, and every other agent that is installed and does the turn, interleaved."""
     folder = place / "work"
     folder.mkdir()
     (folder / "notes.txt").write_text("alpha 42\n")
-    (folder / "others.txt").write_text("beta 42\n")
     script = place / "script.toml"
-    script.write_text(_script(folder))
+    script.write_text(_script(folder) + "".join(one.script(folder_of(one, place)) for one in PEERS))
     with _serving(script) as origin:
-        turns = _run(_commands(origin, folder, place), rounds, place)
-    peer = next((turn for turn in turns if turn.name.startswith("gemini-cli")), None)
-    note = ""
-    if peer is None:
-        note = (
-            "gemini-cli is not installed: compared with the figures of its "
-            f"{GEMINI_VERSION}, {GEMINI_CPU_MS / 1e3:g} s and {GEMINI_RSS_MB:g} MB."
-        )
-        peer = Turn(
-            name=f"gemini-cli {GEMINI_VERSION} (not run)",
-            cpu_ms=GEMINI_CPU_MS,
-            wall_ms=0.0,
-            rss_mb=GEMINI_RSS_MB,
-            measured=False,
-        )
-        turns = (*turns, peer)
+        commands, left_out = installed_peers(origin, place)
+        turns = _run(_commands(origin, folder, place) | commands, rounds, place)
     rows = tuple(
-        (turn.name, turn.cpu_ms, turn.wall_ms if turn.measured else None, turn.rss_mb)
-        for turn in turns
+        (one.name, one.cpu_ms, one.wall_ms, one.rss_mb, one.cpu_ratio, one.rss_ratio)
+        for one in turns
     )
-    table = Table("One headless turn", ("command", "CPU ms", "wall ms", "RSS MB"), rows, note)
-    return table, _goals(turns[0], peer)
+    note = f"Not compared: {'; '.join(left_out)}." if left_out else ""
+    return Table("One headless turn", _COLUMNS, rows, note), goals(turns)
 
 
-def _goals(ours: Turn, peer: Turn) -> tuple[Goal, ...]:
+def installed_peers(origin: str, place: Path) -> tuple[dict[str, list[str]], list[str]]:
+    """Commands of the agents that can be measured, and the others with the reason."""
+    commands: dict[str, list[str]] = {}
+    left_out: list[str] = []
+    for peer in PEERS:
+        name, why = peer.name, _missing(peer)
+        if not why:
+            command = peer.command(origin, place)
+            name, why = f"{name} {peer.version()}", peer.complaint(command)
+            if not why:
+                commands[f"{name}, two tool calls"] = command
+                continue
+        left_out.append(f"{name} ({why})")
+    return commands, left_out
+
+
+def _missing(peer: Peer) -> str:
+    return "" if shutil.which(peer.program) else f"`{peer.program}` is not on the path"
+
+
+def goals(turns: tuple[Turn, ...]) -> tuple[Goal, ...]:
+    """Against gemini-cli, if it was measured."""
+    peer = next((one for one in turns if one.name.startswith("gemini-cli")), None)
+    if peer is None or peer.cpu_ratio is None or peer.rss_ratio is None:
+        return ()
     where = peer.name
-    cpu, memory = peer.cpu_ms / ours.cpu_ms, peer.rss_mb / ours.rss_mb
     return (
-        Goal("headless turn: gemini-cli ÷ ours, CPU", 5, cpu, where, at_least=True),
-        Goal("headless turn: the same, the aim", 8, cpu, where, at_least=True),
-        Goal("headless turn: gemini-cli ÷ ours, memory", 4, memory, where, at_least=True),
+        Goal("headless turn: gemini-cli ÷ ours, CPU", 5, peer.cpu_ratio, where, at_least=True),
+        Goal("headless turn: the same, the aim", 8, peer.cpu_ratio, where, at_least=True),
+        Goal("headless turn: gemini-cli ÷ ours, memory", 4, peer.rss_ratio, where, at_least=True),
     )
 
 
 def _script(folder: Path) -> str:
     """Two small calls and an answer; one shell command and an answer; an answer alone."""
-    notes, others = (json.dumps(str(folder / name)) for name in ("notes.txt", "others.txt"))
-    here = json.dumps(str(folder))
-    # The names of arguments changed between versions of gemini-cli, so it gets both.
+    notes, here = json.dumps(str(folder / "notes.txt")), json.dumps(str(folder))
+    listing = json.dumps(f"Directory listing for {folder}:")
     return f"""
 [[reply]]
 when = "{PROMPT}"
@@ -89,17 +100,17 @@ calls = [{{ name = "read_file", arguments = {{ absolute_path = {notes} }} }}]
 when = "alpha 42"
 calls = [{{ name = "list_directory", arguments = {{ path = {here} }} }}]
 [[reply]]
-when = "{_PEER_PROMPT}"
-calls = [{{ name = "read_file", arguments = {{ absolute_path = {others}, file_path = {others} }} }}]
-[[reply]]
-when = "beta 42"
-calls = [{{ name = "list_directory", arguments = {{ path = {here}, dir_path = {here} }} }}]
-[[reply]]
 when = "{_SHELL}"
 calls = [{{ name = "run_shell_command", arguments = {{ command = "wc -w notes.txt" }} }}]
 [[reply]]
-default = true
+when = "{_ANSWER}"
+text = "The answer is 42."
+[[reply]]
+when = {listing}
 text = "They are about alpha, and the answer is 42."
+[[reply]]
+when = "2 notes.txt"
+text = "There are two words."
 """
 
 
@@ -128,43 +139,17 @@ def _commands(origin: str, folder: Path, place: Path) -> dict[str, list[str]]:
     ours = _inside(folder, f"HOME={place}", f"TOOLWIRE_HOME={place / 'own'}")
     upstream = f"openai-chat={origin}/v1,key=k,model=scripted"
     run = [*ours, program, "run", "--yolo", "--upstream", upstream]
-    found = {
-        "toolwire, two tool calls": [*run, PROMPT],
+    return {
+        OURS: [*run, PROMPT],
         "toolwire, answer alone": [*run, _ANSWER],
         "toolwire, a shell command": [*run, _SHELL],
         "bare python": [*ours, sys.executable, "-c", "pass"],
     }
-    gemini = shutil.which("gemini")
-    if gemini is not None:
-        found[f"gemini-cli {_version(gemini)}, two tool calls"] = [
-            *_gemini_environment(origin, folder, place),
-            gemini,
-            "--yolo",
-            "--prompt",
-            _PEER_PROMPT,
-        ]
-    return found
-
-
-def _gemini_environment(origin: str, folder: Path, place: Path) -> list[str]:
-    home = place / "gemini"
-    settings = home / ".gemini" / "settings.json"
-    settings.parent.mkdir(parents=True, exist_ok=True)
-    auth = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
-    settings.write_text(
-        json.dumps({"security": auth, "privacy": {"usageStatisticsEnabled": False}})
-    )
-    return _inside(folder, f"HOME={home}", "GEMINI_API_KEY=k", f"GOOGLE_GEMINI_BASE_URL={origin}")
 
 
 def _inside(folder: Path, *variables: str) -> list[str]:
     """The beginning of a command that runs in a folder, in the process that is measured."""
     return ["/bin/sh", "-c", 'cd "$0" && exec env "$@"', str(folder), *variables]
-
-
-def _version(program: str) -> str:
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "of an unknown version"
 
 
 def _run(commands: dict[str, list[str]], rounds: int, place: Path) -> tuple[Turn, ...]:
@@ -178,12 +163,17 @@ def _run(commands: dict[str, list[str]], rounds: int, place: Path) -> tuple[Turn
                     taken[name].append(sample)
     finally:
         spawner.close()
-    return tuple(
-        Turn(
-            name=name,
-            cpu_ms=median(sample.cpu_ms for sample in samples),
-            wall_ms=median(sample.wall_ms for sample in samples),
-            rss_mb=median(sample.rss_mb for sample in samples),
-        )
-        for name, samples in taken.items()
+    return tuple(middle(name, samples, taken[OURS]) for name, samples in taken.items())
+
+
+def middle(name: str, samples: list[Sample], ours: list[Sample]) -> Turn:
+    """The medians of a command; of another agent also the ratios to ours."""
+    pairs = list(zip(samples, ours, strict=True)) if name.endswith("calls") and name != OURS else []
+    return Turn(
+        name=name,
+        cpu_ms=median(one.cpu_ms for one in samples),
+        wall_ms=median(one.wall_ms for one in samples),
+        rss_mb=median(one.rss_mb for one in samples),
+        cpu_ratio=median(one.cpu_ms / our.cpu_ms for one, our in pairs) if pairs else None,
+        rss_ratio=median(one.rss_mb / our.rss_mb for one, our in pairs) if pairs else None,
     )

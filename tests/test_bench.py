@@ -5,8 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import agent_session, agent_turn, floor, ours, sdks, streams
+from bench import agent_peers, agent_session, agent_turn, floor, ours, sdks, streams
 from bench.report import Goal, Table, render, render_goals
+from bench.startup import Sample
 from toolwire.collect import Collector
 from toolwire.events import Finished, StopReason
 from toolwire.messages import Text, ToolCall
@@ -119,16 +120,74 @@ def test_bytes_in_common_are_counted():
 
 
 @pytest.mark.slow
-def test_one_headless_turn_is_measured(tmp_path: Path):
-    table, goals = agent_turn.measure_turns(tmp_path, 1)
-    assert [row[0] for row in table.rows[:-1]] == [
+def test_one_headless_turn_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    table, _ = agent_turn.measure_turns(tmp_path, 1)
+    assert [row[0] for row in table.rows[:4]] == [
         "toolwire, two tool calls",
         "toolwire, answer alone",
         "toolwire, a shell command",
         "bare python",
     ]
-    assert str(table.rows[-1][0]).startswith("gemini-cli")
-    assert [goal.limit for goal in goals] == [5, 8, 4]
+
+
+def program(folder: Path, name: str, body: str) -> None:
+    file = folder / name
+    file.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "{name} 1.2.3" && exit\n{body}\n')
+    file.chmod(0o755)
+
+
+def test_agents_that_cannot_be_compared_are_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/nowhere")
+    program(tmp_path / "bin", "gemini", "echo this folder is not trusted >&2; exit 55")
+    program(tmp_path / "bin", "codex", "echo something else")
+    commands, left_out = agent_turn.installed_peers("http://127.0.0.1:9", tmp_path)
+    assert commands == {}
+    assert left_out == [
+        "gemini-cli 1.2.3 (exited with 55 without the answer: this folder is not trusted)",
+        "codex 1.2.3 (exited with 0 without the answer: something else)",
+        "Claude Code (`claude` is not on the path)",
+    ]
+
+
+def test_an_agent_gets_its_settings_and_no_other_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret")
+    for peer in agent_peers.PEERS:
+        program(
+            tmp_path / "bin",
+            peer.program,
+            f'env > "$HOME/variables"; echo "{agent_peers.ANSWER}"',
+        )
+    commands, left_out = agent_turn.installed_peers("http://127.0.0.1:9", tmp_path)
+    assert [name.partition(",")[0] for name in commands] == [
+        "gemini-cli 1.2.3",
+        "codex 1.2.3",
+        "Claude Code 1.2.3",
+    ]
+    assert left_out == []
+    for peer in agent_peers.PEERS:
+        variables = (tmp_path / peer.program / "variables").read_text()
+        assert f"HOME={tmp_path / peer.program}\n" in variables
+        assert "secret" not in variables
+    settings = json.loads((tmp_path / "gemini" / ".gemini" / "settings.json").read_text())
+    assert settings["privacy"] == {"usageStatisticsEnabled": False}
+
+
+def test_the_ratio_to_another_agent_is_of_rounds_measured_together():
+    ours_taken = [Sample(100, 1, 10), Sample(200, 1, 10), Sample(400, 1, 10)]
+    theirs = [Sample(300, 1, 50), Sample(400, 1, 50), Sample(2000, 1, 50)]
+    turn = agent_turn.middle("gemini-cli 1.2.3, two tool calls", theirs, ours_taken)
+    assert (turn.cpu_ms, turn.cpu_ratio, turn.rss_ratio) == (400, 3, 5)
+    assert [goal.measured for goal in agent_turn.goals((turn,))] == [3, 3, 5]
+    alone = agent_turn.middle("bare python", theirs, ours_taken)
+    assert (alone.cpu_ratio, agent_turn.goals((alone,))) == (None, ())
 
 
 def test_a_table_is_markdown_with_aligned_columns():

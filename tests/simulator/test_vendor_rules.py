@@ -97,6 +97,20 @@ def test_a_conversation_in_order_is_taken(dialect: str) -> None:
     asking([CALLS, reply("Done.")], scenario)
 
 
+def test_ids_that_a_gemini_client_invents_for_calls_and_results_are_taken() -> None:
+    async def scenario(asker: Asker) -> None:
+        body = gemini(await first_answer(asker, "gemini"))
+        _, said, results = body["contents"]
+        calls = [part["functionCall"] for part in said["parts"] if "functionCall" in part]
+        assert not any("id" in call for call in calls)
+        for number, (call, part) in enumerate(zip(calls, results["parts"], strict=True)):
+            call["id"] = part["functionResponse"]["id"] = f"{call['name']}_1794823378142_{number}"
+        status, answer = await asker.ask("gemini", body)
+        assert (status, asker.sim.refusals) == (200, []), answer
+
+    asking([CALLS, reply("Done.")], scenario)
+
+
 def drop(path: str, *places: Any) -> Callable[[Body], None]:
     def change(body: Body) -> None:
         target = _walk(body, path)
