@@ -51,7 +51,8 @@ THINGS = _pool(
 invoice parcel ticket voucher shipment recipe booking lesson player sensor device message
 payment member article album track route tariff region report survey garden meter order contract
 receipt permit gadget vehicle student course lecture exam clinic patient visit flight hotel
-menu tavern coupon badge widget chapter poem author editor league tournament season stadium farm crop
+menu tavern coupon badge widget chapter poem author editor league tournament season stadium
+farm crop
 """
 )
 TOPICS = _pool(
