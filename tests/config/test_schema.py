@@ -20,8 +20,8 @@ def test_every_default_is_a_value_the_setting_takes() -> None:
 
 
 def test_the_words_of_the_settings_are_those_of_the_parts_they_set() -> None:
-    assert keys()["approval_mode"].wanted == _one_of(*Mode)
-    assert keys()["tool_style"].wanted == _one_of(*ToolStyle)
+    assert keys()["approval_mode"].expected == _one_of(*Mode)
+    assert keys()["tool_style"].expected == _one_of(*ToolStyle)
 
 
 def _one_of(*words: str) -> str:

@@ -57,7 +57,7 @@ def cases() -> list[Any]:
         provider = providers.get(name)
         model = provider.default_model or "test-model"
         asked = [(provider, model)]
-        asked += [(provider.speaking(dialect), model) for dialect, _ in provider.other_dialects]
+        asked += [(provider.with_dialect(dialect), model) for dialect, _ in provider.other_dialects]
         if name == "vertex":
             asked[1] = (asked[1][0], "claude-sonnet-5")
         if name == "google":

@@ -24,7 +24,7 @@ def test_an_answer_cut_at_any_byte_is_told_as_cut(dialect: str, how: Any) -> Non
         return reply(Think("Hm."), "I look.", ARGUMENTS, "And done.", fault=fault)
 
     async def scenario() -> None:
-        case = Case(providers.get("simulator").speaking(dialect), "simulated")
+        case = Case(providers.get("simulator").with_dialect(dialect), "simulated")
         tries = 0
         async with driven(case, answer) as d:
             while True:

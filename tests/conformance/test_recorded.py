@@ -47,7 +47,7 @@ def test_a_recorded_answer_is_read_over_http_as_from_the_file(dialect: str, path
     wanted = read_answer(dialect, body)
 
     async def scenario() -> None:
-        case = Case(providers.get("simulator").speaking(dialect), "simulated")
+        case = Case(providers.get("simulator").with_dialect(dialect), "simulated")
         async with driven(case, only(Reply(body=body))) as d:
             collector = Collector()
             error: ToolwireError | None = None

@@ -79,7 +79,9 @@ def test_a_placeholder_cannot_lead_to_another_host(value: str) -> None:
 def test_the_simulator_is_moved_as_a_whole_in_every_format() -> None:
     simulator = providers.get("simulator")
     assert {
-        dialect: address(simulator.speaking(dialect), {"TOOLWIRE_SIMULATOR_BASE_URL": "http://h:1"})
+        dialect: address(
+            simulator.with_dialect(dialect), {"TOOLWIRE_SIMULATOR_BASE_URL": "http://h:1"}
+        )
         for dialect, _ in ((simulator.dialect, ""), *simulator.other_dialects)
     } == {
         "openai-chat": "http://h:1/v1",

@@ -94,7 +94,7 @@ def test_a_rule_can_be_reached_and_names_known_things(name: str) -> None:
         assert rule.pattern == rule.pattern.lower()
         assert set(rule.leaked) <= set(FORMATS)
         if rule.dialect:
-            assert entry.speaking(rule.dialect).dialect == rule.dialect
+            assert entry.with_dialect(rule.dialect).dialect == rule.dialect
 
 
 def test_no_entry_holds_a_secret() -> None:
@@ -183,7 +183,7 @@ def test_a_tool_calling_request_with_its_quirks_is_accepted_by_the_vendors_types
     for model in models_of(whole):
         for entry in {
             whole.for_model(model).dialect: whole.for_model(model),
-            **{other: whole.speaking(other) for other, _ in whole.other_dialects},
+            **{other: whole.with_dialect(other) for other, _ in whole.other_dialects},
         }.values():
             quirks = entry.quirks_for(model)
             codec = dialects.get(entry.dialect)

@@ -107,9 +107,9 @@ def test_a_copilot_codex_model_answers_in_responses() -> None:
 
 def test_an_account_speaks_only_its_formats_and_can_go_back() -> None:
     openai = providers.get("openai")
-    assert openai.speaking("openai-chat").speaking("openai-responses") == openai
+    assert openai.with_dialect("openai-chat").with_dialect("openai-responses") == openai
     with pytest.raises(UnknownName, match='unknown dialect of openai "gemini"'):
-        openai.speaking("gemini")
+        openai.with_dialect("gemini")
 
 
 def test_claude_on_vertex_has_its_model_in_the_path() -> None:

@@ -45,7 +45,7 @@ _PLAIN = {
     "propertyNames": "property name must be valid",
     "falseSchema": "boolean schema is false",
 }
-_MOST_TOLD = 20
+_MOST_VIOLATIONS = 20
 _ROOT = frozenset(("type", "properties", "required", "additionalProperties"))
 _TRUTH = (True, False)
 _PLAIN_MEMBER = frozenset(("type", "description", "default"))
@@ -66,7 +66,7 @@ def complaints(schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
         return ()
     found = _checker(dump(schema))(arguments)
     found.sort(key=lambda error: _place(error, schema))
-    return tuple(dict.fromkeys(text for error in found for text in _told(error, schema)))
+    return tuple(dict.fromkeys(text for error in found for text in _messages(error, schema)))
 
 
 def plainly_fits(schema: JsonObject, arguments: JsonObject) -> bool:
@@ -113,9 +113,9 @@ def _has_type(value: object, member: JsonObject) -> bool:
 
 def violations_text(problems: tuple[str, ...]) -> str:
     """The violations as one text, a line each; gemini-cli reports only the first."""
-    more = len(problems) - _MOST_TOLD
+    more = len(problems) - _MOST_VIOLATIONS
     rest = (f"… and {more} more",) if more > 0 else ()
-    return "\n".join((*problems[:_MOST_TOLD], *rest))
+    return "\n".join((*problems[:_MOST_VIOLATIONS], *rest))
 
 
 @lru_cache(256)
@@ -156,7 +156,7 @@ def _inner(schema: JsonObject, name: str) -> JsonObject:
     return cast(JsonObject, found) if isinstance(found, dict) else {}
 
 
-def _told(error: Any, schema: JsonObject) -> list[str]:
+def _messages(error: Any, schema: JsonObject) -> list[str]:
     where = "params" + "".join(f"/{step}" for step in error.instance_path)
     kind = error.kind
     match kind.name:
@@ -252,7 +252,7 @@ def admit(call: ToolCall, registry: Registry) -> Admitted | Rejected:
         return _fitting(tool, parsed.value, "")
     if tool.effect is not Effect.READ or parsed.truncated:
         return Rejected(text=_repair_refused(parsed), type="invalid_json")
-    return _fitting(tool, parsed.value, _repair_told(parsed))
+    return _fitting(tool, parsed.value, _repair_note(parsed))
 
 
 def _fitting(tool: Tool, arguments: JsonObject, note: str) -> Admitted | Rejected:
@@ -281,7 +281,7 @@ def _repair_refused(parsed: Parsed) -> str:
     )
 
 
-def _repair_told(parsed: Parsed) -> str:
+def _repair_note(parsed: Parsed) -> str:
     return (
         f"[The arguments were not valid JSON and were read as {_shown(parsed)}: "
         f"{'; '.join(parsed.changes)}.]"

@@ -48,16 +48,16 @@ class CallLoops:
     def __init__(self) -> None:
         self._calls: list[str] = []
         self._answered: list[str] = []
-        self._told_at: int | None = None
+        self._warned_at: int | None = None
 
     def before(self, calls: Sequence[ToolCall]) -> Suspicion | None:
         """The loop that these requested calls continue after a warning, if any."""
         self._calls += (_signature(call) for call in calls)
         period, times = _cycle(self._calls)
-        if self._told_at is None:
+        if self._warned_at is None:
             return None
-        if times < SAME_RESULT or len(self._calls) - period * times >= self._told_at:
-            self._told_at = None
+        if times < SAME_RESULT or len(self._calls) - period * times >= self._warned_at:
+            self._warned_at = None
             return None
         same = _cycle(self._answered)
         stuck = same[0] == period and same[1] >= SAME_CALL
@@ -72,12 +72,12 @@ class CallLoops:
             result = results.get(call.id)
             answer = "" if result is None else f"{result.is_error}{result.text}"
             self._answered.append(_signature(call) + _digest(answer))
-        if self._told_at is not None:
+        if self._warned_at is not None:
             return None
         period, times = _cycle(self._calls)
         same_period, same_times = _cycle(self._answered)
         if same_times >= SAME_RESULT or times >= SAME_CALL:
-            self._told_at = len(self._calls)
+            self._warned_at = len(self._calls)
             if times >= SAME_CALL:
                 return Suspicion(what=_words(calls, period, times))
             return Suspicion(what=_words(calls, same_period, same_times, ", with equal results"))

@@ -227,10 +227,10 @@ class CodeAssistCredential:
 
     async def _discover(self) -> str:
         configured = self._settings.project
-        asked: JsonObject = {"metadata": _metadata(configured)}
+        body: JsonObject = {"metadata": _metadata(configured)}
         if configured:
-            asked["cloudaicompanionProject"] = configured
-        reply = await self._call("loadCodeAssist", asked)
+            body["cloudaicompanionProject"] = configured
+        reply = await self._call("loadCodeAssist", body)
         if not reply.ok and _reason(reply.body) != "SECURITY_POLICY_VIOLATED":
             raise refused(reply, "Code Assist did not say what this account may use")
         # Inside a service perimeter the request is refused, but the account has the standard tier.
@@ -242,16 +242,16 @@ class CodeAssistCredential:
 
     async def _onboard(self, known: JsonObject, configured: str) -> str:
         tier = _default_tier(known)
-        asked: JsonObject = {"tierId": tier.get("id") or LEGACY, "metadata": _metadata("")}
-        if asked["tierId"] != FREE:
+        body: JsonObject = {"tierId": tier.get("id") or LEGACY, "metadata": _metadata("")}
+        if body["tierId"] != FREE:
             # The free tier has its own project and answers 412 to any other.
             if not configured and tier.get("userDefinedCloudaicompanionProject"):
                 _fail_without_project(known)
-            asked["metadata"] = _metadata(configured)
+            body["metadata"] = _metadata(configured)
             if configured:
-                asked["cloudaicompanionProject"] = configured
+                body["cloudaicompanionProject"] = configured
         deadline = self._now() + _PATIENCE
-        reply = await self._call("onboardUser", asked)
+        reply = await self._call("onboardUser", body)
         while True:
             if not reply.ok:
                 raise refused(reply, "Code Assist did not set up this account")
@@ -261,7 +261,7 @@ class CodeAssistCredential:
                 raise ProviderError(ErrorKind.TIMEOUT, "Code Assist is still setting up; try later")
             await self._sleep(_POLL)
             name = reply.word("name")
-            reply = await (self._operation(name) if name else self._call("onboardUser", asked))
+            reply = await (self._operation(name) if name else self._call("onboardUser", body))
         _fail_if_broken(reply)
         made: Any = reply.body.get("response")
         found = _project_in(made) if is_object(made) else ""

@@ -89,9 +89,9 @@ def _over_urllib(
     # The metadata server is plain http by design, and used only on Google's machines.
     if not (is_safe(url) or url.startswith(("http://169.254.169.254", "http://metadata.google"))):
         raise BadInput(f"refusing to send a secret to {url.partition('?')[0]}; use https")
-    asked = Request(url, data=body, headers=dict(headers or {}), method=method)  # noqa: S310 - checked above
+    request = Request(url, data=body, headers=dict(headers or {}), method=method)  # noqa: S310 - checked above
     try:
-        with urlopen(asked, timeout=timeout or 30.0) as answer:  # noqa: S310 - checked above
+        with urlopen(request, timeout=timeout or 30.0) as answer:  # noqa: S310 - checked above
             return _Answer(
                 status=answer.status, headers=dict(answer.headers.items()), data=answer.read()
             )

@@ -121,12 +121,12 @@ async def login(
     """Show an address, wait for the browser, and exchange its code for a key."""
     pkce = new_pkce()
     async with callback_server(port) as callback:
-        asked = {
+        query = {
             "callback_url": callback.url,
             "code_challenge": pkce.challenge,
             "code_challenge_method": _METHOD,
         }
-        show(f"{site}/auth?{urlencode(asked)}")
+        show(f"{site}/auth?{urlencode(query)}")
         code = await callback.code(seconds)
     reply = await post_json(
         f"{site}/api/v1/auth/keys",

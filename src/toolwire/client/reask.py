@@ -69,7 +69,7 @@ def with_reask(model: Model, tries: int = 2) -> Model:
                         for passed in answer.take(event):
                             yield passed
             except ProviderError as error:
-                if error.kind != ErrorKind.MALFORMED_CALL or answer.spoken:
+                if error.kind != ErrorKind.MALFORMED_CALL or answer.started:
                     raise
                 answer.failure = error
             if not answer.failed:
@@ -101,19 +101,19 @@ class _Answer:
     def __init__(self) -> None:
         self._held: list[ModelEvent] = []
         self._finished: Finished | None = None
-        self.spoken = False
+        self.started = False
         self.thought = False
         """Whether thoughts were passed on and not closed."""
         self.failure: ProviderError | None = None
 
     def take(self, event: ModelEvent) -> list[ModelEvent]:
         """The events that can be passed on."""
-        if self.spoken or isinstance(event, Notice):
+        if self.started or isinstance(event, Notice):
             return [event]
         if isinstance(event, Finished):
             return self._end(event)
         if isinstance(event, _SPOKEN) or (isinstance(event, TextDelta) and event.text.strip()):
-            self.spoken = True
+            self.started = True
             return self._release(event)
         if isinstance(event, ThinkingDelta) and not self._held:
             self.thought = True

@@ -324,7 +324,7 @@ def shorten_mechanically(
         if fitting is not None:
             return fitting
         cap //= 2
-    return _told_only(messages, front, target)
+    return _facts_only(messages, front, target)
 
 
 def weight(messages: Sequence[Message]) -> int:
@@ -338,7 +338,7 @@ def _dropped(
     """The most that fits when no part is above `cap` tokens; None where even the last step does
     not.
     """
-    spared = {id(message) for message in _last_words(messages, front, target)}
+    spared = {id(message) for message in _last_prompts(messages, front, target)}
     cut_down = tuple(
         message if id(message) in spared or position < front else shorter(message, cap)
         for position, message in enumerate(messages)
@@ -359,18 +359,18 @@ def _dropped(
     return None
 
 
-def _told_only(messages: tuple[Message, ...], front: int, target: int) -> tuple[Message, ...]:
+def _facts_only(messages: tuple[Message, ...], front: int, target: int) -> tuple[Message, ...]:
     """Only the head, the facts and the user's last message."""
     share = target // 4 // max(front, 1)
     kept = tuple(as_text(message, share) for message in messages[:front])
     if front > 8:
         kept = (as_text(_merged(kept), target // 4),)
-    prompts = _last_words(messages, front, target)
+    prompts = _last_prompts(messages, front, target)
     words = facts(messages[front:], _facts_size(target), latest=True)
     return (*kept, *with_note(words, prompts, ()))
 
 
-def _last_words(messages: tuple[Message, ...], front: int, target: int) -> tuple[Message, ...]:
+def _last_prompts(messages: tuple[Message, ...], front: int, target: int) -> tuple[Message, ...]:
     return _affordable(prompts_before(messages, front, len(messages)), target)
 
 

@@ -176,7 +176,7 @@ class Compressor:
     def too_long(self, request: ModelRequest, error: ProviderError) -> None:
         """Learn the model's limit, and the size of this request, from a refusal."""
         refusal = read_refusal(f"{error}\n{error.body}")
-        size = refusal.asked or max(self._tally.size(request), self.window)
+        size = refusal.requested or max(self._tally.size(request), self.window)
         self.window = refusal.window or self.window or size
         self._tally.anchor(request, size)
 
@@ -228,7 +228,7 @@ class Compressor:
         if planned is None:
             return None
         try:
-            words = await self._asked(job, planned)
+            words = await self._requested(job, planned)
         except ToolwireError as error:
             self._not_before = job.before + int(_GROWTH * self.window)
             await job.notice(f"the conversation could not be summarised: {error}")
@@ -250,7 +250,7 @@ class Compressor:
             )
         return job.replaced(messages, "summary")
 
-    async def _asked(self, job: "_Job", planned: Plan) -> str:
+    async def _requested(self, job: "_Job", planned: Plan) -> str:
         """The model's snapshot of the old part; one too long to be read is cut, then cut again."""
         room = int(job.limits.full * _AFTER)
         # Twice at most: a second refusal for length means that the figures are wrong.

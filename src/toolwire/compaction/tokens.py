@@ -174,7 +174,7 @@ _WINDOW = (
     rf"with {_NUMBER} maximum context",
     rf'"n_ctx"\s*:\s*{_NUMBER}',
 )
-_ASKED = (
+_REQUESTED = (
     rf"\({_NUMBER} in (?:the messages|your prompt)",
     rf"contains (?:at least )?{_NUMBER} (?:input )?tokens",
     rf"(?:too long|limit): {_NUMBER}(?: tokens)? [>+]",
@@ -191,12 +191,12 @@ class RefusedSize(msgspec.Struct, frozen=True):
     """The figures in a refusal; 0 where it names none."""
 
     window: int = 0
-    asked: int = 0
+    requested: int = 0
 
 
 def read_refusal(words: str) -> RefusedSize:
     """The limit and the request size named in a refusal."""
-    return RefusedSize(_first(_WINDOW, words), _first(_ASKED, words))
+    return RefusedSize(_first(_WINDOW, words), _first(_REQUESTED, words))
 
 
 def _first(patterns: tuple[str, ...], words: str) -> int:

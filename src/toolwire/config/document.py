@@ -15,7 +15,7 @@ def page() -> str:
 
 def _table(found: Iterable[Key]) -> str:
     rows = (
-        f"| `{key.path}` | {_cell(key.wanted)} | {_default(key)} | {_project(key)} | "
+        f"| `{key.path}` | {_cell(key.expected)} | {_default(key)} | {_project(key)} | "
         f"{_variable(key)} | {_cell(key.doc)} |"
         for key in found
     )

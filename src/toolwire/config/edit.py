@@ -65,26 +65,26 @@ def split_path(text: str) -> KeyPath:
 
 def assign(text: str, path: KeyPath, value: object) -> str:
     """Returns the text with the value at the path."""
-    wanted = _with(tomllib.loads(text), path, value)
-    return _edited(text, path, wanted, _assigned)
+    target = _with(tomllib.loads(text), path, value)
+    return _edited(text, path, target, _assigned)
 
 
 def remove(text: str, path: KeyPath) -> str:
     """Returns the text without that path; a path that is not set is an error."""
-    wanted = _without(tomllib.loads(text), path)
-    if wanted is None:
+    target = _without(tomllib.loads(text), path)
+    if target is None:
         raise BadInput(f"{dotted(*path)} is not set there")
-    return _edited(text, path, wanted, _removed)
+    return _edited(text, path, target, _removed)
 
 
-def _edited(text: str, path: KeyPath, wanted: dict[str, Any], edit: _Edit) -> str:
-    """Returns the first edit that reads as `wanted`."""
+def _edited(text: str, path: KeyPath, target: dict[str, Any], edit: _Edit) -> str:
+    """Returns the first edit that reads as `target`."""
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415 - slow to load
 
     windows = "\r\n" in text and "\n" not in text.replace("\r\n", "")
     try:
-        for changed in edit(text.replace("\r\n", "\n") if windows else text, path, wanted):
-            if _reads_as(wanted, changed):
+        for changed in edit(text.replace("\r\n", "\n") if windows else text, path, target):
+            if _reads_as(target, changed):
                 return changed.replace("\n", "\r\n") if windows else changed
     except TOMLKitError:
         # It refuses some valid files, such as tables in several parts below an array.
@@ -92,14 +92,14 @@ def _edited(text: str, path: KeyPath, wanted: dict[str, Any], edit: _Edit) -> st
     raise BadInput(f"{dotted(*path)} cannot be changed automatically in this file; edit it by hand")
 
 
-def _reads_as(wanted: dict[str, Any], text: str) -> bool:
+def _reads_as(target: dict[str, Any], text: str) -> bool:
     try:
-        return _without_empty(tomllib.loads(text)) == _without_empty(wanted)
+        return _without_empty(tomllib.loads(text)) == _without_empty(target)
     except tomllib.TOMLDecodeError:
         return False
 
 
-def _assigned(text: str, path: KeyPath, wanted: dict[str, Any]) -> Iterator[str]:
+def _assigned(text: str, path: KeyPath, target: dict[str, Any]) -> Iterator[str]:
     """Yields the text with the value replaced, or added in one of two places."""
     import tomlkit  # noqa: PLC0415 - slow to load, and needed for changes only
     from tomlkit.container import OutOfOrderTableProxy  # noqa: PLC0415 - as above
@@ -110,10 +110,10 @@ def _assigned(text: str, path: KeyPath, wanted: dict[str, Any]) -> Iterator[str]
     rest = path[depth:]
     if rest[0] in table:
         if not isinstance(table[rest[0]], Table | AoT | OutOfOrderTableProxy):
-            table[rest[0]] = tomlkit.value(rendered(_at(wanted, path[: depth + 1])))
+            table[rest[0]] = tomlkit.value(rendered(_at(target, path[: depth + 1])))
             yield document.as_string()
         return
-    value = rendered(_at(wanted, path))
+    value = rendered(_at(target, path))
     line = f"{dotted(path[-1])} = {value}\n"
     if len(path) == 1:
         yield _above_tables(text, line)
@@ -188,7 +188,7 @@ def _is_header(line: str, above: list[str]) -> bool:
     return True
 
 
-def _removed(text: str, path: KeyPath, wanted: dict[str, Any]) -> Iterator[str]:
+def _removed(text: str, path: KeyPath, target: dict[str, Any]) -> Iterator[str]:
     import tomlkit  # noqa: PLC0415 - as above
 
     document = tomlkit.parse(text)
@@ -196,7 +196,7 @@ def _removed(text: str, path: KeyPath, wanted: dict[str, Any]) -> Iterator[str]:
     if depth == len(path) - 1:
         del table[path[-1]]
     else:
-        table[path[depth]] = tomlkit.value(rendered(_at(wanted, path[: depth + 1])))
+        table[path[depth]] = tomlkit.value(rendered(_at(target, path[: depth + 1])))
     yield document.as_string()
 
 

@@ -186,8 +186,8 @@ def _trusted(
 
 def _project_prompt(environ: Mapping[str, str], cwd: Path) -> bool:
     """Whether the folder has a system prompt that the environment requests."""
-    wanted = environ.get("GEMINI_SYSTEM_MD", "").strip().lower()
-    if wanted in ("", "0", "false"):
+    choice = environ.get("GEMINI_SYSTEM_MD", "").strip().lower()
+    if choice in ("", "0", "false"):
         return False
     return any((cwd / file).is_file() for file in trust.PROMPT_FILES)
 
@@ -197,10 +197,10 @@ def _to_stderr(message: str) -> None:
 
 
 def _of_files(files: ConfigFiles, *, with_project: bool) -> Iterator[Layer]:
-    wanted = [files.system, files.user]
+    sources = [files.system, files.user]
     if with_project and has_project_file(files):
-        wanted.append(files.project)
-    for file in wanted:
+        sources.append(files.project)
+    for file in sources:
         text = read_text(file)
         if text is not None:
             yield file_layer(file, text, project=file is files.project)

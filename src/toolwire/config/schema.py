@@ -46,9 +46,9 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.tables else PREFIX + self.path.upper().replace(".", "_")
 
     @property
-    def wanted(self) -> str:
+    def expected(self) -> str:
         """Returns a description of its values."""
-        return "tables" if self.tables else _wanted(inspect.type_info(self.kind))
+        return "tables" if self.tables else _expected(inspect.type_info(self.kind))
 
     def read(self, value: object) -> Any:
         """Converts the value to this setting's type; the error names both."""
@@ -83,7 +83,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
         where = self.path + at
         if known and isinstance(found, str):
             return BadInput(f"{where}: {UnknownName('value', found, known)}")
-        return BadInput(f"{where} must be {_wanted(kind)}; found {shown(found)}")
+        return BadInput(f"{where} must be {_expected(kind)}; found {shown(found)}")
 
 
 @cache
@@ -186,11 +186,11 @@ def _words(kind: inspect.Type) -> tuple[str, ...]:
             return ()
 
 
-def _wanted(kind: inspect.Type) -> str:
+def _expected(kind: inspect.Type) -> str:
     if isinstance(kind, inspect.Metadata):
         extra = cast(dict[str, str], kind.extra or {})  # pyright: ignore[reportUnknownMemberType] - a bare dict in msgspec
-        if "wanted" in extra:
-            return extra["wanted"]
+        if "expected" in extra:
+            return extra["expected"]
     words = _words(kind)
     if words:
         return f"one of {', '.join(map(shown, words))}"
@@ -202,7 +202,7 @@ def _wanted(kind: inspect.Type) -> str:
         case inspect.FloatType() as number:
             return f"a number{_range(number)}"
         case inspect.VarTupleType(item):
-            return f"a list, each {_wanted(item)}"
+            return f"a list, each {_expected(item)}"
         case _:
             return "text"
 

@@ -20,7 +20,7 @@ from toolwire.setting import Count, setting
 from toolwire.tools.spec import ToolSettings
 
 ModelName: TypeAlias = Annotated[
-    str, msgspec.Meta(pattern=r"^[^/]+/.", extra={"wanted": '"provider/model"'})
+    str, msgspec.Meta(pattern=r"^[^/]+/.", extra={"expected": '"provider/model"'})
 ]
 
 

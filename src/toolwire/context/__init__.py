@@ -10,7 +10,9 @@ NAMES = ("AGENTS.md", "GEMINI.md", "CLAUDE.md")
 ImportFormat: TypeAlias = Literal["tree", "flat"]
 FileName: TypeAlias = Annotated[
     str,
-    msgspec.Meta(pattern=r"^(?!\.{1,2}$)[^/\\]+$", extra={"wanted": "a file name without folders"}),
+    msgspec.Meta(
+        pattern=r"^(?!\.{1,2}$)[^/\\]+$", extra={"expected": "a file name without folders"}
+    ),
 ]
 
 

@@ -126,8 +126,8 @@ class Prefixes:
 
     async def _after_reading(self, system: str, sent: Outgoing) -> AsyncGenerator[bytes]:
         """The progress of processing the prefix, then the answer."""
-        asked = {"messages": [{"role": "system", "content": system}], "max_tokens": 1}
-        first = encode({**asked, "stream": True, "return_progress": True, "temperature": 0})
+        body = {"messages": [{"role": "system", "content": system}], "max_tokens": 1}
+        first = encode({**body, "stream": True, "return_progress": True, "temperature": 0})
         sse = SseDecoder()
         async with self._transport.open(self._to(_CHAT, first)) as incoming:
             async for chunk in incoming.chunks:

@@ -51,11 +51,11 @@ async def find(
 ) -> FoundServer | None:
     """The first known server that runs and has a model; None if there is none."""
     async with asyncio.TaskGroup() as group:
-        asked = [
+        probes = [
             group.create_task(_ask(providers.get(name), transport, environ, patience))
             for name in SERVERS
         ]
-    return next((found for task in asked if (found := task.result()) is not None), None)
+    return next((found for task in probes if (found := task.result()) is not None), None)
 
 
 async def _ask(

@@ -265,14 +265,14 @@ def _message(prompt: Prompt) -> Message:
 
 
 def _registry(
-    tools: Iterable[AnyTool], wanted: bool | Sequence[str], settings: Settings
+    tools: Iterable[AnyTool], chosen: bool | Sequence[str], settings: Settings
 ) -> Registry:
     """Returns the program's tools and the requested built-in ones that it does not replace."""
     own = Registry(one if isinstance(one, Tool) else tool(one) for one in tools)
-    if isinstance(wanted, str):
-        raise BadInput(f'builtin_tools is a list of names; write ["{wanted}"]')
-    if wanted is True:
+    if isinstance(chosen, str):
+        raise BadInput(f'builtin_tools is a list of names; write ["{chosen}"]')
+    if chosen is True:
         found = builtins(settings.tools)
     else:
-        found = Registry(builtin(name, settings.tools) for name in wanted or ())
+        found = Registry(builtin(name, settings.tools) for name in chosen or ())
     return Registry((*found.without(own.names), *own))

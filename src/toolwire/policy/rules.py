@@ -146,7 +146,7 @@ def _permits(rule: Rule, command: Invocation) -> RuleMatch:
     prefix = (program_name(prefix[0]), *prefix[1:])
     if len(words) < len(prefix) or (rule.exact and len(words) > len(prefix)):
         return RuleMatch.NO
-    same = all(fnmatchcase(word, wanted) for wanted, word in zip(prefix, words, strict=False))
+    same = all(fnmatchcase(word, pattern) for pattern, word in zip(prefix, words, strict=False))
     return RuleMatch.YES if same else RuleMatch.NO
 
 
@@ -161,10 +161,10 @@ def _forbids(prefix: tuple[str, ...], command: Invocation) -> RuleMatch:
     words = command.words
     if command.root.startswith("git-"):
         words = ("git", command.root[4:], *words[1:])
-    wanted = program_name(prefix[0])
+    program = program_name(prefix[0])
     # Some file systems ignore case.
     root = words[0].rsplit("/", 1)[-1]
-    if not fnmatchcase(root.lower(), wanted.rsplit("/", 1)[-1].lower()):
+    if not fnmatchcase(root.lower(), program.rsplit("/", 1)[-1].lower()):
         return RuleMatch.NO
     operands = [word for word in prefix[1:] if not word.startswith("-")]
     options = [word for word in prefix[1:] if word.startswith("-")]
@@ -180,8 +180,8 @@ def _weaker(one: RuleMatch, other: RuleMatch) -> RuleMatch:
     return RuleMatch.MAYBE if RuleMatch.MAYBE in (one, other) else RuleMatch.YES
 
 
-def _operands_match(wanted: list[str], words: tuple[str, ...]) -> RuleMatch:
-    left = list(wanted)
+def _operands_match(operands: list[str], words: tuple[str, ...]) -> RuleMatch:
+    left = list(operands)
     certain = True
     after_option = False
     for word in words:

@@ -129,7 +129,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         name = model.lower()
         return next((rule for rule in self.rules if fnmatchcase(name, rule.pattern)), None)
 
-    def speaking(self, dialect: str) -> "Provider":
+    def with_dialect(self, dialect: str) -> "Provider":
         """Returns the same account in another of its formats."""
         if dialect in ("", self.dialect):
             return self
@@ -143,7 +143,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     def for_model(self, model: str) -> "Provider":
         """Returns the same account in this model's format."""
         rule = self.rule_for(model)
-        return self.speaking(rule.dialect) if rule is not None else self
+        return self.with_dialect(rule.dialect) if rule is not None else self
 
 
 class Prices(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,7 +71,7 @@ def _speakers(dialect: str) -> tuple[Provider, ...]:
     entries = [providers.get(name) for name in dict.fromkeys(info.provider for info in _known())]
     own = [entry for entry in entries if entry.dialect == dialect]
     others = [entry for entry in entries if dialect in dict(entry.other_dialects)]
-    return (*own, *(entry.speaking(dialect) for entry in others))
+    return (*own, *(entry.with_dialect(dialect) for entry in others))
 
 
 def split(name: str, get: Callable[[str], Provider] = providers.get) -> tuple[Provider, str]:

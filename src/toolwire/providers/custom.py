@@ -58,7 +58,7 @@ def custom(
     if given.extends:
         if find is None:
             raise BadInput(f"{where}.extends: nothing can be extended here")
-        base = find(given.extends).speaking(given.dialect)
+        base = find(given.extends).with_dialect(given.dialect)
     else:
         base = _from_nothing(name, given, where)
     return _with_quirks(_changed(base, name, given, where), given.quirks, where)

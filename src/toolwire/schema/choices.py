@@ -175,7 +175,7 @@ class Choices:
         return [narrowed(node, name) for name in _in_order(node, types)]
 
 
-def speaks_of(key: str, kind: str) -> bool:
+def concerns(key: str, kind: str) -> bool:
     """Whether a keyword concerns values of this type."""
     family = "number" if kind == "integer" else kind
     return _MEANT_FOR.get(key, family) == family
@@ -210,7 +210,7 @@ def narrowed(node: JsonObject, name: str) -> JsonObject:
     """The part of a schema that concerns one type."""
     out: JsonObject = {"type": name}
     for key, value in node.items():
-        if key not in ("type", "enum", "const") and speaks_of(key, name):
+        if key not in ("type", "enum", "const") and concerns(key, name):
             out[key] = value
     values = values_in(node)
     if values is not None:
@@ -231,12 +231,12 @@ def disjoint(nodes: list[JsonObject]) -> bool:
     for node in nodes:
         types = types_in(node)
         if overlap(seen, types):
-            return _tolddisjoint(nodes)
+            return _distinguishable(nodes)
         seen |= types
     return True
 
 
-def _tolddisjoint(nodes: list[JsonObject]) -> bool:
+def _distinguishable(nodes: list[JsonObject]) -> bool:
     """Whether one required member has a value of its own in each."""
     first = nodes[0]
     return any(

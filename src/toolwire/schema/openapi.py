@@ -5,7 +5,7 @@ from math import ceil, floor
 from typing import Any, cast
 
 from toolwire.request import JsonObject
-from toolwire.schema.choices import Alternative, Choices, is_constraint, speaks_of
+from toolwire.schema.choices import Alternative, Choices, concerns, is_constraint
 from toolwire.schema.merge import TYPE_NUMBERS, TYPES, is_never, never_or, same
 from toolwire.schema.normal import DEEPEST
 from toolwire.schema.profile import Normal, Report, below, describe, keyword_text
@@ -107,7 +107,7 @@ class _Writer:
     def _leave_out(self, node: JsonObject, kind: str, path: str, kept: frozenset[str]) -> list[str]:
         words: list[str] = []
         for key, value in node.items():
-            if key in kept or (kind and not speaks_of(key, kind)):
+            if key in kept or (kind and not concerns(key, kind)):
                 continue
             if key in ("then", "else") and "if" not in node:
                 continue

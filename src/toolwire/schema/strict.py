@@ -8,11 +8,11 @@ from typing import Any, cast
 from toolwire.request import JsonObject
 from toolwire.schema.choices import (
     ONLY_CONDITIONS,
+    concerns,
     disjoint,
     is_constraint,
     meant_type,
     narrowed,
-    speaks_of,
 )
 from toolwire.schema.merge import (
     both,
@@ -306,7 +306,7 @@ class _ClosedWriter:
         for key in node:
             if key in _TAKEN or key in done:
                 continue
-            if isinstance(declared, str) and not speaks_of(key, declared):
+            if isinstance(declared, str) and not concerns(key, declared):
                 what = keyword_text(key, node[key])
                 self._report.add(path, what, f"without effect on the type {declared}; left out")
             else:

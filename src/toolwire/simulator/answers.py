@@ -65,14 +65,14 @@ class Voice(msgspec.Struct, frozen=True, kw_only=True):
         return self.family == GEMINI and "gemini-3" in self.model
 
 
-def spoken(reply: Reply, voice: Voice, counted: Usage) -> tuple[list[ModelEvent], Finished]:
+def answer_events(reply: Reply, voice: Voice, counted: Usage) -> tuple[list[ModelEvent], Finished]:
     """Returns the events of a reply and its end; usage is `counted` unless the reply sets it."""
-    events = _Speaker(reply, voice).events()
+    events = _AnswerBuilder(reply, voice).events()
     detail = "MALFORMED_FUNCTION_CALL" if reply.reason is StopReason.MALFORMED_CALL else ""
     return events, Finished(reason=reply.reason, usage=reply.usage or counted, detail=detail)
 
 
-class _Speaker:
+class _AnswerBuilder:
     def __init__(self, reply: Reply, voice: Voice) -> None:
         self._reply = reply
         self._voice = voice
@@ -239,7 +239,7 @@ def written(reply: Reply, dialect: str, voice: Voice, counted: Usage, shape: Sha
     if reply.body is not None:
         kind = "application/json" if shape is Shape.WHOLE else "text/event-stream"
         return Written(kind=kind, pieces=(reply.body,))
-    events, end = spoken(reply, voice, counted)
+    events, end = answer_events(reply, voice, counted)
     codec = dialects.get(dialect)
     if shape is Shape.WHOLE:
         collector = Collector()

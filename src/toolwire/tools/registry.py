@@ -195,9 +195,9 @@ def distance(one: str, other: str) -> int:
     row = list(range(len(other) + 1))
     for number, letter in enumerate(one, 1):
         above, row[0] = row[0], number
-        for place, opposite in enumerate(other, 1):
-            best = min(row[place] + 1, row[place - 1] + 1, above + (letter != opposite))
-            above, row[place] = row[place], best
+        for position, opposite in enumerate(other, 1):
+            best = min(row[position] + 1, row[position - 1] + 1, above + (letter != opposite))
+            above, row[position] = row[position], best
     return row[-1]
 
 

@@ -98,7 +98,8 @@ SandboxSetting: TypeAlias = Literal["auto", "off", "none", "read-only", "workspa
 VariableName: TypeAlias = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$", extra={"wanted": "a variable's name or `PREFIX_*`"}
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*\*?$",
+        extra={"expected": "a variable's name or `PREFIX_*`"},
     ),
 ]
 

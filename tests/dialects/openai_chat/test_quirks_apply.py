@@ -91,7 +91,7 @@ def servers() -> list[Any]:
         for model in models_of(provider):
             entry = provider.for_model(model)
             if "openai-chat" in dict(entry.other_dialects):
-                entry = entry.speaking("openai-chat")
+                entry = entry.with_dialect("openai-chat")
             quirks = entry.quirks_for(model)
             if entry.dialect == "openai-chat" and quirks != DEFAULT and quirks not in seen:
                 seen.append(quirks)

@@ -217,7 +217,7 @@ def test_a_server_with_stricter_names_gets_them_everywhere():
 
 
 SERVERS = [
-    provider.speaking("openai-responses")
+    provider.with_dialect("openai-responses")
     for provider in map(providers.get, providers.names())
     if "openai-responses" in (provider.dialect, *dict(provider.other_dialects))
 ]

@@ -193,7 +193,7 @@ class Past:
         self._listed: KnownFiles | None = listed
         self._kinds = kinds
         self._calls: dict[str, ToolCall] = {}
-        self._asked = ""
+        self._request_text = ""
         self._done: list[tuple[str, str]] = []
         self._ended: list[tuple[str, ToolResult]] = []
         self._seen: dict[str, None] = {}
@@ -202,7 +202,7 @@ class Past:
     @property
     def kind(self) -> RequestKind | None:
         """The kind of the newest request, if known."""
-        return self._kinds.get(self._asked)
+        return self._kinds.get(self._request_text)
 
     @property
     def seen(self) -> tuple[str, ...]:
@@ -236,7 +236,7 @@ class Past:
         """The one file that a question names, before the first call."""
         if self._done or self.kind in (RequestKind.CHANGE, RequestKind.COMMAND, RequestKind.TALK):
             return ""
-        words = {word.strip(_PUNCTUATION) for word in self._asked.split()}
+        words = {word.strip(_PUNCTUATION) for word in self._request_text.split()}
         found = [file for file in self._project.files if words & {file, file.rpartition("/")[2]}]
         return found[0] if len(found) == 1 else ""
 
@@ -262,7 +262,7 @@ class Past:
                 return part
 
     def _request(self, words: str) -> str:
-        self._asked = words
+        self._request_text = words
         self._done.clear()
         self._ended.clear()
         listed, self._listed = self._listed, None
@@ -291,7 +291,9 @@ class Past:
             # It cannot count.
             text = f"({lines} lines)\n{text}"
         # After every result, not only the last: the prefix before the newest stays cached.
-        text = f"{text}\n\n(The request was: {self._asked[:300]}\n{self._next(name, result)})"
+        text = (
+            f"{text}\n\n(The request was: {self._request_text[:300]}\n{self._next(name, result)})"
+        )
         others = tuple(part for part in result.parts if not isinstance(part, Text))
         return msgspec.structs.replace(result, parts=(Text(text), *others))
 

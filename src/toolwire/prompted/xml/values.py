@@ -333,8 +333,8 @@ def as_text(messages: Iterable[Message], tools: XmlTools) -> tuple[Message, ...]
         if not message.calls and not message.results and not waiting:
             out.append(message)
             continue
-        spoken = tuple(_joined(_parts(message, tools, calls)))
-        out.append(replace(message, parts=(*waiting, *spoken), kept=None))
+        rendered = tuple(_joined(_parts(message, tools, calls)))
+        out.append(replace(message, parts=(*waiting, *rendered), kept=None))
         waiting = [_unanswered(call, tools) for call in message.calls if call.id in open_ids]
     if waiting:
         out.append(Message(role="user", parts=tuple(waiting)))

@@ -60,8 +60,8 @@ def _absolute(name: str, context: ToolContext) -> Path:
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    places = (_absolute(name, context) for name in _names(parse_patch(str(arguments["input"]))))
-    return tuple(locate(place, context.workspace) or place for place in places)
+    paths = (_absolute(name, context) for name in _names(parse_patch(str(arguments["input"]))))
+    return tuple(locate(path, context.workspace) or path for path in paths)
 
 
 def _preview(arguments: JsonObject, context: ToolContext) -> tuple[Proposal, ...]:

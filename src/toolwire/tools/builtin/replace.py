@@ -188,7 +188,7 @@ def _replaced(document: Document, arguments: JsonObject, *, plain: bool) -> tupl
 
 def _spliced(text: str, matches: list[Match]) -> str:
     """Put new text at places found in the text with plain newlines; the rest stays as it is."""
-    ends = [place - number for number, place in enumerate(_pairs(text))]
+    ends = [position - number for number, position in enumerate(_pairs(text))]
     pieces: list[str] = []
     done = 0
     for match in matches:
@@ -203,10 +203,10 @@ def _spliced(text: str, matches: list[Match]) -> str:
 
 def _pairs(text: str) -> list[int]:
     found: list[int] = []
-    place = text.find("\r\n")
-    while place >= 0:
-        found.append(place)
-        place = text.find("\r\n", place + 2)
+    position = text.find("\r\n")
+    while position >= 0:
+        found.append(position)
+        position = text.find("\r\n", position + 2)
     return found
 
 

@@ -36,7 +36,7 @@ class LineIndex(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     """Of the contents; empty if it was not taken."""
 
-    def place(self, line: int) -> tuple[int, int]:
+    def position(self, line: int) -> tuple[int, int]:
         """A byte before the start of a line, and how many lines end before that byte."""
         step = max(bisect_left(self.before, line) - 1, 0)
         return step * STEP, self.before[step]
@@ -207,7 +207,7 @@ def read_lines(
     encoding = detect(head, whole=len(head) == found.st_size)
     known = None if encoding.wide else indexes.get(found)
     if known is not None:
-        offset, before = known.place(start)
+        offset, before = known.position(start)
         reader = _LineReader(start, count, encoding, offset, before)
         for chunk in _chunks(file, offset):
             reader.feed(chunk)
@@ -225,11 +225,11 @@ def read_lines(
 def _read_all(file: int, reader: "_LineReader", *, digested: bool) -> LineIndex:
     digest = hashlib.blake2b(digest_size=16)
     before = array("Q")
-    place = 0
+    position = 0
     for chunk in _chunks(file):
-        if place % STEP == 0:
+        if position % STEP == 0:
             before.append(reader.ends)
-        place += len(chunk)
+        position += len(chunk)
         reader.feed(chunk)
         if digested:
             digest.update(chunk)
@@ -240,14 +240,14 @@ def _read_all(file: int, reader: "_LineReader", *, digested: bool) -> LineIndex:
     )
 
 
-def _chunks(file: int, place: int = 0) -> Iterator[bytes]:
-    while chunk := os.pread(file, _CHUNK, place):
+def _chunks(file: int, position: int = 0) -> Iterator[bytes]:
+    while chunk := os.pread(file, _CHUNK, position):
         # A read may return less than requested; each step of the index begins with a chunk.
         while len(chunk) < _CHUNK and (
-            more := os.pread(file, _CHUNK - len(chunk), place + len(chunk))
+            more := os.pread(file, _CHUNK - len(chunk), position + len(chunk))
         ):
             chunk += more
-        place += len(chunk)
+        position += len(chunk)
         yield chunk
 
 
@@ -295,13 +295,13 @@ class _LineReader:
         self._keep(chunk, ends)
 
     def _keep(self, chunk: bytes, ends: int) -> None:
-        place = 0
+        position = 0
         while self._line < self._start:
-            place = chunk.index(b"\n", place) + 1
+            position = chunk.index(b"\n", position) + 1
             self._line += 1
             ends -= 1
         left = self._end - self._line
-        first, *rest = chunk[place:].split(b"\n", left)
+        first, *rest = chunk[position:].split(b"\n", left)
         self._add(first)
         if rest:
             self._kept.append(bytes(self._open))

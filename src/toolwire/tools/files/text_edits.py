@@ -30,7 +30,7 @@ def find(text: str, old: str, new: str, *, flexible: bool = True) -> list[Match]
 
     Texts have plain newlines. The looser rungs match whole lines.
     """
-    exact = [Match(place, place + len(old), new) for place in _occurrences(text, old)]
+    exact = [Match(position, position + len(old), new) for position in _occurrences(text, old)]
     if exact or not flexible or not old.strip():
         return exact
     lines = _Lines(text)
@@ -39,10 +39,10 @@ def find(text: str, old: str, new: str, *, flexible: bool = True) -> list[Match]
 
 def _occurrences(text: str, old: str) -> list[int]:
     found: list[int] = []
-    place = text.find(old)
-    while place >= 0:
-        found.append(place)
-        place = text.find(old, place + len(old))
+    position = text.find(old)
+    while position >= 0:
+        found.append(position)
+        position = text.find(old, position + len(old))
     return found
 
 
@@ -124,13 +124,13 @@ def nearest(text: str, old: str) -> str:
         return ""
     near = lines[at : at + len(old_lines)]
     end = at + len(near)
-    place = f"line {at + 1}" if len(near) == 1 else f"lines {at + 1}-{end}"
+    position = f"line {at + 1}" if len(near) == 1 else f"lines {at + 1}-{end}"
     diff = list(
-        difflib.unified_diff(old_lines, near, "old_string", f"file, {place}", lineterm="", n=3)
+        difflib.unified_diff(old_lines, near, "old_string", f"file, {position}", lineterm="", n=3)
     )
     if len(diff) > _SHOWN:
         diff = [*diff[:_SHOWN], "..."]
-    return f"The nearest text in the file is at {place}:\n" + "\n".join(diff)
+    return f"The nearest text in the file is at {position}:\n" + "\n".join(diff)
 
 
 def _closest(lines: list[str], some: list[str]) -> tuple[float, int]:
@@ -235,47 +235,50 @@ def parse_patch(text: str) -> tuple[Section, ...]:
 
 
 def _sections(lines: list[str]) -> Iterator[Section]:
-    place = 0
-    while place < len(lines):
-        head = lines[place]
+    position = 0
+    while position < len(lines):
+        head = lines[position]
         end = next(
-            (at for at in range(place + 1, len(lines)) if lines[at].startswith(_HEADS)), len(lines)
+            (at for at in range(position + 1, len(lines)) if lines[at].startswith(_HEADS)),
+            len(lines),
         )
-        body = lines[place + 1 : end]
+        body = lines[position + 1 : end]
         if head.startswith(_ADD):
-            yield _added(head.removeprefix(_ADD).strip(), body, place)
+            yield _added(head.removeprefix(_ADD).strip(), body, position)
         elif head.startswith(_DELETE):
             if any(line.strip() for line in body):
-                raise BadInput(f"line {place + 3}: a section that deletes a file has no lines")
+                raise BadInput(f"line {position + 3}: a section that deletes a file has no lines")
             yield Section(kind=Kind.DELETE, path=head.removeprefix(_DELETE).strip())
         elif head.startswith(_UPDATE):
-            yield _updated(head.removeprefix(_UPDATE).strip(), body, place)
+            yield _updated(head.removeprefix(_UPDATE).strip(), body, position)
         elif head.strip():
-            raise BadInput(f'line {place + 2}: expected "{_UPDATE}…" or its like, got: {head[:80]}')
+            raise BadInput(
+                f'line {position + 2}: expected "{_UPDATE}…" or its like, got: {head[:80]}'
+            )
         else:
-            end = place + 1
-        place = end
+            end = position + 1
+        position = end
 
 
 _HEADS = (_ADD, _UPDATE, _DELETE)
 
 
-def _added(path: str, body: list[str], place: int) -> Section:
-    for number, line in enumerate(body, place + 3):
+def _added(path: str, body: list[str], position: int) -> Section:
+    for number, line in enumerate(body, position + 3):
         if not line.startswith("+"):
             raise BadInput(f'line {number}: every line of an added file begins with "+"')
     return Section(kind=Kind.ADD, path=path, text="".join(f"{line[1:]}\n" for line in body))
 
 
-def _updated(path: str, body: list[str], place: int) -> Section:
+def _updated(path: str, body: list[str], position: int) -> Section:
     move_to = ""
-    first = place + 3
+    first = position + 3
     if body and body[0].startswith(_MOVE):
         move_to = body[0].removeprefix(_MOVE).strip()
         body, first = body[1:], first + 1
     hunks = tuple(_hunks(body, first))
     if not hunks and not move_to:
-        raise BadInput(f"line {place + 2}: nothing is changed in {path}")
+        raise BadInput(f"line {position + 2}: nothing is changed in {path}")
     return Section(kind=Kind.UPDATE, path=path, move_to=move_to, hunks=hunks)
 
 
@@ -307,9 +310,9 @@ def _hunks(body: list[str], first: int) -> Iterator[Hunk]:
 def apply(text: str, hunks: tuple[Hunk, ...], path: str) -> str:
     """The text with every hunk laid on, in order; plain newlines."""
     lines = text.split("\n")
-    place = 0
+    position = 0
     for number, hunk in enumerate(hunks, 1):
-        start = _below(lines, place, hunk, number, path)
+        start = _below(lines, position, hunk, number, path)
         if not hunk.old:
             at = len(lines) - (lines[-1] == "") if not hunk.under or hunk.at_end else start
             found, same = at, True
@@ -317,17 +320,17 @@ def apply(text: str, hunks: tuple[Hunk, ...], path: str) -> str:
             found, same = _found(lines, start, hunk, number, path)
         fresh = _laid(lines[found : found + len(hunk.old)], hunk, same)
         lines[found : found + len(hunk.old)] = fresh
-        place = found + len(fresh)
+        position = found + len(fresh)
     return "\n".join(lines)
 
 
-def _below(lines: list[str], place: int, hunk: Hunk, number: int, path: str) -> int:
+def _below(lines: list[str], position: int, hunk: Hunk, number: int, path: str) -> int:
     for context in hunk.under:
-        at = next((n for n in range(place, len(lines)) if lines[n].strip() == context), None)
+        at = next((n for n in range(position, len(lines)) if lines[n].strip() == context), None)
         if at is None:
             raise CannotApply(f"hunk {number} of {path}: no line reads: {context}")
-        place = at + 1
-    return place
+        position = at + 1
+    return position
 
 
 def _found(lines: list[str], start: int, hunk: Hunk, number: int, path: str) -> tuple[int, bool]:

@@ -97,92 +97,92 @@ def _compiled(expression: str) -> re.Pattern[str]:
 
 def _segments(line: str) -> list[str]:
     """Cut at slashes; ValueError for a line that can fit nothing."""
-    parts, place, start = list[str](), 0, 0
-    while place < len(line):
-        letter = line[place]
+    parts, position, start = list[str](), 0, 0
+    while position < len(line):
+        letter = line[position]
         if letter == "[":
-            place = _class_end(line, place)
+            position = _class_end(line, position)
         elif letter == "\\":
-            if place + 1 >= len(line):
+            if position + 1 >= len(line):
                 raise ValueError
-            place += 1
-            if line[place] == "/":
-                parts.append(line[start : place - 1])
-                start = place + 1
+            position += 1
+            if line[position] == "/":
+                parts.append(line[start : position - 1])
+                start = position + 1
         elif letter == "/":
-            parts.append(line[start:place])
-            start = place + 1
-        place += 1
+            parts.append(line[start:position])
+            start = position + 1
+        position += 1
     return [*parts, line[start:]]
 
 
 def _class_end(line: str, start: int) -> int:
     """Where the `]` is; ValueError if there is none."""
-    place = start + 1
-    if line[place : place + 1] in ("!", "^"):
-        place += 1
-    first = place
-    while place < len(line):
-        if line[place] == "\\":
-            place += 1
-        elif named := _named(line, place):
-            place += len(named) - 1
-        elif line[place] == "]" and place > first:
-            return place
-        place += 1
+    position = start + 1
+    if line[position : position + 1] in ("!", "^"):
+        position += 1
+    first = position
+    while position < len(line):
+        if line[position] == "\\":
+            position += 1
+        elif named := _named(line, position):
+            position += len(named) - 1
+        elif line[position] == "]" and position > first:
+            return position
+        position += 1
     raise ValueError
 
 
-def _named(line: str, place: int) -> str:
+def _named(line: str, position: int) -> str:
     """`[:alpha:]` and its like at this place; empty if there is none."""
-    if not line.startswith("[:", place):
+    if not line.startswith("[:", position):
         return ""
-    end = line.find("]", place + 2)
-    return line[place : end + 1] if end > place + 2 and line[end - 1] == ":" else ""
+    end = line.find("]", position + 2)
+    return line[position : end + 1] if end > position + 2 and line[end - 1] == ":" else ""
 
 
 def _expression(glob: str) -> str:
     """A glob for one name as a regular expression."""
-    pieces, place = Pieces(), 0
-    while place < len(glob):
-        letter = glob[place]
+    pieces, position = Pieces(), 0
+    while position < len(glob):
+        letter = glob[position]
         if letter == "*":
             pieces.star()
         elif letter == "?":
             pieces.single("[^/]")
         elif letter == "[":
-            end = _class_end(glob, place)
-            pieces.single(_class(glob[place + 1 : end]))
-            place = end
+            end = _class_end(glob, position)
+            pieces.single(_class(glob[position + 1 : end]))
+            position = end
         else:
-            place += letter == "\\"
-            pieces.single(re.escape(glob[place]))
-        place += 1
+            position += letter == "\\"
+            pieces.single(re.escape(glob[position]))
+        position += 1
     return pieces.expression()
 
 
 def _class(inner: str) -> str:
     negated = inner[0] in "!^"
-    written, place = "", int(negated)
-    while place < len(inner):
-        if named := _named(inner, place):
+    written, position = "", int(negated)
+    while position < len(inner):
+        if named := _named(inner, position):
             if named[2:-2] not in _CLASSES:
                 raise ValueError
             written += _CLASSES[named[2:-2]]
-            place += len(named)
+            position += len(named)
             continue
-        first, place = _letter(inner, place)
+        first, position = _letter(inner, position)
         written += _escaped(first)
-        if inner[place : place + 1] == "-" and place + 1 < len(inner):
-            last, place = _letter(inner, place + 1)
+        if inner[position : position + 1] == "-" and position + 1 < len(inner):
+            last, position = _letter(inner, position + 1)
             # A range written backwards holds its first letter only.
             written += f"-{_escaped(last)}" if first <= last else ""
     return f"(?!/)[{'^' if negated else ''}{written}]"
 
 
-def _letter(inner: str, place: int) -> tuple[str, int]:
-    place += inner[place] == "\\" and place + 1 < len(inner)
-    return inner[place], place + 1
+def _letter(inner: str, position: int) -> tuple[str, int]:
+    position += inner[position] == "\\" and position + 1 < len(inner)
+    return inner[position], position + 1
 
 
 def _escaped(letter: str) -> str:

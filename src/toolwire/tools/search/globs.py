@@ -43,25 +43,25 @@ class _Spelling:
         self._ends: dict[int, int] = {}
         self._commas: dict[int, list[int]] = {}
         opened: list[int] = []
-        for place, letter in enumerate(pattern):
+        for position, letter in enumerate(pattern):
             if letter == "{":
-                opened.append(place)
-                self._commas[place] = []
+                opened.append(position)
+                self._commas[position] = []
             elif letter == "," and opened:
-                self._commas[opened[-1]].append(place)
+                self._commas[opened[-1]].append(position)
             elif letter == "}" and opened:
-                self._ends[opened.pop()] = place
+                self._ends[opened.pop()] = position
 
     def choices(self, start: int, end: int) -> list[str]:
         """What a part of the pattern spells."""
         pieces: list[list[str]] = []
-        place = start
-        while (opening := self._pattern.find("{", place, end)) >= 0:
+        position = start
+        while (opening := self._pattern.find("{", position, end)) >= 0:
             found = self._between(opening, end)
             close = self._ends[opening] + 1 if found else opening + 1
-            pieces += [[self._pattern[place:opening]], found or ["{"]]
-            place = close
-        pieces.append([self._pattern[place:end]])
+            pieces += [[self._pattern[position:opening]], found or ["{"]]
+            position = close
+        pieces.append([self._pattern[position:end]])
         return _joined(pieces)
 
     def _between(self, opening: int, end: int) -> list[str]:
@@ -226,10 +226,10 @@ def _tail(end: str) -> str:
 
 
 def _enters(route: "list[str | re.Pattern[str] | Automaton]", parts: Sequence[str]) -> bool:
-    for place, part in enumerate(parts):
-        if place >= len(route) - 1 and route[-1] != ANY_FOLDERS:
+    for position, part in enumerate(parts):
+        if position >= len(route) - 1 and route[-1] != ANY_FOLDERS:
             return False
-        step = route[min(place, len(route) - 1)]
+        step = route[min(position, len(route) - 1)]
         if isinstance(step, str):
             return True
         if not step.fullmatch(part):
@@ -262,15 +262,15 @@ def _segments(pattern: str) -> list[str]:
 def _split(pattern: str) -> list[str]:
     """Cut at slashes, but for those inside a group."""
     parts, depth, start = [""], 0, 0
-    for place, letter in enumerate(pattern):
-        if letter == "(" and place and pattern[place - 1] in "!?+*@":
+    for position, letter in enumerate(pattern):
+        if letter == "(" and position and pattern[position - 1] in "!?+*@":
             depth += 1
         elif letter == ")" and depth:
             depth -= 1
         elif letter == "/" and not depth:
-            parts[-1] = pattern[start:place]
+            parts[-1] = pattern[start:position]
             parts.append("")
-            start = place + 1
+            start = position + 1
     parts[-1] = pattern[start:]
     return [part for part in parts if part not in ("", ".")]
 

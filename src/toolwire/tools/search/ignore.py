@@ -211,9 +211,9 @@ def rules_for(path: Path, workspace: Workspace) -> IgnoreRules:
 
 
 def _repository(folder: Path) -> Path | None:
-    for place in (folder, *folder.parents):
-        if os.path.lexists(place / ".git"):
-            return place
+    for parent in (folder, *folder.parents):
+        if os.path.lexists(parent / ".git"):
+            return parent
     return None
 
 

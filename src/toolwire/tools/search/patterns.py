@@ -99,9 +99,9 @@ class _Following:
         self._left = most
         self._text = text
         self._letters: dict[str | re.Pattern[str], int] = {}
-        for place, letter in enumerate(text):
+        for position, letter in enumerate(text):
             same = spelled(letter)
-            self._letters[same] = self._letters.get(same, 0) | 1 << place
+            self._letters[same] = self._letters.get(same, 0) | 1 << position
         self._all = (1 << len(text) + 1) - 1
         self._slashes = self._letters.get("/", 0)
         self._inside = ~self._slashes & (self._all >> 1)
@@ -253,9 +253,9 @@ _CLASSES = {
 
 def segment(pattern: str) -> str:
     """A part without groups as a regular expression."""
-    pieces, place = Pieces(), 0
-    while place < len(pattern):
-        takes, place = _token(pattern, place)
+    pieces, position = Pieces(), 0
+    while position < len(pattern):
+        takes, position = _token(pattern, position)
         if takes is None:
             pieces.star()
         else:
@@ -278,14 +278,14 @@ def grouped(route: list[str], *, ignore_case: bool) -> Automaton:
     automaton = Automaton(ignore_case=ignore_case, most_steps=_MOST_STEPS)
     flags = re.DOTALL | (re.IGNORECASE if ignore_case else 0)
     state = 0
-    for place, part in enumerate(route):
+    for position, part in enumerate(route):
         if part == ANY_FOLDERS:
             state = automaton.then(state, Step.FOLDERS)
-            if place == len(route) - 1:
+            if position == len(route) - 1:
                 state = automaton.then(automaton.then(state, Step.LETTER), Step.NAME)
             continue
         state = _Part(part, automaton, flags).follow(state)
-        if place < len(route) - 1:
+        if position < len(route) - 1:
             state = automaton.then(state, "/")
     automaton.accepts = state
     return automaton
@@ -301,14 +301,14 @@ class _Part:
         self._ends: dict[int, int] = {}
         self._bars: dict[int, list[int]] = {}
         opened: list[int] = []
-        for place, letter in enumerate(pattern):
+        for position, letter in enumerate(pattern):
             if letter == "(":
-                opened.append(place)
-                self._bars[place] = []
+                opened.append(position)
+                self._bars[position] = []
             elif letter == "|" and opened:
-                self._bars[opened[-1]].append(place)
+                self._bars[opened[-1]].append(position)
             elif letter == ")" and opened:
-                self._ends[opened.pop()] = place
+                self._ends[opened.pop()] = position
             if len(opened) > _DEEPEST:
                 raise TooComplex("the groups of the glob pattern are nested too deeply")
 
@@ -318,16 +318,16 @@ class _Part:
         self._sequence(0, len(self._pattern), state, end)
         return end
 
-    def _sequence(self, place: int, stop: int, state: int, end: int) -> None:
+    def _sequence(self, position: int, stop: int, state: int, end: int) -> None:
         automaton = self._automaton
-        while place < stop:
-            close = self._ends.get(place + 1, stop)
-            if self._pattern[place] in "!?+*@" and close < stop:
+        while position < stop:
+            close = self._ends.get(position + 1, stop)
+            if self._pattern[position] in "!?+*@" and close < stop:
                 following = automaton.state()
-                self._group(place, close, state, following, end)
-                state, place = following, close + 1
+                self._group(position, close, state, following, end)
+                state, position = following, close + 1
                 continue
-            takes, place = _token(self._pattern, place, stop)
+            takes, position = _token(self._pattern, position, stop)
             if takes is None:
                 state = automaton.then(state, Step.NAME)
             elif takes == "[^/]":
@@ -338,8 +338,8 @@ class _Part:
                 state = automaton.then(state, re.compile(takes, self._flags))
         automaton.edge(state, Step.NOTHING, end)
 
-    def _group(self, place: int, close: int, state: int, following: int, end: int) -> None:
-        automaton, sign = self._automaton, self._pattern[place]
+    def _group(self, position: int, close: int, state: int, following: int, end: int) -> None:
+        automaton, sign = self._automaton, self._pattern[position]
         opening = automaton.state()
         if sign == "!":
             # What the choices and the rest behind them fit is what the name must not be.
@@ -347,7 +347,7 @@ class _Part:
         else:
             automaton.edge(state, Step.NOTHING, opening)
         closing = following if sign in "!@" else automaton.state()
-        borders = [place + 1, *self._bars[place + 1], close]
+        borders = [position + 1, *self._bars[position + 1], close]
         for before, after in itertools.pairwise(borders):
             self._sequence(before + 1, after, opening, closing)
         if sign in "?*":
@@ -358,35 +358,35 @@ class _Part:
             automaton.edge(closing, Step.NOTHING, following)
 
 
-def _token(pattern: str, place: int, stop: int | None = None) -> tuple[str | None, int]:
+def _token(pattern: str, position: int, stop: int | None = None) -> tuple[str | None, int]:
     """An expression for one letter, or None for a star, and the place behind it."""
     stop = len(pattern) if stop is None else stop
-    letter = pattern[place]
+    letter = pattern[position]
     if letter == "*":
-        return None, place + 1
+        return None, position + 1
     if letter == "?":
-        return "[^/]", place + 1
+        return "[^/]", position + 1
     if letter == "[":
-        return _class(pattern, place, stop)
-    if letter == "\\" and place + 1 < stop:
-        return re.escape(pattern[place + 1]), place + 2
-    return re.escape(letter), place + 1
+        return _class(pattern, position, stop)
+    if letter == "\\" and position + 1 < stop:
+        return re.escape(pattern[position + 1]), position + 2
+    return re.escape(letter), position + 1
 
 
-def _class(pattern: str, place: int, stop: int) -> tuple[str, int]:
-    end = place + 1
+def _class(pattern: str, position: int, stop: int) -> tuple[str, int]:
+    end = position + 1
     if pattern[end : end + 1] in ("!", "^"):
         end += 1
     if pattern[end : end + 1] == "]":
         end += 1
     if pattern.find("]", end, stop) < 0:
-        return re.escape("["), place + 1
+        return re.escape("["), position + 1
     while end < stop and pattern[end] != "]":
         named = next((name for name in _CLASSES if pattern.startswith(name, end)), "")
         end += len(named) or 1
     if end >= stop:
-        return re.escape("["), place + 1
-    return _letters(pattern[place + 1 : end]), end + 1
+        return re.escape("["), position + 1
+    return _letters(pattern[position + 1 : end]), end + 1
 
 
 def _letters(inner: str) -> str:

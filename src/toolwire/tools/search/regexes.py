@@ -100,33 +100,33 @@ def literals(pattern: str) -> list[str]:
 def _choices(pattern: str) -> list[list[str]]:
     """Each alternative, cut into letters, escapes, classes, groups and signs."""
     choices: list[list[str]] = [[]]
-    place = 0
-    while place < len(pattern):
-        end = _piece_end(pattern, place)
-        if pattern[place] == "|":
+    position = 0
+    while position < len(pattern):
+        end = _piece_end(pattern, position)
+        if pattern[position] == "|":
             choices.append([])
         else:
-            choices[-1].append(pattern[place:end])
-        place = end
+            choices[-1].append(pattern[position:end])
+        position = end
     return choices
 
 
-def _piece_end(pattern: str, place: int) -> int:
-    letter = pattern[place]
+def _piece_end(pattern: str, position: int) -> int:
+    letter = pattern[position]
     if letter == "\\":
-        return place + 2
+        return position + 2
     if letter == "[":
-        end = place + 2 + (pattern[place + 1 : place + 2] == "^")
+        end = position + 2 + (pattern[position + 1 : position + 2] == "^")
         while end < len(pattern) and pattern[end] != "]":
             end += 1 + (pattern[end] == "\\")
         return end + 1
     if letter == "(":
-        end = place + 1
+        end = position + 1
         while end < len(pattern) and pattern[end] != ")":
             end = _piece_end(pattern, end)
         return end + 1
-    quantity = _QUANTITY.match(pattern, place)
-    return quantity.end() if quantity else place + 1
+    quantity = _QUANTITY.match(pattern, position)
+    return quantity.end() if quantity else position + 1
 
 
 def _runs(pieces: list[str]) -> list[str]:
@@ -240,13 +240,13 @@ class Sieve:
 
     def _lines_with_letters(self, text: str) -> Iterator[tuple[int, str]]:
         small = text.lower().encode()
-        number, counted, place = 1, 0, 0
-        while (hit := _first(small, self._strong, place)) >= 0:
+        number, counted, position = 1, 0, 0
+        while (hit := _first(small, self._strong, position)) >= 0:
             start = small.rfind(b"\n", 0, hit) + 1
             end = small.find(b"\n", hit)
             end = len(small) if end < 0 else end
             number += small.count(b"\n", counted, start)
-            counted, place = start, end + 1
+            counted, position = start, end + 1
             yield number, text[start:end]
 
 

@@ -84,12 +84,12 @@ def folders(plan: Walk) -> Generator[Folder]:
     except OSError:
         return
     hidden = plan.rules.ignored(plan.start, folder=True, git=plan.git, own=plan.own)
-    place = _Place(start, "", plan.rules.level(plan.start), hidden, _entries(start))
+    folder = _OpenFolder(start, "", plan.rules.level(plan.start), hidden, _entries(start))
     # The current directory and those above it with more directories to enter.
-    way = [place]
+    way = [folder]
     try:
-        yield _told(plan, place)
-        ahead = [iter(_to_enter(plan, place))]
+        yield _listed(plan, folder)
+        ahead = [iter(_to_enter(plan, folder))]
         while way and not plan.stopped():
             name, hidden = next(ahead[-1], ("", Ignored.NO))
             if not name:
@@ -101,10 +101,10 @@ def folders(plan: Walk) -> Generator[Folder]:
                 continue
             way.append(found)
             ahead.append(iter(_to_enter(plan, found) if found.entries.folders else ()))
-            yield _told(plan, found)
+            yield _listed(plan, found)
     finally:
-        for place in way:
-            os.close(place.descriptor)
+        for folder in way:
+            os.close(folder.descriptor)
 
 
 class _Entries(msgspec.Struct, frozen=True, gc=False):
@@ -113,7 +113,7 @@ class _Entries(msgspec.Struct, frozen=True, gc=False):
     links: set[str]
 
 
-class _Place(msgspec.Struct, frozen=True, gc=False):
+class _OpenFolder(msgspec.Struct, frozen=True, gc=False):
     """A directory that is open."""
 
     descriptor: int
@@ -123,28 +123,28 @@ class _Place(msgspec.Struct, frozen=True, gc=False):
     entries: _Entries
 
 
-def _told(plan: Walk, place: _Place) -> Folder:
-    names, hidden = place.entries.files, place.hidden
-    ignored = {} if hidden else place.level.hidden(names, folder=False, git=plan.git, own=plan.own)
-    return Folder(place.path, place.descriptor, names, place.entries.links, hidden, ignored)
+def _listed(plan: Walk, folder: _OpenFolder) -> Folder:
+    names, hidden = folder.entries.files, folder.hidden
+    ignored = {} if hidden else folder.level.hidden(names, folder=False, git=plan.git, own=plan.own)
+    return Folder(folder.path, folder.descriptor, names, folder.entries.links, hidden, ignored)
 
 
-def _to_enter(plan: Walk, place: _Place) -> list[tuple[str, Ignored]]:
+def _to_enter(plan: Walk, folder: _OpenFolder) -> list[tuple[str, Ignored]]:
     """The directories below to look into, each with the rules that hide it."""
-    names = [name for name in place.entries.folders if name not in plan.skipped]
-    if place.hidden:
-        covered = dict.fromkeys(names, place.hidden)
+    names = [name for name in folder.entries.folders if name not in plan.skipped]
+    if folder.hidden:
+        covered = dict.fromkeys(names, folder.hidden)
     else:
-        covered = place.level.hidden(names, folder=True, git=plan.git, own=plan.own)
+        covered = folder.level.hidden(names, folder=True, git=plan.git, own=plan.own)
     if covered and not plan.into_ignored:
         names = [name for name in names if name not in covered]
     if plan.enters is not None:
-        above = tuple(place.path.split("/")[:-1])
+        above = tuple(folder.path.split("/")[:-1])
         names = [name for name in names if plan.enters((*above, name))]
     return [(name, covered.get(name, Ignored.NO)) for name in names]
 
 
-def _enter(plan: Walk, above: _Place, name: str, hidden: Ignored) -> _Place | None:
+def _enter(plan: Walk, above: _OpenFolder, name: str, hidden: Ignored) -> _OpenFolder | None:
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=above.descriptor)
     except OSError:
@@ -155,7 +155,7 @@ def _enter(plan: Walk, above: _Place, name: str, hidden: Ignored) -> _Place | No
     rules = None
     if not hidden and GIT_FILE in entries.files:
         rules = plan.rules.patterns_in(plan.start / path)
-    return _Place(descriptor, path, above.level.below(name, rules), hidden, entries)
+    return _OpenFolder(descriptor, path, above.level.below(name, rules), hidden, entries)
 
 
 def _entries(folder: int) -> _Entries:

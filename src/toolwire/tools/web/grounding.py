@@ -98,9 +98,9 @@ def cited(text: str, grounding: JsonObject, encoding: str) -> str:
     pieces: list[bytes] = []
     last = len(units)
     for end, mark in sorted(marks, key=lambda one: one[0], reverse=True):
-        place = min(end * width, last)
-        pieces[:0] = [mark.encode(encoding), units[place:last]]
-        last = place
+        position = min(end * width, last)
+        pieces[:0] = [mark.encode(encoding), units[position:last]]
+        last = position
     return b"".join((units[:last], *pieces)).decode(encoding, "replace")
 
 
