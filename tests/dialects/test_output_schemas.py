@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.schema.schema_judge import Maker, refused_output, uncovered
 from toolwire import dialects
@@ -93,6 +94,28 @@ def test_the_root_of_an_answer_may_be_a_list(target: str) -> None:
     body, _ = _sent(_request(source, schema), source, target)
     found = body.get("generationConfig", {}).get("responseJsonSchema")
     assert (found or body["output_config"]["format"]["schema"]) == schema
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_openai_gets_an_object_around_a_list_and_it_is_reported(target: str) -> None:
+    schema = {"type": "array", "items": {"type": "string"}}
+    body, losses = _sent(_request("gemini", schema), "gemini", target)
+    shape = body.get("response_format", {}).get("json_schema") or body["text"]["format"]
+    wrapped = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+    assert shape["schema"] == wrapped
+    assert [loss.path for loss in losses] == ["output.schema"]
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_the_json_style_keeps_its_alternatives_for_local_servers(target: str) -> None:
+    decoded = dialects.get("gemini").decode_request(
+        json.dumps({"contents": [{"parts": [{"text": "hi"}]}]}).encode(), "m"
+    )
+    prepared = prepare(replace(decoded, tools=(ToolSpec(name="plan", parameters=OPEN),)))
+    assert prepared is not None
+    body = json.loads(dialects.get(target).encode_request(prepared.request).http.body)
+    shape = body.get("response_format", {}).get("json_schema") or body["text"]["format"]
+    assert len(shape["schema"]["anyOf"]) == 2
 
 
 @pytest.mark.parametrize(

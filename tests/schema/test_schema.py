@@ -363,7 +363,7 @@ def test_a_root_that_is_no_object_is_put_inside_one(profile: Profile):
     schema = {"type": "array", "items": {"type": "string"}}
     assert convert(schema, profile) == Converted(
         {**tool(value=schema), "required": ["value"]},
-        (Loss("$", "root that is no object", 'arguments are an object; put in "value"'),),
+        (Loss("$", "root that is not an object", 'only an object is taken; put in "value"'),),
     )
 
 

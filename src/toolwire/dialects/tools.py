@@ -10,7 +10,16 @@ from msgspec import Raw
 
 from toolwire.dialects.losses import Losses
 from toolwire.messages import CallKind, ToolCall
-from toolwire.request import AnyTool, FreeformTool, JsonObject, Loss, ToolSpec
+from toolwire.request import (
+    AnyTool,
+    FreeformTool,
+    JsonObject,
+    Loss,
+    ModelRequest,
+    OutputFormat,
+    ToolSpec,
+)
+from toolwire.schema import Profile, convert
 from toolwire.wire.json_access import dump, encode
 from toolwire.wire.surrogates import without_halves
 
@@ -21,6 +30,8 @@ INVALID_MEMBER = "_invalid_arguments"
 
 _NONE = frozenset({"[]", "null"})
 """How some clients (PHP among them) write that a call has no arguments."""
+
+_OPENAI = frozenset({"", "openai-chat", "openai-responses"})
 
 _object = msgspec.json.Decoder(dict[str, object])
 
@@ -96,6 +107,21 @@ _LARGEST = 256 * 1024
 """Bytes of schemas beyond which a list is not cached."""
 
 _encode = msgspec.json.Encoder().encode
+
+
+def openai_output(request: ModelRequest, losses: Losses) -> OutputFormat | None:
+    """The format of the answer; OpenAI's formats take only schemas whose root is an object.
+
+    Only one that another format's client sent is changed: local servers take any root.
+    """
+    output, source = request.output, request.source
+    schema = None if output is None else output.schema
+    own = source.dialect in _OPENAI or not source.unchanged(request, "output")
+    if output is None or schema is None or own or schema.get("type") == "object":
+        return output
+    converted = convert(schema, Profile.OPENAI, "output.schema")
+    losses.extend(converted.losses)
+    return msgspec.structs.replace(output, schema=converted.schema)
 
 
 class _Written(msgspec.Struct, frozen=True):

@@ -51,13 +51,13 @@ def _no_objects(values: Any) -> bool:
 
 
 def _wrap(root: JsonObject, path: str, report: Report) -> JsonObject:
-    report.add(path, "root that is no object", f'arguments are an object; put in "{WRAPPED}"')
+    report.add(path, "root that is not an object", f'only an object is taken; put in "{WRAPPED}"')
     return {"type": "object", "properties": {WRAPPED: root}, "required": [WRAPPED]}
 
 
 def _only_object(root: JsonObject, path: str, report: Report) -> JsonObject:
     if "type" in root:
-        report.add(path, keyword_text("type", root["type"]), "arguments are an object")
+        report.add(path, keyword_text("type", root["type"]), "only an object is taken")
     return {"type": "object", **{key: value for key, value in root.items() if key != "type"}}
 
 

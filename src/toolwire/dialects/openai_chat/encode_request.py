@@ -8,7 +8,7 @@ from toolwire.dialects.openai_chat.encode_messages import Target, encode_message
 from toolwire.dialects.openai_chat.shapes import NAME, unpack
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.dialects.thinking import effort_of
-from toolwire.dialects.tools import OfferedTools
+from toolwire.dialects.tools import OfferedTools, openai_output
 from toolwire.request import (
     NO_SOURCE,
     AnyTool,
@@ -136,8 +136,9 @@ def _settings(body: JsonObject, request: ModelRequest, to: Target) -> None:
     if request.top_k is not None:
         to.losses.add("top_k", "top_k", "chat has no such member")
     _reasoning(body, request.reasoning, to)
-    if request.output is not None and request.output.kind != "text":
-        body["response_format"] = _output(request.output)
+    output = openai_output(request, to.losses)
+    if output is not None and output.kind != "text":
+        body["response_format"] = _output(output)
     if request.stream is not None:
         body["stream"] = request.stream
         if request.stream and quirks.stream_usage:

@@ -17,7 +17,7 @@ from toolwire.dialects.openai_responses.shapes import (
 )
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.dialects.thinking import effort_of
-from toolwire.dialects.tools import OfferedTools
+from toolwire.dialects.tools import OfferedTools, openai_output
 from toolwire.request import (
     NO_SOURCE,
     AnyTool,
@@ -156,7 +156,7 @@ def settings_body(
         if reasoning:
             body["reasoning"] = reasoning
     if "text" not in unchanged:
-        shape = request.output
+        shape = openai_output(request, losses)
         found = {} if shape is None else {"format": with_extra(format_body(shape), shape.kept)}
         found = {**object_or_empty(kept_member(request.kept, NAME, "text")), **found}
         if found:
