@@ -143,7 +143,7 @@ def test_an_assistant_who_only_said_what_was_lost_is_left_out():
     assert losses(request) == ["messages[0].parts[0]"]
 
 
-def test_media_without_a_part_of_its_own_is_reported():
+def test_media_without_a_part_of_its_own_is_a_note():
     request = said(
         Text("t"),
         Media(kind=MediaKind.VIDEO, url="https://a/b"),
@@ -152,7 +152,9 @@ def test_media_without_a_part_of_its_own_is_reported():
         Media(kind=MediaKind.DOCUMENT, url="https://a/b.pdf"),
         role="user",
     )
-    assert messages(request) == [{"role": "user", "content": "t"}]
+    notes = ["[video: https://a/b]", "[audio audio/ogg]", "[image]", "[document: https://a/b.pdf]"]
+    content = [{"type": "text", "text": text} for text in ["t", *notes]]
+    assert messages(request) == [{"role": "user", "content": content}]
     assert losses(request) == [f"messages[0].parts[{number}]" for number in (1, 2, 3, 4)]
 
 

@@ -441,8 +441,9 @@ def test_what_this_format_cannot_carry_is_reported():
     )
     found, losses = body_and_losses(asked)
     check(NAME, found)
+    texts = ["hi", "[audio audio/wav]", "[image]"]
     assert found["input"] == [
-        {"role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+        {"role": "user", "content": [{"type": "input_text", "text": text} for text in texts]},
         {"role": "assistant", "content": "a"},
         {"role": "assistant", "content": "no"},
         {

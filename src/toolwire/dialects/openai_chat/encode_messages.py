@@ -185,7 +185,9 @@ def _without_media(
             continue
         at = f"{path}.parts[{number}]"
         found = _write_media(part, at, to)
-        if found is not None:
+        if found is None:
+            others.append(Text(part.placeholder))
+        else:
             media.append(found)
             to.losses.add(at, f"{part.kind} in a result", "sent in a user message after it")
     return others
@@ -207,8 +209,7 @@ def _numbered_parts(parts: list[tuple[int, Part]], path: str, to: Target) -> lis
                     written.append(_write_text(part, at, to))
             case Media():
                 found = _write_media(part, at, to)
-                if found is not None:
-                    written.append(found)
+                written.append(found or {"type": "text", "text": part.placeholder})
             case ServerBlock():
                 if part.origin.dialect == NAME:
                     written.append(parse(part.data, "part"))
@@ -440,7 +441,7 @@ def _document(media: Media, inner: JsonObject, path: str, to: Target) -> JsonObj
 
 def _report(media: Media, path: str, to: Target) -> None:
     what = f"{media.mime or media.kind} {_source(media)}"
-    to.losses.add(path, what, "chat messages have no part for it")
+    to.losses.add(path, what, "chat messages have no part for it; replaced by a note")
 
 
 def _source(media: Media) -> str:

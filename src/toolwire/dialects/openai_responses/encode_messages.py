@@ -133,7 +133,7 @@ class _Items:
             self._losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
         content = self._content(list(enumerate(part.parts)), path)
         plain = all(isinstance(inner, Text) for inner in part.parts) and len(part.parts) < 2
-        output = part.text if plain else content
+        output = part.text if plain else content or ""
         return with_extra(result_item(part, output), part.kept)
 
     def _assistant(self, message: Message, path: str) -> Iterator[object]:
@@ -237,7 +237,7 @@ def encode_part(part: Part, path: str, losses: Losses, foreign_files: bool) -> o
             return with_extra(text_body(part), part.kept)
         case Media():
             if not takes_media(part, path, losses, foreign_files):
-                return None
+                return text_body(Text(part.placeholder))
             if part.cache is not None:
                 losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
             body = with_extra(media_body(part), part.kept)

@@ -111,15 +111,18 @@ def complete_media(part: Media, body: JsonObject) -> None:
 
 
 def takes_media(part: Media, path: str, losses: Losses, foreign_files: bool) -> bool:
-    """Whether the media can be sent; reports a loss if not."""
+    """Whether the media can be sent; reports a loss if not, and that a note replaces it."""
+    note = "; replaced by a note"
     if part.kind in (MediaKind.AUDIO, MediaKind.VIDEO):
-        losses.add(path, part.kind.value, "this format takes text, images and files only")
+        losses.add(path, part.kind.value, f"this format takes text, images and files only{note}")
         return False
     if part.file_id and foreign_files:
-        losses.add(path, "file id", "another vendor stores the file")
-        return bool(part.base64 or part.url)
+        has_content = bool(part.base64 or part.url)
+        why = "another vendor stores the file"
+        losses.add(path, "file id", why if has_content else why + note)
+        return has_content
     if not (part.base64 or part.url or part.file_id):
-        losses.add(path, part.kind.value, "it has neither bytes nor a URL")
+        losses.add(path, part.kind.value, f"it has neither bytes nor a URL{note}")
         return False
     if part.name and part.kind is MediaKind.IMAGE:
         losses.add(f"{path}.name", "file name", "images have no name here")
