@@ -143,16 +143,21 @@ NO_SOURCE = Source()
 """The source of a request that was built, not decoded."""
 
 
-class Meter:
-    """Collects what the failed attempts at a request used."""
+class AttemptMeter:
+    """Collects what the failed attempts at a request used, and which model answers."""
 
-    __slots__ = ("failed", "reading")
+    __slots__ = ("failed", "model", "price", "reading")
 
     def __init__(self) -> None:
         self.failed: list[Usage | None] = []
         """For each attempt that failed or whose answer was not usable: what it used, if known."""
         self.reading: Callable[[], Usage | None] | None = None
         """Returns what the attempt in progress has used, as far as it is known."""
+
+        self.model = ""
+        """The model that the request went to, if it is not the one that it names."""
+        self.price: Callable[[Usage], float | None] | None = None
+        """US dollars of that model's answers."""
 
     def add(self, usage: "Usage | None") -> None:
         """Count the attempt in progress as failed."""
@@ -161,7 +166,7 @@ class Meter:
 
     def __eq__(self, other: object) -> bool:
         """Always equal: where a request is counted is not part of its value."""
-        return other is None or isinstance(other, Meter)
+        return other is None or isinstance(other, AttemptMeter)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -193,7 +198,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     kept: Kept | None = None
     """Members of the body that no field carries; set on every decoded request."""
     source: Source = NO_SOURCE
-    meter: Meter | None = None
+    meter: AttemptMeter | None = None
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import pytest
 
 from tests.client.scripted import (
@@ -21,7 +22,7 @@ from tests.client.scripted import (
 from toolwire.agent.events import AgentEvent, Streaming, TurnEnd, TurnEnded, UsageCounted
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
-from toolwire.agent.usage import Limits, Stats
+from toolwire.agent.usage import Limits, Stats, billed_to
 from toolwire.client.reask import falling_back, with_reask
 from toolwire.client.retry import RetryPolicy
 from toolwire.codec import read_answer
@@ -29,9 +30,9 @@ from toolwire.compaction.summary import Compressor
 from toolwire.events import Usage
 from toolwire.messages import Message, Text
 from toolwire.model import Model
-from toolwire.request import ModelRequest
+from toolwire.request import JsonObject, ModelRequest
 from toolwire.tools.registry import Registry
-from toolwire.tools.spec import ToolContext, Workspace
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput, Workspace
 
 COUNTS = {"prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107}
 CHAT = Usage(input=100, output=7)
@@ -164,12 +165,15 @@ def test_a_broken_answer_without_counts_reports_none() -> None:
 class Turn:
     """A turn on real models, with what it emitted."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *tools: Tool, model: Model | None = None) -> None:
         self.events: list[AgentEvent] = []
         self.streaming = asyncio.Event()
         place = Workspace(roots=(folder,), temp=folder, home=folder)
         self.scheduler = Scheduler(
-            Registry(()), context=ToolContext(workspace=place), policy=_never, emit=self._emit
+            Registry(tools),
+            context=ToolContext(workspace=place, model=model),
+            policy=_allow if tools else _never,
+            emit=self._emit,
         )
 
     async def _emit(self, event: AgentEvent) -> None:
@@ -198,6 +202,16 @@ class Turn:
             stats.add(event)
         api = stats.body()["models"]["m-1"]["api"]
         return api["totalRequests"], api["totalErrors"]
+
+
+class _Allowed(msgspec.Struct, frozen=True):
+    decision: str = "allow"
+    reason: str = ""
+
+
+def _allow(*given: object) -> _Allowed:
+    del given
+    return _Allowed()
 
 
 def _never(*given: object) -> NoReturn:
@@ -302,8 +316,17 @@ def test_the_attempts_of_a_model_that_another_replaces_are_counted(tmp_path: Pat
             model_of(first, provider("anthropic-messages"), policy=once) as broken,
             model_of(second) as good,
         ):
-            await turn.run(falling_back([("a/one", broken), ("b/two", good)]))
-        assert turn.counted == [(True, CLAUDE), (False, DONE)]
+            models = [
+                ("a/one", billed_to(broken, "one", hundredth)),
+                ("b/two", billed_to(good, "two", lambda usage: 7.0)),
+            ]
+            ended = await turn.run(falling_back(models), price=hundredth)
+        counts = [one for one in turn.events if isinstance(one, UsageCounted)]
+        assert [(one.model, one.failed, one.usage, one.cost) for one in counts] == [
+            ("one", True, CLAUDE, 1.01),
+            ("two", False, DONE, 7.0),
+        ]
+        assert ended.cost == 8.01
 
     run(work)
 
@@ -387,5 +410,38 @@ def test_a_summary_that_breaks_off_is_counted_in_the_turn(tmp_path: Path) -> Non
         ]
         assert (turn.api, ended.requests) == ((2, 1), 1)
         assert ended.usage == Usage(input=110, output=9)
+
+    run(work)
+
+
+def test_the_questions_of_a_tool_are_counted_in_the_turn(tmp_path: Path) -> None:
+    async def ask(arguments: JsonObject, context: ToolContext) -> ToolOutput:
+        assert context.model is not None
+        _, error = await listen(context.model)
+        if error is not None:
+            raise ToolFailed(str(error))
+        return ToolOutput(text="asked")
+
+    tool = Tool(name="nothing", description="", parameters={}, effect=Effect.READ, run=ask)
+
+    async def work() -> None:
+        call = {"index": 0, "id": "a", "function": {"name": "nothing", "arguments": "{}"}}
+        calls = {"id": "c", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+        good = Reply(chunks=(sse(calls, chat_end("tool_calls"), "[DONE]"),))
+        broken = Reply(chunks=(HALF,), cut=True)
+        async with (
+            serving(good, good) as server,
+            serving(broken, Reply(chunks=(HELLO,))) as beside,
+            model_of(server) as model,
+            model_of(beside) as side,
+        ):
+            turn = Turn(tmp_path, tool, model=billed_to(side, "side", hundredth))
+            ended = await turn.run(model, limits=Limits(cost=1.0))
+        counts = [one for one in turn.events if isinstance(one, UsageCounted)]
+        assert [(one.model, one.purpose, one.failed, one.usage) for one in counts] == [
+            ("m-1", "turn", False, DONE),
+            ("side", "tool", True, CHAT),
+        ]
+        assert (ended.reason, ended.requests, ended.cost) == (TurnEnd.COST_LIMIT, 1, 1.07)
 
     run(work)

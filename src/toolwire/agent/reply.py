@@ -69,14 +69,14 @@ class Replies:
         model: Model,
         *,
         emit: Emit,
+        spent: Spent,
         price: Price,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[object]],
     ) -> None:
         self._model = model
-        self.spent = Spent()
-        self.emit = self.spent.counting(emit)
-        """Counts what is emitted through it."""
+        self._emit = emit
+        self._spent = spent
         self._price = price
         self._clock = clock
         self._sleep = sleep
@@ -90,7 +90,7 @@ class Replies:
         mark is requested once more and then accepted.
         """
         for attempt, wait in enumerate((*WAITS, None), 2):
-            stream = _Stream(self.emit, self._reported)
+            stream = _Stream(self._emit, self._reported)
             try:
                 reply = await self._try(request, stream)
                 if stream.unmarked and attempt == 2 and not reply.message.calls:
@@ -101,7 +101,7 @@ class Replies:
                 if wait is None or not begun or not _passing(error):
                     await record_partial(stream.collector.message())
                     raise
-                await self.emit(
+                await self._emit(
                     Retrying(
                         message=f"{error}; retrying in {wait:g} s",
                         void=stream.shown,
@@ -119,16 +119,16 @@ class Replies:
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     async def _try(self, request: ModelRequest, stream: "_Stream") -> Reply:
-        self.spent.requests += 1
-        await self.emit(ModelAsked(model=request.model))
-        count = RequestCount(request, emit=self.emit, price=self._price, clock=self._clock)
+        self._spent.requests += 1
+        await self._emit(ModelAsked(model=request.model))
+        count = RequestCount(request, emit=self._emit, price=self._price, clock=self._clock)
         failure: BaseException | None = None
         try:
             async with reading(self._model(count.request)) as events:
                 async for event in events:
                     if isinstance(event, Notice):
                         wait = event.retry.wait if event.retry else 0.0
-                        self.spent.requests += await count.failures(wait)
+                        self._spent.requests += await count.failures(wait)
                     await stream.take(event)
             await stream.flush()
         except BaseException as error:

@@ -10,14 +10,17 @@ import msgspec
 from toolwire.agent.admission import CallState, Rejected, admit_all, guarded
 from toolwire.agent.approval import Approval, Policy, Remember, Roots, first_word, no_memory
 from toolwire.agent.events import (
+    AgentEvent,
     Emit,
     ToolFinished,
     ToolOutputText,
     ToolRequested,
     ToolStarted,
+    UsageCounted,
     no_events,
 )
 from toolwire.agent.questions import Approver, Editor
+from toolwire.agent.usage import Spent, counted
 from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
@@ -47,13 +50,15 @@ class Scheduler:
     ) -> None:
         self._registry = registry
         self._context = context
-        self.emit = emit
-        """The session's stream of events; the turn emits through it too."""
+        self._emit = emit
+        self.spent = Spent()
+        """What the emitted events have counted."""
+        self._model = context.model and counted(context.model, emit=self.emit, purpose="tool")
         self._clock = clock
         self._approval = Approval(
             policy,
             context=context,
-            emit=emit,
+            emit=self.emit,
             approver=approver,
             editor=editor,
             remember=remember,
@@ -63,6 +68,12 @@ class Scheduler:
         self._running: asyncio.Task[None] | None = None
         self.answers: Message | None = None
         """Results of the last run; also after it was cancelled."""
+
+    async def emit(self, event: AgentEvent) -> None:
+        """The session's one stream of events: the turn emits through it too."""
+        if type(event) is UsageCounted:
+            self.spent.add(event)
+        await self._emit(event)
 
     async def run(self, calls: Sequence[ToolCall]) -> Message:
         """One user message with a result for every call, in call order."""
@@ -150,6 +161,7 @@ class Scheduler:
             emit=show,
             permit=work.permit,
             ask=self._asking_alone(self._context.ask),
+            model=self._model,
         )
         work.started = self._clock()
         ended: ToolOutput | ToolFailed

@@ -20,7 +20,7 @@ from toolwire.agent.events import (
 from toolwire.agent.loops import CallLoops, Suspicion
 from toolwire.agent.reply import Repeating, Replies, Reply
 from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.usage import NO_LIMITS, Limits, Price, cost_from_usage
+from toolwire.agent.usage import NO_LIMITS, Limits, Price, Spent, cost_from_usage
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import StopReason
 from toolwire.messages import Message, Text, ToolCall
@@ -89,7 +89,15 @@ async def run_turn(
     All events go through the scheduler's `emit`. A cancelled turn leaves a complete
     conversation: the cancellation is raised after every call has its result.
     """
-    replies = Replies(model, emit=scheduler.emit, price=price, clock=clock, sleep=sleep)
+    scheduler.spent = Spent()
+    replies = Replies(
+        model,
+        emit=scheduler.emit,
+        spent=scheduler.spent,
+        price=price,
+        clock=clock,
+        sleep=sleep,
+    )
     turn = Turn(request, replies=replies, scheduler=scheduler, changed=changed, shorten=shorten)
     return await turn.run(limits, inbox, clock)
 
@@ -136,7 +144,7 @@ class Turn:
         while True:
             for message in inbox():
                 await self._add(message)
-            over = self._replies.spent.over(limits, elapsed())
+            over = self._scheduler.spent.over(limits, elapsed())
             if over is not None:
                 return TurnEnded(reason=over[0], detail=over[1])
             await self._shortened()
@@ -223,7 +231,7 @@ class Turn:
     async def _shortened(self, *, force: bool = False) -> bool:
         if self._shorten is None:
             return False
-        replaced = await self._shorten(self.request, force=force, emit=self._replies.emit)
+        replaced = await self._shorten(self.request, force=force, emit=self._emit)
         if replaced is None:
             return False
         self._replace(replaced.messages)
@@ -235,7 +243,7 @@ class Turn:
         self._changed(messages)
 
     async def _ended(self, end: TurnEnded) -> TurnEnded:
-        spent = self._replies.spent
+        spent = self._scheduler.spent
         ended = msgspec.structs.replace(
             end, requests=spent.requests, usage=spent.usage, cost=spent.cost
         )

@@ -18,7 +18,7 @@ from toolwire.agent.events import (
 from toolwire.events import Finished, ModelEvent, Notice, Usage
 from toolwire.model import Model, reading
 from toolwire.providers._spec import Prices
-from toolwire.request import JsonObject, Meter, ModelRequest
+from toolwire.request import AttemptMeter, JsonObject, ModelRequest
 from toolwire.setting import Amount, Count, setting
 
 _MILLION = 1_000_000
@@ -46,17 +46,11 @@ class Spent:
         self.usage = Usage()
         self.cost: float | None = None
 
-    def counting(self, emit: Emit) -> Emit:
-        """The emitter, wrapped: adds what the emitted events count."""
-
-        async def counted(event: AgentEvent) -> None:
-            if type(event) is UsageCounted:
-                self.usage = summed(self.usage, event.usage)
-                if event.cost is not None:
-                    self.cost = (self.cost or 0.0) + event.cost
-            await emit(event)
-
-        return counted
+    def add(self, event: UsageCounted) -> None:
+        """Count one request."""
+        self.usage = summed(self.usage, event.usage)
+        if event.cost is not None:
+            self.cost = (self.cost or 0.0) + event.cost
 
     def over(self, limits: Limits, seconds: float) -> tuple[TurnEnd, str] | None:
         """The first limit that is reached, with a message; None if another request may be made."""
@@ -123,7 +117,7 @@ class RequestCount:
         clock: Callable[[], float],
         purpose: str = "turn",
     ) -> None:
-        self._meter = Meter()
+        self._meter = AttemptMeter()
         self.request = msgspec.structs.replace(request, meter=self._meter)
         """The request to send."""
         self._emit = emit
@@ -155,16 +149,28 @@ class RequestCount:
 
     async def _counted(self, usage: Usage | None, *, failed: bool) -> None:
         usage = usage or Usage()
+        meter = self._meter
         await self._emit(
             UsageCounted(
-                model=self.request.model,
+                model=meter.model or self.request.model,
                 usage=usage,
-                cost=self._price(usage),
+                cost=(meter.price or self._price)(usage),
                 seconds=max(0.0, self._clock() - self._began),
                 failed=failed,
                 purpose=self._purpose,
             )
         )
+
+
+def billed_to(model: Model, name: str, price: Price) -> Model:
+    """The model, whose requests are counted under this name at its own price."""
+
+    def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        if request.meter is not None:
+            request.meter.model, request.meter.price = name, price
+        return model(request)
+
+    return ask
 
 
 def counted(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from toolwire.agent.usage import cost
+from toolwire.agent.usage import billed_to, cost
 from toolwire.auth.credentials import SigningCredential, credential_for, no_notice, open_store
 from toolwire.client.http.transport import Transport
 from toolwire.client.model import connect
@@ -82,7 +82,7 @@ def model_stack(
     - the tool style rewrites requests and replies, so all others see tool calls, never their text;
     - re-asking follows the style: only a parsed reply shows that it is empty or broken;
     - cache marks are the last change to a request of one model, and differ by vendor;
-    - the fallback chooses between complete models, each with its own style and marks;
+    - the fallback chooses between complete models, each with its own style, marks and price;
     - `session` counts tokens for the compressor: of the model that answered, and once;
     - the cache report is outermost: it compares the requests that the turn makes.
     """
@@ -94,7 +94,7 @@ def model_stack(
         if cache_marks:
             quirks = one.provider.quirks_for(one.model)
             ask = with_cache_marks(ask, one.provider.dialect, quirks)
-        stacks.append((one.name, ask))
+        stacks.append((one.name, billed_to(ask, one.model, one.price)))
     ask = falling_back(stacks) if len(stacks) > 1 else stacks[0][1]
     if session is not None:
         ask = with_cache_report(session(ask))
