@@ -60,20 +60,25 @@ _SEVERAL = re.compile(r"\b(?:both|two|2) (?:files|scripts|modules|pages|document
 _EMPTY_OBJECT = re.compile(r"^\W*(?:nothing|no|none|neither|0)\b", re.IGNORECASE)
 _RELATIVE = re.compile(r"\b(?:that|which|so|because|where|while|whose|since|before|after)\b")
 _CLAUSE = re.compile(
-    r"(?<=[.!?])\s+|\s*[;\n]\s*|\s+but\s+|,?\s+however,?\s+|,\s+(?=then|so|and\s+\w+ed\b|and wrote)"
+    r"(?<=[.!?])\s+|\s*[;\n]\s*|\s+but\s+|,?\s+however,?\s+|,?\s+(?=and\s+(?:I|we)\b)"
+    r"|,\s+(?=then|so|and\s+\w+ed\b|and wrote)"
     rf"|\s+(?=and\s+(?:also\s+|then\s+)?(?:{_MAKE}|{_DROP}|{_MOVE}|{_COPY}|{_ALTER})\b)",
     re.IGNORECASE,
 )
 _FILE = re.compile(
-    r"(?<![\w/.-])(?:\.{0,2}/)?(?:[\w@-][\w@.-]*/)*[\w.@-]*\.[A-Za-z][A-Za-z0-9]{0,4}\b"
+    r"(?<![\w/.-])(?:\.{0,2}/)?(?:[\w@-][\w@.-]*/)*[\w.@-]*\.(?:py|js|mjs|ts|json|toml|ya?ml|ini|cfg|conf"
+    r"|env|txt|md|rst|html?|css|csv|log|sh|sql|xml|lock|bak|tmp|template)\b(?!\()"
 )
+_NOT_A_FILE = re.compile(r"(?:Node|Vue|Next|Express|React)\.js|console\.log|Math\.log")
 _INSIDE = re.compile(r"\b(?:in|into|to|at|inside|within|as|under|on|across)$")
 _SOURCE = re.compile(
     r"\b(?:from|with|using|like|by|reads?|imports?|calls?|calling|importing|reading|see|match"
     r"|matches|matching|based on|used in|used by|according to|through|via|per|than|after|for|of)$",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"(?:^|[\w`'\"*)])\s*(?:,|,?\s+and|&)$")
+_LISTED = re.compile(
+    r"(?:^|[\w`'\"*)])\s*(?:,|,?\s+and|&|,?\s+as well as)(?:\s+also)?(?:\s+(?:in|to|into))?$"
+)
 
 
 class Mention(NamedTuple):
@@ -114,10 +119,13 @@ def _claims(
                 claimed = _ACTOR.match(clause) is not None and not _DENIAL.search(clause)
                 continue
             claimed = True
-            mentions = _mentions(_RELATIVE.split(clause[found.end() :])[0], names)
+            verb = found["verb"].lower()
+            mentions: list[Mention] = []
             if "be" in found.groupdict():
-                mentions += _mentions(clause[: found.start()], names)
-            yield clause, found["verb"].lower(), mentions
+                mentions = _mentions(clause[: found.start()], names, verb)
+            if all(mention.role == "source" for mention in mentions):
+                mentions += _mentions(_RELATIVE.split(clause[found.end() :])[0], names, verb)
+            yield clause, verb, mentions
 
 
 def _claim(clause: str, *, claimed: bool, question: bool) -> re.Match[str] | None:
@@ -146,7 +154,9 @@ def _without_names(clause: str) -> str:
     return re.sub(r"`[^`]*`|\"[^\"]*\"|'[^' ]*'", "x", clause)
 
 
-def _mentions(text: str, names: set[str]) -> list[Mention]:
+def _mentions(text: str, names: set[str], verb: str) -> list[Mention]:
+    """Files that the text names; all but the first target and its list are sources in doubt."""
+    moves = re.fullmatch(rf"{_MOVE}|{_COPY}", verb) is not None
     found: list[Mention] = []
     for start, path in _paths(text, names):
         ahead = re.sub(r"[`'\"*(\s]+$", "", text[:start])
@@ -154,12 +164,17 @@ def _mentions(text: str, names: set[str]) -> list[Mention]:
             r"(?:\s|^)(?:the|a|new|file|files|folder|directory|named|called)$", "", ahead
         )
         ahead = ahead.rstrip(" `'\"*(:")
+        goal = _INSIDE.search(ahead) is not None
         if found and _LISTED.search(ahead):
             role = found[-1].role
         elif _SOURCE.search(ahead):
             role = "source"
+        elif any(mention.role != "source" for mention in found):
+            role = "inside" if moves and goal else "source"
+        elif found and ahead.endswith(" to") and not moves:
+            role = "source"
         else:
-            role = "inside" if _INSIDE.search(ahead) else "object"
+            role = "inside" if goal else "object"
         found.append(Mention(path, role))
     return found
 
@@ -169,7 +184,7 @@ def _paths(text: str, names: set[str]) -> list[tuple[int, str]]:
     spans = {
         found.span(): found[0].removeprefix("./")
         for found in _FILE.finditer(text)
-        if not re.fullmatch(r"e\.g|i\.e|etc\.?", found[0])
+        if not _NOT_A_FILE.fullmatch(found[0])
     }
     for name in {part for path in names for part in (path.rstrip("/"), PurePosixPath(path).name)}:
         plain = name.islower() and "/" not in name and "." not in name

@@ -68,15 +68,19 @@ def _ini(text: str) -> None:
     configparser.ConfigParser(interpolation=None, allow_no_value=True).read_string(text)
 
 
-def _checked_by(*command: str) -> Callable[[str], None]:
-    def check(text: str) -> None:
-        if shutil.which(command[0]) is None:
-            return
+def _checked_by(*commands: tuple[str, ...]) -> Callable[[str], None]:
+    """Passes what one of the commands accepts, and everything where they are missing."""
+
+    def accepts(command: tuple[str, ...], text: str) -> bool:
         done = subprocess.run(
             command, input=text, capture_output=True, text=True, timeout=30, check=False
         )
-        if done.returncode:
-            raise ValueError(done.stderr[-200:])
+        return done.returncode == 0
+
+    def check(text: str) -> None:
+        known = [command for command in commands if shutil.which(command[0])]
+        if known and not any(accepts(command, text) for command in known):
+            raise ValueError(f"{known[0][0]} cannot parse it")
 
     return check
 
@@ -89,6 +93,6 @@ _PARSERS: dict[str, Callable[[str], object]] = {
     ".yml": _yaml,
     ".ini": _ini,
     ".cfg": _ini,
-    ".js": _checked_by("node", "--check", "-"),
-    ".sh": _checked_by("bash", "-n"),
+    ".js": _checked_by(("node", "--check", "-"), ("node", "--check", "--input-type=module", "-")),
+    ".sh": _checked_by(("bash", "-n")),
 }
