@@ -190,3 +190,42 @@ def test_a_request_of_instructions_alone_gets_a_user_turn(
 def test_geminis_own_request_without_contents_stays_as_it_came() -> None:
     body = {"systemInstruction": {"parts": [{"text": "be brief"}]}, "contents": []}
     assert convert(body, "gemini", "gemini") == (body, ())
+
+
+@pytest.mark.parametrize("extra", [{}, {"thoughtSignature": "s"}])
+@pytest.mark.parametrize("part", [{"toolCall": {"id": "1"}}, {"tool_response": {"id": "1"}}])
+def test_a_part_of_the_server_is_written_anew_with_its_own_members_only(
+    part: dict[str, Any], extra: dict[str, str]
+) -> None:
+    turn = {"role": "model", "parts": [{**part, **extra}, {"text": "done"}]}
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}, turn]}
+    sent, losses = convert(body, "gemini", "code-assist")
+    assert (sent["contents"][1], losses) == (turn, ())
+    for target in OTHERS:
+        assert any(
+            "only gemini reads it" in loss.why for loss in convert(body, "gemini", target)[1]
+        )
+
+
+def test_a_signature_alone_stays_a_signed_text() -> None:
+    turn = {"role": "model", "parts": [{"text": "a"}, {"thoughtSignature": "s"}]}
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}, turn]}
+    sent, _ = convert(body, "gemini", "code-assist")
+    assert sent["contents"][1]["parts"] == [{"text": "a"}, {"text": "", "thoughtSignature": "s"}]
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "sent"),
+    [
+        ("gemini", -0.5, 0),
+        ("gemini", 2.5, 2),
+        ("gemini", 1.5, 1.5),
+        ("anthropic-messages", -1, 0),
+        ("anthropic-messages", 1.5, 1),
+    ],
+)
+def test_a_temperature_out_of_range_is_the_nearest(target: str, given: float, sent: float) -> None:
+    request = {"model": "m", "messages": SWAPPED_CHAT[:1], "temperature": given}
+    body, losses = convert(request, "openai-chat", target)
+    assert body.get("generationConfig", body)["temperature"] == sent
+    assert any(loss.path == "temperature" for loss in losses) is (sent != given)

@@ -357,9 +357,9 @@ class SettingsWriter:
             why = self._refused(name, value, body)
             if why:
                 self._losses.add(name, str(value), why)
-            elif name == "temperature" and value > 1:
-                self._losses.add(name, str(value), "sent as 1, the highest")
-                body[name] = 1
+            elif name == "temperature" and not 0 <= value <= 1:
+                body[name] = int(value > 1)
+                self._losses.add(name, str(value), f"sent as {body[name]}: it is from 0 to 1")
             else:
                 body[name] = value
 

@@ -40,6 +40,8 @@ from toolwire.wire.json_access import dump, is_object, obj
 
 ORIGIN = Origin(NAME)
 _OUTPUT, _ERROR = "output", "error"
+_SIGNED = frozenset({"thought", SIGNATURE})
+"""Members of a part that holds nothing but a signature."""
 
 
 class _OpenCalls:
@@ -222,9 +224,12 @@ def _read_media(members: Members, left: JsonObject) -> Media | None:
 def _read_text(part: JsonObject, members: Members, left: JsonObject) -> Part:
     text = members.take("text", str)
     seal = _seal(members)
-    if text is None and seal is None:
-        kind = next((camel_case(key) for key, value in part.items() if value is not None), "")
-        return ServerBlock(origin=ORIGIN, kind=kind or "empty", data=dump(part))
+    if text is None:
+        given = [camel_case(key) for key, value in part.items() if value is not None]
+        kind = next((key for key in given if key not in _SIGNED), "" if seal else "empty")
+        if kind:
+            # A part of the server's, signed or not.
+            return ServerBlock(origin=ORIGIN, kind=kind, data=dump(part))
     thought = part.get("thought") is True
     if thought:
         members.take("thought")

@@ -213,6 +213,9 @@ class _RequestWriter:
         config: JsonObject = {}
         for wire_name, name, _ in NUMBERS:
             value = getattr(request, name)
+            if name == "temperature" and value is not None and not 0 <= value <= 2:
+                self._losses.add(name, str(value), "sent as the nearest from 0 to 2")
+                value = min(max(value, 0), 2)
             if value is not None:
                 config[wire_name] = value
         if request.stop:
