@@ -4,10 +4,11 @@ from collections.abc import Callable
 import pytest
 
 from toolwire.errors import BadInput
-from toolwire.history import Change, HistoryRules, Repaired, repair
+from toolwire.history import HistoryRules, Repaired, repair
 from toolwire.messages import (
     CallKind,
     Kept,
+    Loss,
     Media,
     MediaKind,
     Message,
@@ -101,7 +102,7 @@ def test_a_call_without_a_result_is_answered_as_interrupted():
         Repaired(
             (user("hi"), assistant(call("a"), call("b")), user(lost("a"), result("b"))),
             (
-                Change(
+                Loss(
                     "messages[1].parts[0]",
                     'answered the call "a": interrupted',
                     "it had no result",
@@ -132,7 +133,7 @@ def test_user_text_between_a_call_and_its_result_moves_behind_the_result():
     assert repair([assistant(call("a")), user("wait"), user(result("a"))], CLAUDE) == Repaired(
         (assistant(call("a")), user(result("a")), user("wait")),
         (
-            Change(
+            Loss(
                 "messages[2].parts[0]",
                 'moved the result of "a"',
                 "a result follows its call directly",
@@ -186,7 +187,7 @@ def test_a_result_without_its_call_becomes_text_with_its_media():
             ),
         ),
         (
-            Change(
+            Loss(
                 "messages[0].parts[0]",
                 "made the result text",
                 "its call is no longer in the history",
@@ -208,7 +209,7 @@ def test_an_empty_result_without_its_call_is_dropped_and_told():
     assert repair([user(ToolResult(call_id="gone"), "hi")], CLAUDE) == Repaired(
         (user("hi"),),
         (
-            Change(
+            Loss(
                 "messages[0].parts[0]",
                 "dropped an empty result",
                 "its call is no longer in the history",
@@ -332,7 +333,7 @@ def test_foreign_seals_go_and_thinking_with_words_stays():
     why = "only anthropic-messages/anthropic/claude reads it"
     assert repair(history, GPT) == Repaired(
         (assistant(Thinking("hm"), "a", Refusal("no")),),
-        tuple(Change(f"messages[0].parts[{n}]", "dropped the seal", why) for n in range(5)),
+        tuple(Loss(f"messages[0].parts[{n}]", "dropped the seal", why) for n in range(5)),
     )
 
 
@@ -400,14 +401,14 @@ def test_empty_messages_and_parts_go_and_are_told():
     assert repair(history, CLAUDE) == Repaired(
         (user("a", Text("", kept=own)),),
         (
-            Change("messages[0]", "removed the message", "it is empty"),
-            Change("messages[1].parts[0]", "dropped an empty part", "it is empty"),
-            Change(
+            Loss("messages[0]", "removed the message", "it is empty"),
+            Loss("messages[1].parts[0]", "dropped an empty part", "it is empty"),
+            Loss(
                 "messages[1].parts[3]",
                 "dropped an empty part with members of openai-chat",
                 "it is empty",
             ),
-            Change("messages[2].parts[0]", "dropped an empty part", "it is empty"),
+            Loss("messages[2].parts[0]", "dropped an empty part", "it is empty"),
         ),
     )
 
@@ -434,7 +435,7 @@ def test_members_lost_by_joining_are_told():
     assert repair(history, CLAUDE, HistoryRules(alternate=True)) == Repaired(
         (user("a", "b"),),
         (
-            Change(
+            Loss(
                 "messages[1]",
                 "joined it to the message before, without their members",
                 "the reader requires user and assistant to alternate",
@@ -500,7 +501,7 @@ def test_what_follows_a_result_stays_behind_it_where_the_reader_lets_it():
     assert repair(history, GPT, BESIDE) == Repaired(history, ())
     mixed = user(result("b"), "b1", result("a"), "a1", IMAGE)
     assert repair((*history[:2], mixed), GPT, BESIDE) == Repaired(
-        history, (Change("messages[2]", "put the results in order", "that of the calls"),)
+        history, (Loss("messages[2]", "put the results in order", "that of the calls"),)
     )
 
 

@@ -81,7 +81,7 @@ def translate(
     if fitted:
         repaired = repair(request.messages, Origin(codec.family), quirks.history or codec.history)
         request = msgspec.structs.replace(request, messages=repaired.messages)
-        changes = tuple(Loss(change.path, change.what, change.why) for change in repaired.changes)
+        changes = repaired.changes
     encoded = codec.encode_request(request, quirks)
     names, renamed = _renamed(request, encoded.names) if fitted else ({}, [])
     return Translated(http=encoded.http, losses=(*changes, *encoded.losses, *renamed), names=names)

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from toolwire.auth import google
-from toolwire.auth.http import Reply, get_json, post_json, refused
+from toolwire.auth.credentials import Credential
+from toolwire.auth.http import EARLY, JUST_NOW, Reply, get_json, post_json, refused
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.storage.private_files import locked, read_private, write_private
@@ -69,10 +70,10 @@ class LoginFile:
         if not isinstance(token, str) or not token:
             return False
         # A token without an expiry date is valid until the server refuses it.
-        if isinstance(ends, int | float) and self._now() >= ends / _MILLI - google.EARLY:
+        if isinstance(ends, int | float) and self._now() >= ends / _MILLI - EARLY:
             return False
         # Requests refused at the same time share one refresh.
-        return token != refused or self._now() - self._refreshed_at < google.JUST_NOW
+        return token != refused or self._now() - self._refreshed_at < JUST_NOW
 
     async def _renew(self, held: JsonObject) -> JsonObject:
         token = held.get("refresh_token")
@@ -172,7 +173,7 @@ class CodeAssistSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.token is not None or self.file is not None
 
 
-class CodeAssistCredential:
+class CodeAssistCredential(Credential):
     """Headers for Code Assist, and the project for its bodies."""
 
     def __init__(
@@ -206,10 +207,6 @@ class CodeAssistCredential:
     async def __call__(self, refresh: bool = False, /) -> tuple[tuple[str, str], ...]:
         """The headers to add."""
         return (("authorization", f"Bearer {(await self._token(refresh)).reveal()}"),)
-
-    async def base_url(self) -> str:
-        """Empty: the provider's own address."""
-        return ""
 
     async def project(self) -> str:
         """The project of this account, looked up once; a new account is onboarded first."""

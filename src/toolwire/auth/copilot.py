@@ -1,12 +1,21 @@
 """GitHub Copilot: a device-flow login, whose token is exchanged for short-lived ones."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from toolwire.auth.http import Reply, get_json, is_safe, post_form, refused
+from toolwire.auth.credentials import Credential
+from toolwire.auth.http import (
+    EARLY,
+    Reply,
+    Token,
+    TokenSource,
+    get_json,
+    is_safe,
+    post_form,
+    refused,
+)
 from toolwire.client.redact import Secret
 from toolwire.errors import ConnectionFailed, ErrorKind, ProviderError
 from toolwire.wire.json_access import is_object
@@ -99,8 +108,6 @@ GITHUB_URL = "TOOLWIRE_COPILOT_GITHUB_URL"
 API_URL = "TOOLWIRE_COPILOT_API_URL"
 INTEGRATION = "TOOLWIRE_COPILOT_INTEGRATION_ID"
 _SCOPE = "read:user"
-_EARLY = 300.0
-_JUST_NOW = 30.0
 
 
 class CopilotSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,14 +151,7 @@ async def login(
     return await wait_for_token(url, settings.client_id, code, sleep=sleep, now=now)
 
 
-class _Token(msgspec.Struct, frozen=True, kw_only=True):
-    secret: Secret
-    expires_at: float
-    made_at: float
-    base_url: str
-
-
-class CopilotCredential:
+class CopilotCredential(Credential):
     """Headers for Copilot's chat; the short-lived token is in memory only."""
 
     def __init__(
@@ -171,36 +171,18 @@ class CopilotCredential:
         self._github_token = github_token
         self._settings = settings
         self._now = now
-        self._token: _Token | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._token = TokenSource(self._exchange, now)
 
     async def __call__(self, refresh: bool = False, /) -> tuple[tuple[str, str], ...]:
         """The headers to add."""
-        token = await self._current(refresh)
+        token = await self._token.current(refresh)
         return (("authorization", f"Bearer {token.secret.reveal()}"), *self._named)
 
     async def base_url(self) -> str:
         """The account's chat address from the token exchange; "" if there is none."""
-        return (await self._current(False)).base_url
+        return (await self._token.current()).base_url
 
-    async def project(self) -> str:
-        """Empty: Copilot has no projects."""
-        return ""
-
-    async def _current(self, refresh: bool) -> _Token:
-        async with self._one_at_a_time:
-            token = self._token
-            if token is None or self._is_stale(token, refresh):
-                token = self._token = await self._exchange()
-            return token
-
-    def _is_stale(self, token: _Token, refresh: bool) -> bool:
-        if self._now() >= token.expires_at - _EARLY:
-            return True
-        # Requests refused at the same time share one exchange.
-        return refresh and self._now() - token.made_at >= _JUST_NOW
-
-    async def _exchange(self) -> _Token:
+    async def _exchange(self) -> Token:
         reply = await get_json(
             f"{self._settings.api}/copilot_internal/v2/token",
             {
@@ -217,9 +199,9 @@ class CopilotCredential:
         address: object = endpoints.get("api") if is_object(endpoints) else None
         usable = isinstance(address, str) and is_safe(address)
         made_at = self._now()
-        return _Token(
+        return Token(
             secret=Secret(token),
-            expires_at=reply.number("expires_at") or made_at + 2 * _EARLY,
+            expires_at=reply.number("expires_at") or made_at + 2 * EARLY,
             made_at=made_at,
             base_url=str(address).rstrip("/") if usable else "",
         )

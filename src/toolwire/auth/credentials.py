@@ -46,11 +46,11 @@ class Credential(Protocol):
 
     async def base_url(self) -> str:
         """The address this login is bound to; "" for the provider's own."""
-        ...
+        return ""
 
     async def project(self) -> str:
         """The project that a request's body names (Code Assist); "" for none."""
-        ...
+        return ""
 
 
 @runtime_checkable
@@ -62,7 +62,7 @@ class SigningCredential(Credential, Protocol):
         ...
 
 
-class FixedCredential:
+class FixedCredential(Credential):
     """Constant headers: a key, or none."""
 
     def __init__(
@@ -88,10 +88,6 @@ class FixedCredential:
     async def base_url(self) -> str:
         """The key's own address, if it is not the provider's."""
         return self._base_url
-
-    async def project(self) -> str:
-        """None: a key belongs to its project."""
-        return ""
 
 
 class _Key(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,21 +12,13 @@ from urllib.request import Request, urlopen
 
 import msgspec
 
-from toolwire.auth.http import is_safe, post_form, refused
+from toolwire.auth.credentials import Credential
+from toolwire.auth.http import Token, TokenSource, is_safe, post_form, refused
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.wire.json_access import JsonObject, parse_object
 
 LOGIN = 'run "gcloud auth application-default login"'
-
-
-class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """A token from the library."""
-
-    token: Secret
-    expires_at: float
-    """0 if unknown."""
-    quota_project: str
 
 
 def is_installed() -> bool:
@@ -37,8 +29,8 @@ def is_installed() -> bool:
         return False
 
 
-def fetch(file: Path | None, account: JsonObject, scope: str) -> Given:
-    """A token for the account in the file, or for the machine; blocks."""
+def fetch(file: Path | None, account: JsonObject, scope: str, now: float) -> Token:
+    """A token of the library for the account in the file, or for the machine; blocks."""
     # By name: the type checker does not see an optional extra.
     errors: Any = import_module("google.auth.exceptions")
     try:
@@ -51,10 +43,11 @@ def fetch(file: Path | None, account: JsonObject, scope: str) -> Given:
             ErrorKind.AUTH, f"{where} gave no token ({type(error).__name__}); {LOGIN}"
         ) from None
     expiry: datetime | None = credentials.expiry
-    return Given(
-        token=Secret(credentials.token),
+    return Token(
+        secret=Secret(credentials.token),
         # A naive time in UTC.
-        expires_at=expiry.replace(tzinfo=UTC).timestamp() if expiry else 0.0,
+        expires_at=expiry.replace(tzinfo=UTC).timestamp() if expiry else now + 3600.0,
+        made_at=now,
         quota_project=getattr(credentials, "quota_project_id", None) or "",
     )
 
@@ -107,9 +100,6 @@ def _over_urllib(
 
 TOKEN_URL = "https://oauth2.googleapis.com/token"  # noqa: S105 - an address
 TOKEN_URL_VARIABLE = "TOOLWIRE_GOOGLE_TOKEN_URL"  # noqa: S105 - a variable's name
-EARLY = 300.0
-JUST_NOW = 30.0
-_LOGIN = LOGIN
 
 
 class Refreshed(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,14 +174,7 @@ def adc_file(environ: Mapping[str, str]) -> Path | None:
     return path if folder and path.is_file() else None
 
 
-class _Token(msgspec.Struct, frozen=True, kw_only=True):
-    secret: Secret
-    expires_at: float
-    made_at: float
-    quota_project: str
-
-
-class AdcCredential:
+class AdcCredential(Credential):
     """Headers for Vertex from application default credentials."""
 
     def __init__(
@@ -208,34 +191,17 @@ class AdcCredential:
         self._scope = scope
         self._url = url
         self._now = now
-        self._token: _Token | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._token = TokenSource(self._fetch, now)
 
     async def __call__(self, refresh: bool = False, /) -> tuple[tuple[str, str], ...]:
         """The headers to add."""
-        async with self._one_at_a_time:
-            token = self._token
-            if token is None or self._is_stale(token, refresh):
-                token = self._token = await self._fetch()
+        token = await self._token.current(refresh)
         headers = (("authorization", f"Bearer {token.secret.reveal()}"),)
         if token.quota_project:
             headers += (("x-goog-user-project", token.quota_project),)
         return headers
 
-    async def base_url(self) -> str:
-        """Empty: the provider's own address."""
-        return ""
-
-    async def project(self) -> str:
-        """Empty: Vertex takes its project from the address."""
-        return ""
-
-    def _is_stale(self, token: _Token, refresh: bool) -> bool:
-        if self._now() >= token.expires_at - EARLY:
-            return True
-        return refresh and self._now() - token.made_at >= JUST_NOW
-
-    async def _fetch(self) -> _Token:
+    async def _fetch(self) -> Token:
         account = _read_account(self._file) if self._file is not None else {}
         if account.get("type") == "authorized_user":
             return await self._own_refresh(account)
@@ -247,19 +213,13 @@ class AdcCredential:
                 'install it with "pip install toolwire[vertex]"',
             )
         # In a thread: google-auth blocks.
-        given = await asyncio.to_thread(fetch, self._file, account, self._scope)
-        return _Token(
-            secret=given.token,
-            expires_at=given.expires_at or self._now() + 3600.0,
-            made_at=self._now(),
-            quota_project=given.quota_project,
-        )
+        return await asyncio.to_thread(fetch, self._file, account, self._scope, self._now())
 
-    async def _own_refresh(self, account: JsonObject) -> _Token:
+    async def _own_refresh(self, account: JsonObject) -> Token:
         # The same exchange as google-auth's, without the extra and without blocking.
         fields = [account.get(key) for key in ("refresh_token", "client_id", "client_secret")]
         if not all(isinstance(field, str) and field for field in fields):
-            raise BadInput(f"{self._file} lacks a refresh token or its client; {_LOGIN}")
+            raise BadInput(f"{self._file} lacks a refresh token or its client; {LOGIN}")
         token, client_id, client_secret = map(str, fields)
         fresh = await refresh(
             Secret(token),
@@ -267,9 +227,9 @@ class AdcCredential:
             Secret(client_secret),
             url=self._url,
             now=self._now,
-            way_out=_LOGIN,
+            way_out=LOGIN,
         )
-        return _Token(
+        return Token(
             secret=fresh.access_token,
             expires_at=fresh.expires_at,
             made_at=self._now(),

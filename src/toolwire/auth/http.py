@@ -1,21 +1,60 @@
-"""HTTP requests of logins, with errors that never contain a secret."""
+"""What logins share: HTTP with errors that never contain a secret, and short-lived tokens."""
 
+import asyncio
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
 
 from toolwire.client.http.transport import HttpLimits, HttpTransport, Outgoing
-from toolwire.client.redact import hide_in_url, without_secrets
+from toolwire.client.redact import Secret, hide_in_url, without_secrets
 from toolwire.errors import BadInput, ConnectionFailed, ErrorKind, ProviderError
 from toolwire.wire.json_access import JsonObject, encode, is_object, parse
 
+EARLY = 300.0
+"""Seconds before its end at which a token is replaced."""
+JUST_NOW = 30.0
 _LIMITS = HttpLimits(connect=10.0, read=30.0, total=30.0)
 _FORM = "application/x-www-form-urlencoded"
 _LONGEST = 300
 _MAX_REPLY = 1024 * 1024
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """A short-lived token."""
+
+    secret: Secret
+    expires_at: float
+    made_at: float
+    base_url: str = ""
+    """The address it is bound to; "" for none."""
+    quota_project: str = ""
+
+
+class TokenSource:
+    """A token in memory, replaced before it expires and after a refusal."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[Token]], now: Callable[[], float]) -> None:
+        self._fetch = fetch
+        self._now = now
+        self._token: Token | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def current(self, refresh: bool = False) -> Token:
+        """The token; `refresh` after the server refused it."""
+        async with self._one_at_a_time:
+            token = self._token
+            if token is None or self._is_stale(token, refresh):
+                token = self._token = await self._fetch()
+            return token
+
+    def _is_stale(self, token: Token, refresh: bool) -> bool:
+        if self._now() >= token.expires_at - EARLY:
+            return True
+        # Requests refused at the same time share one exchange.
+        return refresh and self._now() - token.made_at >= JUST_NOW
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):

@@ -167,10 +167,9 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
         http = encoded.http
         if self.provider.prepare is not None:
             http = self.provider.prepare(http)
-        changes = (Loss(change.path, change.what, change.why) for change in repaired.changes)
         return _Prepared(
             http=http,
-            losses=(*changes, *encoded.losses),
+            losses=(*repaired.changes, *encoded.losses),
             reading=dialects.DecodeOptions(
                 new_id=self.make_id, origin=origin, quirks=quirks, names=encoded.names
             ),

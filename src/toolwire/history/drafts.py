@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.messages import Kept, Message, Part, Role, ToolCall, ToolResult
+from toolwire.messages import Kept, Loss, Message, Part, Role, ToolCall, ToolResult
 
 
 class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,19 +34,12 @@ class HistoryRules(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-class Change(msgspec.Struct, frozen=True):
-    """One change of a repair, for the user; the path is that of the input."""
-
-    path: str
-    what: str
-    why: str
-
-
 class Repaired(msgspec.Struct, frozen=True):
     """The repaired conversation; without changes it is the original."""
 
     messages: tuple[Message, ...]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[Loss, ...] = ()
+    """For the user; their paths are those of the input."""
 
 
 P = TypeVar("P", bound=Part)
@@ -108,13 +101,13 @@ class Report:
     """Collects the changes, reported in the order of the conversation."""
 
     def __init__(self) -> None:
-        self._changes: list[tuple[int, Change]] = []
+        self._changes: list[tuple[int, Loss]] = []
 
     def add(self, place: Position, what: str, why: str) -> None:
         """Adds a change."""
-        self._changes.append((place.message, Change(str(place), what, why)))
+        self._changes.append((place.message, Loss(str(place), what, why)))
 
-    def done(self) -> tuple[Change, ...]:
+    def done(self) -> tuple[Loss, ...]:
         """All of them, by message."""
         return tuple(change for _, change in sorted(self._changes, key=lambda entry: entry[0]))
 
