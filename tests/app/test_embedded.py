@@ -146,7 +146,7 @@ def test_a_session_with_a_small_model_is_short_and_careful(tmp_path: Path):
         events.append(event)
 
     async def go() -> Mode:
-        wanted = SessionOptions(
+        options = SessionOptions(
             model="local/qwen2.5-coder-1.5b",
             base_url="http://127.0.0.1:1/v1",
             mode=Mode.YOLO,
@@ -154,7 +154,7 @@ def test_a_session_with_a_small_model_is_short_and_careful(tmp_path: Path):
         )
         environ = {"HOME": str(tmp_path), "TOOLWIRE_HOME": str(tmp_path / "home")}
         async with open_session(
-            wanted,
+            options,
             settings=Settings(),
             environ=environ,
             cwd=tmp_path,

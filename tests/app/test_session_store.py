@@ -16,9 +16,9 @@ def test_a_session_runs_and_continues_in_another_store(tmp_path: Path) -> None:
     store, model = MemoryStore(), Scripted(says("one"), says("two"))
     own = HostOverrides(tools=Registry(()), model=opened(model), temp=tmp_path)
 
-    async def turn(prompt: str, wanted: SessionOptions) -> str:
+    async def turn(prompt: str, options: SessionOptions) -> str:
         async with open_session(
-            wanted,
+            options,
             settings=Settings(),
             environ={"HOME": str(tmp_path), "TOOLWIRE_HOME": str(tmp_path / "home")},
             cwd=tmp_path,

@@ -112,10 +112,10 @@ async def _run(run: Run) -> int:
     root, environ = Path(run.root), run.environ
     cwd = root / "work"
     went_on = stored_sessions(environ).latest(str(cwd)) is not None
-    wanted = SessionOptions(upstream=read_upstream(run.upstream), mode=Mode.YOLO, latest=went_on)
+    options = SessionOptions(upstream=read_upstream(run.upstream), mode=Mode.YOLO, latest=went_on)
     settings = config.load(environ, cwd)
     async with open_session(
-        wanted, settings=settings, environ=environ, cwd=cwd, readers=(reader_of(_shows(root)),)
+        options, settings=settings, environ=environ, cwd=cwd, readers=(reader_of(_shows(root)),)
     ) as session:
         ended = await session.send(Message(role="user", parts=(Text(run.prompt),)))
     if ended.reason is not TurnEnd.DONE:

@@ -49,7 +49,7 @@ _MOST_NAMED = 10
 
 @asynccontextmanager
 async def open_session(
-    wanted: SessionOptions,
+    options: SessionOptions,
     *,
     settings: Settings,
     environ: Mapping[str, str],
@@ -70,7 +70,7 @@ async def open_session(
     `own` replaces the coding agent's tools, prompt and model, `store` the user's own sessions.
     """
     opening = _SessionBuilder(
-        wanted=wanted, settings=settings, environ=environ, cwd=cwd, own=own, store=store
+        options=options, settings=settings, environ=environ, cwd=cwd, own=own, store=store
     )
     async with AsyncExitStack() as stack:
         journal, past = await opening.journal(stack)
@@ -99,7 +99,7 @@ async def open_session(
             shorten=shorten,
             toolbox=toolbox,
             sink=sink,
-            limits=wanted.limits or settings.limits,
+            limits=options.limits or settings.limits,
             approver=approver,
             editor=editor,
         )
@@ -108,7 +108,7 @@ async def open_session(
 class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     """Builds a session from its options, and collects notices for the user."""
 
-    wanted: SessionOptions
+    options: SessionOptions
     settings: Settings
     environ: Mapping[str, str]
     cwd: Path
@@ -119,7 +119,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     async def journal(self, stack: AsyncExitStack) -> tuple[OpenJournal | None, Session]:
         """Returns the journal, locked until the session ends, and its past."""
         journal = open_journal(
-            self.wanted,
+            self.options,
             self.store or stored_sessions(self.environ),
             self.cwd,
             keep_days=self.settings.sessions.keep_days,
@@ -136,22 +136,22 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         self, before: str, transport: Transport, consent: DownloadConsent | None
     ) -> tuple[str, list[Opened]]:
         """Returns the model's name and the models; `before` is the last one used."""
-        own, wanted = self.own, self.wanted
+        own, options = self.own, self.options
         if own is not None and own.model is not None:
             return own.model.name, [own.model]
         choose = partial(
             choose_model,
             self.settings,
             self.environ,
-            model=wanted.model,
-            provider=wanted.provider,
-            upstream=wanted.upstream,
+            model=options.model,
+            provider=options.provider,
+            upstream=options.upstream,
             before=before,
         )
         chosen = await choose_here(choose, self.settings, self.environ, transport)
         models = await open_models(
             chosen,
-            wanted,
+            options,
             environ=self.environ,
             transport=transport,
             notice=self.notices.append,
@@ -162,7 +162,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
 
     def mode(self, opened: Opened) -> Mode:
         """Returns the approval mode; a small model always asks before changes."""
-        mode = self.wanted.mode or self.settings.approval_mode
+        mode = self.options.mode or self.settings.approval_mode
         return cautious(mode, self.notices.append) if opened.provider.small else mode
 
     async def toolbox(
@@ -183,7 +183,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             cwd=self.cwd,
             mode=mode,
             headless=headless,
-            allowed=self.wanted.allowed,
+            allowed=self.options.allowed,
             secrets=known_secrets(),
             tools=tools,
             model=model_stack((opened,), cache_marks=True),
@@ -206,7 +206,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         if self.own is not None:
             return self.own.system
         return system_text(
-            self.wanted,
+            self.options,
             self.settings,
             self.environ,
             toolbox=toolbox,
@@ -269,7 +269,7 @@ def _opened(id: str, name: str, opened: Opened, mode: Mode, cwd: Path) -> Sessio
 
 
 def system_text(
-    wanted: SessionOptions,
+    options: SessionOptions,
     settings: Settings,
     environ: Mapping[str, str],
     *,
@@ -287,17 +287,17 @@ def system_text(
     facts = PromptFacts(
         tools=toolbox.registry.names,
         git=any((folder / ".git").exists() for folder in (cwd, *cwd.parents)),
-        interactive=wanted.interactive,
+        interactive=options.interactive,
         mode=mode,
     )
-    file = wanted.system or (Path(settings.system_prompt) if settings.system_prompt else None)
+    file = options.system or (Path(settings.system_prompt) if settings.system_prompt else None)
     prompt = chosen_prompt(
         facts,
         environ=environ,
         folder=cwd,
         home=workspace.home,
         file=file,
-        source="--system" if wanted.system else "system_prompt",
+        source="--system" if options.system else "system_prompt",
         trusted=bool(settings.trusted),
     )
     context = settings.context

@@ -158,7 +158,7 @@ async def open_model(
 
 async def open_models(
     chosen: Chosen,
-    wanted: SessionOptions,
+    options: SessionOptions,
     *,
     environ: Mapping[str, str],
     transport: Transport,
@@ -168,22 +168,22 @@ async def open_models(
 ) -> list[Opened]:
     """Returns the model and its fallbacks."""
     settings = chosen.settings
-    style = wanted.tool_style or chosen.style or settings.tool_style
+    style = options.tool_style or chosen.style or settings.tool_style
     learned = Learned()
     first = await open_model(
         chosen.name,
         settings=settings,
         environ=environ,
         transport=transport,
-        key=wanted.key or chosen.key,
-        base_url=wanted.base_url,
+        key=options.key or chosen.key,
+        base_url=options.base_url,
         tool_style=style,
         learned=learned,
         cwd=cwd,
         consent=consent,
         notice=notice,
     )
-    others: tuple[str, ...] = () if wanted.upstream is not None else settings.fallback
+    others: tuple[str, ...] = () if options.upstream is not None else settings.fallback
     rest = [
         await open_model(
             name,

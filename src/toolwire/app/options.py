@@ -36,7 +36,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the session is written to disk."""
 
     def __repr__(self) -> str:
-        return f"Wanted(model={self.model!r}, session={self.session!r})"
+        return f"SessionOptions(model={self.model!r}, session={self.session!r})"
 
 
 NAME = "own"

@@ -137,7 +137,7 @@ def stored_sessions(environ: Mapping[str, str]) -> SessionStore:
 
 
 def open_journal(
-    wanted: SessionOptions,
+    options: SessionOptions,
     store: SessionStore,
     cwd: Path,
     *,
@@ -150,14 +150,14 @@ def open_journal(
     """
     if keep_days:
         store.forget(now - keep_days * _DAY)
-    if wanted.session:
-        return store.open(wanted.session)
-    if wanted.latest:
+    if options.session:
+        return store.open(options.session)
+    if options.latest:
         found = store.latest(str(cwd))
         if found is None:
             raise SessionError(f"no session in {cwd} yet; omit --continue")
         return store.open(found.id)
-    return store.create(str(cwd)) if wanted.kept else None
+    return store.create(str(cwd)) if options.kept else None
 
 
 async def settle(past: Session, toolbox: Toolbox, sink: Emit) -> tuple[Message, ...]:

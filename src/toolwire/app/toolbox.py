@@ -47,7 +47,7 @@ def ignored_rules(file: Path) -> tuple[Rule, ...]:
     return too_wide(_text(file), load(_text(file), str(file)))
 
 
-def keep_rule(file: Path, rule: Rule) -> None:
+def store_rule(file: Path, rule: Rule) -> None:
     """Appends a rule to its file unless it contains it; the rest is unchanged."""
     with locked_briefly(file):
         text = _text(file)
@@ -187,7 +187,7 @@ async def make_toolbox(
         headless=headless,
         sandbox=context.sandbox,
     )
-    policy = Policy(terms, _keeper(own.config / RULES, notice) if rules else _unkept)
+    policy = Policy(terms, _rule_writer(own.config / RULES, notice) if rules else _not_stored)
     context = msgspec.structs.replace(context, restricts=policy.restricts)
     record = AuditFile(own.state / AUDIT, notice).write if rules else _unrecorded
     audit = Audit(policy, registry, record)
@@ -259,7 +259,7 @@ def _listed(settings: Settings, allowed: Sequence[str]) -> tuple[Rule, ...]:
     return (*lists, *flags)
 
 
-def _unkept(rule: Rule) -> None:
+def _not_stored(rule: Rule) -> None:
     del rule
 
 
@@ -267,10 +267,10 @@ def _unrecorded(entry: AuditRecord) -> None:
     del entry
 
 
-def _keeper(file: Path, notice: Callable[[str], None]) -> Callable[[Rule], None]:
+def _rule_writer(file: Path, notice: Callable[[str], None]) -> Callable[[Rule], None]:
     def keep(rule: Rule) -> None:
         try:
-            keep_rule(file, rule)
+            store_rule(file, rule)
         except ToolwireError as error:
             notice(f"the answer applies to this session only: {error}")
 

@@ -20,10 +20,10 @@ from toolwire.cli import output
 from toolwire.cli.chat_input import LineInput, Questions
 from toolwire.cli.consent import consent
 from toolwire.cli.session_options import (
-    ReadOptions,
+    SessionStart,
     check_together,
     open_transport,
-    read_asked,
+    read_options,
     session_options,
 )
 from toolwire.cli.text_output import TextOutput
@@ -45,9 +45,9 @@ def chat_command(**options: Any) -> None:
         raise click.UsageError("chat needs a terminal; for scripts and pipes use toolwire run")
 
     async def talk() -> None:
-        asked = read_asked(options, os.environ, interactive=True)
+        start = read_options(options, os.environ, interactive=True)
         await Talk(
-            asked, options, os.environ, source=sys.stdin, out=sys.stdout, err=sys.stderr
+            start, options, os.environ, source=sys.stdin, out=sys.stdout, err=sys.stderr
         ).run()
 
     try:
@@ -71,7 +71,7 @@ class Talk:
 
     def __init__(
         self,
-        asked: ReadOptions,
+        start: SessionStart,
         options: Mapping[str, Any],
         environ: Mapping[str, str],
         *,
@@ -79,7 +79,7 @@ class Talk:
         out: TextIO,
         err: TextIO,
     ) -> None:
-        self._asked = asked
+        self._start = start
         self._options = options
         self._environ = environ
         self._out = out
@@ -103,19 +103,19 @@ class Talk:
             loop.remove_signal_handler(signal.SIGINT)
 
     async def _sessions(self) -> None:
-        wanted: SessionOptions | None = self._asked.wanted
-        while wanted is not None:
-            wanted = await self._held(wanted)
+        options: SessionOptions | None = self._start.session
+        while options is not None:
+            options = await self._held(options)
 
-    async def _held(self, wanted: SessionOptions) -> SessionOptions | None:
+    async def _held(self, options: SessionOptions) -> SessionOptions | None:
         """Runs one session; returns what to open next, if anything."""
         async with AsyncExitStack() as stack:
             session = await stack.enter_async_context(
                 open_session(
-                    wanted,
-                    settings=self._asked.settings,
+                    options,
+                    settings=self._start.settings,
                     environ=self._environ,
-                    cwd=self._asked.cwd,
+                    cwd=self._start.cwd,
                     readers=(reader_of(self._receive),),
                     approver=self._questions.approve,
                     editor=self._questions.edit,
@@ -143,10 +143,10 @@ class Talk:
         name, _, rest = line.strip().partition(" ")
         match name:
             case "/new":
-                return msgspec.structs.replace(self._asked.wanted, session="", latest=False)
+                return msgspec.structs.replace(self._start.session, session="", latest=False)
             case "/model" if rest.strip():
                 return msgspec.structs.replace(
-                    self._asked.wanted,
+                    self._start.session,
                     model=rest.strip(),
                     provider="",
                     upstream=None,
@@ -171,7 +171,7 @@ class Talk:
         prompt = user_message(
             line,
             session.toolbox.context,
-            respect_git_ignore=self._asked.settings.context.respect_git_ignore,
+            respect_git_ignore=self._start.settings.context.respect_git_ignore,
         )
         for words in prompt.notices:
             await session.note("mention", words)

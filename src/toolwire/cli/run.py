@@ -21,7 +21,12 @@ from toolwire.app.session import AgentSession
 from toolwire.cli import output as exits
 from toolwire.cli.consent import consent
 from toolwire.cli.output import JsonOutput, Output, StreamJsonOutput, StreamWriter, failed
-from toolwire.cli.session_options import check_together, open_transport, read_asked, session_options
+from toolwire.cli.session_options import (
+    check_together,
+    open_transport,
+    read_options,
+    session_options,
+)
 from toolwire.cli.text_output import TextOutput
 from toolwire.context.mentions import user_message
 from toolwire.errors import BadInput, ToolwireError, UnknownName
@@ -121,19 +126,19 @@ class Run:
         self._options = options
         self._environ = environ
         self._prompt = read_prompt(options["prompt"], options["more"])
-        self._asked = read_asked(options, environ, interactive=False)
+        self._start = read_options(options, environ, interactive=False)
 
     async def run(self, output: Output) -> int:
         """Runs it; returns the exit code."""
-        asked = self._asked
+        start = self._start
         async with AsyncExitStack() as stack:
             transport = open_transport(self._options, stack)
             session = await stack.enter_async_context(
                 open_session(
-                    asked.wanted,
-                    settings=asked.settings,
+                    start.session,
+                    settings=start.settings,
                     environ=self._environ,
-                    cwd=asked.cwd,
+                    cwd=start.cwd,
                     readers=(reader_of(output.receive),),
                     transport=transport,
                     consent=consent(self._options),
@@ -157,7 +162,7 @@ class Run:
             self._prompt.typed,
             session.toolbox.context,
             piped=self._prompt.piped,
-            respect_git_ignore=self._asked.settings.context.respect_git_ignore,
+            respect_git_ignore=self._start.settings.context.respect_git_ignore,
         )
         for words in prompt_message.notices:
             await session.note("mention", words)

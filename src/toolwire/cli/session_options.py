@@ -95,17 +95,17 @@ def check_together(options: dict[str, Any]) -> None:
             )
 
 
-class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
+class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
     """A session's settings, options and working folder."""
 
     settings: Settings
-    wanted: SessionOptions
+    session: SessionOptions
     cwd: Path
 
 
-def read_asked(
+def read_options(
     options: Mapping[str, Any], environ: Mapping[str, str], *, interactive: bool
-) -> ReadOptions:
+) -> SessionStart:
     """Merges the command's options with the settings."""
     cwd = options["folder"].resolve() if options["folder"] else current_folder()
     if not options["folder"]:
@@ -118,7 +118,7 @@ def read_asked(
     }
     settings = config.load(environ, cwd, flags=flags, ask=asker())
     upstream = options["upstream"]
-    wanted = SessionOptions(
+    session = SessionOptions(
         model=options["model"],
         provider=options["provider"],
         base_url=options["base_url"],
@@ -130,7 +130,7 @@ def read_asked(
         system=options["system"],
         interactive=interactive,
     )
-    return ReadOptions(settings=settings, wanted=wanted, cwd=cwd)
+    return SessionStart(settings=settings, session=session, cwd=cwd)
 
 
 def open_transport(options: Mapping[str, Any], stack: AsyncExitStack) -> Transport:

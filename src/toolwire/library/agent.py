@@ -162,7 +162,7 @@ class Agent:
             )
         given = settings or Settings()
         plan = Plan(
-            wanted=SessionOptions(
+            options=SessionOptions(
                 model=named,
                 upstream=upstream,
                 key=key,

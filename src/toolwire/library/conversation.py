@@ -32,7 +32,7 @@ Listener: TypeAlias = Callable[[AgentEvent], object]
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments of the agent."""
 
-    wanted: SessionOptions
+    options: SessionOptions
     settings: Settings
     own: HostOverrides
     environ: Mapping[str, str]
@@ -42,7 +42,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         # The environment contains secrets.
-        return f"Plan({self.wanted!r})"
+        return f"Plan({self.options!r})"
 
 
 class Conversation:
@@ -111,14 +111,14 @@ class Conversation:
     async def _open(self) -> AgentSession:
         plan = self._plan
         own = plan.own
-        if own.temp is None and not (plan.wanted.kept or plan.wanted.session):
+        if own.temp is None and not (plan.options.kept or plan.options.session):
             folder = mkdtemp(prefix="toolwire-")
             # Also without a close: dropped with its event loop, or at exit.
             self._stack.callback(weakref.finalize(self, rmtree, folder, ignore_errors=True))
             own = msgspec.structs.replace(own, temp=Path(folder))
         return await self._stack.enter_async_context(
             open_session(
-                plan.wanted,
+                plan.options,
                 settings=plan.settings,
                 environ=plan.environ,
                 cwd=plan.cwd,
