@@ -84,7 +84,7 @@ async def _all(tasks: list[Task], chosen: argparse.Namespace) -> list[Score]:
 
 async def _one(task: Task, chosen: argparse.Namespace) -> Score:
     transport = HttpTransport()
-    allowed = consent({"yes": chosen.yes, "weights": None})
+    allowed = consent(None, chosen.yes)
     try:
         with tempfile.TemporaryDirectory(prefix="work-", dir=_TEMP) as folder:
             outcome = await run(

@@ -119,6 +119,29 @@ def test_commands_of_the_chat(place: Place):
         terminal.close()
 
 
+def test_model_style_and_mode_are_changed_in_the_conversation(place: Place):
+    with Simulated([says("one"), says("two")]) as sim:
+        terminal = Chat(place, sim)
+        terminal.wait_for("> ")
+        terminal.type("first words")
+        terminal.wait_for("one")
+        terminal.type("/mode plan")
+        terminal.wait_for("plan\r\n> ")
+        terminal.type("/mode loose")
+        terminal.wait_for('error: unknown mode "loose"')
+        terminal.type("/style xml")
+        terminal.wait_for("xml: ")
+        terminal.type("/model upstream/other")
+        terminal.wait_for("upstream/other\r\n> ")
+        terminal.type("second words")
+        terminal.wait_for("two")
+        assert sim.bodies[1]["model"] == "other"
+        assert "first words" in str(sim.bodies[1])
+        assert "Plan mode" in str(sim.bodies[1]["messages"][0])
+        assert terminal.leave() == 0
+        terminal.close()
+
+
 def test_without_a_terminal_it_points_to_run(place: Place):
     done = place.toolwire("chat")
     assert done.code == 2

@@ -39,7 +39,7 @@ class TurnEnd(StrEnum):
 
 
 class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_opened"):
-    """A process opens a session, for the first time or again."""
+    """A process opens a session, or changes the model, style or mode of one that is open."""
 
     session: str
     model: str
@@ -50,6 +50,8 @@ class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_open
     cwd: str = ""
     version: str = ""
     forked_from: str = ""
+    changed: str = ""
+    """`model`, `style` or `mode`: changed by the user in the open session; else empty."""
 
 
 class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_started"):

@@ -19,7 +19,14 @@ from toolwire.agent.questions import Approver, Editor
 from toolwire.app.model_choice import choose_here, choose_model
 from toolwire.app.model_stack import Opened, model_stack, open_models
 from toolwire.app.options import HostOverrides, SessionOptions
-from toolwire.app.session import AgentSession, EventSink, open_journal, settle, stored_sessions
+from toolwire.app.session import (
+    AgentSession,
+    Equipment,
+    EventSink,
+    open_journal,
+    settle,
+    stored_sessions,
+)
 from toolwire.app.toolbox import AskPerson, Toolbox, make_toolbox
 from toolwire.client.http.transport import HttpTransport, Transport
 from toolwire.client.redact import known_secrets
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 
 SayNotice = Callable[[str], None]
 _MOST_NAMED = 10
+_LOOSENESS = (Mode.PLAN, Mode.DEFAULT, Mode.AUTO_EDIT, Mode.YOLO)
 
 
 @asynccontextmanager
@@ -69,35 +77,39 @@ async def open_session(
 
     `own` replaces the coding agent's tools, prompt and model, `store` the user's own sessions.
     """
-    opening = _SessionBuilder(
-        options=options, settings=settings, environ=environ, cwd=cwd, own=own, store=store
-    )
     async with AsyncExitStack() as stack:
-        journal, past = await opening.journal(stack)
         if transport is None:
             transport = http = HttpTransport()
             stack.push_async_callback(http.aclose)
-        name, models = await opening.models(past.model, transport, consent)
-        mode = opening.mode(models[0])
-        headless = approver is None
-        toolbox = await opening.toolbox(stack, models[0], mode, tools, ask, headless=headless)
-        system = opening.system(toolbox, mode)
+        builder = _SessionBuilder(
+            options=options,
+            settings=settings,
+            environ=environ,
+            cwd=cwd,
+            own=own,
+            store=store,
+            transport=transport,
+            consent=consent,
+        )
+        journal, past = await builder.journal(stack)
+        name, models = await builder.models(past)
+        mode = builder.mode(models[0], past)
+        toolbox = await builder.toolbox(stack, mode, tools, ask, headless=approver is None)
         id = new_id("") if journal is None else journal.session
         sink = EventSink(id, journal, readers)
-        await sink(_opened(id, name, models[0], mode, cwd))
-        for words in opening.notices:
+        equipment = builder.equipment(name, models, mode, toolbox, sink)
+        opening = _opening(id, equipment, cwd)
+        await sink(opening)
+        for words in builder.notices:
             await sink(Noticed(kind="setup", message=words))
-        messages = await settle(past, toolbox, sink)
+        messages = await settle(past, equipment.toolbox, sink)
         if not messages and own is None and not models[0].provider.small:
             messages = await _surroundings(toolbox, settings, sink, today())
-        shorten = opening.compressor(models[0], toolbox, sink)
         yield AgentSession(
-            id,
-            opening.request(models[0], messages, system, toolbox),
-            opened=models[0],
-            model=model_stack(models, cache_marks=True, session=shorten.watching),
-            shorten=shorten,
-            toolbox=toolbox,
+            opening,
+            builder.request(equipment, messages),
+            equipment=equipment,
+            equip=partial(builder.changed, sink),
             sink=sink,
             limits=options.limits or settings.limits,
             approver=approver,
@@ -114,6 +126,8 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     cwd: Path
     own: HostOverrides | None
     store: SessionStore | None
+    transport: Transport
+    consent: DownloadConsent | None
     notices: list[str] = []
 
     async def journal(self, stack: AsyncExitStack) -> tuple[OpenJournal | None, Session]:
@@ -132,13 +146,15 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         self.notices.extend(journal.notices)
         return journal, past
 
-    async def models(
-        self, before: str, transport: Transport, consent: DownloadConsent | None
-    ) -> tuple[str, list[Opened]]:
-        """Returns the model's name and the models; `before` is the last one used."""
+    async def models(self, past: Session) -> tuple[str, tuple[Opened, ...]]:
+        """Returns the model's name, and the model with its fallbacks."""
         own, options = self.own, self.options
         if own is not None and own.model is not None:
-            return own.model.name, [own.model]
+            return own.model.name, (own.model,)
+        style = options.tool_style or past.chosen_style
+        return await self._open(msgspec.structs.replace(options, tool_style=style), past.model)
+
+    async def _open(self, options: SessionOptions, before: str) -> tuple[str, tuple[Opened, ...]]:
         choose = partial(
             choose_model,
             self.settings,
@@ -148,27 +164,101 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             upstream=options.upstream,
             before=before,
         )
-        chosen = await choose_here(choose, self.settings, self.environ, transport)
+        chosen = await choose_here(choose, self.settings, self.environ, self.transport)
         models = await open_models(
             chosen,
             options,
             environ=self.environ,
-            transport=transport,
+            transport=self.transport,
             notice=self.notices.append,
             cwd=self.cwd,
-            consent=consent,
+            consent=self.consent,
         )
-        return chosen.name, models
+        return chosen.name, tuple(models)
 
-    def mode(self, opened: Opened) -> Mode:
-        """Returns the approval mode; a small model always asks before changes."""
+    def mode(self, opened: Opened, past: Session) -> Mode:
+        """Returns the approval mode: the flag, the one chosen in the session, or the setting.
+
+        A looser mode is not resumed: it was chosen for the session that the user watched.
+        """
         mode = self.options.mode or self.settings.approval_mode
+        chosen = Mode(past.chosen_mode) if past.chosen_mode in tuple(Mode) else mode
+        if self.options.mode is None and chosen is not mode:
+            if _LOOSENESS.index(chosen) < _LOOSENESS.index(mode):
+                mode = chosen
+            else:
+                self.notices.append(
+                    f"the session ran in {chosen} mode and continues in {mode} mode; use "
+                    f"--approval-mode {chosen} to continue in that one"
+                )
+        return self._fitting(mode, opened)
+
+    def _fitting(self, mode: Mode, opened: Opened) -> Mode:
+        """Returns the mode for this model: a small one always asks before changes."""
         return cautious(mode, self.notices.append) if opened.provider.small else mode
+
+    def equipment(
+        self, name: str, models: tuple[Opened, ...], mode: Mode, toolbox: Toolbox, sink: Emit
+    ) -> Equipment:
+        """Returns what depends on the model and the mode."""
+        first = models[0]
+        aside = model_stack((first,), cache_marks=True)
+        toolbox = toolbox.with_model(aside, first.provider.dialect)
+        shorten = Compressor(
+            aside,
+            window=first.info.context if first.info is not None else 0,
+            temp=toolbox.context.workspace.temp,
+            emit=sink,
+            rules=self.settings.compression,
+            price=first.price,
+            weigh=tokens_shown_small if first.provider.small else of_message,
+        )
+        return Equipment(
+            name=name,
+            models=models,
+            mode=mode,
+            ask=model_stack(models, cache_marks=True, session=shorten.watching),
+            toolbox=toolbox,
+            shorten=shorten,
+            system=self.system(toolbox, mode),
+        )
+
+    async def changed(
+        self,
+        sink: Emit,
+        now: Equipment,
+        *,
+        model: str = "",
+        style: str = "",
+        mode: Mode | None = None,
+    ) -> tuple[Equipment, list[str]]:
+        """Returns the equipment of the open session after a change, and notices about it."""
+        before = len(self.notices)
+        if model or style:
+            options = self._switched(model or now.name, style, now)
+            name, models = await self._open(options, "")
+            mode = self._fitting(mode or now.mode, models[0])
+            equipment = self.equipment(name, models, mode, now.toolbox, sink)
+        else:
+            mode = self._fitting(mode or now.mode, now.models[0])
+            system = self.system(now.toolbox, mode)
+            equipment = msgspec.structs.replace(now, mode=mode, system=system)
+        known = self.notices[:before]
+        return equipment, [words for words in self.notices[before:] if words not in known]
+
+    def _switched(self, name: str, style: str, now: Equipment) -> SessionOptions:
+        """Returns the options for another model; key and address are for their provider only."""
+        options = msgspec.structs.replace(
+            self.options, provider="", tool_style=style or self.options.tool_style
+        )
+        provider, _, model = name.partition("/")
+        if provider != now.models[0].provider.name:
+            return msgspec.structs.replace(options, model=name, upstream=None, key="", base_url="")
+        return msgspec.structs.replace(options, model=model if options.upstream else name)
 
     async def toolbox(
         self,
         stack: AsyncExitStack,
-        opened: Opened,
         mode: Mode,
         tools: Iterable[Tool],
         ask: AskPerson | None,
@@ -186,8 +276,6 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             allowed=self.options.allowed,
             secrets=known_secrets(),
             tools=tools,
-            model=model_stack((opened,), cache_marks=True),
-            model_dialect=opened.provider.dialect,
             ask=ask,
             temp=own.temp if own is not None else None,
             registry=own.tools if own is not None else None,
@@ -214,29 +302,15 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             notice=self.notices.append,
         )
 
-    def request(
-        self, opened: Opened, messages: tuple[Message, ...], system: str, toolbox: Toolbox
-    ) -> ModelRequest:
+    def request(self, equipment: Equipment, messages: tuple[Message, ...]) -> ModelRequest:
         """Returns the initial request."""
         reasoning = self.settings.reasoning
         return ModelRequest(
-            model=opened.model,
+            model=equipment.models[0].model,
             messages=messages,
-            system=(Text(system),) if system else (),
-            tools=toolbox.registry.specs(),
+            system=(Text(equipment.system),) if equipment.system else (),
+            tools=equipment.toolbox.registry.specs(),
             reasoning=None if reasoning == Reasoning() else reasoning,
-        )
-
-    def compressor(self, opened: Opened, toolbox: Toolbox, sink: Emit) -> Compressor:
-        """Returns the compressor."""
-        return Compressor(
-            model_stack((opened,), cache_marks=True),
-            window=opened.info.context if opened.info is not None else 0,
-            temp=toolbox.context.workspace.temp,
-            emit=sink,
-            rules=self.settings.compression,
-            price=opened.price,
-            weigh=tokens_shown_small if opened.provider.small else of_message,
         )
 
 
@@ -256,13 +330,14 @@ async def _surroundings(
     return messages
 
 
-def _opened(id: str, name: str, opened: Opened, mode: Mode, cwd: Path) -> SessionOpened:
+def _opening(id: str, equipment: Equipment, cwd: Path) -> SessionOpened:
+    first = equipment.models[0]
     return SessionOpened(
         session=id,
-        model=name,
-        dialect=opened.provider.dialect,
-        style=opened.style.style,
-        mode=mode,
+        model=equipment.name,
+        dialect=first.provider.dialect,
+        style=first.style.style,
+        mode=equipment.mode,
         cwd=str(cwd),
         version=__version__,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,7 @@ from toolwire.agent.events import (
     Noticed,
     Reader,
     SessionEvent,
+    SessionOpened,
     ToolFinished,
     TurnEnd,
     TurnEnded,
@@ -26,9 +27,10 @@ from toolwire.app.options import SessionOptions
 from toolwire.app.toolbox import Toolbox
 from toolwire.client.redact import Redactor, known_secrets
 from toolwire.compaction.summary import Compressor
-from toolwire.errors import SessionError
-from toolwire.messages import Message
+from toolwire.errors import BadInput, SessionError
+from toolwire.messages import Message, Text
 from toolwire.model import Model
+from toolwire.policy import Mode
 from toolwire.request import ModelRequest
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteStore
@@ -59,46 +61,106 @@ class EventSink:
             await reader(received)
 
 
+class Equipment(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a session that depend on its model and its mode."""
+
+    name: str
+    """`provider/model`."""
+    models: tuple[Opened, ...]
+    """The model and its fallbacks."""
+    mode: Mode
+    ask: Model
+    toolbox: Toolbox
+    shorten: Compressor
+    system: str
+
+
+class Equip(Protocol):
+    """Builds the equipment for another model, style or mode; unset ones stay."""
+
+    async def __call__(
+        self, now: Equipment, *, model: str = "", style: str = "", mode: Mode | None = None
+    ) -> tuple[Equipment, list[str]]:
+        """Returns the equipment, and notices for the user."""
+        ...
+
+
 class AgentSession:
     """A conversation, one turn at a time. `request` contains it so far."""
 
     def __init__(
         self,
-        id: str,
+        opening: SessionOpened,
         request: ModelRequest,
         *,
-        opened: Opened,
-        model: Model,
-        toolbox: Toolbox,
+        equipment: Equipment,
+        equip: Equip,
         sink: EventSink,
         limits: Limits,
-        shorten: Compressor,
         approver: Approver | None = None,
         editor: Editor | None = None,
     ) -> None:
-        self.id = id
+        self.id = opening.session
         self.request = request
-        self.opened = opened
-        self.toolbox = toolbox
-        self._model = model
+        self._opening = opening
+        self._equip = equip
         self._sink = sink
         self._limits = limits
-        self._shorten = shorten
-        self._scheduler = toolbox.scheduler(approver, editor, sink)
+        self._approver = approver
+        self._editor = editor
         self._inbox: list[Message] = []
+        self._running = False
+        self._use(equipment)
 
-    async def send(self, message: Message) -> TurnEnded:
-        """Runs a turn for the user's message; returns how it ended, raises if cancelled."""
-        self._inbox.append(message)
+    @property
+    def opened(self) -> Opened:
+        """The model in use."""
+        return self._equipment.models[0]
+
+    @property
+    def toolbox(self) -> Toolbox:
+        """Tools and policy."""
+        return self._equipment.toolbox
+
+    @property
+    def mode(self) -> Mode:
+        """The approval mode."""
+        return self._equipment.mode
+
+    @property
+    def waiting(self) -> bool:
+        """Whether messages of the user arrived after the last turn took its input."""
+        return bool(self._inbox)
+
+    async def change_model(self, name: str, *, style: str = "") -> None:
+        """Continues the conversation with another model, `provider/model`."""
+        await self._change("model", model=name, style=style)
+
+    async def change_style(self, style: str) -> None:
+        """Continues with another tool style, `auto` for the usual one."""
+        await self._change("style", style=style)
+
+    async def set_mode(self, mode: Mode) -> None:
+        """Continues in another approval mode."""
+        await self._change("mode", mode=mode)
+
+    async def send(self, message: Message | None = None) -> TurnEnded:
+        """Runs a turn for the user's message; returns how it ended, raises if cancelled.
+
+        Without a message the turn is for those that are `waiting`.
+        """
+        if message is not None:
+            self._inbox.append(message)
+        self._running = True
         try:
             return await run_turn(
                 self.request,
-                model=self._model,
+                model=self._equipment.ask,
                 scheduler=self._scheduler,
                 changed=self._changed,
                 limits=self._limits,
                 inbox=self._take,
-                shorten=self._shorten,
+                shorten=self._equipment.shorten,
                 price=self.opened.price,
             )
         except SessionError as error:
@@ -106,6 +168,8 @@ class AgentSession:
             ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
             await self._sink.show(ended)
             return ended
+        finally:
+            self._running = False
 
     def say(self, message: Message) -> None:
         """Adds a user message to the running turn, for its next step."""
@@ -113,7 +177,7 @@ class AgentSession:
 
     async def compress(self) -> HistoryReplaced | None:
         """Shortens the conversation now; None if it cannot be shortened."""
-        replaced = await self._shorten(self.request, force=True)
+        replaced = await self._equipment.shorten(self.request, force=True)
         if replaced is not None:
             self._changed(replaced.messages)
             await self._sink(replaced)
@@ -122,6 +186,43 @@ class AgentSession:
     async def note(self, kind: str, message: str) -> None:
         """Emits a notice about the session."""
         await self._sink(Noticed(kind=kind, message=message))
+
+    async def _change(
+        self,
+        what: str,
+        *,
+        model: str = "",
+        style: str = "",
+        mode: Mode | None = None,
+    ) -> None:
+        if self._running:
+            raise BadInput(f"a turn is running; change the {what} when it has ended")
+        equipment, notices = await self._equip(self._equipment, model=model, style=style, mode=mode)
+        opened = equipment.models[0]
+        self._opening = msgspec.structs.replace(
+            self._opening,
+            model=equipment.name,
+            dialect=opened.provider.dialect,
+            style=opened.style.style,
+            mode=equipment.mode,
+            forked_from="",
+            changed=what,
+        )
+        # Stored first: a session that cannot be stored stays as it is.
+        await self._sink(self._opening)
+        self._use(equipment)
+        self.request = msgspec.structs.replace(
+            self.request,
+            model=opened.model,
+            system=(Text(equipment.system),) if equipment.system else (),
+        )
+        for words in notices:
+            await self.note("setup", words)
+
+    def _use(self, equipment: Equipment) -> None:
+        self._equipment = equipment
+        self.toolbox.policy.set_mode(equipment.mode)
+        self._scheduler = self.toolbox.scheduler(self._approver, self._editor, self._sink)
 
     def _take(self) -> list[Message]:
         taken, self._inbox = self._inbox, []

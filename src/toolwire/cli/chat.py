@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 import msgspec
@@ -19,36 +19,27 @@ from toolwire.app.session import AgentSession
 from toolwire.cli import output
 from toolwire.cli.chat_input import LineInput, Questions
 from toolwire.cli.consent import consent
-from toolwire.cli.session_options import (
-    SessionStart,
-    check_together,
-    open_transport,
-    read_options,
-    session_options,
-)
+from toolwire.cli.session_options import SessionFlags, open_transport, session_options
 from toolwire.cli.text_output import TextOutput
 from toolwire.context.mentions import user_message
-from toolwire.errors import ToolwireError
+from toolwire.errors import ToolwireError, UnknownName
 from toolwire.messages import Message, Text
+from toolwire.policy import Mode
 from toolwire.wire.json_access import dump
 
 
 @click.command("chat")
 @session_options
-def chat_command(**options: Any) -> None:
+def chat_command(flags: SessionFlags) -> None:
     """Chat with a model that works on the files in this folder; it asks before it changes any.
 
     Without a terminal, use `toolwire run`.
     """
-    check_together(options)
     if not sys.stdin.isatty():
         raise click.UsageError("chat needs a terminal; for scripts and pipes use toolwire run")
 
     async def talk() -> None:
-        start = read_options(options, os.environ, interactive=True)
-        await Talk(
-            start, options, os.environ, source=sys.stdin, out=sys.stdout, err=sys.stderr
-        ).run()
+        await Chat(flags, os.environ, source=sys.stdin, out=sys.stdout, err=sys.stderr).run()
 
     try:
         asyncio.run(talk())
@@ -60,27 +51,27 @@ def chat_command(**options: Any) -> None:
 _HELP = """\
 /help      show this list       /tools     list the tools
 /stats     usage so far         /compress  shorten the conversation
-/model P/M switch models        /new       start a new session
+/model P/M switch models        /mode M    default, auto_edit, yolo or plan
+/style S   auto, native, xml, json    /new  start a new session
 /quit      leave (Ctrl-D)       Ctrl-C     stop the turn; twice: leave
 Text typed while it works reaches the model at its next step. @path attaches a file.
 """
 
 
-class Talk:
+class Chat:
     """A terminal and the sessions that the user opens on it, one at a time."""
 
     def __init__(
         self,
-        start: SessionStart,
-        options: Mapping[str, Any],
+        flags: SessionFlags,
         environ: Mapping[str, str],
         *,
         source: TextIO,
         out: TextIO,
         err: TextIO,
     ) -> None:
-        self._start = start
-        self._options = options
+        self._flags = flags
+        self._settings, self._cwd = flags.read_settings(environ)
         self._environ = environ
         self._out = out
         self._output = TextOutput(out, err)
@@ -103,80 +94,95 @@ class Talk:
             loop.remove_signal_handler(signal.SIGINT)
 
     async def _sessions(self) -> None:
-        options: SessionOptions | None = self._start.session
-        while options is not None:
-            options = await self._held(options)
+        options = self._flags.options(interactive=True)
+        while await self._session_ended(options):
+            options = msgspec.structs.replace(options, session="", latest=False)
 
-    async def _held(self, options: SessionOptions) -> SessionOptions | None:
-        """Runs one session; returns what to open next, if anything."""
+    async def _session_ended(self, options: SessionOptions) -> bool:
+        """Runs one session; returns whether the user wants a new one."""
         async with AsyncExitStack() as stack:
             session = await stack.enter_async_context(
                 open_session(
                     options,
-                    settings=self._start.settings,
+                    settings=self._settings,
                     environ=self._environ,
-                    cwd=self._start.cwd,
+                    cwd=self._cwd,
                     readers=(reader_of(self._receive),),
                     approver=self._questions.approve,
                     editor=self._questions.edit,
                     ask=self._questions.ask,
-                    transport=open_transport(self._options, stack),
-                    consent=consent(self._options, self._questions.agrees),
+                    transport=open_transport(self._flags, stack),
+                    consent=consent(self._flags.weights, self._flags.yes, self._questions.agrees),
                 )
             )
             self._session = session
-            self._say(f"{session.opened.provider.name}/{session.opened.model}; /help for help\n")
+            self._say(f"{session.opened.name}; /help for help\n")
             while True:
                 self._say("> ")
                 line = await self._lines.next()
                 if line is None or line.strip() in ("/quit", "/exit"):
-                    return None
+                    return False
                 self._pressed = 0
+                if line.strip() == "/new":
+                    return True
                 if line.startswith("/"):
-                    following = await self._commanded(session, line)
-                    if following is not None:
-                        return following
+                    await self._commanded(session, line)
                 elif line.strip():
                     await self._prompted(session, line)
 
-    async def _commanded(self, session: AgentSession, line: str) -> SessionOptions | None:
+    async def _commanded(self, session: AgentSession, line: str) -> None:
         name, _, rest = line.strip().partition(" ")
+        try:
+            match name:
+                case "/model" | "/mode" | "/style":
+                    await self._changed(session, name, rest.strip())
+                case "/tools":
+                    self._say("\n".join(session.toolbox.registry.names) + "\n")
+                case "/stats":
+                    stats = msgspec.json.format(dump(self._stats.body()), indent=2)
+                    self._say(f"{stats}\n")
+                case "/compress":
+                    if await session.compress() is None:
+                        self._say("nothing to shorten\n")
+                case _:
+                    self._say(_HELP)
+        except ToolwireError as error:
+            self._say(f"error: {error}\n")
+
+    async def _changed(self, session: AgentSession, name: str, value: str) -> None:
+        """Changes the model, the mode or the style, if a value is given, and shows it."""
         match name:
-            case "/new":
-                return msgspec.structs.replace(self._start.session, session="", latest=False)
-            case "/model" if rest.strip():
-                return msgspec.structs.replace(
-                    self._start.session,
-                    model=rest.strip(),
-                    provider="",
-                    upstream=None,
-                    session=session.id,
-                    latest=False,
-                )
             case "/model":
-                self._say(f"{session.opened.provider.name}/{session.opened.model}\n")
-            case "/tools":
-                self._say("\n".join(session.toolbox.registry.names) + "\n")
-            case "/stats":
-                stats = msgspec.json.format(dump(self._stats.body()), indent=2)
-                self._say(f"{stats}\n")
-            case "/compress":
-                if await session.compress() is None:
-                    self._say("nothing to shorten\n")
+                if value:
+                    await session.change_model(value)
+                self._say(f"{session.opened.name}\n")
+            case "/mode":
+                if value:
+                    if value not in tuple(Mode):
+                        raise UnknownName("mode", value, tuple(Mode))
+                    await session.set_mode(Mode(value))
+                self._say(f"{session.mode}\n")
             case _:
-                self._say(_HELP)
-        return None
+                if value:
+                    await session.change_style(value)
+                self._say(f"{session.opened.style.style}: {session.opened.style.reason}\n")
 
     async def _prompted(self, session: AgentSession, line: str) -> None:
         prompt = user_message(
             line,
             session.toolbox.context,
-            respect_git_ignore=self._start.settings.context.respect_git_ignore,
+            respect_git_ignore=self._settings.context.respect_git_ignore,
         )
         for words in prompt.notices:
             await session.note("mention", words)
+        await self._turn_ended(session, prompt.message)
+        while session.waiting:
+            # Typed after the turn took its last input, but before it ended.
+            await self._turn_ended(session, None)
+
+    async def _turn_ended(self, session: AgentSession, message: Message | None) -> None:
         self._lines.working(True)
-        self._turn = asyncio.create_task(session.send(prompt.message))
+        self._turn = asyncio.create_task(session.send(message))
         try:
             ended = await self._turn
         except asyncio.CancelledError:

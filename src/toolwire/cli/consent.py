@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -91,14 +91,14 @@ _EVERY = 0.2
 _SELDOM = 10.0
 
 
-def consent(options: Mapping[str, Any], ask: Ask | None = None) -> DownloadConsent:
+def consent(weights: Path | None, yes: bool, ask: Ask | None = None) -> DownloadConsent:
     """Returns the consent from the options, else asks on the terminal."""
     from toolwire.embedded.weights import DownloadConsent
 
     if ask is None and can_ask():
         ask = _ask_aside
     report = Bar(sys.stderr).show
-    return DownloadConsent(weights=options["weights"], yes=options["yes"], ask=ask, report=report)
+    return DownloadConsent(weights=weights, yes=yes, ask=ask, report=report)
 
 
 async def _ask_aside(question: str) -> bool:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
 from types import FrameType
-from typing import Any, BinaryIO, TextIO
+from typing import BinaryIO, TextIO
 
 import click
 import msgspec
@@ -21,12 +21,7 @@ from toolwire.app.session import AgentSession
 from toolwire.cli import output as exits
 from toolwire.cli.consent import consent
 from toolwire.cli.output import JsonOutput, Output, StreamJsonOutput, StreamWriter, failed
-from toolwire.cli.session_options import (
-    check_together,
-    open_transport,
-    read_options,
-    session_options,
-)
+from toolwire.cli.session_options import SessionFlags, open_transport, session_options
 from toolwire.cli.text_output import TextOutput
 from toolwire.context.mentions import user_message
 from toolwire.errors import BadInput, ToolwireError, UnknownName
@@ -40,24 +35,25 @@ _FORMATS = ("text", "json", "stream-json")
 @session_options
 @click.option("--output-format", type=click.Choice(_FORMATS), default="text", show_default=True)
 @click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
-def run_command(**options: Any) -> None:
+def run_command(
+    flags: SessionFlags, prompt: str | None, more: str | None, output_format: str, quiet: bool
+) -> None:
     """Run one prompt without asking questions, and print the answer.
 
     The prompt is PROMPT, --prompt or standard input; given both, standard input comes first.
     Tools that need approval run only with --approval-mode or --allowed-tools.
     """
-    check_together(options)
     out = StreamWriter("standard output", sys.stdout)
-    output = _output(out, options["output_format"], options["quiet"])
+    output = _output(out, output_format, quiet)
     try:
-        run = Run(options, os.environ)
+        run = Run(flags, read_prompt(prompt, more), os.environ)
         with ending_at_once(exits.CANCELLED):
             code = asyncio.run(run.run(output))
     except ToolwireError as error:
         output.end("", failed(error))
         usage = isinstance(error, UnknownName) and not isinstance(error, BadInput)
         code = exits.USAGE if usage else exits.code_of_error(error)
-    if out.lost and options["output_format"] != "text":
+    if out.lost and output_format != "text":
         click.echo(f"error: {out.lost}", err=True)
     raise SystemExit(code)
 
@@ -122,26 +118,26 @@ def _ready(source: BinaryIO) -> bool:
 class Run:
     """A headless run with its options."""
 
-    def __init__(self, options: Mapping[str, Any], environ: Mapping[str, str]) -> None:
-        self._options = options
+    def __init__(self, flags: SessionFlags, prompt: Prompt, environ: Mapping[str, str]) -> None:
+        self._flags = flags
         self._environ = environ
-        self._prompt = read_prompt(options["prompt"], options["more"])
-        self._start = read_options(options, environ, interactive=False)
+        self._prompt = prompt
+        self._settings, self._cwd = flags.read_settings(environ)
+        self._options = flags.options(interactive=False)
 
     async def run(self, output: Output) -> int:
         """Runs it; returns the exit code."""
-        start = self._start
         async with AsyncExitStack() as stack:
-            transport = open_transport(self._options, stack)
+            transport = open_transport(self._flags, stack)
             session = await stack.enter_async_context(
                 open_session(
-                    start.session,
-                    settings=start.settings,
+                    self._options,
+                    settings=self._settings,
                     environ=self._environ,
-                    cwd=start.cwd,
+                    cwd=self._cwd,
                     readers=(reader_of(output.receive),),
                     transport=transport,
-                    consent=consent(self._options),
+                    consent=consent(self._flags.weights, self._flags.yes),
                 )
             )
             try:
@@ -162,7 +158,7 @@ class Run:
             self._prompt.typed,
             session.toolbox.context,
             piped=self._prompt.piped,
-            respect_git_ignore=self._start.settings.context.respect_git_ignore,
+            respect_git_ignore=self._settings.context.respect_git_ignore,
         )
         for words in prompt_message.notices:
             await session.note("mention", words)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import click
 import msgspec
@@ -20,8 +21,6 @@ from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
 from toolwire.providers.custom import read_upstream
 from toolwire.tools.spec import SandboxSetting
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -76,66 +75,84 @@ _OPTIONS = (
 )
 
 
-def session_options(command: _Command) -> _Command:
-    """Adds all of them to a command."""
+class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a command that runs a session, as the user gave them."""
+
+    model: str
+    provider: str
+    base_url: str
+    upstream: str | None
+    tool_style: ToolStyle | None
+    approval_mode: Mode | None
+    sandbox: SandboxSetting | None
+    yolo: bool
+    allowed_tools: tuple[str, ...]
+    session: str
+    latest: bool
+    max_turns: int | None
+    folder: Path | None
+    system: Path | None
+    yes: bool
+    weights: Path | None
+    no_mcp: bool
+    record: Path | None
+    replay: Path | None
+
+    def read_settings(self, environ: Mapping[str, str]) -> tuple[Settings, Path]:
+        """Returns the settings with these flags, and the working folder."""
+        cwd = self.folder.resolve() if self.folder else current_folder()
+        if not self.folder:
+            check_workspace(cwd, environ)
+        flags = {"limits.turns": self.max_turns, "tools.sandbox": self.sandbox}
+        return config.load(environ, cwd, flags=flags, ask=asker()), cwd
+
+    def options(self, *, interactive: bool) -> SessionOptions:
+        """Returns what the session is opened with."""
+        return SessionOptions(
+            model=self.model,
+            provider=self.provider,
+            base_url=self.base_url,
+            upstream=read_upstream(self.upstream) if self.upstream else None,
+            tool_style=self.tool_style or "",
+            mode=Mode.YOLO if self.yolo else self.approval_mode,
+            allowed=_listed(self.allowed_tools),
+            session=self.session,
+            latest=self.latest,
+            system=self.system,
+            interactive=interactive,
+        )
+
+
+def session_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options to a command, which gets them as its argument `flags`."""
+
+    @wraps(command)
+    def with_flags(**values: Any) -> None:
+        own = {name: values.pop(name) for name in SessionFlags.__struct_fields__}
+        flags = msgspec.convert(own, SessionFlags, strict=False, builtin_types=(Path,))
+        _check_together(flags)
+        command(flags=flags, **values)
+
     for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+        with_flags = option(with_flags)
+    return with_flags
 
 
-def check_together(options: dict[str, Any]) -> None:
+def _check_together(flags: SessionFlags) -> None:
     """Raises if options contradict each other."""
-    if options["yolo"] and options["approval_mode"] not in (None, "yolo"):
-        raise click.UsageError("--yolo and --approval-mode contradict each other; give one")
-    for one, other in (("session", "latest"), ("record", "replay")):
-        if options[one] and options[other]:
-            names = {"latest": "continue"}
-            raise click.UsageError(
-                f"--{one} and --{names.get(other, other)} contradict each other; give one"
-            )
-
-
-class SessionStart(msgspec.Struct, frozen=True, kw_only=True):
-    """A session's settings, options and working folder."""
-
-    settings: Settings
-    session: SessionOptions
-    cwd: Path
-
-
-def read_options(
-    options: Mapping[str, Any], environ: Mapping[str, str], *, interactive: bool
-) -> SessionStart:
-    """Merges the command's options with the settings."""
-    cwd = options["folder"].resolve() if options["folder"] else current_folder()
-    if not options["folder"]:
-        check_workspace(cwd, environ)
-    flags = {
-        "approval_mode": "yolo" if options["yolo"] else options["approval_mode"],
-        "tool_style": options["tool_style"],
-        "limits.turns": options["max_turns"],
-        "tools.sandbox": options["sandbox"],
-    }
-    settings = config.load(environ, cwd, flags=flags, ask=asker())
-    upstream = options["upstream"]
-    session = SessionOptions(
-        model=options["model"],
-        provider=options["provider"],
-        base_url=options["base_url"],
-        upstream=read_upstream(upstream) if upstream else None,
-        mode=settings.approval_mode,
-        allowed=_listed(options["allowed_tools"]),
-        session=options["session"],
-        latest=options["latest"],
-        system=options["system"],
-        interactive=interactive,
+    pairs = (
+        ("--yolo and --approval-mode", flags.yolo and flags.approval_mode not in (None, Mode.YOLO)),
+        ("--session and --continue", flags.session and flags.latest),
+        ("--record and --replay", flags.record and flags.replay),
     )
-    return SessionStart(settings=settings, session=session, cwd=cwd)
+    for names, contradict in pairs:
+        if contradict:
+            raise click.UsageError(f"{names} contradict each other; give one")
 
 
-def open_transport(options: Mapping[str, Any], stack: AsyncExitStack) -> Transport:
+def open_transport(flags: SessionFlags, stack: AsyncExitStack) -> Transport:
     """Returns the HTTP transport; records with `--record`, replays with `--replay`."""
-    replay, record = options["replay"], options["record"]
+    replay, record = flags.replay, flags.record
     if replay:
         try:
             lines = replay.read_text("utf-8").splitlines()

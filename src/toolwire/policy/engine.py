@@ -226,6 +226,10 @@ class Policy:
             return None
         return lambda tool, path: restriction(rules, self.terms.mode, tool, path)
 
+    def set_mode(self, mode: Mode) -> None:
+        """Rules in another mode from now on; answers of the user still apply."""
+        self.terms = msgspec.structs.replace(self.terms, mode=mode)
+
     def ruling(self, call_id: str) -> Ruling | None:
         """The last ruling on a call, if it is still remembered."""
         return self._rulings.get(call_id)

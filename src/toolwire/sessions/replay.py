@@ -210,6 +210,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     style: str = ""
     mode: str = ""
     cwd: str = ""
+    chosen_style: str = ""
+    """Chosen by the user in the session, so that it continues with it; so is `chosen_mode`."""
+    chosen_mode: str = ""
     forked_from: str = ""
     messages: tuple[Message, ...] = ()
     context: int = 0
@@ -251,6 +254,8 @@ def open_calls(events: Iterable[AgentEvent]) -> tuple[OpenCall, ...]:
 class _Replay:
     def __init__(self) -> None:
         self._opened: SessionOpened | None = None
+        self._chosen_style = ""
+        self._chosen_mode = ""
         self._forked_from = ""
         self._messages: list[Message] = []
         self._context = 0
@@ -279,10 +284,18 @@ class _Replay:
             case TurnEnded():
                 self._ended = event
             case SessionOpened():
-                self._opened = event
-                self._forked_from = event.forked_from or self._forked_from
+                self._opening(event)
             case _:
                 pass
+
+    def _opening(self, event: SessionOpened) -> None:
+        self._opened = event
+        self._forked_from = event.forked_from or self._forked_from
+        # A flag of a later process replaces a choice; another model has a style of its own.
+        if event.changed == "style" or event.style != self._chosen_style:
+            self._chosen_style = event.style if event.changed == "style" else ""
+        if event.changed == "mode" or event.mode != self._chosen_mode:
+            self._chosen_mode = event.mode if event.changed == "mode" else ""
 
     def session(self) -> Session:
         """The session so far."""
@@ -294,6 +307,8 @@ class _Replay:
             style=last.style,
             mode=last.mode,
             cwd=last.cwd,
+            chosen_style=self._chosen_style,
+            chosen_mode=self._chosen_mode,
             forked_from=self._forked_from,
             messages=tuple(self._messages),
             context=self._context,
