@@ -63,6 +63,7 @@ def record(
 
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+_RULED = (ToolRequested, ToolAsked, ToolDecided, ToolFinished)
 _log = logging.getLogger(__name__)
 
 
@@ -134,12 +135,13 @@ class Audit:
         """The emitter, wrapped: each ruling is written before its event is emitted."""
 
         async def recorded(event: AgentEvent) -> None:
-            self._record(event)
+            if isinstance(event, _RULED):
+                self._record(event)
             await emit(event)
 
         return recorded
 
-    def _record(self, event: AgentEvent) -> None:
+    def _record(self, event: ToolRequested | ToolAsked | ToolDecided | ToolFinished) -> None:
         match event:
             case ToolRequested():
                 call = event.call

@@ -32,6 +32,7 @@ from toolwire.messages import Message, Text
 from toolwire.model import Model
 from toolwire.policy import Mode
 from toolwire.request import ModelRequest
+from toolwire.sessions.records import is_stored
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteStore
 from toolwire.sessions.store import Journal, OpenJournal, SessionStore
@@ -50,15 +51,15 @@ class EventSink:
         self._readers = tuple(readers)
 
     async def __call__(self, event: AgentEvent) -> None:
-        if self._journal is not None:
+        if self._journal is not None and is_stored(event):
             await self._journal.append(self._session, event)
-        await self.show(event)
-
-    async def show(self, event: AgentEvent) -> None:
-        """Delivers to readers only: for events that can no longer be stored."""
         received = SessionEvent(self._session, event)
         for reader in self._readers:
             await reader(received)
+
+    async def show(self, event: AgentEvent) -> None:
+        """Delivers to readers only: for events that can no longer be stored."""
+        await EventSink(self._session, None, self._readers)(event)
 
 
 class Equipment(msgspec.Struct, frozen=True, kw_only=True):
