@@ -19,7 +19,6 @@ from toolwire.request import (
     OutputFormat,
     ToolSpec,
 )
-from toolwire.schema import Profile, convert
 from toolwire.wire.json_access import dump, encode
 from toolwire.wire.surrogates import without_halves
 
@@ -119,6 +118,8 @@ def openai_output(request: ModelRequest, losses: Losses) -> OutputFormat | None:
     own = source.dialect in _OPENAI or not source.unchanged(request, "output")
     if output is None or schema is None or own or schema.get("type") == "object":
         return output
+    from toolwire.schema import Profile, convert  # noqa: PLC0415 - reading answers needs none
+
     converted = convert(schema, Profile.OPENAI, "output.schema")
     losses.extend(converted.losses)
     return msgspec.structs.replace(output, schema=converted.schema)

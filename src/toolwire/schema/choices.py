@@ -75,7 +75,7 @@ class Choices:
             for node in self._by_type(one, words)
         ]
         if about:
-            _say_about(about, found, words)
+            _move_annotations(about, found, words)
         return found
 
     def _fold(self, choice: Alternative) -> Alternative:
@@ -186,7 +186,7 @@ def is_constraint(key: str) -> bool:
     return key in _MEANT_FOR or key in ("not", "if", "then", "else")
 
 
-def _say_about(about: JsonObject, found: list[Alternative], words: list[str]) -> None:
+def _move_annotations(about: JsonObject, found: list[Alternative], words: list[str]) -> None:
     """Moves title and description of a union to its first alternative."""
     at = next((i for i, one in enumerate(found) if one.node.get("type") != "null"), 0)
     if not found:

@@ -187,7 +187,7 @@ def _value(value: Any, nodes: list[JsonObject], normal: Normal) -> Any:
             inner = [
                 node["properties"][name] for node in nodes if name in node.get("properties", {})
             ]
-            if member is None and _stands_for_absent(name, nodes, inner, normal):
+            if member is None and _means_absent(name, nodes, inner, normal):
                 continue
             out[name] = _value(member, inner, normal) if inner else member
         return out
@@ -197,7 +197,7 @@ def _value(value: Any, nodes: list[JsonObject], normal: Normal) -> Any:
     return value
 
 
-def _stands_for_absent(
+def _means_absent(
     name: str, nodes: list[JsonObject], inner: list[JsonObject], normal: Normal
 ) -> bool:
     return (

@@ -16,6 +16,7 @@ from toolwire.dialects.anthropic.shapes import (
     CitationPiece,
     InputPiece,
     MessageStart,
+    OpenBlock,
     SignaturePiece,
     TextPiece,
     ThinkingPiece,
@@ -39,42 +40,12 @@ from toolwire.events import (
     ThinkingEnded,
     Usage,
 )
-from toolwire.messages import Kept, Seal, ServerBlock
+from toolwire.messages import Seal, ServerBlock
 from toolwire.request import JsonObject
 from toolwire.wire.calls import ToolCallTracker
 from toolwire.wire.json_access import dump, is_object, parse, parse_object, text_or_empty
 from toolwire.wire.sse import Frame
 from toolwire.wire.surrogates import PairJoiner
-
-
-class OpenBlock:
-    """A block of an answer between its start and its stop."""
-
-    __slots__ = ("input", "kept", "kind", "pieces", "raw", "signature")
-
-    def __init__(self, kind: str, raw: bytes) -> None:
-        self.kind = kind
-        self.raw = raw
-        self.kept: Kept | None = None
-        self.signature = ""
-        self.input = ""
-        """Input received whole with the start; input deltas replace it."""
-        self.pieces: list[str] = []
-
-    def merged(self) -> str:
-        """A server-side block with the input that was streamed after its start."""
-        if not self.pieces:
-            return self.raw.decode()
-        text = "".join(self.pieces)
-        members = raw_members(self.raw)
-        try:
-            parse(text, "input")
-            members["input"] = msgspec.Raw(text.encode())
-        except BadInput:
-            # Cut by a length stop: input that is not JSON is sent as a string.
-            members["input"] = msgspec.Raw(dump(text).encode())
-        return dump(members)
-
 
 _SECOND_START = Notice("second_start", "another message began inside the answer")
 _TEXT_MEMBERS = frozenset({"type", "text", "citations"})

@@ -1,11 +1,11 @@
-"""Wire structs of the stream events, raw access to JSON members, and shared constants."""
+"""Wire structs of the stream events, blocks of an answer, raw JSON members, shared constants."""
 
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.messages import CacheMark, Origin
+from toolwire.messages import CacheMark, Kept, Origin
 from toolwire.request import Effort, JsonObject
-from toolwire.wire.json_access import parse_object
+from toolwire.wire.json_access import dump, parse, parse_object
 from toolwire.wire.surrogates import whole_characters
 
 NAME = "anthropic-messages"
@@ -138,3 +138,32 @@ def string(block: JsonObject, member: str) -> str:
     if not isinstance(value, str):
         raise BadInput(f"{member}: expected a string")
     return value
+
+
+class OpenBlock:
+    """A block of an answer between its start and its stop."""
+
+    __slots__ = ("input", "kept", "kind", "pieces", "raw", "signature")
+
+    def __init__(self, kind: str, raw: bytes) -> None:
+        self.kind = kind
+        self.raw = raw
+        self.kept: Kept | None = None
+        self.signature = ""
+        self.input = ""
+        """Input received whole with the start; input deltas replace it."""
+        self.pieces: list[str] = []
+
+    def merged(self) -> str:
+        """A server-side block with the input that was streamed after its start."""
+        if not self.pieces:
+            return self.raw.decode()
+        text = "".join(self.pieces)
+        members = raw_members(self.raw)
+        try:
+            parse(text, "input")
+            members["input"] = msgspec.Raw(text.encode())
+        except BadInput:
+            # Cut by a length stop: input that is not JSON is sent as a string.
+            members["input"] = msgspec.Raw(dump(text).encode())
+        return dump(members)
