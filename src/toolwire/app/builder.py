@@ -52,6 +52,10 @@ if TYPE_CHECKING:
 
 SayNotice = Callable[[str], None]
 _MOST_NAMED = 10
+_NO_MCP = (
+    "mcp_servers are set ({}), but this version starts no MCP servers; remove the tables, or pass "
+    "--no-mcp to hide this warning"
+)
 _LOOSENESS = (Mode.PLAN, Mode.DEFAULT, Mode.AUTO_EDIT, Mode.YOLO)
 
 
@@ -91,6 +95,8 @@ async def open_session(
             transport=transport,
             consent=consent,
         )
+        if settings.mcp_servers and not options.no_mcp:
+            builder.notices.append(_NO_MCP.format(", ".join(settings.mcp_servers)))
         journal, past = await builder.journal(stack)
         name, models = await builder.models(past)
         mode = builder.mode(models[0], past)

@@ -32,6 +32,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     system: Path | None = None
     limits: Limits | None = None
     interactive: bool = False
+    no_mcp: bool = False
+    """Do not warn about `mcp_servers`, which are not started."""
     kept: bool = True
     """Whether the session is written to disk."""
 

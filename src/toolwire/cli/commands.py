@@ -49,9 +49,9 @@ class _Commands(click.Group):
 @click.version_option(__version__, message="toolwire %(version)s")
 @click.pass_context
 def toolwire(context: click.Context) -> None:
-    """One exact tool-calling runtime for every model. Without a command: chat.
+    """One exact tool-calling runtime for every model. Without a command, starts a chat.
 
-    The codec commands need no network and no configuration. Dialects: openai-chat,
+    decode, convert and schema need no network and no configuration. Dialects: openai-chat,
     openai-responses, anthropic-messages, gemini, code-assist.
     """
     if context.invoked_subcommand is None:

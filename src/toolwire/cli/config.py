@@ -28,13 +28,16 @@ _TARGET = click.option(
 
 @click.group("config")
 def config_command() -> None:
-    """Show, change and explain the settings; trust a folder."""
+    """Show and change the settings; trust a folder."""
 
 
 @config_command.command("show")
 @_JSON
 def show(as_json: bool) -> None:
-    """Print every setting with its value and its origin; secrets are hidden."""
+    """Print every setting with its value and origin.
+
+    Secrets are hidden.
+    """
     with _errors_reported():
         _print(rows(config.resolve(os.environ, config.current_folder(), ask=asker())), as_json)
 
@@ -66,9 +69,9 @@ def get(key: str, as_json: bool) -> None:
 @click.argument("value")
 @_TARGET
 def set_(key: str, value: str, project: bool) -> None:
-    """Store a setting in your file or the project's; the rest of the file is unchanged.
+    """Store a setting in your file or the project's.
 
-    A list is written a,b or as TOML: ["a", "b"].
+    The rest of the file is unchanged. Write a list as a,b or as TOML: ["a", "b"].
     """
     with _errors_reported():
         files, file = _target(project)
@@ -93,7 +96,10 @@ def unset(key: str, project: bool) -> None:
 @config_command.command("path")
 @_JSON
 def path(as_json: bool) -> None:
-    """Print the files that settings are read from, lowest precedence first."""
+    """Print the files that settings are read from.
+
+    The lowest precedence comes first.
+    """
     with _errors_reported():
         found = file_states(os.environ, config.current_folder())
     if as_json:
@@ -114,7 +120,10 @@ def path(as_json: bool) -> None:
 @click.option("--no", "refuse", is_flag=True, help="Do not trust it, and never ask again.")
 @click.option("--parent", is_flag=True, help="Trust the parent folder and everything in it.")
 def trust_(folder: Path, refuse: bool, parent: bool) -> None:
-    """Trust a folder's current settings; if they change, you are asked again."""
+    """Trust a folder's current settings.
+
+    If they change, you are asked again.
+    """
     if refuse and parent:
         raise click.UsageError("--no and --parent contradict each other; give one")
     answer = trust.TrustAnswer.NO if refuse else trust.TrustAnswer.YES

@@ -20,7 +20,7 @@ from toolwire.wire.surrogates import whole_characters
 @click.option("--model", default="", help="Model name in the output.")
 @click.option("--jsonl", is_flag=True, help="JSON Lines: one input object per line.")
 def convert_command(source: str | None, target: str | None, model: str, jsonl: bool) -> None:
-    """Convert a request body from standard input; prints the request and what was lost.
+    """Convert a request body from standard input; print the request and what was lost.
 
     With --jsonl each line is {"id", "from", "to", "request"}.
     """
@@ -63,10 +63,10 @@ def _translated(body: bytes, source: str, target: str, model: str) -> JsonObject
 
 @click.command("schema")
 @click.option("--to", "target", metavar="DIALECT", help="Wire format of the output.")
-@click.option("--strict", is_flag=True, help="OpenAI's strict form, where nothing is lost.")
+@click.option("--strict", is_flag=True, help="Use OpenAI's strict form if nothing is lost by it.")
 @click.option("--jsonl", is_flag=True, help="JSON Lines: one input object per line.")
 def schema_command(target: str | None, strict: bool, jsonl: bool) -> None:
-    """Convert the JSON Schema on standard input; prints the schema and what was weakened.
+    """Convert the JSON Schema on standard input; print the schema and what was weakened.
 
     With --jsonl each line is {"id", "to", "schema"}.
     """

@@ -31,10 +31,18 @@ _FORMATS = ("text", "json", "stream-json")
 
 @click.command("run")
 @click.argument("prompt", required=False)
-@click.option("-p", "--prompt", "more", metavar="PROMPT", help="The prompt.")
+@click.option(
+    "-p", "--prompt", "more", metavar="PROMPT", help="The prompt, instead of the argument."
+)
 @session_options
-@click.option("--output-format", type=click.Choice(_FORMATS), default="text", show_default=True)
-@click.option("-q", "--quiet", is_flag=True, help="No progress on standard error.")
+@click.option(
+    "--output-format",
+    type=click.Choice(_FORMATS),
+    default="text",
+    show_default=True,
+    help="Format of the answer; stream-json prints one event per line.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no progress to standard error.")
 def run_command(
     flags: SessionFlags, prompt: str | None, more: str | None, output_format: str, quiet: bool
 ) -> None:

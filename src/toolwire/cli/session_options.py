@@ -54,7 +54,7 @@ _OPTIONS = (
         "--allowed-tools",
         multiple=True,
         metavar="LIST",
-        help="Tools that need no approval, comma-separated; run_shell_command(git) allows one.",
+        help="Comma-separated tools that need no approval; run_shell_command(git) allows git only.",
     ),
     click.option("--session", default="", metavar="ID", help="Continue this session."),
     click.option(
@@ -67,7 +67,11 @@ _OPTIONS = (
     click.option("--system", type=FILE, help="File that replaces the system prompt."),
     click.option("--yes", is_flag=True, help="Download the embedded model without asking."),
     click.option("--weights", type=FILE, help="Use this model file for the embedded model."),
-    click.option("--no-mcp", is_flag=True, help="Start no MCP servers."),
+    click.option(
+        "--no-mcp",
+        is_flag=True,
+        help="Do not warn about mcp_servers, which this version does not start.",
+    ),
     click.option(
         "--record", type=FILE, help="Record every exchange to this file, without secrets."
     ),
@@ -120,6 +124,7 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
             latest=self.latest,
             system=self.system,
             interactive=interactive,
+            no_mcp=self.no_mcp,
         )
 
 

@@ -30,7 +30,10 @@ def sessions_command() -> None:
 
 @sessions_command.command("list")
 @click.option(
-    "--all", "everywhere", is_flag=True, help="Sessions of every folder, not only this one."
+    "--all",
+    "everywhere",
+    is_flag=True,
+    help="List the sessions of every folder, not only this one.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_sessions(everywhere: bool, as_json: bool) -> None:
@@ -92,10 +95,14 @@ def show(session: str, as_json: bool) -> None:
     type=click.Choice(["json", "markdown", "html"]),
     default="markdown",
     show_default=True,
+    help="Format of the output.",
 )
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Write to this file.")
 def export(session: str, form: str, output: Path | None) -> None:
-    """Print a whole session: JSON with every record, or a readable transcript."""
+    """Print a whole session.
+
+    JSON contains every record; Markdown and HTML are readable transcripts.
+    """
     from toolwire.sessions.export import FORMATS
 
     try:

@@ -37,7 +37,7 @@ def tools_command() -> None:
 @tools_command.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_tools(as_json: bool) -> None:
-    """List the tools offered to the model in this folder, in declaration order."""
+    """List the tools offered to the model in this folder."""
     try:
         cwd = Path.cwd()
         settings = _settings(cwd)
@@ -62,7 +62,9 @@ def list_tools(as_json: bool) -> None:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Work in this folder instead of the current one.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the parts as sent to the model.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON, with the parts as sent to the model."
+)
 @click.option("--yes", is_flag=True, help="Approve the call without asking.")
 @SANDBOX
 def call_tool(

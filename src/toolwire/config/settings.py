@@ -62,7 +62,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         setting("Facts about models, by `provider/model`.", tables=True, project=True),
     ] = ()
     mcp_servers: Annotated[
-        Mapping[str, JsonObject], setting("MCP servers, by name.", tables=True)
+        Mapping[str, JsonObject],
+        setting("MCP servers, by name. This version does not start them, and warns.", tables=True),
     ] = {}
     files: tuple[Path, ...] = ()
     """Files that were read, highest precedence last."""
