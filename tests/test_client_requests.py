@@ -87,7 +87,7 @@ def test_a_forced_tool_of_a_namespace_is_named_as_it_is_offered(target: str, cho
 
 
 @pytest.mark.parametrize("target", OTHERS)
-def test_a_choice_of_a_server_tool_is_told_as_lost(target: str) -> None:
+def test_a_choice_of_a_server_tool_is_reported_as_lost(target: str) -> None:
     body = codex(tool_choice={"type": "web_search_preview"})
     _, losses = translated(body, "openai-responses", target)
     assert Loss("tool_choice.type", "type", "only openai-responses has it") in losses
@@ -121,7 +121,7 @@ def test_the_detail_of_an_image_is_carried_between_the_openai_formats(detail: st
     assert translated(back, "openai-responses", "openai-chat") == (asked, [])
 
 
-def test_a_name_that_only_a_past_call_has_is_told_when_it_changes() -> None:
+def test_a_name_that_only_a_past_call_has_is_reported_when_it_changes() -> None:
     call = {"id": "a", "type": "function", "function": {"name": "a.b", "arguments": "{}"}}
     body: Json = {
         "model": "m",
@@ -138,7 +138,7 @@ def test_a_name_that_only_a_past_call_has_is_told_when_it_changes() -> None:
     assert losses == [Loss("messages[1].parts[0].name", "a.b", f'sent as "{sent}"')]
 
 
-def test_within_one_format_no_name_is_told_as_changed() -> None:
+def test_within_one_format_no_name_is_reported_as_changed() -> None:
     tool = {"type": "function", "function": {"name": "a.b", "parameters": EMPTY}}
     body: Json = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": [tool]}
     assert translated(body, "openai-chat", "openai-chat") == (body, [])

@@ -196,7 +196,7 @@ def test_a_result_without_its_call_becomes_text_with_its_media():
     )
 
 
-def test_a_result_before_its_call_is_no_result_of_it():
+def test_a_result_before_its_call_is_not_a_result_of_it():
     messages = repaired(user(result("a", "early", name="")), assistant(call("a")))
     assert messages == [
         user("[result of a call that is no longer in the history]\nearly"),
@@ -205,7 +205,7 @@ def test_a_result_before_its_call_is_no_result_of_it():
     ]
 
 
-def test_an_empty_result_without_its_call_is_dropped_and_told():
+def test_an_empty_result_without_its_call_is_dropped_and_reported():
     assert repair([user(ToolResult(call_id="gone"), "hi")], CLAUDE) == Repaired(
         (user("hi"),),
         (
@@ -394,7 +394,7 @@ def test_a_message_that_was_only_a_lost_thought_goes():
     ]
 
 
-def test_empty_messages_and_parts_go_and_are_told():
+def test_empty_messages_and_parts_go_and_are_reported():
     own = Kept(dialect="anthropic-messages", fields='{"x":1}')
     foreign = Kept(dialect="openai-chat", fields='{"name":"n"}')
     history = [user(), user("", "a", Text("", kept=own), Text("", kept=foreign)), assistant("")]
@@ -429,7 +429,7 @@ def test_neighbours_of_one_role_are_joined_where_turns_must_alternate():
     )
 
 
-def test_members_lost_by_joining_are_told():
+def test_members_lost_by_joining_are_reported():
     kept = Kept(dialect="openai-chat", fields='{"name":"n"}')
     history = [user("a"), Message(role="user", parts=(Text("b"),), kept=kept)]
     assert repair(history, CLAUDE, HistoryRules(alternate=True)) == Repaired(

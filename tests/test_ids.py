@@ -10,7 +10,7 @@ def test_an_id_is_one_word_that_every_reader_takes():
     assert re.fullmatch(r"call_[0-9a-z]{24}", new_id())
 
 
-def test_an_id_begins_as_it_is_told():
+def test_an_id_begins_as_requested():
     assert re.fullmatch(r"msg_[0-9a-z]{24}", new_id("msg_"))
 
 

@@ -117,7 +117,7 @@ def test_both_ways_to_run_give_the_same() -> None:
     assert (once.text, once.messages, once.usage) == (other.text, other.messages, other.usage)
 
 
-def test_what_needs_approval_is_refused_where_nobody_approves() -> None:
+def test_what_needs_approval_is_refused_where_no_one_approves() -> None:
     with adding() as agent:
         result = agent.run_sync("1 + 2?")
     assert [(one.success, one.result.outcome) for one in result.calls] == [(False, Outcome.DENIED)]
@@ -181,7 +181,7 @@ def test_a_yes_for_the_session_holds_over_several_prompts() -> None:
     assert (done, len(asked)) == ([True, True], 1)
 
 
-def test_an_approver_that_fails_stops_the_turn_and_is_heard() -> None:
+def test_an_approver_that_fails_stops_the_turn_and_its_error_is_raised() -> None:
     def approve(question: Confirmation) -> bool:
         raise KeyError("nobody")
 
@@ -196,13 +196,13 @@ def test_an_approver_that_fails_stops_the_turn_and_is_heard() -> None:
         assert agent.run_sync("Go on.").text == "Then not."
 
 
-def test_an_approver_that_says_something_else_is_told_so() -> None:
+def test_an_approver_that_returns_something_else_is_reported() -> None:
     wrong: Any = lambda question: "yes"  # noqa: E731 - a bad answer in one line
     with adding(approve=wrong) as agent, pytest.raises(TypeError, match="approve returned 'yes'"):
         agent.run_sync("?")
 
 
-def test_a_listener_hears_every_event_and_its_failure_is_raised() -> None:
+def test_a_listener_receives_every_event_and_its_failure_is_raised() -> None:
     heard: list[AgentEvent] = []
     with adding(allowed=["add"], on_event=heard.append) as agent:
         agent.run_sync("?")
@@ -246,7 +246,7 @@ def test_a_cut_a_refusal_and_a_limit_are_results(
     assert (result.stop, result.ok, result.detail != "") == (stop, False, True)
 
 
-def test_a_tool_that_raises_tells_the_model() -> None:
+def test_a_tool_that_raises_reports_to_the_model() -> None:
     def broken() -> str:
         raise ValueError("no ink left")
 

@@ -39,7 +39,7 @@ def test_an_unnamed_provider_or_model_fits_any(reader: Origin, maker: Origin, re
     assert reader.reads(maker) is reads
 
 
-def test_a_message_tells_its_texts_thoughts_calls_and_results():
+def test_a_message_returns_its_texts_thoughts_calls_and_results():
     call = ToolCall(id="a", name="f")
     result = ToolResult(call_id="a", parts=(Text("x"), Text("y")))
     message = Message(

@@ -437,7 +437,7 @@ def test_a_whole_body_where_a_stream_was_asked_for_reads_the_same(dialect: str) 
 
 
 @pytest.mark.parametrize("dialect", harness.WITH_CORPUS)
-def test_a_broken_answer_tells_what_came_and_no_call_it_did_not_see_the_end_of(
+def test_a_broken_answer_reports_what_came_and_no_call_it_did_not_see_the_end_of(
     dialect: str,
 ) -> None:
     dice = random.Random(11)

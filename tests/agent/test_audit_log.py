@@ -206,7 +206,7 @@ def told_of(break_it: Callable[[Path], Path], folder: Path) -> list[str]:
     return notices
 
 
-def test_a_log_that_cannot_be_written_is_told_once_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_reported_once_and_stops_nothing(tmp_path: Path) -> None:
     def file_in_the_way(folder: Path) -> Path:
         (folder / "state").write_text("")
         return folder / "state" / "audit.jsonl"
@@ -222,6 +222,6 @@ def test_a_log_that_cannot_be_written_is_told_once_and_stops_nothing(tmp_path: P
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full here")
-def test_a_full_disk_is_told_once() -> None:
+def test_a_full_disk_is_reported_once() -> None:
     notices = told_of(lambda folder: Path("/dev/full"), Path())
     assert notices == ["rulings are not recorded: cannot write /dev/full: " + os.strerror(28)]

@@ -107,7 +107,7 @@ def test_results_come_in_call_order_with_what_follows_each(tmp_path: Path) -> No
     assert kinds == ["result", "--- a ---", "--- b ---", "result"]
 
 
-def test_the_states_of_a_call_are_told_in_order(tmp_path: Path) -> None:
+def test_the_states_of_a_call_are_reported_in_order(tmp_path: Path) -> None:
     async def loud(arguments: JsonObject, context: ToolContext) -> ToolOutput:
         context.emit("half way")
         return ToolOutput(text="done", display="**done**", stat=DiffStat(model_added=2))
@@ -213,7 +213,7 @@ def test_an_unknown_tool_is_answered_with_the_nearest_names(tmp_path: Path) -> N
         ({"b": "no", "a": True}, "params/a must be integer\nparams/b must be number"),
     ],
 )
-def test_all_that_does_not_fit_is_told_the_originals_words_first(
+def test_all_that_does_not_fit_is_answered_with_the_originals_words_first(
     tmp_path: Path, arguments: JsonObject, text: str
 ) -> None:
     schema = {
@@ -307,7 +307,7 @@ def test_a_denied_call_says_why(tmp_path: Path) -> None:
     assert bench.finished().decision is ApprovalOutcome.REJECT
 
 
-def test_a_call_that_nobody_can_approve_is_answered(tmp_path: Path) -> None:
+def test_a_call_that_no_one_can_approve_is_answered(tmp_path: Path) -> None:
     bench = Bench(tmp_path, a_tool("t", Effect.WRITE), policy=always("ask", "It writes."))
     assert bench.said(call("1", "t")) == [
         "Tool execution needs approval, and no user is present to give it. It writes."
@@ -416,7 +416,7 @@ def test_an_edit_is_shown_as_a_diff_before_it_is_approved(tmp_path: Path) -> Non
     ]
 
 
-def test_text_changed_in_place_is_adopted_and_its_lines_told_apart(tmp_path: Path) -> None:
+def test_text_changed_in_place_is_adopted_and_its_lines_distinguished(tmp_path: Path) -> None:
     (tmp_path / "f.txt").write_text("a\n")
     person = Person(yes(content="b\nmine\n"))
     bench = Bench(tmp_path, writing(tmp_path), policy=always("ask"), approver=person)
@@ -468,7 +468,7 @@ def test_an_edit_that_cannot_be_done_fails_without_a_question(tmp_path: Path) ->
     assert person.asked == []
 
 
-def test_a_no_is_told_to_the_model_with_the_persons_words(tmp_path: Path) -> None:
+def test_a_no_is_reported_to_the_model_with_the_persons_words(tmp_path: Path) -> None:
     person = Person(yes(Choice.CANCEL), yes(Choice.CANCEL, feedback="use b.txt"))
     bench = Bench(tmp_path, a_tool("t"), policy=always("ask"), approver=person)
     no = "[Operation Cancelled] Reason: User did not allow tool call"

@@ -192,7 +192,7 @@ def test_garbled_words_are_asked_for_again_also_before_the_first(tmp_path: Path)
     assert stage.of(Retrying) == [Retrying(message="noise; retrying in 0.5 s", attempt=2, wait=0.5)]
 
 
-def test_a_reply_that_never_comes_whole_fails_and_keeps_what_was_said(tmp_path: Path):
+def test_a_reply_that_never_arrives_whole_fails_and_keeps_what_was_received(tmp_path: Path):
     broken = [TextDelta("half"), ToolCallStarted("a", "echo"), IncompleteStream("cut")]
     stage = Stage(tmp_path, Scripted(broken))
     request = asyncio.run(stage.run())
@@ -246,7 +246,7 @@ def test_the_time_limit_ends_a_tool_that_runs_on(tmp_path: Path):
     assert request.messages[-1].results[0].outcome is Outcome.INTERRUPTED
 
 
-def test_the_same_call_and_result_is_told_then_stopped(tmp_path: Path):
+def test_the_same_call_and_result_is_reported_then_stopped(tmp_path: Path):
     model = Scripted(calls(("a", "echo", {"x": "1"})))
     stage = Stage(tmp_path, model)
     request = asyncio.run(stage.run())
@@ -282,7 +282,7 @@ def test_a_cycle_of_calls_is_a_loop_too(tmp_path: Path):
     assert len(stage.of(ToolStarted)) < 13
 
 
-def test_repeated_words_are_told_then_stopped(tmp_path: Path):
+def test_repeated_words_are_reported_then_stopped(tmp_path: Path):
     words = "I will now look at the file once more and see what it says. " * 40
     pieces = [TextDelta(words[at : at + 7]) for at in range(0, len(words), 7)]
     model = Scripted([*pieces, Finished(reason=StopReason.END)])
@@ -392,7 +392,7 @@ def test_a_conversation_too_long_is_shortened_once_and_sent_again(tmp_path: Path
     assert stage.of(HistoryReplaced)
 
 
-def test_thoughts_are_told_with_their_headline(tmp_path: Path):
+def test_thoughts_are_reported_with_their_headline(tmp_path: Path):
     script = [
         ThinkingDelta("**Reading**\nI look at"),
         ThinkingDelta(" the file."),
@@ -407,7 +407,7 @@ def test_thoughts_are_told_with_their_headline(tmp_path: Path):
     ]
 
 
-def test_a_notice_is_told_once_a_turn_and_a_retry_each_time(tmp_path: Path):
+def test_a_notice_is_reported_once_a_turn_and_a_retry_each_time(tmp_path: Path):
     again = [
         Notice("thinning", "no images"),
         Notice("retry", "429; waiting", retry=Retry(status=429, attempt=2, wait=1.5)),
@@ -420,7 +420,7 @@ def test_a_notice_is_told_once_a_turn_and_a_retry_each_time(tmp_path: Path):
     assert stage.of(Retrying) == [told, told]
 
 
-def test_a_loss_is_told_once_wherever_it_happens(tmp_path: Path):
+def test_a_loss_is_reported_once_wherever_it_happens(tmp_path: Path):
     losses = [Loss(f"messages[{at}]", "an image", "not taken") for at in (1, 3)]
     one, two = (Notice("loss", f"{loss.path}: an image: not taken", loss=loss) for loss in losses)
     model = Scripted([one, *calls(("a", "echo", {"x": "1"}))], [one, two, *says("ok")])

@@ -130,7 +130,7 @@ def test_the_same_answer_is_written_once(bench: Bench) -> None:
     assert (bench.home / "policy.toml").read_text() == before
 
 
-def test_a_rule_file_that_takes_no_table_is_told_and_left_alone(bench: Bench) -> None:
+def test_a_rule_file_that_takes_no_table_is_reported_and_left_alone(bench: Bench) -> None:
     bench.home.mkdir()
     file = bench.home / "policy.toml"
     file.write_text('rule = [{decision = "deny", command = "rm"}]\n')
@@ -147,7 +147,7 @@ def test_a_rule_file_that_cannot_be_read_is_an_error(bench: Bench) -> None:
         bench.run(shell("factor 11"))
 
 
-def test_all_tools_are_offered_where_nobody_can_approve(bench: Bench) -> None:
+def test_all_tools_are_offered_where_no_one_can_approve(bench: Bench) -> None:
     assert bench.opened().registry.names == (*ORIGINAL, *ADDED)
     refused = bench.run(shell("factor 11"), choice=None)[0]
     assert refused.is_error

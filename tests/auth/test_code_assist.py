@@ -255,7 +255,7 @@ def test_a_refresh_that_is_cancelled_leaves_the_file_and_frees_the_lock(tmp_path
         ((503, b"busy"), ErrorKind.SERVER),
     ],
 )
-def test_a_refused_refresh_changes_nothing_and_tells_no_secret(
+def test_a_refused_refresh_changes_nothing_and_reports_no_secret(
     tmp_path: Path, answer: Answer, kind: ErrorKind
 ) -> None:
     clock = Clock()
@@ -427,7 +427,7 @@ def test_setting_up_does_not_wait_for_ever(tmp_path: Path) -> None:
         ([{"reasonCode": "DASHER_USER"}], "DASHER_USER"),
     ],
 )
-def test_an_account_that_may_not_is_told_why(tmp_path: Path, known: Any, words: str) -> None:
+def test_an_account_that_may_not_gets_the_reason(tmp_path: Path, known: Any, words: str) -> None:
     error, vendor, _ = discover(tmp_path, (200, {"ineligibleTiers": known}), DONE)
     assert isinstance(error, ProviderError)
     assert error.kind is ErrorKind.PERMISSION
@@ -490,6 +490,6 @@ def test_the_project_is_taken_from_the_nearest_place(tmp_path: Path) -> None:
     assert found == order
 
 
-def test_a_projects_number_is_no_id() -> None:
+def test_a_projects_number_is_not_an_id() -> None:
     with pytest.raises(BadInput, match="is a project's number"):
         CodeAssistSettings.from_environ({"GOOGLE_CLOUD_PROJECT": "123456789"})

@@ -198,7 +198,7 @@ def test_the_file_is_private_from_its_first_moment(store: Store) -> None:
     assert mode(store.file.parent) == 0o700
 
 
-def test_a_file_others_can_read_is_closed_and_told(store: Store) -> None:
+def test_a_file_others_can_read_is_closed_and_reported(store: Store) -> None:
     told: list[str] = []
     store.write("acme", StoredKey(key=Secret(PLANTED)))
     store.file.chmod(0o644)

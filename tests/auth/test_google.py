@@ -163,7 +163,7 @@ def test_a_service_account_goes_through_google_auth(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", [True, False])
-def test_a_service_account_that_is_refused_tells_no_secret(tmp_path: Path, broken: bool) -> None:
+def test_a_service_account_that_is_refused_reports_no_secret(tmp_path: Path, broken: bool) -> None:
     key = private_key()
     with stand_in() as vendor:
         vendor.on("/token", (401, {"error": "invalid_grant", "error_description": "planted words"}))

@@ -118,7 +118,7 @@ def test_the_login_times_out_and_the_port_is_free_again() -> None:
     assert vendor.asked == []
 
 
-def test_a_port_in_use_is_told() -> None:
+def test_a_port_in_use_is_reported() -> None:
     async def twice() -> None:
         async with callback_server() as first, callback_server(first.port):
             pass

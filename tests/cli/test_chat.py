@@ -50,7 +50,7 @@ def test_a_conversation_with_a_question_before_a_change(place: Place):
         terminal.close()
 
 
-def test_other_words_than_yes_are_a_no_that_the_model_hears(place: Place):
+def test_other_words_than_yes_are_a_no_that_the_model_receives(place: Place):
     with Simulated([writes(place), says("I see")]) as sim:
         terminal = Chat(place, sim)
         terminal.wait_for("> ")

@@ -104,7 +104,7 @@ def test_decode_jsonl_answers_in_order_and_goes_on_after_bad_lines() -> None:
     assert all(answer["error"] for answer in (answers[1], answers[2], answers[4]))
 
 
-def test_convert_translates_and_tells_what_is_lost() -> None:
+def test_convert_translates_and_reports_what_is_lost() -> None:
     body = {
         "model": "gpt",
         "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
@@ -135,14 +135,14 @@ def test_convert_jsonl_takes_the_formats_from_each_line() -> None:
     assert set(answers[2]) == {"id", "error"}
 
 
-def test_convert_of_a_body_that_is_no_request_fails_and_names_the_place() -> None:
+def test_convert_of_a_body_that_is_not_a_request_fails_and_names_the_place() -> None:
     stdin = b'{"model":"m","messages":"hello"}'
     done = run("convert", "--from", "openai-chat", "--to", "gemini", stdin=stdin)
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"messages" in done.stderr
 
 
-def test_schema_fits_a_format_and_tells_what_was_weakened() -> None:
+def test_schema_fits_a_format_and_reports_what_was_weakened() -> None:
     schema = {"type": "object", "properties": {"a": {"type": ["string", "null"], "const": "x"}}}
     done = printed("schema", "--to", "gemini", stdin=json.dumps(schema).encode())
     assert set(done) == {"schema", "losses"}

@@ -101,7 +101,7 @@ def test_nothing_is_written_that_could_not_be_read(
     assert not own(work).exists()
 
 
-def test_a_wrong_value_can_be_mended_by_setting_it(work: Path) -> None:
+def test_a_wrong_value_can_be_fixed_by_setting_it(work: Path) -> None:
     own(work).parent.mkdir()
     own(work).write_text('[limits]\nturns = "many"\n')
     assert run("show").exit_code == 1

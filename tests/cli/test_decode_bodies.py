@@ -71,7 +71,7 @@ def test_every_line_is_answered_in_order_whatever_its_id() -> None:
     assert {line["text"] for line in told} == {"hello"}
 
 
-def test_a_bad_line_is_told_and_the_rest_go_on() -> None:
+def test_a_bad_line_is_reported_and_the_rest_go_on() -> None:
     good = {"id": "ok", "dialect": CHAT, "whole": True, "body": json.dumps(HELLO)}
     told = lines(
         good,

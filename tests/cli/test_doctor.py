@@ -28,7 +28,7 @@ def doctor(home: Path, *args: str, **variables: str) -> subprocess.CompletedProc
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
 
 
-def test_doctor_tells_versions_places_and_the_way_out(tmp_path: Path) -> None:
+def test_doctor_reports_versions_places_and_the_way_out(tmp_path: Path) -> None:
     done = doctor(tmp_path, "--offline", OLLAMA_HOST="http://127.0.0.1:9")
     assert done.returncode == 0, done.stderr
     assert "toolwire" in done.stdout
@@ -73,7 +73,7 @@ def test_no_secret_is_shown(tmp_path: Path) -> None:
         assert SENTINEL not in done.stdout + done.stderr
 
 
-def test_doctor_tells_which_configuration_files_count_and_whether_the_folder_is_trusted(
+def test_doctor_reports_which_configuration_files_count_and_whether_the_folder_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = tmp_path / "work"

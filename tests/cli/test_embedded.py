@@ -32,7 +32,7 @@ def test_the_bar_fills_up():
     assert bar(progress(1_117_320_768)).startswith("[████████████████████████]")
 
 
-def test_where_nobody_watches_the_beginning_and_the_end_are_said():
+def test_where_no_one_watches_the_beginning_and_the_end_are_reported():
     out = io.StringIO()
     shown = Bar(out)
     for done in (0, 1_000_000, 2_000_000, 1_117_320_768):
@@ -43,7 +43,7 @@ def test_where_nobody_watches_the_beginning_and_the_end_are_said():
     ]
 
 
-def test_without_a_terminal_nobody_is_asked():
+def test_without_a_terminal_no_one_is_asked():
     found = consent(None, True)
     assert found.yes
     assert found.ask is None

@@ -49,7 +49,7 @@ def test_the_list_says_which_key_is_set_and_never_what_it_is(home: Path) -> None
     assert "\x1b" not in done.output
 
 
-def test_one_provider_is_told_with_its_quirks_and_reasons(home: Path) -> None:
+def test_one_provider_is_reported_with_its_quirks_and_reasons(home: Path) -> None:
     done = run(providers_command, "anthropic")
     assert "ANTHROPIC_API_KEY is set" in done.stdout
     assert "from Opus 4.7 on" in done.stdout
@@ -78,7 +78,7 @@ def test_an_unknown_provider_is_wrong_usage(home: Path) -> None:
         assert 'did you mean "openai"' in done.stderr
 
 
-def test_a_broken_configuration_is_told_and_fails(home: Path) -> None:
+def test_a_broken_configuration_is_reported_and_fails(home: Path) -> None:
     (home / "config.toml").write_text("nonsense = 1")
     for command in (providers_command, models_command):
         done = run(command)

@@ -97,7 +97,7 @@ def test_without_a_key_it_says_how_to_get_one(place: Place):
     assert not list(place.home.rglob("*.sqlite"))
 
 
-def test_a_refused_key_is_told_as_such(place: Place):
+def test_a_refused_key_is_reported_as_such(place: Place):
     with Simulated([says("ok")], key="right") as sim:
         ended = place.toolwire("run", "hi", "--upstream", sim.upstream(key="wrong-key-123"))
     assert ended.code == 41
@@ -118,7 +118,7 @@ def test_a_refused_key_is_told_as_such(place: Place):
         (("--cwd", "/no/such/folder"), 2),
     ],
 )
-def test_wrong_options_are_told_before_anything_is_sent(
+def test_wrong_options_are_reported_before_anything_is_sent(
     place: Place, args: tuple[str, ...], code: int
 ):
     ended = place.toolwire("run", "hi", *args, env={"OPENAI_API_KEY": "k"})

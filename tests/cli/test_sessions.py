@@ -46,7 +46,7 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(command, args)
 
 
-def test_no_sessions_is_said_and_no_failure(home: Path) -> None:
+def test_no_sessions_is_reported_and_no_failure(home: Path) -> None:
     done = run("list")
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == "no sessions in this folder; --all looks everywhere\n"
@@ -69,7 +69,7 @@ def test_the_list_shows_this_folder_or_all(home: Path) -> None:
     assert told["updated"].endswith("+00:00")
 
 
-def test_show_tells_a_line_a_turn(home: Path) -> None:
+def test_show_reports_a_line_a_turn(home: Path) -> None:
     session = made(home)
     lines = run("show", session).stdout.splitlines()
     assert lines[0].startswith("prompt 0 ppp")
@@ -104,7 +104,7 @@ def test_export_prints_or_writes_a_file(home: Path, form: str, start: str) -> No
     assert Path("out").read_text("utf-8") == done.stdout
 
 
-def test_a_file_that_cannot_be_written_is_said(home: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported(home: Path) -> None:
     session = made(home)
     done = run("export", session, "-o", "missing/out")
     assert done.exit_code == 1
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_written_is_said(home: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is full")
-def test_a_full_disk_is_said(home: Path) -> None:
+def test_a_full_disk_is_reported(home: Path) -> None:
     session = made(home)
     done = run("export", session, "-o", "/dev/full")
     assert (done.exit_code, done.stderr) == (
@@ -165,7 +165,7 @@ def test_a_session_in_use_is_not_deleted_but_can_be_shown(home: Path) -> None:
     journal.close_now()
 
 
-def test_damage_is_said_and_the_rest_shown(home: Path) -> None:
+def test_damage_is_reported_and_the_rest_shown(home: Path) -> None:
     session = made(home, turns=9)
     (path,) = (home / "home" / "sessions").glob(f"*/{session}.sqlite")
     path.write_bytes(path.read_bytes()[:30_000])

@@ -72,7 +72,7 @@ def test_what_follows_a_result_is_among_the_parts(home: Path) -> None:
     ]
 
 
-def test_a_failed_call_is_told_and_leaves_with_one(home: Path) -> None:
+def test_a_failed_call_is_reported_and_leaves_with_one(home: Path) -> None:
     done = run("call", "read_file", "{}", "--json")
     assert done.exit_code == 1
     found = json.loads(done.stdout)
@@ -108,7 +108,7 @@ def test_a_call_works_in_another_folder(home: Path) -> None:
     assert str(other.resolve() / "x.py") in done.stdout
 
 
-def test_arguments_that_are_no_object_are_an_error(home: Path) -> None:
+def test_arguments_that_are_not_an_object_are_an_error(home: Path) -> None:
     done = run("call", "glob", "[1]")
     assert done.exit_code == 1
     assert "expected an object" in done.stderr

@@ -85,7 +85,7 @@ def test_a_body_that_just_ends_never_makes_half_a_call_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_a_connection_that_breaks_here_and_there_is_told(name: str) -> None:
+def test_a_connection_that_breaks_here_and_there_is_reported(name: str) -> None:
     size = len(SAMPLES[name])
     run(lambda: _sweep(name, range(0, size, max(1, size // 20)), cut=True))
 

@@ -146,7 +146,7 @@ def test_a_provider_s_own_preparation_runs_last() -> None:
     run(work)
 
 
-def test_history_is_repaired_and_losses_are_told_first() -> None:
+def test_history_is_repaired_and_losses_are_reported_first() -> None:
     async def work() -> None:
         orphan = Message(role="assistant", parts=(ToolCall(id="a", name="look"),))
         request = ModelRequest(model="", messages=(*REQUEST.messages, orphan), top_k=3)
@@ -309,7 +309,7 @@ def test_a_page_instead_of_an_answer_is_a_malformed_stream() -> None:
     run(work)
 
 
-def test_a_redirect_is_told_and_not_followed() -> None:
+def test_a_redirect_is_reported_and_not_followed() -> None:
     async def work() -> None:
         async with serving(saying()) as elsewhere:
             there = f"{elsewhere.url}/v1?key=sk-secret-in-redirect"

@@ -149,7 +149,9 @@ def test_requests_find_their_answers_out_of_order() -> None:
         ),
     ],
 )
-def test_a_request_nobody_recorded_is_told_with_the_first_difference(request_, words: str) -> None:
+def test_a_request_no_one_recorded_is_reported_with_the_first_difference(
+    request_, words: str
+) -> None:
     async def work() -> None:
         lines, _ = await recorded(Reply(chunks=(HELLO,)))
         model = model_over(ReplayTransport(lines), "http://elsewhere.example")
@@ -160,7 +162,7 @@ def test_a_request_nobody_recorded_is_told_with_the_first_difference(request_, w
     run(work)
 
 
-def test_other_methods_paths_and_bytes_are_told() -> None:
+def test_other_methods_paths_and_bytes_are_reported() -> None:
     async def work() -> None:
         lines, _ = await recorded(Reply(chunks=(HELLO,)))
         for changed, words in (

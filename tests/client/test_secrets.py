@@ -124,7 +124,7 @@ def test_starred_bodies_keep_their_length() -> None:
     assert hidden == body.replace(HANDED.encode(), b"*" * len(HANDED))
 
 
-def test_an_address_nobody_can_read_is_hidden_whole() -> None:
+def test_an_address_no_one_can_read_is_hidden_whole() -> None:
     assert hide_in_url("http://[::1") == "[hidden]"
 
 

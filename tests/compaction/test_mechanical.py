@@ -87,7 +87,7 @@ def test_a_turn_in_the_middle_of_its_work_keeps_its_prompt_word_for_word():
     assert kept[5:] == tuple(loop[len(loop) - len(kept[5:]) :])
 
 
-def test_sealed_thinking_too_long_to_send_is_told_not_cut():
+def test_sealed_thinking_too_long_to_send_is_reported_not_cut():
     sealed = model(Thinking("t" * 40_000, SEAL), call("a"))
     kept = shorten_mechanically(
         (*SURROUNDINGS, user("go"), sealed, user(result("a", "42"))), target=1_000

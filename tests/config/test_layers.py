@@ -93,7 +93,7 @@ def test_an_entry_may_extend_one_written_above_it(tmp_path: Path) -> None:
     assert found.provider("b").base_url == "https://h/v1beta"
 
 
-def test_an_unknown_provider_is_told_the_users_own_too(tmp_path: Path) -> None:
+def test_an_unknown_provider_is_answered_with_the_users_own_too(tmp_path: Path) -> None:
     found = settings(tmp_path, '[providers.mine]\ndialect = "gemini"\nbase_url = "https://h"')
     with pytest.raises(UnknownName, match='unknown provider "mien"; did you mean "mine"'):
         found.provider("mien")
@@ -145,7 +145,7 @@ def test_a_project_may_not_bring_commands_or_permissions(tmp_path: Path) -> None
             settings(tmp_path, project=f"[tools]\n{line}")
 
 
-def test_later_layers_win_and_each_value_tells_its_origin(tmp_path: Path) -> None:
+def test_later_layers_win_and_each_value_reports_its_origin(tmp_path: Path) -> None:
     system, home, work = tmp_path / "system.toml", tmp_path / "home", tmp_path / "work"
     system.write_text("[limits]\nturns = 1\ntokens = 1\ncost = 1\nseconds = 1\n")
     home.mkdir()
@@ -330,7 +330,7 @@ def test_an_unknown_flag_is_an_error(tmp_path: Path) -> None:
         config.load({"TOOLWIRE_HOME": str(tmp_path)}, tmp_path, flags={"limits.turn": 1})
 
 
-def test_a_project_that_nobody_trusts_is_left_out_with_a_notice(tmp_path: Path) -> None:
+def test_a_project_that_no_one_trusts_is_left_out_with_a_notice(tmp_path: Path) -> None:
     (tmp_path / ".toolwire").mkdir()
     (tmp_path / ".toolwire" / "config.toml").write_text("not even toml")
     said: list[str] = []
@@ -342,7 +342,7 @@ def test_a_project_that_nobody_trusts_is_left_out_with_a_notice(tmp_path: Path) 
     assert str(tmp_path / ".toolwire" / "config.toml") in said[0]
 
 
-def test_a_notice_goes_to_standard_error_if_nobody_else_wants_it(
+def test_a_notice_goes_to_standard_error_if_no_one_else_takes_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / ".toolwire").mkdir()
@@ -380,7 +380,7 @@ def test_a_person_is_asked_once_and_only_about_a_folder_with_settings(tmp_path: 
     assert asked == [tmp_path]
 
 
-def test_the_users_own_file_is_no_project(tmp_path: Path) -> None:
+def test_the_users_own_file_is_not_a_project(tmp_path: Path) -> None:
     own = tmp_path / ".toolwire"
     own.mkdir()
     (own / "config.toml").write_text('approval_mode = "yolo"')

@@ -22,7 +22,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
     return {"TOOLWIRE_HOME": str(tmp_path / "home")}
 
 
-def test_a_folder_nobody_spoke_of_is_neither_trusted_nor_not(
+def test_a_folder_no_one_spoke_of_is_neither_trusted_nor_not(
     tmp_path: Path, environ: dict[str, str]
 ) -> None:
     assert is_trusted(tmp_path, environ) is None

@@ -16,7 +16,7 @@ STEP = 61
 
 @pytest.mark.parametrize("dialect", dialects.NAMES)
 @pytest.mark.parametrize("how", ["connection", "body"])
-def test_an_answer_cut_at_any_byte_is_told_as_cut(dialect: str, how: Any) -> None:
+def test_an_answer_cut_at_any_byte_is_reported_as_cut(dialect: str, how: Any) -> None:
     cuts = iter(range(0, 100_000, STEP))
 
     def answer(question: Question) -> Reply:

@@ -53,7 +53,7 @@ def test_words_arrive_as_they_were_said(case: Case, stream: bool) -> None:
 
 
 @each_case
-def test_a_call_is_made_and_its_result_is_heard(case: Case) -> None:
+def test_a_call_is_made_and_its_result_is_received(case: Case) -> None:
     async def scenario() -> None:
         heard = reply("It says {last_result}.")
         async with driven(case, only(reply("I look.", LOOK), heard)) as d:
@@ -156,7 +156,7 @@ def test_an_image_in_a_result_reaches_the_model(case: Case) -> None:
 
 
 @each_case
-def test_a_failed_tool_is_told_as_such(case: Case) -> None:
+def test_a_failed_tool_is_reported_as_such(case: Case) -> None:
     async def scenario() -> None:
         async with driven(case, only(reply(LOOK), reply("I see."))) as d:
             message, _ = await d.answer()
@@ -199,7 +199,7 @@ def test_a_call_cut_by_the_length_limit_is_incomplete_and_the_conversation_goes_
 
 
 @each_case
-def test_a_wrong_key_is_told_after_one_try_for_another(case: Case) -> None:
+def test_a_wrong_key_is_reported_after_one_try_for_another(case: Case) -> None:
     async def scenario() -> None:
         async with driven(case, only(reply(fault=refused(401)))) as d:
             with pytest.raises(ProviderError) as caught:
@@ -255,7 +255,7 @@ def test_a_server_that_stumbles_is_asked_again(case: Case, status: int) -> None:
 
 @each_case
 @pytest.mark.parametrize("how", ["connection", "body"])
-def test_a_stream_cut_in_the_middle_is_told_and_what_came_is_kept(case: Case, how: str) -> None:
+def test_a_stream_cut_in_the_middle_is_reported_and_what_came_is_kept(case: Case, how: str) -> None:
     async def scenario() -> None:
         words = "A rather long answer, of which a part arrives."
         fault = Fault(cut_events=8, cut_how="body" if how == "body" else "connection")

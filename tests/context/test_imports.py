@@ -78,7 +78,7 @@ def test_a_failed_import_says_why(name: str, reason: str):
         "   ```sh\n  @a.md\n   ```",
     ],
 )
-def test_what_is_no_import_or_is_code_stays(text: str):
+def test_what_is_not_an_import_or_is_code_stays(text: str):
     assert tree(text, a="A") == text
 
 

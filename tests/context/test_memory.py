@@ -162,7 +162,7 @@ def test_the_flat_form_names_files_by_their_whole_path(land: Land):
     )
 
 
-def test_a_memory_file_that_leads_out_of_the_project_is_left_out_and_said(land: Land):
+def test_a_memory_file_that_leads_out_of_the_project_is_left_out_and_reported(land: Land):
     git(land.project)
     write(land.home / "secret", "secret")
     (land.project / "GEMINI.md").symlink_to(land.home / "secret")
@@ -188,7 +188,7 @@ def test_a_huge_file_is_no_memory(land: Land):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_said(land: Land):
+def test_a_file_that_may_not_be_read_is_reported(land: Land):
     write(land.project / "GEMINI.md", "x").chmod(0)
     assert "EACCES" in land.load().notices[0]
 

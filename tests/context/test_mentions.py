@@ -155,14 +155,14 @@ def test_a_file_with_signs_of_a_pattern_in_its_name_is_that_file(desk: Desk):
     assert desk.parts(r"@\[a\].txt") == [Text(f"\nContent from @{path}:\n"), Text("A")]
 
 
-def test_a_missing_file_stays_text_and_is_said(desk: Desk):
+def test_a_missing_file_stays_text_and_is_reported(desk: Desk):
     assert desk.say("use @dataclass here") == Mentioned(
         message=Message(role="user", parts=(Text("use @dataclass here"),)),
         notices=("@dataclass was left as text: no such file",),
     )
 
 
-def test_ignored_files_are_skipped_and_said(desk: Desk):
+def test_ignored_files_are_skipped_and_reported(desk: Desk):
     git(desk.root)
     write(desk.root / ".gitignore", "a.txt\nout/\n")
     write(desk.root / ".geminiignore", "b.txt\n")
@@ -186,7 +186,7 @@ def test_git_may_have_no_say(desk: Desk):
     assert list(said.message.parts[2:-1]) == desk.shown(out__c_txt="C")
 
 
-def test_what_lies_outside_is_refused_unless_it_is_allowed(desk: Desk):
+def test_what_is_outside_is_refused_unless_it_is_allowed(desk: Desk):
     secret = write(desk.outside / "secret.txt", "S")
     (desk.root / "link.txt").symlink_to(secret)
     write(desk.context.workspace.home / "h.txt", "H")
@@ -270,7 +270,7 @@ def test_what_was_mentioned_counts_as_seen(desk: Desk):
     assert list(desk.context.seen) == [str(desk.root / "a.txt")]
 
 
-def test_a_loop_of_links_is_no_file(desk: Desk):
+def test_a_loop_of_links_is_not_a_file(desk: Desk):
     (desk.root / "loop").symlink_to("loop")
     assert desk.say("@loop").notices == ("@loop was left as text: it cannot be read",)
 

@@ -67,7 +67,7 @@ def test_a_request_that_only_grows_keeps_all_of_its_prefix():
         ),
     ],
 )
-def test_a_change_is_told_in_words(following: ModelRequest, why: str):
+def test_a_change_is_reported_in_words(following: ModelRequest, why: str):
     found = compared(FIRST, following)
     assert found.why == why
     assert not found.stable
@@ -190,7 +190,7 @@ def test_the_bytes_that_are_sent_begin_as_the_last_ones_did(dialect: str):
         assert later.startswith(earlier[:-4])
 
 
-def test_a_changed_body_is_told_in_words():
+def test_a_changed_body_is_reported_in_words():
     def body(request: ModelRequest) -> bytes:
         return dialects.get("gemini").encode_request(request).http.body
 

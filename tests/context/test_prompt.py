@@ -75,13 +75,13 @@ def test_a_prompt_names_only_tools_that_are_offered(facts: PromptFacts):
     assert named <= set(facts.tools)
 
 
-def test_the_sandbox_is_named_or_its_absence_is_said():
+def test_the_sandbox_is_named_or_its_absence_is_reported():
     prompt = system_prompt(PromptFacts(tools=ALL, sandbox="bubblewrap"))
     assert "in a sandbox (bubblewrap)" in prompt
     assert "directly on the user's system" in system_prompt(PromptFacts(tools=ALL))
 
 
-def test_each_way_of_approval_is_told_to_the_model():
+def test_each_way_of_approval_is_described_to_the_model():
     prompts = {system_prompt(PromptFacts(tools=ALL, mode=mode)) for mode in Mode}
     assert len(prompts) == len(Mode)
 
@@ -186,7 +186,7 @@ def test_an_error_names_what_named_the_file(desk: Desk):
         )
 
 
-def test_a_file_that_is_no_text_is_an_error(desk: Desk):
+def test_a_file_that_is_not_text_is_an_error(desk: Desk):
     write(desk.folder / "a.md", b"\xff\xfe\x00")
     with pytest.raises(BadInput, match="is not UTF-8"):
         desk.choose(Path("a.md"))

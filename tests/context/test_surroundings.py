@@ -35,7 +35,7 @@ def tree(root: Path) -> tuple[str, list[str]]:
     return summary, lines
 
 
-def test_the_environment_is_told_in_the_words_of_the_original(root: Path):
+def test_the_environment_is_described_in_the_words_of_the_original(root: Path):
     write(root / "a.txt", "x")
     write(root / "src/main.py", "x")
     told = surroundings(workspace(root), today=DAY, system="linux")
@@ -147,7 +147,7 @@ def test_the_nearest_200_items_are_shown(root: Path):
     assert lines[47:51] == ["│       ├───045", "│       ├───046", "│       └───...", "└───near/"]
 
 
-def test_a_folder_too_many_is_told_with_dots(root: Path):
+def test_a_folder_too_many_is_shown_as_dots(root: Path):
     for number in range(201):
         (root / f"{number:03}").mkdir()
     summary, lines = tree(root)
@@ -162,7 +162,7 @@ def test_links_are_neither_shown_nor_followed(root: Path):
     assert tree(root) == (PLAIN, [""])
 
 
-def test_a_name_that_is_no_text_stays_one_line_that_can_be_kept(root: Path):
+def test_a_name_that_is_not_text_stays_one_line_that_can_be_kept(root: Path):
     (root / "two\nlines").write_bytes(b"")
     (root / "bad\udcff").write_bytes(b"")
     (root / "Screen 3.00\u202fPM.png").write_bytes(b"")
@@ -172,7 +172,7 @@ def test_a_name_that_is_no_text_stays_one_line_that_can_be_kept(root: Path):
     )
 
 
-def test_a_directory_that_is_gone_is_said(root: Path):
+def test_a_directory_that_is_gone_is_reported(root: Path):
     gone = root / "gone"
     assert folder_tree(gone, workspace(gone)) == (
         f'Error: Could not read directory "{gone}". Check path and permissions.'

@@ -74,7 +74,7 @@ def test_a_schema_changed_in_place_is_converted_again(name: str) -> None:
         ({"enum": [None]}, {"enum": [float("nan")]}),
     ],
 )
-def test_schemas_that_are_nearly_equal_are_told_apart(
+def test_schemas_that_are_nearly_equal_are_distinguished(
     name: str, one: JsonObject, other: JsonObject
 ) -> None:
     def asked(tool: str, schema: JsonObject) -> ModelRequest:

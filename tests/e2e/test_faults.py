@@ -207,7 +207,7 @@ def test_a_stalled_answer_is_ended_by_the_time_limit(place: Place, fault: Fault)
     assert ("Some" in said) == (fault.hang_after == 3 or fault.endless)
 
 
-def test_a_command_that_runs_over_the_time_limit_is_ended_and_told(place: Place):
+def test_a_command_that_runs_over_the_time_limit_is_ended_and_reported(place: Place):
     with Simulated([shell("echo begun > mark; sleep 600"), says("fine")]) as sim:
         ended = run(place, sim, env={"TOOLWIRE_LIMITS_SECONDS": "2"})
         assert_told(ended, 53, "--session")
@@ -253,7 +253,7 @@ def test_a_full_disk_stops_the_session_where_it_can_still_be_kept(
 
 
 @pytest.mark.parametrize("size", [0, 1_000, 20_000])
-def test_a_disk_too_full_for_a_session_is_told_before_anything_is_sent(place: Place, size: int):
+def test_a_disk_too_full_for_a_session_is_reported_before_anything_is_sent(place: Place, size: int):
     with Simulated([says("fine")]) as sim:
         ended = run(place, sim, preexec_fn=limited(size))
         assert_told(ended, 1, "cannot create a session in", "free some space")
@@ -261,7 +261,7 @@ def test_a_disk_too_full_for_a_session_is_told_before_anything_is_sent(place: Pl
         assert_told(run(place, sim), 0)
 
 
-def test_output_that_does_not_fit_on_the_disk_is_told_as_unsaved(place: Place):
+def test_output_that_does_not_fit_on_the_disk_is_reported_as_unsaved(place: Place):
     long = "for i in $(seq 60000); do echo line $i; done"
     settings = {"TOOLWIRE_TOOLS_OUTPUT_CHARACTERS": "2000"}
     with Simulated([shell(long), says("fine")]) as sim:
@@ -310,7 +310,7 @@ def in_the_way(path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", [".", "sessions"])
-def test_a_home_that_cannot_be_written_is_told_before_anything_is_sent(place: Place, what: str):
+def test_a_home_that_cannot_be_written_is_reported_before_anything_is_sent(place: Place, what: str):
     # Also holds for root, to whom permissions mean nothing.
     home = place.root / "other"
     in_the_way(home / what if what != "." else home)
@@ -361,7 +361,7 @@ def test_broken_settings_are_bad_input_and_named(
     assert text is None or file.read_bytes() == text
 
 
-def test_a_workspace_that_is_gone_before_the_start_is_told(place: Place):
+def test_a_workspace_that_is_gone_before_the_start_is_reported(place: Place):
     gone = place.root / "gone"
     gone.mkdir()
     with Simulated([says("fine")]) as sim:
@@ -370,7 +370,7 @@ def test_a_workspace_that_is_gone_before_the_start_is_told(place: Place):
         assert not sim.bodies
 
 
-def test_a_workspace_that_goes_while_it_is_worked_in_is_told_to_the_model(place: Place):
+def test_a_workspace_that_goes_while_it_is_worked_in_is_reported_to_the_model(place: Place):
     work = place.work
     note = str(work / "a.txt")
     tries = (
@@ -425,7 +425,7 @@ def test_a_damaged_session_goes_on_with_what_is_good(place: Place, how: str):
     assert kept
 
 
-def test_a_session_file_without_a_word_of_ours_is_told(place: Place):
+def test_a_session_file_without_a_word_of_ours_is_reported(place: Place):
     with Simulated([says("a"), says("fine")]) as sim:
         assert_told(run(place, sim), 0)
         (file,) = sessions_of(place)

@@ -45,7 +45,7 @@ async def said(model: str, environ: dict[str, str]) -> list[ModelEvent]:
 
 
 @needs_engine
-def test_a_file_that_is_no_model_is_refused_with_its_name(tmp_path: Path):
+def test_a_file_that_is_not_a_model_is_refused_with_its_name(tmp_path: Path):
     file = tmp_path / "no.gguf"
     file.write_bytes(b"GGUF but not really")
     with pytest.raises(ModelMissing, match=r"cannot load .*no\.gguf"):
@@ -53,7 +53,7 @@ def test_a_file_that_is_no_model_is_refused_with_its_name(tmp_path: Path):
 
 
 @pytest.mark.skipif(installed, reason="xllamacpp is installed")
-def test_without_the_package_the_command_to_install_it_is_said(tmp_path: Path):
+def test_without_the_package_the_command_to_install_it_is_reported(tmp_path: Path):
     with pytest.raises(ModelMissing, match=r"pip install 'toolwire\[local\]'"):
         start(tmp_path / "a.gguf", Sizes(threads=1, context=256), tmp_path / "states", "a")
 

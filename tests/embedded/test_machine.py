@@ -44,7 +44,7 @@ def test_the_context_shrinks_with_the_memory():
     assert sizes(DEFAULT, Machine(cores=2, free=free)).context == 2816
 
 
-def test_too_little_memory_is_said_with_the_smaller_model():
+def test_too_little_memory_is_reported_with_the_smaller_model():
     with pytest.raises(
         BadInput, match=r"needs 1.6 GB of memory, but only 1.0 GB is free; local/qwen"
     ):

@@ -153,7 +153,7 @@ def test_short_beginnings_and_whole_answers_go_straight(
     assert [one.path for one in engine.asked] == [CHAT]
 
 
-def test_a_refusal_after_the_reading_is_told_as_an_error_in_the_stream(
+def test_a_refusal_after_the_reading_is_reported_as_an_error_in_the_stream(
     engine: StandIn, tmp_path: Path
 ):
     refusal = {"error": {"code": 400, "message": "too long", "type": "exceed_context_size_error"}}

@@ -166,7 +166,7 @@ def test_a_state_that_is_no_good_is_removed_and_read_again(
     assert asked(home.next_process(), wanted)[1].targets == ["/slots/0?action=restore", CHAT]
 
 
-def test_the_reading_of_a_long_prompt_is_told_as_it_goes_on(shared: Home):
+def test_the_reading_of_a_long_prompt_is_reported_as_it_goes_on(shared: Home):
     said = "Every word takes a while. " * 40
     events, _ = asked(shared, request(said))
     told = reading(events)

@@ -183,14 +183,14 @@ def test_a_kept_file_that_was_changed_is_removed_and_fetched_again(host: FileHos
     assert told.notices == [f"{path} does not have the expected hash and was removed"]
 
 
-def test_too_little_space_is_said_before_the_first_byte(host: FileHost, tmp_path: Path):
+def test_too_little_space_is_reported_before_the_first_byte(host: FileHost, tmp_path: Path):
     with pytest.raises(NoSpace, match=r"needs 70 MB of free space, but only 5 MB is available"):
         run(weights(host), tmp_path, Told(), free=lambda path: 5_000_000)
     assert host.ranges == []
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-def test_a_disk_that_fills_up_on_the_way_is_said_and_no_other_source_tried(
+def test_a_disk_that_fills_up_on_the_way_is_reported_and_no_other_source_tried(
     host: FileHost, tmp_path: Path
 ):
     (tmp_path / "small.gguf.part").symlink_to("/dev/full")
@@ -228,7 +228,7 @@ def test_a_person_is_asked_with_size_and_licence(host: FileHost, tmp_path: Path,
     assert host.ranges == ([""] if agrees else [])
 
 
-def test_a_named_file_is_used_where_it_lies(host: FileHost, tmp_path: Path):
+def test_a_named_file_is_used_where_it_is(host: FileHost, tmp_path: Path):
     own = tmp_path / "own.gguf"
     own.write_bytes(CONTENT)
     assert run(weights(host), tmp_path / "cache", Told(), consents=False, named=own) == own
@@ -243,7 +243,7 @@ def test_a_named_file_with_other_content_is_refused_and_left_alone(host: FileHos
     assert own.read_bytes() == b"something else"
 
 
-def test_a_named_file_that_is_not_there_is_said(host: FileHost, tmp_path: Path):
+def test_a_named_file_that_is_not_there_is_reported(host: FileHost, tmp_path: Path):
     with pytest.raises(BadInput, match=r"cannot read .*own.gguf: No such file"):
         run(weights(host), tmp_path / "cache", Told(), named=tmp_path / "own.gguf")
 
@@ -322,7 +322,7 @@ def test_a_piece_of_the_wrong_size_is_refused(host: FileHost, tmp_path: Path):
     assert (tmp_path / "small.gguf.part").stat().st_size == parts.size
 
 
-def test_when_every_source_fails_each_reason_and_the_ways_on_are_said(
+def test_when_every_source_fails_each_reason_and_the_ways_on_are_reported(
     host: FileHost, tmp_path: Path
 ):
     parts = Parts(package="absent{number}", version="1", member="/{number}", count=1, size=9)
@@ -338,7 +338,7 @@ def test_when_every_source_fails_each_reason_and_the_ways_on_are_said(
     assert "TOOLWIRE_LOCAL_WEIGHTS" in words
 
 
-def test_a_login_in_the_index_address_is_not_told(host: FileHost, tmp_path: Path):
+def test_a_login_in_the_index_address_is_not_reported(host: FileHost, tmp_path: Path):
     parts = Parts(package="absent{number}", version="1", member="/{number}", count=1, size=9)
     host.statuses = [404]
     address = host.url.replace("//", "//me:hunter2@")

@@ -98,7 +98,7 @@ def test_a_question_answered_by_reading_is_done(tmp_path: Path):
     assert outcome.calls[0].success
 
 
-def test_a_guess_is_no_right_call(tmp_path: Path):
+def test_a_guess_is_not_a_right_call(tmp_path: Path):
     task = TASKS["read-version"]
     score = judge(task, outcome_of(task, tmp_path, "It is version 1.0."))
     assert (score.tool, score.arguments, score.done) == (False, False, False)

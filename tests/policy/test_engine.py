@@ -372,7 +372,7 @@ def test_a_link_out_of_the_workspace_is_outside():
     assert shell("cat here/../a", terms).decision == "ask"
 
 
-def test_the_audit_record_tells_the_ruling_and_no_arguments():
+def test_the_audit_record_reports_the_ruling_and_no_arguments():
     call = ToolCall(id="7", name="run_shell_command", arguments='{"command": "npm run test"}')
     ruling = shell("npm run test")
     made = record(ruling, call, Effect.EXECUTE, Mode.DEFAULT, at="2025-01-01T00:00:00Z")

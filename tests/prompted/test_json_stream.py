@@ -132,7 +132,7 @@ def test_any_reply_comes_back_as_it_was(text: str, cuts: list[int]) -> None:
 
 
 @pytest.mark.parametrize("text", BROKEN)
-def test_an_answer_in_another_form_is_malformed_and_told(text: str) -> None:
+def test_an_answer_in_another_form_is_malformed_and_reported(text: str) -> None:
     parts, notices, end = folded(answered(text))
     assert [notice.kind for notice in notices] == ["malformed_answer"]
     assert text in notices[0].message
@@ -160,7 +160,7 @@ def test_a_length_stop_leaves_the_reply_as_far_as_it_came() -> None:
     assert events == [TextDelta("so fa"), Finished(reason=StopReason.LENGTH)]
 
 
-def test_text_after_the_answer_is_told() -> None:
+def test_text_after_the_answer_is_reported() -> None:
     parts, notices, end = folded(answered('{"reply": "a"}', ' {"reply": "b"}'))
     assert parts == (Text("a"),)
     assert [notice.kind for notice in notices] == ["extra_text"]

@@ -141,7 +141,7 @@ def test_a_required_member_without_a_schema_can_still_be_given() -> None:
     assert takes(request(tools=(odd,)), {"tool": "odd", "arguments": {"a": 1, "b": 2}})
 
 
-def test_what_a_grammar_cannot_hold_is_told() -> None:
+def test_what_a_grammar_cannot_hold_is_reported() -> None:
     loose = ToolSpec(
         name="loose",
         parameters={
@@ -160,7 +160,7 @@ def test_a_plain_schema_is_not_weakened() -> None:
     assert prepared(request()).notices == ()
 
 
-def test_a_vendors_own_tool_is_left_out_and_told() -> None:
+def test_a_vendors_own_tool_is_left_out_and_reported() -> None:
     server = ServerTool(dialect="d", kind="search", data="{}")
     notices = prepared(request(tools=(READ, server))).notices
     assert [notice.kind for notice in notices] == ["tool_left_out"]
@@ -195,7 +195,7 @@ def test_the_instructions_come_after_those_that_were_there() -> None:
     assert len(sent.system) == 2
 
 
-def test_the_past_is_told_as_the_model_would_have_written_it() -> None:
+def test_the_past_is_rendered_as_the_model_would_have_written_it() -> None:
     thinking = Thinking("hm")
     said = Message(
         role="assistant",
@@ -245,7 +245,7 @@ def test_the_past_is_told_as_the_model_would_have_written_it() -> None:
     )
 
 
-def test_long_results_are_shortened_and_the_cut_is_said_to_both() -> None:
+def test_long_results_are_shortened_and_the_cut_is_reported_to_both() -> None:
     long = ToolResult(call_id="1", name="read", parts=(Text("a" * 900 + "z" * 100),))
     found = prepared(request(HELLO, Message(role="user", parts=(long,))), result_limit=40)
     text = found.request.messages[1].text

@@ -66,7 +66,7 @@ PROSE = [
 
 @pytest.mark.parametrize("text", PROSE)
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_prose_that_speaks_of_calls_is_no_call(text: str, size: int) -> None:
+def test_prose_that_speaks_of_calls_is_not_a_call(text: str, size: int) -> None:
     chunks = [text[at : at + size] for at in range(0, len(text), size)]
     assert said(told(chunks, [GREET], tuple(leaked.FORMATS))) == [text]
 
@@ -92,7 +92,7 @@ def test_blanks_between_calls_are_dropped_and_words_kept() -> None:
     assert said(events) == [MADE, MADE, " so\n", MADE]
 
 
-def test_blanks_before_words_are_told_once() -> None:
+def test_blanks_before_words_are_emitted_once() -> None:
     chunks = ["\n", " ", "one", " two", "\n"]
     assert said(told(chunks, [GREET], ["hermes"])) == ["\n one two\n"]
     assert said(told([" \n"], [GREET], ["hermes"])) == [" \n"]

@@ -93,7 +93,7 @@ def test_a_call_of_a_tool_that_is_not_offered_is_still_rendered():
     assert message.text == "<patch>\n<input>*** x</input>\n</patch>"
 
 
-def test_arguments_that_are_no_json_object_are_shown_as_they_are():
+def test_arguments_that_are_not_a_json_object_are_shown_as_they_are():
     odd = ToolCall(id="9", name="read_file", arguments='{"path": ')
     (message, *_) = as_text([assistant(odd)], TOOLS)
     assert message.text == '<read_file>\n{"path":\n</read_file>'

@@ -96,7 +96,7 @@ def test_a_second_call_is_refused_where_one_at_a_time_is_asked_for():
         "</read_file>",
     ],
 )
-def test_what_is_no_call_stays_text(text: str):
+def test_what_is_not_a_call_stays_text(text: str):
     assert read(text).message.parts == (Text(text.strip()),)
 
 
@@ -273,7 +273,7 @@ def test_a_freeform_tool_gets_its_text_as_it_is():
     assert (call.kind, call.arguments, call.complete) == (CallKind.FREEFORM, patch, True)
 
 
-def test_a_name_that_is_no_tag_is_called_by_its_alias():
+def test_a_name_that_is_not_a_tag_is_called_by_its_alias():
     odd = ToolSpec(name="do it", namespace="mcp", parameters=RUN.parameters)
     from toolwire.prompted.xml.shape import XmlTools
 

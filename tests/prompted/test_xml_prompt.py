@@ -105,7 +105,7 @@ def test_the_words_follow_whether_calls_may_be_parallel():
         ),
     ],
 )
-def test_the_tool_choice_is_said_in_words(choice: ToolChoice, words: str):
+def test_the_tool_choice_is_described_in_words(choice: ToolChoice, words: str):
     assert teaching([READ, RUN], choice).endswith(f"\n\n{words}")
     assert words not in teaching([READ, RUN], ToolChoice())
 

@@ -224,7 +224,7 @@ def test_a_repaired_history_needs_no_repair(
 
 
 @given(histories, targets, rules)
-def test_changes_are_told_exactly_when_there_are_some(
+def test_changes_are_reported_exactly_when_there_are_some(
     messages: list[Message], target: Origin, rules: HistoryRules
 ) -> None:
     repaired = repair(messages, target, rules)

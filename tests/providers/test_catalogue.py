@@ -56,7 +56,7 @@ def test_a_name_without_provider_or_model_says_how_to_write_it(name: str, said: 
     assert said in str(error.value)
 
 
-def test_an_unknown_provider_in_a_name_is_told_the_nearest() -> None:
+def test_an_unknown_provider_in_a_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match='did you mean "openrouter"'):
         catalogue.split("openruoter/x")
 
@@ -87,7 +87,7 @@ def test_what_a_user_says_of_a_model_wins_and_the_rest_stays() -> None:
     assert [info for info in catalogue.models("openai", [said]) if info.id == "gpt-4o"] == [said]
 
 
-def test_a_user_may_describe_a_model_nobody_knows() -> None:
+def test_a_user_may_describe_a_model_no_one_knows() -> None:
     said = catalogue.described("mine/large", {"context": 9, "thinking": True})
     assert said == ModelInfo(provider="mine", id="large", context=9, thinking=True)
     assert catalogue.models("mine", [said]) == (said,)

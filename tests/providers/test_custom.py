@@ -148,6 +148,6 @@ def test_an_entry_point_that_gives_no_provider_is_named(site: Path) -> None:
         providers.get("acme")
 
 
-def test_an_unknown_provider_is_told_the_nearest() -> None:
+def test_an_unknown_provider_is_answered_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match='unknown provider "grok"; did you mean "groq"'):
         providers.get("grok")

@@ -22,11 +22,11 @@ def test_its_key_is_not_shown():
 
 
 @pytest.mark.parametrize("text", ["gemini", "gemini=", "gemini=127.0.0.1"])
-def test_anything_else_is_told_how_to_write_it(text: str):
+def test_anything_else_is_answered_with_how_to_write_it(text: str):
     with pytest.raises(BadInput, match="DIALECT=URL"):
         read_upstream(text)
 
 
-def test_an_unknown_format_is_told_the_nearest():
+def test_an_unknown_format_is_answered_with_the_nearest():
     with pytest.raises(UnknownName, match="openai-chat"):
         read_upstream("openai-chta=http://h")

@@ -359,7 +359,7 @@ def test_alternatives_at_the_root_are_joined(profile: Profile):
 
 
 @pytest.mark.parametrize("profile", [Profile.OPENAI, Profile.ANTHROPIC, Profile.GEMINI_OPENAPI])
-def test_a_root_that_is_no_object_is_put_inside_one(profile: Profile):
+def test_a_root_that_is_not_an_object_is_put_inside_one(profile: Profile):
     schema = {"type": "array", "items": {"type": "string"}}
     assert convert(schema, profile) == Converted(
         {**tool(value=schema), "required": ["value"]},
@@ -367,7 +367,7 @@ def test_a_root_that_is_no_object_is_put_inside_one(profile: Profile):
     )
 
 
-def test_names_anthropic_refuses_at_the_root_are_told_in_words():
+def test_names_anthropic_refuses_at_the_root_are_reported_in_words():
     schema = {**tool(**{"a b": {"type": "string"}, "ok": OPEN}), "required": ["a b"]}
     assert convert(schema, Profile.ANTHROPIC) == Converted(
         {**tool(ok=OPEN), "description": 'also takes "a b": {"type":"string"}'},

@@ -136,5 +136,5 @@ def test_the_judge_catches_a_converter_that_drops_a_keyword(keyword: str):
 
 
 @pytest.mark.parametrize("broken", [silent, narrowing, elsewhere])
-def test_the_judge_catches_losses_that_are_not_told_or_misplaced(broken: Convert):
+def test_the_judge_catches_losses_that_are_not_reported_or_misplaced(broken: Convert):
     assert differences(RICH, Profile.GEMINI_OPENAPI, broken, 400)

@@ -156,7 +156,7 @@ def test_a_damaged_session_goes_on_after_its_salvage(
             assert journal.salvaged.records == len(before)
 
 
-def test_a_cut_file_is_rescued_and_said(whole: Whole, tmp_path: Path) -> None:
+def test_a_cut_file_is_salvaged_and_reported(whole: Whole, tmp_path: Path) -> None:
     data = whole.files["closed"][""]
     path = whole.put(tmp_path, {"": data[: len(data) // 2]})
     sessions = SqliteStore(tmp_path)
@@ -192,7 +192,7 @@ def test_no_page_is_needed_but_those_with_records(whole: Whole, tmp_path: Path, 
     assert lost == 3
 
 
-def test_a_rescued_session_still_knows_its_folder(whole: Whole, tmp_path: Path) -> None:
+def test_a_salvaged_session_still_knows_its_folder(whole: Whole, tmp_path: Path) -> None:
     data = whole.files["closed"][""]
     path = whole.put(tmp_path, {"": bytes(2 * PAGE) + data[2 * PAGE :]})
     sessions = SqliteStore(tmp_path)
@@ -236,7 +236,7 @@ def test_any_bytes_give_a_beginning_of_what_was_written(whole: Whole, state: str
 
 
 @pytest.mark.parametrize("data", [b"", b"no database at all", b"SQLite format 3\0", bytes(9000)])
-def test_a_file_that_is_no_session_gives_an_empty_one_and_is_kept(
+def test_a_file_that_is_not_a_session_gives_an_empty_one_and_is_kept(
     whole: Whole, tmp_path: Path, data: bytes
 ) -> None:
     path = whole.put(tmp_path, {"": data})

@@ -91,7 +91,7 @@ def test_json_holds_every_event_whole() -> None:
     assert told["totals"][0]["requests"] == 4
 
 
-def test_a_transcript_tells_what_happened_in_order() -> None:
+def test_a_transcript_reports_what_happened_in_order() -> None:
     one, two = call("a", "read_file"), call("b")
     edited = msgspec.structs.replace(finished(two, "written"), diff="-old\n+new")
     picture = Media.of_bytes(MediaKind.IMAGE, "image/png", b"x", "cat.png")

@@ -140,7 +140,7 @@ def test_a_record_is_kept_though_its_writer_is_cancelled(
     journal.close_now()
 
 
-def test_a_failure_nobody_waited_for_is_told_with_the_next_record(
+def test_a_failure_no_one_waited_for_is_reported_with_the_next_record(
     sessions: SqliteStore, tmp_path: Path
 ) -> None:
     journal = sessions.create(str(tmp_path))
@@ -185,7 +185,7 @@ def test_a_file_that_cannot_be_read_now_is_not_taken_for_a_damaged_one(
     again.close_now()
 
 
-def test_a_second_holder_is_told_who_has_the_session(sessions: SqliteStore, tmp_path: Path) -> None:
+def test_a_second_holder_learns_who_has_the_session(sessions: SqliteStore, tmp_path: Path) -> None:
     journal = sessions.create(str(tmp_path))
     write(journal, [opened()])
     with pytest.raises(SessionError) as refused:
@@ -304,7 +304,7 @@ os._exit(0)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file size limit")
-def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing_half_written(tmp_path: Path) -> None:
     root = tmp_path / "sessions"
     done = subprocess.run(
         [sys.executable, "-c", LIMITED, str(root)],
@@ -344,7 +344,7 @@ for step in (lambda: sessions.open(sys.argv[2]), lambda: sessions.create(Path("/
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no file modes")
-def test_a_folder_that_cannot_be_written_is_read_and_said(sessions: SqliteStore) -> None:
+def test_a_folder_that_cannot_be_written_is_read_and_reported(sessions: SqliteStore) -> None:
     journal = sessions.create(str(Path.cwd()))
     events = a_session(2)
     write(journal, events)

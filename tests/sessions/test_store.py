@@ -102,7 +102,7 @@ def test_a_session_has_one_writer_and_a_closed_journal_has_none(
         asyncio.run(journal.append(journal.session, opened()))
 
 
-def test_the_list_tells_each_session_in_a_line(sessions: SessionStore, tmp_path: Path) -> None:
+def test_the_list_reports_each_session_in_a_line(sessions: SessionStore, tmp_path: Path) -> None:
     first = made(sessions, tmp_path, a_session(2))
     first_record, *_, last_record = sessions.read(first).records
     assert sessions.list(str(tmp_path)) == [
@@ -133,9 +133,7 @@ def test_the_last_worked_on_comes_first_and_other_folders_only_on_demand(
     assert [found.id for found in sessions.list()] == [one, three, two]
 
 
-def test_the_latest_is_one_in_which_something_was_said(
-    sessions: SessionStore, tmp_path: Path
-) -> None:
+def test_the_latest_is_one_with_a_turn(sessions: SessionStore, tmp_path: Path) -> None:
     assert sessions.latest(str(tmp_path)) is None
     one = made(sessions, tmp_path, a_session(1))
     made(sessions, tmp_path, [opened()])

@@ -65,13 +65,13 @@ def test_one_script_starts_anew_for_each_run() -> None:
     assert said(script.answering()(question())) == said(script.answering()(question())) == "one"
 
 
-def test_a_reply_repeats_what_it_heard() -> None:
+def test_a_reply_repeats_what_it_received() -> None:
     echo = reply("you said {last_user_text}, it said {last_result}, {model} {number} {other}")
     found = replies(echo).answering()(question("hi", 3, result="ok"))
     assert said(found) == "you said hi, it said ok, m 3 {other}"
 
 
-def test_what_was_heard_is_escaped_inside_arguments() -> None:
+def test_what_was_received_is_escaped_inside_arguments() -> None:
     echo = reply(Call.of("say", text="{last_user_text}"))
     found = replies(echo).answering()(question('a "b"\n'))
     assert found.pieces == (Call(name="say", arguments='{"text":"a \\"b\\"\\n"}'),)

@@ -146,7 +146,7 @@ def test_an_answer_without_a_word_is_an_answer(dialect: str) -> None:
     asking([Reply()], scenario)
 
 
-def test_gemini_tells_of_a_call_it_could_not_write() -> None:
+def test_gemini_reports_a_call_it_could_not_write() -> None:
     async def scenario(asker: Asker) -> None:
         _, body = await asker.post(STREAMS["gemini"], question("gemini"))
         finished = read_answer("gemini", body).finished
@@ -269,7 +269,7 @@ def test_a_body_that_is_none_is_the_clients_mistake(dialect: str, body: bytes) -
     asking(replies("Hi."), scenario)
 
 
-def test_the_end_of_the_script_is_told_and_not_retried() -> None:
+def test_the_end_of_the_script_is_reported_and_not_retried() -> None:
     async def scenario(asker: Asker) -> None:
         await asker.ask("openai-chat", question("openai-chat"))
         status, body = await asker.ask("openai-chat", question("openai-chat"))

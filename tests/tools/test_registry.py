@@ -49,7 +49,7 @@ def test_a_tool_is_found_by_its_alias() -> None:
     assert tools.get("other") is None
 
 
-def test_a_tool_that_is_needed_and_missing_is_told_with_the_nearest() -> None:
+def test_a_tool_that_is_needed_and_missing_is_reported_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match='did you mean "read_file"'):
         named("read_file", "glob").need("raed_file")
 
@@ -94,7 +94,7 @@ def test_prefixes_of_a_tool_in_a_list() -> None:
     assert registry.prefixes((), "glob") == ()
 
 
-def test_where_nobody_can_approve_gemini_cli_leaves_tools_out() -> None:
+def test_where_no_one_can_approve_gemini_cli_leaves_tools_out() -> None:
     tools = named("glob", "replace", "write_file", "run_shell_command")
     assert headless(tools, "default").names == ("glob",)
     assert headless(tools, "auto_edit").names == ("glob", "replace", "write_file")
@@ -199,7 +199,9 @@ def test_a_projects_tool_gets_its_arguments_on_standard_input(tmp_path: Path) ->
         ("die", "Stdout: (empty)\nStderr: (empty)\nError: (none)\nExit Code: (none)\nSignal: 9"),
     ],
 )
-def test_a_projects_tool_that_fails_tells_everything(tmp_path: Path, name: str, text: str) -> None:
+def test_a_projects_tool_that_fails_reports_everything(
+    tmp_path: Path, name: str, text: str
+) -> None:
     with pytest.raises(ToolFailed) as failure:
         ran(discovered(tmp_path)[name], tmp_path, {})
     assert str(failure.value) == text

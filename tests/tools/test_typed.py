@@ -106,7 +106,7 @@ def used(function: Tool, **arguments: Any) -> ToolOutput:
     return done(function, arguments, ToolContext(workspace=Place, call_id="c1"))
 
 
-def test_a_plain_function_is_told_by_its_types_and_docstring() -> None:
+def test_a_plain_function_is_described_by_its_types_and_docstring() -> None:
     made = tool(count)
     assert (made.name, made.effect) == ("count", Effect.OTHER)
     assert made.description == "Count the lines or words of a file."

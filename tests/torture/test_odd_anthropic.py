@@ -54,12 +54,12 @@ def test_a_call_that_may_have_been_cut_is_incomplete_when_the_stream_broke() -> 
     assert told == Summary("", (("t", "f", {}, "incomplete"),), None, "incomplete_stream")
 
 
-def test_a_broken_stream_tells_the_input_that_came_with_the_start() -> None:
+def test_a_broken_stream_reports_the_input_that_came_with_the_start() -> None:
     told, _ = read(NAME, sse(START, begin("t", IS_A)))
     assert told == Summary("", (("t", "f", IS_A, "incomplete"),), None, "incomplete_stream")
 
 
-def test_content_may_be_a_string_and_hold_things_that_are_no_blocks() -> None:
+def test_content_may_be_a_string_and_hold_things_that_are_not_blocks() -> None:
     body = {"type": "message", "stop_reason": "end_turn"}
     assert read(NAME, {**body, "content": "hi"}, whole=True)[0] == Summary("hi", stop="end")
     blocks = [None, 5, {"type": "text", "text": "hi"}]

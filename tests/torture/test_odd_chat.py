@@ -47,7 +47,7 @@ def test_a_finish_reason_with_every_piece_ends_no_call_early() -> None:
     assert read(NAME, body)[0] == called(("x", "f", IS_A))
 
 
-def test_two_names_in_one_list_are_two_calls_though_nothing_else_tells_them_apart() -> None:
+def test_two_names_in_one_list_are_two_calls_though_nothing_else_distinguishes_them() -> None:
     both = [piece(None, None, "f", ""), piece(None, None, "g", "")]
     body = sse(chunk("tool_calls", tool_calls=both), "[DONE]")
     assert read(NAME, body)[0] == called(("made", "f", {}), ("made", "g", {}))
@@ -149,11 +149,11 @@ def test_a_body_that_was_not_streamed_may_bring_an_empty_delta() -> None:
         ({"message": "long", "type": "too_many_prompt_tokens", "code": 400}, "context_too_long"),
     ],
 )
-def test_an_error_without_a_status_tells_its_kind_by_its_code(error: Json, kind: str) -> None:
+def test_an_error_without_a_status_reports_its_kind_by_its_code(error: Json, kind: str) -> None:
     assert read(NAME, {"error": error}, whole=True)[0].error == kind
 
 
 @pytest.mark.parametrize("error", ["boom", {"message": "boom"}])
-def test_groq_tells_of_errors_in_its_own_member(error: Any) -> None:
+def test_groq_reports_errors_in_its_own_member(error: Any) -> None:
     told, said = read(NAME, sse(chunk(content="a"), {**chunk(), "x_groq": {"error": error}}))
     assert (told.text, said["error"]["message"]) == ("a", "boom")

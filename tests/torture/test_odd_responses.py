@@ -74,7 +74,7 @@ BOTH = called(("call_0", "f", IS_A), ("call_1", "g", IS_B))
         (completed(call(0, "f", A), call(1, "g", B)),),
     ],
 )
-def test_open_items_at_one_place_are_told_apart_by_their_ids(ends: tuple[Json, ...]) -> None:
+def test_open_items_at_one_place_are_distinguished_by_their_ids(ends: tuple[Json, ...]) -> None:
     assert read(NAME, sse(*BOTH_AT_0, *ends))[0] == BOTH
 
 
@@ -95,7 +95,7 @@ def test_items_at_one_place_stay_apart_in_a_broken_stream() -> None:
         (says(0, "hi", 1),),
     ],
 )
-def test_words_are_told_once_though_places_are_missing(frames: tuple[Json, ...]) -> None:
+def test_words_are_reported_once_though_places_are_missing(frames: tuple[Json, ...]) -> None:
     told, _ = read(NAME, sse(*frames, completed(message(0, "hi"))))
     assert told == Summary("hi", stop="end")
 
@@ -126,7 +126,7 @@ def test_an_incomplete_response_that_gives_no_reason_was_cut() -> None:
     assert read(NAME, sse(says(0, "a"), incomplete(None)))[0] == Summary("a", stop="length")
 
 
-def test_a_broken_stream_tells_what_the_server_had_finished() -> None:
+def test_a_broken_stream_reports_what_the_server_had_finished() -> None:
     finished = event("function_call_arguments.done", output_index=0, arguments=A)
     told, _ = read(NAME, sse(added(call(0)), finished))
     wanted = (("call_0", "f", IS_A, "incomplete"),)
@@ -149,7 +149,7 @@ def test_arguments_may_be_an_object() -> None:
         assert read(NAME, body)[0] == called(("call_0", "f", IS_A))
 
 
-def test_items_that_are_no_objects_are_passed_over() -> None:
+def test_items_that_are_not_objects_are_passed_over() -> None:
     body = {"status": "completed", "output": [None, 5, message(0, "a")]}
     assert read(NAME, body, whole=True)[0] == Summary("a", stop="end")
 

@@ -46,7 +46,7 @@ def call(call_id: str, name: str, arguments: str, *, complete: bool = True) -> T
     )
 
 
-def test_a_plain_call_is_told_as_it_comes():
+def test_a_plain_call_is_emitted_as_it_arrives():
     assert events_of([(0, "a", "f", ""), (0, None, None, '{"x"'), (0, None, None, ":1}")]) == [
         ToolCallStarted("a", "f"),
         ToolCallDelta("a", '{"x"'),
@@ -200,20 +200,20 @@ def test_a_call_without_an_id_keeps_its_place_before_one_with():
     assert [event.name for event in events if isinstance(event, ToolCallStarted)] == ["f", "g"]
 
 
-def test_a_reused_id_is_told():
+def test_a_reused_id_is_reported():
     assert events_of([(0, "a", "f", "{}"), (1, "a", "g", "{}")])[2:4] == [
         Notice("duplicate_id", 'two calls have the id "a"; one is now "new_1"'),
         ToolCallStarted("new_1", "g", made_id=True),
     ]
 
 
-def test_a_call_sent_twice_is_told():
+def test_a_call_sent_twice_is_reported():
     assert Notice("duplicate_call", 'call "a" was sent twice') in events_of(
         [(0, "a", "f", "{}"), (0, "a", "f", "{}")]
     )
 
 
-def test_glued_calls_are_told_and_the_first_ends_with_its_own_arguments():
+def test_glued_calls_are_reported_and_the_first_ends_with_its_own_arguments():
     assert events_of([(0, "a", "f", '{"x":1}{"x":2}')]) == [
         ToolCallStarted("a", "f"),
         ToolCallDelta("a", '{"x":1}{"x":2}'),
@@ -225,7 +225,7 @@ def test_glued_calls_are_told_and_the_first_ends_with_its_own_arguments():
     ]
 
 
-def test_pieces_after_the_end_are_told_and_change_nothing():
+def test_pieces_after_the_end_are_reported_and_change_nothing():
     calls = tracker()
     events = [*calls.fragment(0, "a", "f", "{}"), *calls.end_all()]
     late = Notice("late_arguments", 'call "a" got more arguments after its end')
@@ -269,7 +269,7 @@ def test_a_broken_stream_leaves_every_open_call_incomplete():
     ]
 
 
-def test_marked_calls_are_told_as_they_come():
+def test_marked_calls_are_emitted_as_they_arrive():
     calls = tracker()
     kept = Kept(dialect="anthropic-messages", fields='{"caller":1}')
     events = [

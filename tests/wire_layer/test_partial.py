@@ -84,7 +84,7 @@ def test_views_grow_to_the_value_wherever_the_text_is_cut(
         "}",
     ],
 )
-def test_a_text_nobody_looked_at_reads_as_if_somebody_had(text: str):
+def test_a_text_no_one_looked_at_reads_as_if_someone_had(text: str):
     watched, unwatched = PartialJson(), PartialJson()
     for char in text:
         watched.feed(char)
@@ -136,7 +136,7 @@ def test_a_lone_surrogate_is_read_as_json_reads_it():
     assert partial.value == {"a": "\ud83dx"}
 
 
-def test_an_escaped_backslash_before_u_is_no_escape():
+def test_an_escaped_backslash_before_u_is_not_an_escape():
     assert views('{"a":"\\\\ud83d', '"}') == [{"a": "\\ud83d"}, {"a": "\\ud83d"}]
 
 

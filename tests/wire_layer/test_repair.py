@@ -135,7 +135,7 @@ def test_cut_text_is_called_cut_and_its_last_number_is_not_guessed(
         ('{"a":' * 100_000, "nested too deeply"),
     ],
 )
-def test_what_is_no_object_has_no_value(text: str, error: str):
+def test_what_is_not_an_object_has_no_value(text: str, error: str):
     assert parse_arguments(text) == Parsed(None, error=error)
 
 

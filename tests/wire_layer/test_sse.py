@@ -129,7 +129,7 @@ def test_a_chunk_after_a_whole_frame_reads_as_its_bytes_do_one_by_one():
             assert frames(first, chunk) == frames(first, *bytewise(chunk)), chunk
 
 
-def test_a_frame_is_told_as_soon_as_its_blank_line_begins():
+def test_a_frame_is_emitted_as_soon_as_its_blank_line_begins():
     decoder = SseDecoder()
     assert decoder.feed(b"data: a\r\n") == []
     assert decoder.feed(b"\r") == [Frame(b"a")]

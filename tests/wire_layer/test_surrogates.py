@@ -36,7 +36,7 @@ def test_a_complete_text_keeps_its_pairs_and_marks_its_halves() -> None:
 
 
 @given(st.text(st.sampled_from('a\\"u😀é\ud83d\ude00'), max_size=12))
-def test_mended_text_is_always_whole(text: str) -> None:
+def test_repaired_text_is_always_whole(text: str) -> None:
     frame = json.dumps(text).encode()
     joiner = PairJoiner()
     found = json.loads(joiner.join(frame))

@@ -86,7 +86,7 @@ def test_a_connection_in_doubt_is_not_used_again(first: bytes) -> None:
     run(work)
 
 
-def test_words_nobody_asked_for_are_no_answer_to_the_next_request() -> None:
+def test_words_no_one_asked_for_are_not_an_answer_to_the_next_request() -> None:
     async def work() -> None:
         transport = HttpTransport()
         late = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n"
@@ -128,7 +128,7 @@ def test_a_kept_connection_that_ends_without_a_word_costs_a_get_nothing() -> Non
     ("method", "answers"),
     [("POST", ([[OK], []], [[OK]])), ("GET", ([[OK], [b"HTTP/1.1"]], [[OK]]))],
 )
-def test_what_may_have_been_heard_is_not_sent_twice(method: str, answers: tuple) -> None:
+def test_what_may_have_been_received_is_not_sent_twice(method: str, answers: tuple) -> None:
     async def work() -> None:
         transport = HttpTransport()
         async with raw_server(*answers) as server:
@@ -141,7 +141,7 @@ def test_what_may_have_been_heard_is_not_sent_twice(method: str, answers: tuple)
     run(work)
 
 
-def test_a_fresh_connection_that_ends_without_a_word_is_told() -> None:
+def test_a_fresh_connection_that_ends_without_a_word_is_reported() -> None:
     async def work() -> None:
         transport = HttpTransport()
         async with raw_server([[]], [[OK]]) as server:
@@ -153,7 +153,7 @@ def test_a_fresh_connection_that_ends_without_a_word_is_told() -> None:
     run(work)
 
 
-def test_reading_on_after_leaving_is_told_and_not_taken_for_the_end() -> None:
+def test_reading_on_after_leaving_is_reported_and_not_taken_for_the_end() -> None:
     async def work() -> None:
         transport = HttpTransport()
         half = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf"
@@ -259,7 +259,7 @@ def test_a_handshake_that_does_not_come_ends_in_a_timeout(limits: HttpLimits, wo
     run(work)
 
 
-def test_a_server_without_tls_is_told() -> None:
+def test_a_server_without_tls_is_reported() -> None:
     async def work() -> None:
         transport = HttpTransport()
 
@@ -277,7 +277,7 @@ def test_a_server_without_tls_is_told() -> None:
     run(work)
 
 
-def test_a_name_nobody_has_is_told() -> None:
+def test_a_name_no_one_has_is_reported() -> None:
     async def work() -> None:
         transport = HttpTransport(env_proxies=False)
         with pytest.raises(ConnectionFailed, match=r"cannot reach nobody\.invalid: "):

@@ -132,7 +132,7 @@ def test_answers_are_read_however_they_are_cut(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_an_answer_cut_off_anywhere_is_told_or_was_whole(name: str) -> None:
+def test_an_answer_cut_off_anywhere_is_reported_or_was_whole(name: str) -> None:
     raw, (_, body) = READ[name]
     # Where nothing but the connection's end is the body's, a cut after the head cannot be seen.
     unseen = raw.index(b"\r\n\r\n") + 4 if name in ENDS_WITH_CONNECTION else len(raw)
@@ -165,7 +165,7 @@ async def read_until_it_breaks(transport: HttpTransport, request: Outgoing) -> t
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_no_answer_is_told_at_once(name: str) -> None:
+def test_what_is_not_an_answer_is_reported_at_once(name: str) -> None:
     raw, words = REFUSED[name]
 
     async def work() -> None:

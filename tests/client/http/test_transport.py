@@ -162,7 +162,7 @@ def test_a_slow_reader_is_not_taken_for_a_silent_server() -> None:
     run(work)
 
 
-def test_a_broken_body_is_told() -> None:
+def test_a_broken_body_is_reported() -> None:
     async def work() -> None:
         transport = HttpTransport()
         async with serving(Reply(chunks=(b"a",), cut=True), Reply(refuse=True)) as server:
@@ -175,7 +175,7 @@ def test_a_broken_body_is_told() -> None:
     run(work)
 
 
-def test_a_server_that_does_not_speak_http_is_told() -> None:
+def test_a_server_that_does_not_speak_http_is_reported() -> None:
     async def work() -> None:
         async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
@@ -250,7 +250,7 @@ def test_hosts_that_want_no_proxy_get_none() -> None:
         assert proxies.of("https://api.example/") is None
 
 
-def test_a_proxy_that_is_not_there_is_told() -> None:
+def test_a_proxy_that_is_not_there_is_reported() -> None:
     async def work() -> None:
         with environment(http_proxy="http://127.0.0.1:1"):
             transport = HttpTransport()

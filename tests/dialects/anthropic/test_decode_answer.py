@@ -113,7 +113,7 @@ def test_a_refused_answer_leaves_its_last_call_incomplete() -> None:
     assert events[2:] == [ToolCallEnded("a", complete=False), finished(StopReason.REFUSAL)]
 
 
-def test_interleaved_calls_are_told_apart_by_index() -> None:
+def test_interleaved_calls_are_distinguished_by_index() -> None:
     events = decode(
         START,
         begin(0, "tool_use", id="a", name="f", input={}),
@@ -360,7 +360,9 @@ def test_a_whole_answer_that_was_cut_has_its_last_call_incomplete() -> None:
         (b"nonsense", BadInput),
     ],
 )
-def test_a_body_that_is_no_answer_is_a_typed_error(body: bytes, error: type[ToolwireError]) -> None:
+def test_a_body_that_is_not_an_answer_is_a_typed_error(
+    body: bytes, error: type[ToolwireError]
+) -> None:
     with pytest.raises(error):
         list(DIALECT.decode_whole(body, reading()))
 

@@ -249,7 +249,7 @@ def test_a_refusal_is_sent_as_text() -> None:
     assert losses == ["messages[1].parts[0]"]
 
 
-def test_arguments_that_are_no_object_are_wrapped() -> None:
+def test_arguments_that_are_not_an_object_are_wrapped() -> None:
     call = ToolCall(id="a", name="f", arguments='{"x":', complete=False)
     found, losses = body_and_losses(request(user(Text("hi")), assistant(call)))
     (block,) = found["messages"][1]["content"]

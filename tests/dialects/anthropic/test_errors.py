@@ -70,7 +70,7 @@ def test_errors_of_another_shape_are_read_too(body: bytes, message: str) -> None
         (ErrorKind.SERVER, 500, "api_error"),
     ],
 )
-def test_an_error_made_elsewhere_is_told_in_this_vendors_words(
+def test_an_error_made_elsewhere_is_reported_in_this_vendors_words(
     kind: ErrorKind, status: int, code: str
 ) -> None:
     told_status, body = DIALECT.encode_error(ProviderError(kind, "words", code="elsewhere"))
@@ -78,7 +78,7 @@ def test_an_error_made_elsewhere_is_told_in_this_vendors_words(
     assert (told_status, json.loads(body)) == (status, {"type": "error", "error": error})
 
 
-def test_a_full_context_is_told_in_the_words_clients_look_for() -> None:
+def test_a_full_context_is_reported_in_the_words_clients_look_for() -> None:
     error = ProviderError(ErrorKind.CONTEXT_TOO_LONG, "maximum context length is 9")
     status, body = DIALECT.encode_error(error)
     message = json.loads(body)["error"]["message"]

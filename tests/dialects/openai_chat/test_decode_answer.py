@@ -53,7 +53,7 @@ def test_a_server_that_does_not_stream_is_understood():
     assert decode({"object": "chat.completion", "choices": [choice]}) == [TextDelta("ab"), done()]
 
 
-def test_only_the_first_choice_is_read_and_the_others_are_told_of_once():
+def test_only_the_first_choice_is_read_and_the_others_are_reported_once():
     other = {"choices": [{"index": 1, "delta": {"content": "x"}, "finish_reason": "stop"}]}
     notice = Notice("other_choices", "the answer has several choices; only the first is read")
     events = decode(delta(content="a"), other, other, STOP)
@@ -175,7 +175,7 @@ def test_reasoning_is_sealed_with_its_member(member: str):
     ]
 
 
-def test_the_same_reasoning_in_two_members_is_told_once():
+def test_the_same_reasoning_in_two_members_is_emitted_once():
     details = [{"type": "reasoning.text", "text": "a", "index": 0}]
     events = decode(delta(reasoning="a", reasoning_content="a", reasoning_details=details), STOP)
     sealed = thought(reasoning="a", reasoning_content="a", reasoning_details=details)

@@ -164,7 +164,7 @@ def test_arguments_known_only_at_the_end_still_go_out():
     assert deltas(*events)[-1] == {"tool_calls": [{"index": 0, "function": {"arguments": ":1}"}}]}
 
 
-def test_a_namespace_is_told_in_the_name():
+def test_a_namespace_is_part_of_the_name():
     (start,) = deltas(ToolCallStarted("a", "f", namespace="mcp"))
     assert start["tool_calls"][0]["function"]["name"] == "mcp__f"
 

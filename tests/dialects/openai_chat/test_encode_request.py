@@ -271,7 +271,7 @@ CHOICES: list[tuple[ToolChoice, Quirks, Any, tuple[str, ...]]] = [
 
 
 @pytest.mark.parametrize(("choice", "quirks", "wanted", "tools"), CHOICES)
-def test_tool_choice_is_said_in_the_servers_words(
+def test_tool_choice_is_sent_in_the_servers_words(
     choice: ToolChoice, quirks: Quirks, wanted: Any, tools: tuple[str, ...]
 ):
     request = ask(tools=(F, G), tool_choice=choice)

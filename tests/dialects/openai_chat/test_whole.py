@@ -57,7 +57,7 @@ def test_structured_output_given_as_an_object_is_its_text():
     assert whole({"content": {"n": 1}}) == [TextDelta('{"n":1}'), done()]
 
 
-def test_an_empty_finish_reason_is_told_of():
+def test_an_empty_finish_reason_is_reported():
     notice = Notice("no_finish_reason", "the answer ended without a finish_reason")
     assert whole({"content": "a"}, "") == [TextDelta("a"), notice, done()]
 

@@ -36,7 +36,7 @@ def test_a_line_is_named_alone_or_with_those_after_it():
     )
 
 
-def test_lines_that_cannot_be_told_apart_are_not_offered():
+def test_lines_that_cannot_be_distinguished_are_not_offered():
     assert choices("x\nx\nx\nx\nx\nx") == ()
 
 

@@ -45,13 +45,13 @@ def test_folders_are_opened_as_long_as_there_are_few():
         ("doc.go", f"// {'word ' * 20}\n", f"{'word ' * 12}…"),
     ],
 )
-def test_a_folder_is_told_with_what_it_says_of_itself(name: str, text: str, about: str):
+def test_a_folder_is_listed_with_its_own_description(name: str, text: str, about: str):
     found = told(["web/b.py", "web/c.py"], {f"web/{name}": text})
     assert found == [f"web/ (2): {about or 'such as b.py, c.py'}"]
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(1600, 8), (150, 3)])
-def test_no_more_is_told_than_fits(limit: int, shown: int):
+def test_no_more_is_reported_than_fits(limit: int, shown: int):
     paths = [f"folder{n:02}/a.py" for n in range(20)]
     *lines, last = told(paths, limit=limit)
     assert lines == [f"folder{n:02}/ (1): such as a.py" for n in range(shown)]

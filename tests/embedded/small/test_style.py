@@ -197,7 +197,7 @@ def test_the_first_request_names_the_files_and_a_result_names_the_request():
     )
 
 
-def test_a_long_result_is_cut_and_the_cut_is_said_to_both():
+def test_a_long_result_is_cut_and_the_cut_is_reported_to_both():
     model = Model('{"reply": "hi"}')
     step = called("read_file", {"absolute_path": "/home/me/app/main.py"})
     events = ask(model, request(user("read"), step, result("a" * 1000 + "b" * 1000)))
@@ -384,7 +384,7 @@ def test_a_question_changes_no_file():
     assert set(branches(model.asked[0])) == OFFERED - {"write_file", "append"} | {"reply"}
 
 
-def test_a_change_is_made_before_anything_is_said():
+def test_a_change_is_made_before_a_reply():
     steps = [READ_MAIN, result(MAIN)]
     edit = called("replace", {"file_path": "/home/me/app/main.py"}, "c2")
     failed = user(ToolResult(call_id="c2", parts=(Text("not found"),), is_error=True))
@@ -399,7 +399,7 @@ def test_a_change_is_made_before_anything_is_said():
     assert "Now do what the request asks for." in model.asked[1].messages[-1].text
 
 
-def test_a_change_that_cannot_be_made_may_be_said_so_in_the_end():
+def test_a_change_that_cannot_be_made_may_be_reported_in_the_end():
     model = Model('{"reply": "there is no such thing"}', kind='{"kind": "change"}')
     looks = [
         message
@@ -414,7 +414,7 @@ def test_a_change_that_cannot_be_made_may_be_said_so_in_the_end():
 
 
 @pytest.mark.parametrize("kind", ["", "what?", '{"kind": "poem"}', "[]"])
-def test_a_kind_that_nobody_understands_leaves_all_ways_open(kind: str):
+def test_a_kind_that_no_one_understands_leaves_all_ways_open(kind: str):
     model = Model('{"reply": "hi"}', kind=kind)
     ask(model, request(user("go"), READ_MAIN, result(MAIN)))
     assert set(branches(model.asked[0])) == {*TOOLS, "reply"}
@@ -492,7 +492,7 @@ def test_a_reply_that_goes_on_and_on_ends_with_a_sentence():
     assert events[-1] == Finished(reason=StopReason.END, usage=Usage(output=2))
 
 
-def test_a_long_list_of_files_is_told_by_folders():
+def test_a_long_list_of_files_is_summarised_by_folder():
     paths = [f"/home/me/app/src/part{n}.py" for n in range(200)] + ["/home/me/app/main.py"]
     head = 'Found 201 file(s) matching "**/*.py" within /home/me/app, sorted by time:'
     model = Model('{"reply": "hi"}')

@@ -186,7 +186,7 @@ def test_a_moved_file_keeps_its_mode(tmp_path: Path) -> None:
         (["*** Update File: there.txt", "@@ nowhere", "-x"], "no line reads: nowhere"),
     ],
 )
-def test_what_cannot_be_done_is_told(tmp_path: Path, lines: list[str], words: str) -> None:
+def test_what_cannot_be_done_is_reported(tmp_path: Path, lines: list[str], words: str) -> None:
     (tmp_path / "there.txt").write_text("x\n")
     (tmp_path / "other.txt").write_text("y\n")
     assert words in failure(tmp_path, *lines)
@@ -212,7 +212,7 @@ def test_what_cannot_be_done_is_told(tmp_path: Path, lines: list[str], words: st
         ("*** Begin Patch\n*** Delete File: /etc/passwd\n*** End Patch", "must be within one of"),
     ],
 )
-def test_a_patch_that_cannot_be_read_is_told_before_it_is_ruled_on(
+def test_a_patch_that_cannot_be_read_is_reported_before_it_is_ruled_on(
     tmp_path: Path, text: str, words: str
 ) -> None:
     assert words in TOOL.check({"input": text}, context(tmp_path))

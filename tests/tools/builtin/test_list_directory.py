@@ -41,7 +41,7 @@ def test_a_link_to_a_directory_is_one_and_a_broken_one_is_not(tmp_path: Path) ->
     assert text == f"Directory listing for {root}:\n[DIR] out\na.txt\nbroken"
 
 
-def test_a_file_is_no_directory(tmp_path: Path) -> None:
+def test_a_file_is_not_a_directory(tmp_path: Path) -> None:
     context = context_in(tmp_path)
     path = put(context, a_txt="") / "a.txt"
     said = refused(list_directory.TOOL, context, path=str(path))

@@ -68,7 +68,7 @@ def test_new_lines_take_the_indentation_of_the_place(context: ToolContext) -> No
     )
 
 
-def test_a_last_newline_in_both_texts_is_no_blank_line(context: ToolContext) -> None:
+def test_a_last_newline_in_both_texts_is_not_a_blank_line(context: ToolContext) -> None:
     assert edited(context, "  a\n  b\n  c\n", "a\nb\n", "x\n") == b"  x\n  c\n"
 
 
@@ -166,7 +166,7 @@ def test_a_preview_is_what_the_call_then_does(context: ToolContext) -> None:
     )
 
 
-def test_the_text_of_a_person_is_written_and_told(context: ToolContext) -> None:
+def test_the_text_of_a_person_is_written_and_reported(context: ToolContext) -> None:
     path = put(context, a_py=CODE) / "a.py"
     arguments = {
         "file_path": str(path),

@@ -73,7 +73,7 @@ def test_the_group_is_led_by_the_shell_itself(context: ToolContext) -> None:
     assert said(text).split("\n") == [field(text, "Process Group PGID")] * 2
 
 
-def test_the_background_is_told_by_its_own_numbers(context: ToolContext) -> None:
+def test_the_background_is_reported_by_its_own_numbers(context: ToolContext) -> None:
     text = run(context, "sleep 1000 & echo $!")
     assert said(text) == field(text, "Background PIDs")
 
@@ -123,7 +123,7 @@ def test_a_directory_is_a_name_below_the_root(context: ToolContext) -> None:
     assert field(text, "Directory") == "ws"
 
 
-def test_a_directory_that_is_not_there_is_told_with_a_way_out(context: ToolContext) -> None:
+def test_a_directory_that_is_not_there_is_reported_with_a_way_out(context: ToolContext) -> None:
     with pytest.raises(ToolFailed) as failed:
         run(context, "pwd", directory="ws")
     assert str(failed.value).split("\n")[0] == "spawn bash ENOENT"
@@ -230,7 +230,7 @@ def test_a_call_id_is_no_way_out_of_the_temp_folder(context: ToolContext) -> Non
     assert f"{context.workspace.temp / 'il.output'}\n" in text
 
 
-def test_output_that_cannot_be_kept_is_told_so(context: ToolContext) -> None:
+def test_output_that_cannot_be_stored_is_reported(context: ToolContext) -> None:
     context.workspace.temp.write_text("a file in the way")
     text = run(changed(context, settings=ToolSettings(output_characters=100)), "seq 1 1000")
     assert text.endswith("\n[Note: Could not save full output to file]")

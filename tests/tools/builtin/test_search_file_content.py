@@ -68,7 +68,7 @@ def test_every_way_of_searching_finds_the_same(
     assert lines == found
 
 
-def test_the_filter_is_told(tmp_path: Path) -> None:
+def test_the_filter_is_reported(tmp_path: Path) -> None:
     context = context_in(tmp_path)
     put(context, a_py="foo\n")
     assert call(search_file_content.TOOL, context, pattern="foo", include="*.py").text == (
@@ -93,7 +93,7 @@ def test_files_of_several_directories_bear_the_name_of_theirs(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_matches_beyond_the_limit_are_left_out_and_told(way: SearchWay, tmp_path: Path) -> None:
+def test_matches_beyond_the_limit_are_left_out_and_reported(way: SearchWay, tmp_path: Path) -> None:
     context = context_in(tmp_path, settings=ToolSettings(search_with=way))
     git(put(context, a_txt="x\n" * (MOST_MATCHES + 5)))
     text = call(search_file_content.TOOL, context, pattern="x").text
@@ -117,7 +117,7 @@ def test_matches_beyond_the_limit_are_left_out_and_told(way: SearchWay, tmp_path
         ("(?<n>a)(?<n>b)", "Duplicate capture group name"),
     ],
 )
-def test_a_bad_pattern_is_told_in_the_words_of_the_original(
+def test_a_bad_pattern_is_reported_in_the_words_of_the_original(
     pattern: str, why: str, tmp_path: Path
 ) -> None:
     said = refused(search_file_content.TOOL, context_in(tmp_path), pattern=pattern)
@@ -151,7 +151,9 @@ def test_a_search_that_is_cancelled_stops(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_lines_of_protected_files_are_not_shown_and_told(way: SearchWay, tmp_path: Path) -> None:
+def test_lines_of_protected_files_are_not_shown_and_reported(
+    way: SearchWay, tmp_path: Path
+) -> None:
     context = context_in(tmp_path, settings=ToolSettings(search_with=way))
     root = put(context, a_txt="KEY here\n", server_pem="KEY=1\n")
     write(root / "sub" / ".env", "KEY=2\n")

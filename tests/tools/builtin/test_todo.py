@@ -46,6 +46,6 @@ def test_a_person_is_asked_and_their_words_come_back() -> None:
     assert output.text == "The user answered: which?('a', 'b')"
 
 
-def test_without_a_person_the_model_is_told_to_decide() -> None:
+def test_without_a_user_the_model_has_to_decide() -> None:
     with pytest.raises(ToolFailed, match="no user is present to answer; decide by yourself"):
         done(ask_user.TOOL, {"question": "which?"}, context())

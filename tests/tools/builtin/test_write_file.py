@@ -36,7 +36,7 @@ def test_contents_are_written_as_given_in_the_style_of_the_file(
     assert path.read_bytes() == after
 
 
-def test_a_preview_tells_a_new_file(context: ToolContext) -> None:
+def test_a_preview_reports_a_new_file(context: ToolContext) -> None:
     path = context.workspace.roots[0] / "a.txt"
     assert write_file.TOOL.preview is not None
     arguments = {"file_path": str(path), "content": "x\n"}
@@ -46,7 +46,7 @@ def test_a_preview_tells_a_new_file(context: ToolContext) -> None:
     assert not path.exists()
 
 
-def test_the_text_of_a_person_is_written_and_told(context: ToolContext) -> None:
+def test_the_text_of_a_person_is_written_and_reported(context: ToolContext) -> None:
     path = put(context, a_txt="a\nb\n") / "a.txt"
     arguments = {"file_path": str(path), "content": "a\nc\n"}
     assert write_file.TOOL.preview is not None

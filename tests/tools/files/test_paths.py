@@ -233,7 +233,7 @@ def test_a_file_swapped_for_a_link_after_the_check_is_refused(context: ToolConte
         paths.open_file(path, context.workspace)
 
 
-def test_a_race_of_links_never_shows_or_changes_what_lies_outside(context: ToolContext) -> None:
+def test_a_race_of_links_never_shows_or_changes_what_is_outside(context: ToolContext) -> None:
     put(context, sub__secret_txt="mine\n")
     folder, link = root(context) / "sub", root(context) / "other"
     link.symlink_to(outside(context))

@@ -60,7 +60,7 @@ def protected(path: str | Path, workspace: Workspace, environ: Mapping[str, str]
         ("keys.py", ""),
     ],
 )
-def test_protected_files_are_told_by_name(name: str, why: str, context: ToolContext) -> None:
+def test_protected_files_are_reported_by_name(name: str, why: str, context: ToolContext) -> None:
     assert protected(root(context) / name, context.workspace) == why
     assert protected(name, context.workspace) == why
 
@@ -96,7 +96,7 @@ def test_the_records_of_the_agent_are_protected(
         assert protected(path, context.workspace, {}) == "records of the agent"
 
 
-def test_the_temp_directory_is_not_protected_where_it_lies_in_our_home(
+def test_the_temp_directory_is_not_protected_where_it_is_in_our_home(
     context: ToolContext, tmp_path: Path
 ) -> None:
     own = {"TOOLWIRE_HOME": str(tmp_path / "own")}

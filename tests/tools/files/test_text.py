@@ -117,7 +117,7 @@ def test_a_part_of_a_huge_file_is_read_without_holding_the_file(
     assert peak < 12 << 20
 
 
-def test_a_huge_file_asked_for_whole_is_told_the_way(context: ToolContext) -> None:
+def test_a_huge_file_requested_whole_is_answered_with_a_hint(context: ToolContext) -> None:
     path = context.workspace.roots[0] / "huge.txt"
     with path.open("wb") as file:
         file.write(b"text\n" * 2000)

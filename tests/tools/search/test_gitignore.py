@@ -134,7 +134,7 @@ def test_random_rules_hide_what_git_hides(
 
 @settings(max_examples=30)
 @given(paths=st.lists(PATHS, max_size=8), git=RULES, own=RULES, below=st.booleans())
-def test_rules_of_both_kinds_are_told_apart_in_bulk_as_one_by_one(
+def test_rules_of_both_kinds_are_distinguished_in_bulk_as_one_by_one(
     tmp_path_factory: pytest.TempPathFactory, paths: list[str], git: str, own: str, below: bool
 ) -> None:
     context = context_in(tmp_path_factory.mktemp("kinds"))

@@ -58,7 +58,7 @@ def test_case_counts_when_it_is_asked_to() -> None:
     assert not Globs(["*.PY"], ignore_case=False).matches("a.py")
 
 
-def test_a_literal_path_is_no_pattern() -> None:
+def test_a_literal_path_is_not_a_pattern() -> None:
     globs = Globs((), literal=["app/[id]/page.tsx"])
     assert globs.matches("app/[id]/page.tsx")
     assert not globs.matches("app/i/page.tsx")

@@ -51,7 +51,7 @@ def test_links_are_not_listed(tmp_path: Path):
     ]
 
 
-def test_a_start_that_is_no_directory_is_an_error(tmp_path: Path):
+def test_a_start_that_is_not_a_directory_is_an_error(tmp_path: Path):
     context = context_in(tmp_path)
     gone = context.workspace.roots[0] / "gone"
     with pytest.raises(OSError, match="gone"):

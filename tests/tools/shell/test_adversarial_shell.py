@@ -98,7 +98,9 @@ async def run(case: Case, command: str, folder: Path, number: int) -> tuple[str,
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.command[:60])
-def test_nothing_survives_and_what_is_told_is_true(case: Case, tmp_path: Path, number: int) -> None:
+def test_nothing_survives_and_what_is_reported_is_true(
+    case: Case, tmp_path: Path, number: int
+) -> None:
     command = case.command.replace("{n}", str(number))
     text, alive = asyncio.run(run(case, command, tmp_path, number))
     assert carrying(number) == set()
@@ -147,7 +149,7 @@ def check(case: Case, command: str, text: str, alive: set[int]) -> None:
 
 
 @pytest.mark.parametrize("command", shell_cases.UNWATCHED)
-def test_a_command_that_kills_its_keeper_is_ended_and_told_so(
+def test_a_command_that_kills_its_watchdog_is_ended_and_reported(
     command: str, tmp_path: Path, number: int
 ) -> None:
     command = command.replace("{n}", str(number))

@@ -23,7 +23,7 @@ def test_news_come_in_order_and_once(tmp_path: Path) -> None:
     assert outputs.news.take() == b"d"
 
 
-def test_only_the_end_of_much_is_told(tmp_path: Path) -> None:
+def test_only_the_end_of_much_is_reported(tmp_path: Path) -> None:
     outputs = Outputs(tmp_path)
     pieces = [f"{number}\n".encode() for number in range(10_000)]
     for piece in pieces:
@@ -44,7 +44,7 @@ def test_a_flood_leaves_the_other_output_its_words(tmp_path: Path) -> None:
     assert outputs.news.take() == end + b"warningerror"
 
 
-def test_a_spool_that_remembers_less_than_came_is_told_as_far_as_it_goes(tmp_path: Path):
+def test_a_spool_that_remembers_less_than_came_is_reported_as_far_as_it_goes(tmp_path: Path):
     news = LiveTail()
     spool = Spool(100, tmp_path / "out", file_limit=0)
     for number in range(100):

@@ -120,7 +120,7 @@ def test_a_search_needs_a_model_that_can() -> None:
             done(google_web_search.TOOL, {"query": "q"}, one)
 
 
-def test_the_vendors_error_is_told_whole() -> None:
+def test_the_vendors_error_is_reported_whole() -> None:
     error = ProviderError(ErrorKind.BAD_REQUEST, "bad", body='{"error": {"code": 400}}')
     with pytest.raises(ToolFailed) as failure:
         done(google_web_search.TOOL, {"query": "q"}, context(Said(error)))
@@ -313,7 +313,7 @@ def test_pages_come_back_as_text(path: str, text: str) -> None:
         ("/away", "not an http address: file:///etc/passwd"),
     ],
 )
-def test_what_cannot_be_fetched_is_told(path: str, error: str) -> None:
+def test_what_cannot_be_fetched_is_reported(path: str, error: str) -> None:
     assert fetched(path).error == error
 
 
