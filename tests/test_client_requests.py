@@ -177,7 +177,7 @@ def test_chat_gets_a_schema_whose_root_is_an_object() -> None:
 def test_responses_get_no_word_about_tools_where_none_is_left() -> None:
     body: Json = {
         "model": "m",
-        "max_tokens": 9,
+        "max_tokens": 99,
         "messages": [{"role": "user", "content": "hi"}],
         "tools": [{"type": "web_search_20250305", "name": "web_search"}],
         "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
