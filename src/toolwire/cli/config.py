@@ -12,7 +12,7 @@ from toolwire.cli.consent import asker
 from toolwire.cli.terminal import echo_table, fail
 from toolwire.config import edit, trust
 from toolwire.config.display import Row, file_states, rows
-from toolwire.config.paths import ConfigFiles, config_files
+from toolwire.config.layers import ConfigFiles, config_files
 from toolwire.config.schema import keys
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.wire.json_access import dump

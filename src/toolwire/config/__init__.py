@@ -1,7 +1,6 @@
 """Settings: defaults, TOML files, the environment and flags, read into one value."""
 
-from toolwire.config.layers import Resolved, load, resolve
-from toolwire.config.paths import FILE, PROJECT_FILE, current_folder
+from toolwire.config.layers import FILE, PROJECT_FILE, Resolved, current_folder, load, resolve
 from toolwire.config.settings import Sessions, Settings
 
 __all__ = [

@@ -7,8 +7,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
-from toolwire.config.layers import check_file
-from toolwire.config.paths import ConfigFiles, read_text
+from toolwire.config.layers import ConfigFiles, check_file, read_text
 from toolwire.config.schema import Key, dotted, keys, rendered
 from toolwire.errors import BadInput, UnknownName
 

@@ -56,7 +56,7 @@ def _locked(path: Path, session: str) -> int:
             raise SessionError(
                 f'cannot lock session "{session}": {error.strerror}: {path}'
             ) from error
-        if not _try_lock(handle):
+        if not try_lock(handle):
             holder = _holder(handle)
             os.close(handle)
             raise SessionError(
@@ -69,7 +69,8 @@ def _locked(path: Path, session: str) -> int:
         os.close(handle)
 
 
-def _try_lock(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
+    """Locks an open file if no other process has; False if one has."""
     try:
         if sys.platform == "win32":
             os.lseek(handle, _FAR, os.SEEK_SET)

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from toolwire.errors import BadInput
+from toolwire.storage.locks import try_lock
 
 if sys.platform == "win32":
     import msvcrt
@@ -87,7 +88,7 @@ async def locked(
     handle = _open_lock(path, "lock")
     try:
         waited = 0.0
-        while not _try_lock(handle):
+        while not try_lock(handle):
             if patience is not None and waited >= patience:
                 raise BadInput(f"another program has been refreshing {path} for {patience:.0f} s")
             await sleep(_PAUSE)
@@ -105,14 +106,3 @@ def _open_lock(path: Path, kind: str) -> int:
         return os.open(target.with_name(f".{target.name}.{kind}"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise BadInput(f"cannot lock {path}: {error.strerror}") from error
-
-
-def _try_lock(handle: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
