@@ -207,7 +207,7 @@ def with_cache_report(ask: Model) -> Model:
     """Wraps the model: emits a notice when a request breaks the prompt cache."""
     meter = PrefixMeter()
 
-    async def asked(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def reporting(request: ModelRequest) -> AsyncIterator[ModelEvent]:
         change = meter.add(request)
         if change is not None and change.why:
             share = change.shared / change.previous if change.previous else 1.0
@@ -216,7 +216,7 @@ def with_cache_report(ask: Model) -> Model:
             async for event in events:
                 yield event
 
-    return asked
+    return reporting
 
 
 def _styled(ask: Model, provider: Provider, model: str, choice: StyleChoice) -> Model:

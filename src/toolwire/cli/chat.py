@@ -51,8 +51,8 @@ def chat_command(flags: SessionFlags) -> None:
 _HELP = """\
 /help      show this list       /tools     list the tools
 /stats     usage so far         /compress  shorten the conversation
-/model P/M switch models        /mode M    default, auto_edit, yolo or plan
-/style S   auto, native, xml, json    /new  start a new session
+/model P/M switch models        /mode M    set the approval mode
+/style S   set the tool style   /new       start a new session
 /quit      leave (Ctrl-D)       Ctrl-C     stop the turn; twice: leave
 Text typed while it works reaches the model at its next step. @path attaches a file.
 """

@@ -293,8 +293,8 @@ def _embedded(model: str, transport: Transport) -> str:
         found = sizes(weights, machine())
     except ToolwireError as error:
         return f"no: {error}"
-    shelf = WeightStore.of(state_paths(os.environ), os.environ, transport, DownloadConsent())
-    file = shelf.named or shelf.folder / weights.file
+    store = WeightStore.of(state_paths(os.environ), os.environ, transport, DownloadConsent())
+    file = store.named or store.folder / weights.file
     how = f"{found.threads} threads, {found.context} tokens of context"
     if file.is_file():
         return f"yes: {file} ({how})"

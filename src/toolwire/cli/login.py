@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from toolwire import providers
 from toolwire.auth.copilot import DeviceCode
 from toolwire.auth.credentials import credential_for, first_use_terms, open_store
 from toolwire.auth.store import Store, Stored, StoredKey, StoredLogin
@@ -97,20 +98,13 @@ def guarded(work: Callable[[], None]) -> None:
         _leave(error)
 
 
-def provider_named(name: str) -> Provider:
-    """Returns the provider from the catalogue."""
-    from toolwire.providers import get
-
-    return get(name)
-
-
 def own_store() -> Store:
     """Returns this user's credential store; its notices go to standard error."""
     return open_store(state_paths(os.environ), os.environ, _notice)
 
 
 def _log_in(name: str, key: str | None, in_file: bool, oauth: bool, no_browser: bool) -> None:
-    provider, store = provider_named(name), own_store()
+    provider, store = providers.get(name), own_store()
     if isinstance(provider.auth, NoAuth):
         _notice(f"{provider.title} needs no credentials")
         return
@@ -212,7 +206,7 @@ def logout_command(name: str) -> None:
 
 
 def _log_out(name: str) -> None:
-    provider = provider_named(name)
+    provider = providers.get(name)
     gone = own_store().delete(provider.name)
     if gone:
         click.echo(f"removed the credential for {provider.title} from {', '.join(gone)}", err=True)

@@ -112,19 +112,19 @@ async def _called(
     approver = _approver(yes)
     call = ToolCall(id=new_id(), name=name, arguments=arguments, made_id=True)
     async with AsyncExitStack() as opened:
-        shop = await opened.enter_async_context(
+        toolbox = await opened.enter_async_context(
             open_toolbox(
                 settings, environ=os.environ, cwd=cwd, headless=approver is None, notice=_notice
             )
         )
-        tool = shop.registry.get(name)
+        tool = toolbox.registry.get(name)
         if tool is not None and tool.effect is Effect.NETWORK and settings.default_model:
-            shop = await _with_model(shop, settings, opened)
-        answers = await shop.scheduler(approver, emit=keep).run([call])
+            toolbox = await _with_model(toolbox, settings, opened)
+        answers = await toolbox.scheduler(approver, emit=keep).run([call])
     return ended[0], answers
 
 
-async def _with_model(shop: Toolbox, settings: Settings, opened: AsyncExitStack) -> Toolbox:
+async def _with_model(toolbox: Toolbox, settings: Settings, opened: AsyncExitStack) -> Toolbox:
     """Returns the toolbox with the default model for side questions."""
     from toolwire.app import open_model
     from toolwire.client.http.transport import HttpTransport
@@ -134,7 +134,7 @@ async def _with_model(shop: Toolbox, settings: Settings, opened: AsyncExitStack)
     model = await open_model(
         settings.default_model, settings=settings, environ=os.environ, transport=transport
     )
-    return shop.with_model(model.ask, model.provider.dialect)
+    return toolbox.with_model(model.ask, model.provider.dialect)
 
 
 def _notice(text: str) -> None:
