@@ -1,10 +1,16 @@
-"""Status, code and message of a vendor's error → the kind of a typed error."""
+"""Typed errors: their kind by status, code and words; errors of OpenAI and compatible servers."""
 
 import re
 from collections.abc import Mapping
+from typing import Any, cast
 
-from toolwire.errors import ErrorKind, IncompleteStream, MalformedStream
+import msgspec
+
+from toolwire.errors import ErrorKind, IncompleteStream, MalformedStream, ProviderError
+from toolwire.wire.json_access import JsonObject, dump
 from toolwire.wire.sse import Frame
+
+_decode = msgspec.json.Decoder().decode
 
 _BY_STATUS = {
     400: ErrorKind.BAD_REQUEST,
@@ -167,6 +173,102 @@ def _seconds(value: str | None) -> float | None:
         return max(0.0, float(value)) if value else None
     except ValueError:
         return None
+
+
+def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
+    """The typed error of a failed response, whatever its body is."""
+    text = body.decode("utf-8", "replace")
+    try:
+        value = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = text.strip()
+    wait = retry_after(headers)
+    return failure(find_error(value) or value, status=status, body=text, wait=wait)
+
+
+def find_error(value: Any) -> Any:
+    """The error inside a body, or None."""
+    if isinstance(value, list):
+        for item in cast(list[Any], value):
+            found = find_error(item)
+            if found:
+                return found
+        return None
+    if not isinstance(value, dict):
+        return None
+    body = cast(JsonObject, value)
+    if body.get("error"):
+        error = body["error"]
+        # Some servers send the message beside a bare error code.
+        if isinstance(error, str) and isinstance(body.get("message"), str):
+            return {"code": error, **body}
+        return error
+    if body.get("detail"):
+        return body["detail"]
+    if body.get("object") == "error" or (
+        isinstance(body.get("message"), str) and body["message"] and "choices" not in body
+    ):
+        return body
+    return None
+
+
+def failure(
+    error: Any, *, status: int | None = None, body: str, wait: float | None = None
+) -> ProviderError:
+    """The typed error for a vendor's error value."""
+    if not isinstance(error, dict):
+        message = error if isinstance(error, str) else dump(error)
+        message = message[:2000] or "the server gave no reason"
+        return ProviderError(
+            kind_of(status, "", message), message, status=status, retry_after=wait, body=body
+        )
+    found = cast(JsonObject, error)
+    kind = _word(found.get("type"))
+    code = _word(found.get("code")) or ("" if kind == "error" else kind)
+    if status is None:
+        status = _status(found)
+    message = _message(found)
+    return ProviderError(
+        kind_of(status, f"{code} {kind}", message),
+        message,
+        status=status,
+        code=code,
+        param=_word(found.get("param")),
+        retry_after=wait,
+        body=body,
+    )
+
+
+def _message(error: JsonObject) -> str:
+    message = _text(error.get("message")) or _text(error.get("msg")) or _text(error.get("detail"))
+    metadata = error.get("metadata")
+    # OpenRouter sends "Provider returned error", with the provider's own text in `raw`.
+    raw = _text(cast(JsonObject, metadata).get("raw")) if isinstance(metadata, dict) else ""
+    if raw and raw not in message:
+        message = f"{message}: {raw}" if message else raw
+    return message or dump(error)[:2000]
+
+
+def _status(error: JsonObject) -> int | None:
+    for key in ("status_code", "status", "code"):
+        value = error.get(key)
+        if isinstance(value, str) and value.isascii() and value.isdigit():
+            value = int(value[:4])
+        if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
+            return value
+    return None
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return dump(value)[:2000]
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 def unreadable(frame: Frame, error: Exception, what: str) -> IncompleteStream | MalformedStream:

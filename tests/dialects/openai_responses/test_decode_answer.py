@@ -271,6 +271,19 @@ def test_an_error_in_the_stream_is_raised_with_the_vendors_message(frames: list)
     assert (caught.value.kind, caught.value.code) == (ErrorKind.RATE_LIMIT, "rate_limit_exceeded")
 
 
+def test_the_status_inside_an_error_event_decides_on_a_retry():
+    with pytest.raises(ProviderError) as caught:
+        decode({"type": "error", "code": 502, "message": "upstream is gone", "param": None})
+    error = caught.value
+    assert (error.kind, error.status, str(error)) == (ErrorKind.SERVER, 502, "upstream is gone")
+
+
+def test_an_error_event_without_a_code_has_none():
+    with pytest.raises(ProviderError) as caught:
+        decode({"type": "error", "code": None, "message": "odd", "param": None})
+    assert (caught.value.code, caught.value.status) == ("", None)
+
+
 def test_a_failed_response_is_an_error():
     with pytest.raises(ProviderError, match="boom"):
         whole({"status": "failed", "error": {"code": "server_error", "message": "boom"}})

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from toolwire.dialects import DecodeOptions, Encoded
+from toolwire.dialects.failures import read_failure
 from toolwire.dialects.openai_chat.decode_answer import ChatDecoder, decode_whole
 from toolwire.dialects.openai_chat.encode_request import encode_request
-from toolwire.dialects.openai_chat.errors import read_failure, write_failure
+from toolwire.dialects.openai_chat.errors import write_failure
 from toolwire.dialects.openai_chat.shapes import NAME
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ProviderError

@@ -8,14 +8,13 @@ import msgspec
 from msgspec import Raw
 
 from toolwire.dialects import DecodeOptions
-from toolwire.dialects.failures import unreadable
+from toolwire.dialects.failures import failure, find_error, unreadable
 from toolwire.dialects.openai_chat.deltas import AnswerDeltas
 from toolwire.dialects.openai_chat.ends import (
     is_cut,
     read_reason,
     read_usage,
 )
-from toolwire.dialects.openai_chat.errors import failure, find_error
 from toolwire.dialects.openai_chat.shapes import (
     UNREADABLE,
     Chunk,

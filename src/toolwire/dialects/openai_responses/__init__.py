@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
+from toolwire.dialects.failures import read_failure
 from toolwire.dialects.openai_responses import encode_request, ends, errors
 from toolwire.dialects.openai_responses.decode_answer import AnswerDecoder
 from toolwire.dialects.openai_responses.shapes import NAME
@@ -82,7 +83,7 @@ class OpenAIResponses:
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""
-        return errors.read_error(status, headers, body)
+        return read_failure(status, headers, body)
 
     def encode_error(self, error: ProviderError) -> tuple[int, bytes]:
         """The status and body of an error response."""

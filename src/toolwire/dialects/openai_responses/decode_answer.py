@@ -6,9 +6,9 @@ from typing import Any, ClassVar, TypeAlias, cast
 import msgspec
 
 from toolwire.dialects import DecodeOptions
-from toolwire.dialects.failures import unreadable
+from toolwire.dialects.failures import find_error, unreadable
 from toolwire.dialects.openai_responses.ends import finished, last_response, read_response, usage_in
-from toolwire.dialects.openai_responses.errors import is_error, provider_error
+from toolwire.dialects.openai_responses.errors import provider_error
 from toolwire.dialects.openai_responses.items import decode_item, message_part
 from toolwire.dialects.openai_responses.media import citation
 from toolwire.dialects.openai_responses.open_items import (
@@ -212,7 +212,7 @@ class AnswerDecoder:
         value = parse(frame.data, "body")
         if is_response and not value.get("error"):
             return self.whole(read_response(frame.data))
-        if is_error(value):
+        if find_error(value):
             raise provider_error(value, frame.data)
         return _NOTHING
 
