@@ -1,8 +1,9 @@
 """Damaged requests: decoding and converting them must return a value or raise a typed error.
 
-`python -m tests.request_fuzz DIALECT [--count 100000] [--seed 1] [--decode]` damages requests of
-the corpus (and our own below) at random, prints each distinct failure once with the smallest body
-that shows it, and the counts. `--decode` leaves out the conversion to the other formats.
+`python -m tests.request_fuzz DIALECT [--count 100000] [--seed 1] [--only decode|check]` damages
+requests of the corpus (and our own in `wire/requests`) at random, converts each to another format,
+prints each distinct failure once with the smallest body that shows it, and the counts. `--only
+decode` leaves out the conversion, `--only check` tries the vendors' rules on the raw body instead.
 """
 
 import argparse
@@ -17,8 +18,10 @@ from typing import Any
 
 from tests import corpus_harness
 from toolwire import dialects
+from toolwire.acceptance import violations
 from toolwire.codec import translate
 from toolwire.errors import ToolwireError
+from toolwire.wire.json_access import parse_object
 
 _ENVELOPE = {"model": "m", "project": "p", "user_prompt_id": "u"}
 _FOLDER = Path(__file__).parent / "wire" / "requests"
@@ -174,6 +177,13 @@ def convert(dialect: str, body: bytes, number: int) -> None:
     json.loads(translate(body, dialect, target, model="m").http.body)
 
 
+def check(dialect: str, body: bytes, number: int) -> None:
+    """Checks the raw body against the vendor's rules, as the simulator does."""
+    models = ("", "gpt-4o", "gpt-5", "claude-sonnet-5", "gemini-3.5-flash", "gemini-2.5-pro")
+    request = parse_object(body, "request")
+    list(violations(dialect, request, models[number % len(models)]))
+
+
 def failures(
     dialect: str,
     bodies: Iterator[bytes],
@@ -210,9 +220,9 @@ def main() -> int:
     parser.add_argument("dialect", choices=dialects.NAMES)
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--decode", action="store_true", help="decode only, no conversion")
+    parser.add_argument("--only", choices=("decode", "check"), help="instead of converting")
     options = parser.parse_args()
-    action = decode if options.decode else convert
+    action = {"decode": decode, "check": check}.get(options.only, convert)
     counts: Counter[str] = Counter()
     bodies = random_bodies(options.dialect, options.count, options.seed)
     found = failures(options.dialect, bodies, action, counts)

@@ -161,7 +161,7 @@ CASES: list[tuple[str, str, Body, str]] = [
     (RESPONSES, "", asking_json("Hi"), "the word 'json'"),
     (
         RESPONSES,
-        "",
+        "gpt-4o",
         {"input": [HI, {"type": "message", "id": "x", "role": "assistant", "content": "a"}]},
         "begins with 'msg'",
     ),

@@ -11,15 +11,21 @@ import pytest
 from click.testing import CliRunner
 
 from tests import request_fuzz as fuzz
+from toolwire import dialects
 from toolwire.cli import convert, decode
 from toolwire.wire.json_access import JsonObject
 
-DIALECTS = ("openai-responses", "anthropic-messages", "gemini", "code-assist")
+DIALECTS = dialects.NAMES
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_wrong_type_anywhere_is_a_typed_error(dialect: str) -> None:
     assert fuzz.failures(dialect, fuzz.every_wrong_type(dialect), fuzz.decode, Counter()) == {}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_vendors_rules_take_any_body(dialect: str) -> None:
+    assert fuzz.failures(dialect, fuzz.every_wrong_type(dialect), fuzz.check, Counter()) == {}
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 import msgspec
 
 from toolwire import dialects
+from toolwire.acceptance import violations
+from toolwire.acceptance.fit import fitted
+from toolwire.acceptance.limits import demands, facts_of
 from toolwire.collect import Collector
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ToolwireError
@@ -12,7 +15,9 @@ from toolwire.events import Finished, Notice, Usage
 from toolwire.history import repair
 from toolwire.ids import new_id
 from toolwire.messages import Message, Origin, ToolCall
+from toolwire.providers import catalogue
 from toolwire.request import HttpRequest, Loss, ModelRequest, ServerTool
+from toolwire.wire.json_access import parse_object
 from toolwire.wire.names import ToolNames
 
 
@@ -67,24 +72,49 @@ class Translated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def translate(
-    body: bytes, source: str, target: str, *, model: str = "", quirks: Quirks = DEFAULT
+    body: bytes, source: str, target: str, *, model: str = "", quirks: Quirks | None = None
 ) -> Translated:
     """Converts a request body; within one format only the model changes, and what the server's
     quirks require.
+
+    Without `quirks`, those of the vendor apply whose model is named. What the vendor would still
+    reject is among the losses.
     """
-    request = dialects.get(source).decode_request(body, model)
+    codec = dialects.get(target)
+    request = dialects.get(source).decode_request(body)
     if model:
         request = msgspec.structs.replace(request, model=model)
-    codec = dialects.get(target)
+    vendor = catalogue.vendor(target, request.model)
     changes: tuple[Loss, ...] = ()
-    fitted = source != target or quirks != DEFAULT
-    if fitted:
+    if quirks is None:
+        quirks = DEFAULT
+        if vendor is not None and (source != target or model):
+            quirks = catalogue.quirks_of(vendor, request.model)
+            request, changes = fitted(request, facts_of(vendor, request.model))
+    adapted = source != target or quirks != DEFAULT
+    if adapted:
         repaired = repair(request.messages, Origin(codec.family), quirks.history or codec.history)
         request = msgspec.structs.replace(request, messages=repaired.messages)
-        changes = repaired.changes
+        changes = (*changes, *repaired.changes)
     encoded = codec.encode_request(request, quirks)
-    names, renamed = _renamed(request, encoded.names) if fitted else ({}, [])
-    return Translated(http=encoded.http, losses=(*changes, *encoded.losses, *renamed), names=names)
+    names, renamed = _renamed(request, encoded.names) if adapted else ({}, [])
+    rejected = _rejected(encoded.http, target, request, vendor.name if vendor else "")
+    losses = (*changes, *encoded.losses, *renamed, *rejected)
+    return Translated(http=encoded.http, losses=losses, names=names)
+
+
+def _rejected(http: HttpRequest, target: str, request: ModelRequest, vendor: str) -> Iterator[Loss]:
+    """Yields what was put in for a required member, and what the vendor would reject."""
+    body = parse_object(http.body, "request")
+    if target == "anthropic-messages" and request.max_output_tokens is None:
+        limit = body.get("max_tokens")
+        if limit is not None:
+            why = f"put in as {limit}: the format requires it and the request has none"
+            yield Loss("max_tokens", "max_tokens", why)
+    server = demands(vendor, request.model)
+    for found in violations(target, body, request.model, demands=server):
+        what = found.path.rpartition(".")[2]
+        yield Loss(found.path, what, f"the vendor rejects it: {found.message}")
 
 
 def _renamed(request: ModelRequest, names: ToolNames) -> tuple[dict[str, str], list[Loss]]:

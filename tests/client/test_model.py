@@ -37,7 +37,7 @@ from toolwire.errors import (
 from toolwire.events import Finished, Notice, StopReason, TextDelta, Usage
 from toolwire.messages import Message, Text, ToolCall
 from toolwire.model import reading
-from toolwire.request import ModelRequest
+from toolwire.request import Effort, ModelRequest, Reasoning
 
 SAID = [
     TextDelta("hel"),
@@ -71,6 +71,28 @@ def test_a_request_goes_out_with_address_headers_and_credentials() -> None:
                 "stream": True,
                 "stream_options": {"include_usage": True},
             }
+
+    run(work)
+
+
+def test_settings_that_a_model_rejects_are_not_sent() -> None:
+    asked = msgspec.structs.replace(
+        REQUEST, reasoning=Reasoning(effort=Effort.LOW), max_output_tokens=99_999, stop=("x",)
+    )
+
+    async def work() -> None:
+        async with serving(*(Reply(status=404) for _ in range(3))) as server:
+            transport = HttpTransport()
+            for name, model in (("openai", "gpt-4o"), ("azure", "prod"), ("openai", "gpt-5.6")):
+                entry = providers.get(name).with_dialect("openai-chat")
+                ask = connect(
+                    entry, model, transport=transport, credential=key, base_url=server.url
+                )
+                await listen(ask, asked)
+            await transport.aclose()
+            names = ("reasoning_effort", "max_completion_tokens", "stop")
+            sent = [[body.json.get(name) for name in names] for body in server.asked]
+        assert sent == [[None, 16384, ["x"]], ["low", 99_999, ["x"]], ["low", 99_999, None]]
 
     run(work)
 

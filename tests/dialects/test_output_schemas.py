@@ -78,7 +78,9 @@ def test_anthropic_gets_closed_objects_without_bounds_and_each_is_reported(sourc
 
 def test_anthropics_own_output_schema_stays_as_it_came() -> None:
     request = _request("anthropic-messages", OPEN)
-    assert _sent(request, "anthropic-messages", "anthropic-messages") == (request, ())
+    written, losses = _sent(request, "anthropic-messages", "anthropic-messages")
+    assert written == request
+    assert ["the vendor rejects it" in loss.why for loss in losses] == [True]
     quirks = Quirks(adaptive_thinking=False)
     request["output_config"]["effort"] = "high"
     body = translate(

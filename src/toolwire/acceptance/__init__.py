@@ -5,22 +5,23 @@ violates. The checks read raw JSON, not the output of our decoders, so that a de
 cannot hide the same encoding mistake.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
 
-from toolwire.acceptance import anthropic, gemini, openai_chat, openai_responses
 from toolwire.acceptance.limits import NO_DEMANDS, Demands, facts
 from toolwire.acceptance.violation import Subject, Violation
 from toolwire.request import JsonObject
 
 __all__ = ["NO_DEMANDS", "Demands", "Violation", "violations"]
 
-_CHECKS: dict[str, Callable[[Subject], Iterator[Violation]]] = {
-    "openai-chat": openai_chat.check,
-    "openai-responses": openai_responses.check,
-    "anthropic-messages": anthropic.check,
-    "gemini": gemini.check,
-    "code-assist": gemini.check_envelope,
+_CHECKS = {
+    "openai-chat": ("openai_chat", "check"),
+    "openai-responses": ("openai_responses", "check"),
+    "anthropic-messages": ("anthropic", "check"),
+    "gemini": ("gemini", "check"),
+    "code-assist": ("gemini", "check_envelope"),
 }
+"""Module and function of each format; imported when first used."""
 
 
 def violations(
@@ -37,4 +38,5 @@ def violations(
     """
     known = facts(dialect, model)
     subject = Subject(body=body, model=model, facts=known, demands=demands, in_address=in_address)
-    return _CHECKS[dialect](subject)
+    module, check = _CHECKS[dialect]
+    return getattr(import_module(f"toolwire.acceptance.{module}"), check)(subject)

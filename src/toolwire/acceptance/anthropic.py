@@ -46,7 +46,7 @@ def check(subject: Subject) -> Iterator[Violation]:
     for name in sorted(unknown | (subject.demands.refused_members & body.keys())):
         yield Violation(name, f"{name}: Extra inputs are not permitted")
     yield from _tools(body)
-    yield from _thinking(body)
+    yield from _thinking(subject)
     messages = objects_in(body.get("messages"))
     if not messages:
         yield Violation("messages", "messages: at least one message is required")
@@ -133,10 +133,13 @@ def _tools(body: JsonObject) -> Iterator[Violation]:
         yield Violation("tool_choice", words)
 
 
-def _thinking(body: JsonObject) -> Iterator[Violation]:
+def _thinking(subject: Subject) -> Iterator[Violation]:
+    body = subject.body
     kind = member(body, "thinking", "type")
     if kind not in ("enabled", "adaptive"):
         return
+    if subject.facts.thinking is False:
+        yield Violation("thinking", f"'{subject.model}' does not support thinking.")
     temperature, top_p = body.get("temperature"), body.get("top_p")
     if is_number(temperature) and temperature != 1:
         words = "`temperature` may only be set to 1 when thinking is enabled."
@@ -198,7 +201,7 @@ def _media(block: JsonObject, path: str) -> Iterator[Violation]:
         return
     where = f"{path}.{kind}.source.base64"
     known = limits.ANTHROPIC_IMAGES if kind == "image" else {"application/pdf"}
-    if member(source, "media_type") not in known:
+    if str(member(source, "media_type")) not in known:
         names = ", ".join(f"'{name}'" for name in sorted(known))
         yield Violation(path, f"{where}.media_type: Input should be {names}")
     if not is_base64(member(source, "data")):
@@ -355,7 +358,7 @@ def _output(subject: Subject) -> Iterator[Violation]:
         if wrong:
             yield Violation("output_config.format", f"output_config.format.{wrong}")
     effort, known = member(config, "effort"), subject.facts.efforts
-    if effort is not None and known is not None and effort not in known:
+    if effort is not None and known is not None and str(effort) not in known:
         names = ", ".join(sorted(known))
         words = f"This model does not support effort level '{effort}'. Supported levels: {names}."
         yield Violation("output_config.effort", words)

@@ -21,6 +21,8 @@ from toolwire.wire.json_access import is_list, is_object, list_or_empty, objects
 _OPAQUE = frozenset({"args", "response", "parametersJsonSchema", "responseJsonSchema", "labels"})
 """Members whose own keys are data."""
 _NAMED = frozenset({"properties", "$defs", "defs"})
+_DEPTH = 100
+"""How deep a request is read."""
 
 
 def check_envelope(subject: Subject) -> Iterator[Violation]:
@@ -54,20 +56,20 @@ def check(subject: Subject) -> Iterator[Violation]:
     yield from _config(body, subject)
 
 
-def camel_case(value: Any) -> Any:
+def camel_case(value: Any, depth: int = _DEPTH) -> Any:
     """Returns the request with names as in the reference; the server takes snake_case too."""
-    if is_list(value):
-        return [camel_case(item) for item in value]
-    if not is_object(value):
+    if depth and is_list(value):
+        return [camel_case(item, depth - 1) for item in value]
+    if not depth or not is_object(value):
         return value
     found: JsonObject = {}
     for key, item in value.items():
         head, *rest = key.split("_")
         name = key if key == "session_id" else head + "".join(part.title() for part in rest)
         if name in _NAMED and is_object(item):
-            found[name] = {inner: camel_case(node) for inner, node in item.items()}
+            found[name] = {inner: camel_case(node, depth - 1) for inner, node in item.items()}
         else:
-            found[name] = item if name in _OPAQUE else camel_case(item)
+            found[name] = item if name in _OPAQUE else camel_case(item, depth - 1)
     return found
 
 
@@ -149,7 +151,7 @@ def _part(part: JsonObject, path: str, role: str, subject: Subject) -> Iterator[
         if not is_object(member(response, "response")):
             words = f"Invalid value at '{path}.function_response.response' (Struct)"
             yield Violation(path, words)
-        if member(response, "parts") and "gemini-3" not in subject.model:
+        if member(response, "parts") and "media" in subject.facts.refused:
             words = "Multimodal function responses are not supported for this model."
             yield Violation(path, words)
     for kind in ("inlineData", "fileData"):

@@ -10,7 +10,8 @@ from functools import cache
 
 import msgspec
 
-from toolwire.providers import catalogue
+from toolwire import providers
+from toolwire.providers import Provider, catalogue
 
 
 class Demands(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,13 +40,22 @@ DEMANDS = {
     "deepseek": Demands(thinking_back=True, refused_members=frozenset({"max_completion_tokens"})),
     "moonshot": Demands(thinking_back=True),
     "zai": Demands(
-        refused_members=frozenset({"stream_options", "max_completion_tokens"}),
-        tool_choices=frozenset({"auto"}),
+        refused_members=frozenset({"max_completion_tokens"}),
+        tool_choices=frozenset({"auto", "named"}),
     ),
 }
-"""By provider. From notes on these servers, not from asking them: what is called refused is what
-the notes give another name for or call unknown.
+"""By provider. From notes on these servers and recorded traffic: what is called refused is what the
+notes give another name for or call unknown, and no recorded request was accepted with.
 """
+_NO_THINKING = ("deepseek-chat", "moonshot-v1*")
+
+
+def demands(provider: str, model: str) -> Demands:
+    """Returns what a provider's server demands of requests to a model."""
+    found = DEMANDS.get(provider, NO_DEMANDS)
+    if any(fnmatchcase(model.lower(), pattern) for pattern in _NO_THINKING):
+        return msgspec.structs.replace(found, thinking_back=False)
+    return found
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,13 +73,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Reasons only where an effort is named; until then it takes sampling."""
     any_arguments: bool = False
     """Takes a call's arguments that are not a JSON object."""
+    looks_up_items: bool = False
+    """Responses: items are looked up by their ids, which have a prefix for each kind."""
     refused: frozenset[str] = frozenset()
     """Members of the body that this model's server rejects."""
 
 
 NO_FACTS = Facts()
 _WITH_LIMIT = frozenset({"openai", "anthropic", "google"})
-"""Vendors that answer 400 to a limit of tokens above the model's own."""
+"""Vendors that answer 400 to a limit of tokens above the model's own, or to an effort for a model
+that does not reason.
+"""
 
 
 class ModelLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,7 +115,10 @@ MODELS = (
         provider="anthropic", pattern="claude-*-4-[156]*", refused=frozenset({"temperature+top_p"})
     ),
     ModelLimits(provider="anthropic", pattern="claude-*-4-[678]*", refused=_PREFILL),
-    ModelLimits(provider="anthropic", pattern="claude-*-5*", refused=_PREFILL),
+    *(
+        ModelLimits(provider="anthropic", pattern=f"claude-{size}-5*", refused=_PREFILL)
+        for size in ("haiku", "sonnet", "opus", "fable")
+    ),
     ModelLimits(
         provider="google", pattern="gemini-[12]*", refused=frozenset({"tools+json", "media"})
     ),
@@ -182,21 +199,36 @@ SIGNATURE_SKIPS = frozenset(
 """Values in place of a signature that Gemini takes without a check."""
 
 
-@cache
+_FAMILIES = {"azure": "openai", "vertex": "google", "code-assist": "google"}
+"""Providers that serve the models of another under their own names."""
+
+
 def facts(dialect: str, model: str) -> Facts:
     """Returns what is known of a model whose name says whose it is."""
     provider = catalogue.vendor(dialect, model)
-    if provider is None:
-        return NO_FACTS
+    return facts_of(provider, model) if provider is not None else NO_FACTS
+
+
+def _is_named(family: str, name: str) -> bool:
+    """Whether a deployment has the name of one of the family's models."""
+    return any(fnmatchcase(name, pattern) for pattern in providers.get(family).own_models)
+
+
+@cache
+def facts_of(provider: Provider, model: str) -> Facts:
+    """Returns what is known of a provider's model."""
     info = catalogue.find(provider.name, model)
     name = model.lower()
-    family = "google" if provider.dialect == "code-assist" else provider.name
+    family = _FAMILIES.get(provider.name, provider.name)
+    if family != provider.name and info is None and not _is_named(family, name):
+        return NO_FACTS
     limits = [one for one in MODELS if one.provider == family and fnmatchcase(name, one.pattern)]
     refused = frozenset[str]().union(*(one.refused for one in limits))
-    sampling = provider.quirks_for(model).sampling
-    thinking = info.thinking if info is not None else None
+    quirks = catalogue.quirks_of(provider, model)
+    sampling = quirks.sampling
+    thinking = info.thinking if info is not None and family in _WITH_LIMIT else None
     if family == "openai":
-        thinking = not sampling
+        thinking = not sampling and quirks.encrypted_reasoning is not False
         refused |= _REASONING if thinking else frozenset()
     return Facts(
         thinking=thinking,
@@ -204,6 +236,7 @@ def facts(dialect: str, model: str) -> Facts:
         output=info.output if info is not None and family in _WITH_LIMIT else 0,
         quiet=any(one.quiet for one in limits),
         any_arguments=family == "openai",
+        looks_up_items=family == "openai",
         efforts=next((one.efforts for one in limits if one.efforts is not None), None),
         refused=refused,
     )

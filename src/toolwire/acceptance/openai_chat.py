@@ -102,7 +102,7 @@ def schema_of_tool(tool: object, place: str) -> Iterator[Violation]:
 
 def _message(message: JsonObject, path: str, subject: Subject) -> Iterator[Violation]:
     role, content = message.get("role"), message.get("content")
-    if role not in _ROLES:
+    if str(role) not in _ROLES:
         words = f"Invalid value: '{role}'. Supported values are: 'system', 'user', …"
         yield Violation(path, words, param=path)
         return
@@ -290,7 +290,7 @@ def effort(subject: Subject, value: object, path: str) -> Iterator[Violation]:
     if facts.thinking is False and value != "none":
         words = f"Unsupported parameter: '{path}' is not supported with this model."
         yield Violation(path, words, code="unsupported_parameter", param=path)
-    elif facts.efforts is not None and value not in facts.efforts:
+    elif facts.efforts is not None and str(value) not in facts.efforts:
         known = ", ".join(f"'{word}'" for word in sorted(facts.efforts))
         words = (
             f"Unsupported value: '{value}' is not supported with the '{subject.model}' model. "

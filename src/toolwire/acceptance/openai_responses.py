@@ -58,7 +58,7 @@ def check(subject: Subject) -> Iterator[Violation]:
             words = "Missing required parameter: 'input'."
             yield Violation("input", words, code="missing_required_parameter")
         for number, item in enumerate(items):
-            yield from _item(item, f"input[{number}]")
+            yield from _item(item, f"input[{number}]", subject)
         yield from _pairs(items, stored)
         yield from _reasoning(items)
     yield from refused_settings(subject, "max_output_tokens")
@@ -78,8 +78,8 @@ def _tools(body: JsonObject) -> Iterator[Violation]:
         yield from schema_of_tool(tool, f"tools[{number}]")
 
 
-def _item(item: JsonObject, path: str) -> Iterator[Violation]:
-    kind = item.get("type", "message")
+def _item(item: JsonObject, path: str, subject: Subject) -> Iterator[Violation]:
+    kind = str(item.get("type", "message"))
     if kind == "message":
         yield from _message(item, path)
     elif kind in _CALLS or kind in _OUTPUTS:
@@ -104,7 +104,8 @@ def _item(item: JsonObject, path: str) -> Iterator[Violation]:
             "'function_call_output', 'message', …"
         )
         yield Violation(path, words, code="invalid_value", param=path)
-    prefix, item_id = _ITEM_IDS.get(str(kind)), item.get("id")
+    prefix = _ITEM_IDS.get(kind) if subject.facts.looks_up_items else None
+    item_id = item.get("id")
     if prefix and isinstance(item_id, str) and not item_id.startswith(prefix):
         words = f"Invalid '{path}.id': '{item_id}'. Expected an ID that begins with '{prefix}'."
         yield Violation(f"{path}.id", words, code="invalid_value", param=f"{path}.id")
@@ -135,17 +136,17 @@ def _pairs(items: list[JsonObject], stored: bool) -> Iterator[Violation]:
     called: set[str] = set()
     answered: set[str] = set()
     for number, item in enumerate(items):
-        kind, call_id = item.get("type"), str(item.get("call_id"))
+        kind, call_id = str(item.get("type")), str(item.get("call_id"))
         where = f"input[{number}]"
         if kind in _CALLS:
             if call_id in called:
                 yield Violation(where, f"Duplicate item found with call_id {call_id}.")
             called.add(call_id)
             waiting.append(call_id)
-        elif str(kind).endswith("_call"):
+        elif kind.endswith("_call"):
             called.add(call_id)
         elif kind in _OUTPUTS:
-            what = _OUTPUTS[str(kind)]
+            what = _OUTPUTS[kind]
             if call_id in waiting:
                 waiting.remove(call_id)
                 answered.add(call_id)

@@ -144,6 +144,6 @@ def gemini_openapi(schema: object, path: str) -> str:
             return f"Invalid value at '{where}.enum' (TYPE_STRING)"
         properties = object_or_empty(node.get("properties"))
         for at, name in enumerate(list_or_empty(node.get("required"))):
-            if name not in properties:
+            if not isinstance(name, str) or name not in properties:
                 return f"* GenerateContentRequest.{where}.required[{at}]: property is not defined"
     return ""

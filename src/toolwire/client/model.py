@@ -11,6 +11,8 @@ from urllib.parse import urlencode
 import msgspec
 
 from toolwire import dialects
+from toolwire.acceptance.fit import fitted
+from toolwire.acceptance.limits import Facts, facts_of
 from toolwire.client.attempt import Attempt
 from toolwire.client.http.transport import Outgoing, Transport
 from toolwire.client.redact import Redactor, hide_in_url, learn_url, secrets_of
@@ -70,6 +72,7 @@ def connect(
         model=model,
         base=base,
         quirks=quirks or quirks_of(provider, model),
+        facts=facts_of(provider, model),
         transport=transport,
         credential=credential,
         learned=Learned() if learned is None else learned,
@@ -99,6 +102,7 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     base: str
     quirks: Quirks
+    facts: Facts
     transport: Transport
     credential: Credential
     learned: Learned
@@ -156,6 +160,7 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
         dialect = dialects.get(self.provider.dialect)
         quirks = without(self.quirks, refused)
         origin = Origin(dialect.family, self.provider.name, self.model)
+        request, left_out = fitted(request, self.facts)
         repaired = repair(request.messages, origin, quirks.history or dialect.history)
         request = msgspec.structs.replace(
             request,
@@ -169,7 +174,7 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
             http = self.provider.prepare(http)
         return _Prepared(
             http=http,
-            losses=(*repaired.changes, *encoded.losses),
+            losses=(*left_out, *repaired.changes, *encoded.losses),
             reading=dialects.DecodeOptions(
                 new_id=self.make_id, origin=origin, quirks=quirks, names=encoded.names
             ),

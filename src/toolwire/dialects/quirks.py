@@ -74,6 +74,10 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Anthropic: system turns inside the list, which only the newest models take."""
     default_max_tokens: int = 8192
     """Anthropic: `max_tokens` is required; sent when the request names none."""
+    most_tokens: int = 0
+    """Anthropic: the most tokens that the model writes, which the default may not exceed; 0 if
+    unknown.
+    """
 
     adaptive_thinking: bool = True
     """Anthropic: the model sizes its own thinking and takes an effort; models before 4.6 and most

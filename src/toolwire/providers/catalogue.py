@@ -45,8 +45,11 @@ def find(provider: str, model: str, overrides: Iterable[ModelInfo] = ()) -> Mode
 
 
 def quirks_of(provider: Provider, model: str, overrides: Iterable[ModelInfo] = ()) -> Quirks:
-    """Returns the quirks of a model, with what is known of it: whether it reasons."""
+    """Returns the quirks of a model with what is known of it: its limit, whether it reasons."""
     quirks = provider.quirks_for(model)
+    if provider.dialect == "anthropic-messages":
+        info = find(provider.name, model, overrides)
+        return quirks if info is None else replace(quirks, most_tokens=info.output)
     if quirks.encrypted_reasoning is False or provider.dialect != "openai-responses":
         return quirks
     info = find(provider.name, model, overrides)

@@ -189,7 +189,9 @@ def test_a_request_of_instructions_alone_gets_a_user_turn(
 
 def test_geminis_own_request_without_contents_stays_as_it_came() -> None:
     body = {"systemInstruction": {"parts": [{"text": "be brief"}]}, "contents": []}
-    assert convert(body, "gemini", "gemini") == (body, ())
+    written, losses = convert(body, "gemini", "gemini")
+    assert written == body
+    assert ["the vendor rejects it" in loss.why for loss in losses] == [True]
 
 
 @pytest.mark.parametrize("extra", [{}, {"thoughtSignature": "s"}])

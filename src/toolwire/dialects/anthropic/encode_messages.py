@@ -313,10 +313,14 @@ def _add_turn(turns: list[Turn], role: str, message: Message, blocks: list[JsonO
 
 
 def _order(turns: list[Turn], losses: Losses) -> None:
-    """Puts results first in a turn and a user turn first; trims an assistant turn at the end."""
+    """Puts results first in a turn, text before calls, and a user turn first; trims an assistant
+    turn at the end.
+    """
     for turn in turns:
         if isinstance(turn, dict) and turn["role"] == "user":
             turn["content"].sort(key=_is_not_result)
+        elif isinstance(turn, dict):
+            turn["content"] = _text_before_calls(turn["content"], losses)
     first = turns[0] if turns else None
     if first is None:
         losses.add("messages", "no turn", "a user turn was added")
@@ -327,6 +331,21 @@ def _order(turns: list[Turn], losses: Losses) -> None:
     last = turns[-1]
     if isinstance(last, dict) and last["role"] == "assistant":
         _trim(last["content"][-1], losses)
+
+
+def _text_before_calls(blocks: list[JsonObject], losses: Losses) -> list[JsonObject]:
+    """The blocks of an assistant turn, text moved before the first call.
+
+    The server takes text after a call for something between the call and its result.
+    """
+    kinds = [block["type"] for block in blocks]
+    first = kinds.index("tool_use") if "tool_use" in kinds else len(kinds)
+    after = [block for block in blocks[first:] if block["type"] == "text"]
+    if not after:
+        return blocks
+    losses.add("messages", "text after a call", "moved before the call")
+    rest = [block for block in blocks[first:] if block["type"] != "text"]
+    return [*blocks[:first], *after, *rest]
 
 
 def _opening() -> JsonObject:

@@ -114,7 +114,8 @@ class SettingsWriter:
         if request.max_output_tokens is not None or self._original.same_format:
             return request.max_output_tokens
         budget = self._budget(request.reasoning) if request.reasoning else None
-        return self._quirks.default_max_tokens + (budget or 0)
+        limit = self._quirks.default_max_tokens + (budget or 0)
+        return min(limit, self._quirks.most_tokens or limit)
 
     def _tools(self, body: JsonObject) -> None:
         request, original = self._request, self._original

@@ -66,7 +66,10 @@ def _seal_envelope(request: ModelRequest, quirks: Quirks) -> tuple[JsonObject, R
     given = request.source.body if request.source.dialect == NAME else None
     written = write_request(request, quirks, None if given is None else given["request"])
     inner = written.body
-    outer = {"model": request.model} if given is None else model_member(request, given)
+    outer = {} if given is None else model_member(request, given)
+    named = given is not None and (given.get("model") or given["request"].get("model"))
+    if given is None or (request.model and not named):
+        outer = {"model": request.model}
     for key, value in written.envelope.items():
         if key.startswith(_INNER):
             inner[key.removeprefix(_INNER)] = value

@@ -32,10 +32,11 @@ from toolwire.request import (
     ToolSpec,
 )
 from toolwire.schema import Profile, convert, is_strict
-from toolwire.wire.json_access import JsonObject, encode, object_or_empty
+from toolwire.wire.json_access import JsonObject, encode, list_or_empty, object_or_empty, parse
 from toolwire.wire.names import ToolNames
 
 _written = OfferedTools()
+_ENCRYPTED = "reasoning.encrypted_content"
 _LEAST_OUTPUT = 16
 """`max_output_tokens` below this is answered with 400."""
 _FIELDS = {
@@ -86,10 +87,22 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
         stored = own or body.get("store", True)
         terms = InputTerms(names, losses, source, renamed=renamed, stored=stored)
         body["input"] = encode_input(request, terms)
-    data = encode(_merged(source.body, body, unchanged))
-    return Encoded(
-        http=HttpRequest(path="/responses", body=data), losses=losses.done(), names=names
-    )
+    merged = _merged(source.body, body, unchanged)
+    if quirks.encrypted_reasoning is False:
+        _drop_encrypted(merged, losses)
+    http = HttpRequest(path="/responses", body=encode(merged))
+    return Encoded(http=http, losses=losses.done(), names=names)
+
+
+def _drop_encrypted(body: JsonObject, losses: Losses) -> None:
+    """Drops and reports a request for encrypted reasoning, which models without any reject."""
+    included = body.get("include")
+    if isinstance(included, Raw):
+        included = parse(bytes(included), "include")
+    included = list_or_empty(included)
+    if _ENCRYPTED in included:
+        losses.add("include", _ENCRYPTED, "the model does not reason")
+        body["include"] = [name for name in included if name != _ENCRYPTED]
 
 
 def _unchanged(request: ModelRequest, quirks: Quirks) -> frozenset[str]:
@@ -239,7 +252,7 @@ def _add_defaults(request: ModelRequest, body: JsonObject, quirks: Quirks) -> No
     body |= found
     if not body.setdefault("store", quirks.store):
         if quirks.encrypted_reasoning:
-            body["include"] = ["reasoning.encrypted_content"]
+            body["include"] = [_ENCRYPTED]
     elif "store" not in found:
         del body["store"]
 
