@@ -44,7 +44,9 @@ async def discover(
     context: ToolContext | None = None,
 ) -> tuple[Tool, ...]:
     """The tools that a project's command lists; it runs confined as the context has it."""
-    context = context or _unconfined(cwd)
+    context = context or ToolContext(
+        workspace=Workspace(roots=(cwd,), temp=Path(gettempdir()), home=cwd)
+    )
     try:
         async with asyncio.timeout(_PATIENCE):
             ended = await _run(_words(discovery_command), b"", cwd, environ, context)
@@ -63,10 +65,6 @@ async def discover(
         for entry in cast(list[object], found)
         for declaration in _declarations(entry)
     )
-
-
-def _unconfined(cwd: Path) -> ToolContext:
-    return ToolContext(workspace=Workspace(roots=(cwd,), temp=Path(gettempdir()), home=cwd))
 
 
 def _declarations(entry: object) -> list[JsonObject]:

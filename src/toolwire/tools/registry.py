@@ -155,7 +155,7 @@ class Registry:
         if len(near) == 1:
             text += f' Did you mean "{near[0]}"?'
         elif near:
-            text += f" Did you mean one of: {', '.join(_quoted(near))}?"
+            text += ' Did you mean one of: "' + '", "'.join(near) + '"?'
         closest = nearest(name, self.names, 1)
         if closest and closest[0] not in near:
             text += f'\nThe nearest name is "{closest[0]}".'
@@ -239,7 +239,3 @@ def headless(registry: Registry, mode: str) -> Registry:
     """The tools that gemini-cli offers in a mode in which no user can approve."""
     gone = {"default": NEEDS_APPROVAL, "auto_edit": ("run_shell_command",)}.get(mode, ())
     return registry.without(gone)
-
-
-def _quoted(names: Iterable[str]) -> list[str]:
-    return [f'"{name}"' for name in names]

@@ -229,16 +229,14 @@ def _path_schema(kind: type) -> JsonObject:
     )
 
 
-def _custom(kind: type, value: object) -> object:
-    return kind(value)
-
-
 def _converting(
     run: Callable[[_Arguments, ToolContext], Awaitable[ToolOutput]], arguments: type[_Arguments]
 ) -> Run:
     async def converting(given: JsonObject, context: ToolContext) -> ToolOutput:
         try:
-            typed = msgspec.convert(given, arguments, strict=False, dec_hook=_custom)
+            typed = msgspec.convert(
+                given, arguments, strict=False, dec_hook=lambda kind, value: kind(value)
+            )
         except msgspec.ValidationError as error:
             raise ToolFailed(str(error), type="invalid_tool_params") from error
         return await run(typed, context)

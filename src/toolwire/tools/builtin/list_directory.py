@@ -68,7 +68,7 @@ def _listing(args: ListDirectory, context: ToolContext) -> ToolOutput:
     if not entries:
         return ToolOutput(text=f"Directory {args.path} is empty.", display="Directory is empty.")
     rules, filtering = rules_for(path, context.workspace), args.file_filtering_options
-    unwanted = _names(args.ignore)
+    excluded = _names(args.ignore)
     hidden: Counter[Ignored] = Counter()
     visibility, left_out = (
         Visibility(context, "list_directory", names_only=True),
@@ -76,7 +76,7 @@ def _listing(args: ListDirectory, context: ToolContext) -> ToolOutput:
     )
     shown: list[tuple[str, bool]] = []
     for name, folder in entries:
-        if unwanted.fullmatch(name) or left_out.add(visibility.hides(path / name), name):
+        if excluded.fullmatch(name) or left_out.add(visibility.hides(path / name), name):
             continue
         ignored = rules.ignored(
             path / name,

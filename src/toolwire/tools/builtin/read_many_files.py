@@ -120,18 +120,18 @@ def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
 
 def _named(args: ReadManyFiles, context: ToolContext) -> set[str]:
     """Files that are requested by name, without a wildcard."""
-    unwanted = _unwanted(args)
+    excluded = _excluded(args)
     found: set[str] = set()
     for root in context.workspace.roots:
         start = locate(root, context.workspace)
         if start is not None:
             literal, _ = _sorted_out((*args.paths, *args.include), root, start)
-            wanted = (one for one in literal if not unwanted.matches(one))
-            found |= {os.path.join(root, one) for one in wanted}  # noqa: PTH118 - text
+            included = (one for one in literal if not excluded.matches(one))
+            found |= {os.path.join(root, one) for one in included}  # noqa: PTH118 - text
     return {path for path in found if locate(path, context.workspace) is not None}
 
 
-def _unwanted(args: ReadManyFiles) -> Globs:
+def _excluded(args: ReadManyFiles) -> Globs:
     return Globs((*(DEFAULT_EXCLUDES if args.default_excludes else ()), *args.exclude))
 
 
@@ -258,35 +258,31 @@ _HEADING = len("---  ---\n\n")
 
 
 def _found(args: ReadManyFiles, context: ToolContext, stopped: Callable[[], bool]) -> set[str]:
-    unwanted = _unwanted(args)
+    excluded = _excluded(args)
     filtering = args.file_filtering_options
     found: set[str] = set()
     for root in context.workspace.roots:
         start = locate(root, context.workspace)
         if start is None:
             continue
-        wanted = _wanted((*args.paths, *args.include), root, start)
+        literal, globs = _sorted_out((*args.paths, *args.include), root, start)
+        included = Globs(globs, literal=literal)
         plan = Walk(
             start=start,
             workspace=context.workspace,
             rules=rules_for(start, context.workspace),
             git=filtering.respect_git_ignore,
             own=filtering.respect_gemini_ignore,
-            enters=wanted.enters,
+            enters=included.enters,
             stopped=stopped,
             skipped=NEVER_SEARCHED if args.default_excludes else frozenset(),
         )
         found |= {
             os.path.join(root, file.path)  # noqa: PTH118 - text
             for file in walk(plan)
-            if wanted.matches(file.path) and not file.ignored and not unwanted.matches(file.path)
+            if included.matches(file.path) and not file.ignored and not excluded.matches(file.path)
         }
     return found
-
-
-def _wanted(patterns: tuple[str, ...], root: Path, start: Path) -> Globs:
-    literal, globs = _sorted_out(patterns, root, start)
-    return Globs(globs, literal=literal)
 
 
 def _sorted_out(patterns: Iterable[str], root: Path, start: Path) -> tuple[list[str], list[str]]:

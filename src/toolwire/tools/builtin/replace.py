@@ -160,12 +160,9 @@ def planned(arguments: JsonObject, context: ToolContext) -> _Planned:
             type="attempt_to_create_existing_file",
         )
     refuse_if_changed(context, path, document.stamp, document.digest)
-    after, count = _replaced(document, arguments, plain=_is_plain(arguments, context))
+    plain = context.settings.plain_edit or "instruction" not in arguments
+    after, count = _replaced(document, arguments, plain=plain)
     return _Planned(edit_of(path, given, document, after), count)
-
-
-def _is_plain(arguments: JsonObject, context: ToolContext) -> bool:
-    return context.settings.plain_edit or "instruction" not in arguments
 
 
 def _replaced(document: Document, arguments: JsonObject, *, plain: bool) -> tuple[str, int]:
