@@ -1,12 +1,11 @@
 """Values → chat messages and their parts."""
 
-from base64 import b64decode
 from collections.abc import Sequence
 
 import msgspec
 
-from toolwire.dialects.losses import Losses, own_seal, shared
-from toolwire.dialects.openai_chat.media import write_address, write_image
+from toolwire.dialects.losses import Losses, own_seal
+from toolwire.dialects.openai_chat.media import write_image, write_media
 from toolwire.dialects.openai_chat.shapes import (
     NAME,
     REASONING,
@@ -37,14 +36,6 @@ from toolwire.wire.json_access import parse
 from toolwire.wire.names import ToolNames
 
 _ATTACHED = "The result is attached below."
-_SOUNDS = {
-    "audio/wav": "wav",
-    "audio/x-wav": "wav",
-    "audio/wave": "wav",
-    "audio/vnd.wave": "wav",
-    "audio/mp3": "mp3",
-    "audio/mpeg": "mp3",
-}
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -404,47 +395,8 @@ def _write_media(media: Media, path: str, to: Target) -> JsonObject | None:
     if part is not None:
         return part
     outer, inner = unpack(media.kept)
-    part = _typed(media, inner, path, to)
+    part = write_media(media, inner, path, to.losses)
     if part is not None:
         part = outer | part
         to.mark(part, media.cache, path)
     return part
-
-
-def _typed(media: Media, inner: JsonObject, path: str, to: Target) -> JsonObject | None:
-    if media.kind is MediaKind.IMAGE and (media.base64 or media.url):
-        image = {**inner, **shared(media.kept, NAME), "url": write_address(media)}
-        return {"type": "image_url", "image_url": image}
-    if media.kind is MediaKind.AUDIO and media.mime in _SOUNDS and media.base64:
-        sound = {**inner, "data": media.base64, "format": _SOUNDS[media.mime]}
-        return {"type": "input_audio", "input_audio": sound}
-    if media.kind is MediaKind.DOCUMENT and media.base64:
-        return _document(media, inner, path, to)
-    _report(media, path, to)
-    return None
-
-
-def _document(media: Media, inner: JsonObject, path: str, to: Target) -> JsonObject:
-    if not media.mime.startswith("text/"):
-        file = {**inner, "file_data": write_address(media)}
-        if media.file_id:
-            file["file_id"] = media.file_id
-        return {"type": "file", "file": file | {"filename": media.name or "document.pdf"}}
-    # The file part is for PDF; plain text can be sent as such.
-    to.losses.add(path, f"{media.mime} document", "sent as text")
-    try:
-        text = b64decode(media.base64).decode("utf-8", "replace")
-    except ValueError:
-        text = media.base64
-    return {"type": "text", "text": f"{media.name}\n{text}" if media.name else text}
-
-
-def _report(media: Media, path: str, to: Target) -> None:
-    what = f"{media.mime or media.kind} {_source(media)}"
-    to.losses.add(path, what, "chat messages have no part for it; replaced by a note")
-
-
-def _source(media: Media) -> str:
-    if media.base64:
-        return "bytes"
-    return "address" if media.url else "file id"

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Raw
 
+from toolwire.dialects.losses import Losses, shared
 from toolwire.dialects.openai_chat.shapes import NAME, UNREADABLE, Audio
 from toolwire.messages import Citation, Kept, Media, MediaKind
 from toolwire.request import JsonObject
@@ -14,6 +15,14 @@ from toolwire.wire.json_access import dump, text_or_empty
 
 _any = msgspec.json.Decoder().decode
 _BASE64 = ";base64,"
+_SOUNDS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/vnd.wave": "wav",
+    "audio/mp3": "mp3",
+    "audio/mpeg": "mp3",
+}
 _INDEX = re.compile(r'^\{"index":\d+,')
 """Begins the entries of lists in a stream."""
 
@@ -46,6 +55,37 @@ def read_image(image: JsonObject) -> Media:
 def write_image(media: Media) -> JsonObject:
     """A generated image as OpenRouter writes it."""
     return {"type": "image_url", "image_url": {"url": write_address(media)}}
+
+
+def write_media(media: Media, inner: JsonObject, path: str, losses: Losses) -> JsonObject | None:
+    """A media part with these members; None, with a loss, if the format has none for it."""
+    if media.kind is MediaKind.IMAGE and (media.base64 or media.url):
+        image = {**inner, **shared(media.kept, NAME), "url": write_address(media)}
+        return {"type": "image_url", "image_url": image}
+    if media.kind is MediaKind.AUDIO and media.mime in _SOUNDS and media.base64:
+        sound = {**inner, "data": media.base64, "format": _SOUNDS[media.mime]}
+        return {"type": "input_audio", "input_audio": sound}
+    if media.kind is MediaKind.DOCUMENT and media.base64:
+        return _document(media, inner, path, losses)
+    source = "bytes" if media.base64 else "address" if media.url else "file id"
+    why = "chat messages have no part for it; replaced by a note"
+    losses.add(path, f"{media.mime or media.kind} {source}", why)
+    return None
+
+
+def _document(media: Media, inner: JsonObject, path: str, losses: Losses) -> JsonObject:
+    if not media.mime.startswith("text/"):
+        file = {**inner, "file_data": write_address(media)}
+        if media.file_id:
+            file["file_id"] = media.file_id
+        return {"type": "file", "file": file | {"filename": media.name or "document.pdf"}}
+    # The file part is for PDF; plain text can be sent as such.
+    losses.add(path, f"{media.mime} document", "sent as text")
+    try:
+        text = b64decode(media.base64).decode("utf-8", "replace")
+    except ValueError:
+        text = media.base64
+    return {"type": "text", "text": f"{media.name}\n{text}" if media.name else text}
 
 
 def with_index(entry: Raw | JsonObject, index: int) -> Raw | JsonObject:

@@ -9,12 +9,14 @@ from toolwire.dialects import DecodeOptions
 from toolwire.dialects.failures import find_error, unreadable
 from toolwire.dialects.openai_responses.ends import finished, last_response, read_response, usage_in
 from toolwire.dialects.openai_responses.errors import provider_error
-from toolwire.dialects.openai_responses.items import decode_item, message_part
+from toolwire.dialects.openai_responses.items import decode_item
 from toolwire.dialects.openai_responses.media import citation
 from toolwire.dialects.openai_responses.open_items import (
+    TEXT_DONE,
     ItemIndex,
     OpenReasoning,
     OpenText,
+    final_part,
     names_of,
 )
 from toolwire.dialects.openai_responses.shapes import (
@@ -49,7 +51,6 @@ _NOTHING: tuple[ModelEvent, ...] = ()
 _Method: TypeAlias = Callable[[Any, StreamEvent, Frame], Sequence[ModelEvent]]
 """Decodes an event that is not a text delta."""
 
-_TEXT_DONE = frozenset({"response.output_text.done", "response.refusal.done"})
 _DELTAS = ("_text.delta", "refusal.delta", "call_arguments.delta", "call_input.delta")
 
 
@@ -260,10 +261,10 @@ class AnswerDecoder:
         if self._finished or key in self._done or self._waits(key, event, frame):
             return _NOTHING
         source = citation(parse(bytes(event.annotation), "annotation"))
-        final = _final_part(event)
+        final = final_part(event)
         if event.delta is None and source is None and final is None:
             return _NOTHING
-        if event.type in _TEXT_DONE and key == text.item and text.streamed:
+        if event.type in TEXT_DONE and key == text.item and text.streamed:
             return _NOTHING
         events: list[ModelEvent] = []
         self._reasoning.interrupt()
@@ -424,14 +425,3 @@ class AnswerDecoder:
         "response.failed": _failed,
         "error": _error,
     }
-
-
-def _final_part(event: StreamEvent) -> JsonObject | None:
-    """The part of a message as it is when it is done."""
-    if event.type in _TEXT_DONE:
-        refused = event.refusal != NULL
-        text = parse(bytes(event.refusal if refused else event.text), "text")
-        kind, name = ("refusal", "refusal") if refused else ("output_text", "text")
-        return {"type": kind, name: text} if text else None
-    part = parse(bytes(event.part), "part")
-    return None if message_part(part) is None else part

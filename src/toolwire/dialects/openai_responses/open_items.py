@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 
 from toolwire.dialects.openai_responses.items import continued, message_part, reasoning_part
-from toolwire.dialects.openai_responses.shapes import StreamEvent, member
+from toolwire.dialects.openai_responses.shapes import NULL, StreamEvent, member
 from toolwire.events import (
     CitationAdded,
     ModelEvent,
@@ -15,8 +15,9 @@ from toolwire.events import (
     ThinkingEnded,
 )
 from toolwire.messages import Origin, Part, Refusal, Text
-from toolwire.wire.json_access import JsonObject
+from toolwire.wire.json_access import JsonObject, parse
 
+TEXT_DONE = frozenset({"response.output_text.done", "response.refusal.done"})
 _TEXT_DIFFERS = Notice("text_differs", "the final text differs from the streamed one and is used")
 
 
@@ -223,3 +224,14 @@ class OpenReasoning:
                 part = reasoning_part(source, origin, text)
         events.append(ThinkingEnded(part.seal, part.kept))
         self.streamed.clear()
+
+
+def final_part(event: StreamEvent) -> JsonObject | None:
+    """The part of a message as it is when it is done."""
+    if event.type in TEXT_DONE:
+        refused = event.refusal != NULL
+        text = parse(bytes(event.refusal if refused else event.text), "text")
+        kind, name = ("refusal", "refusal") if refused else ("output_text", "text")
+        return {"type": kind, name: text} if text else None
+    part = parse(bytes(event.part), "part")
+    return None if message_part(part) is None else part
