@@ -1,6 +1,7 @@
 """Every provider of the catalogue through every scenario, over real HTTP."""
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
@@ -261,13 +262,15 @@ def test_a_stream_cut_in_the_middle_is_reported_and_what_came_is_kept(case: Case
         fault = Fault(cut_events=8, cut_how="body" if how == "body" else "connection")
         async with driven(case, only(reply(words, delta=4, fault=fault))) as d:
             collector = Collector()
-            with pytest.raises(IncompleteStream):
+            # A clean end is enough for Gemini's answers; it is reported, and the agent asks again.
+            accepted = how == "body" and case.provider.dialect in ("gemini", "code-assist")
+            with nullcontext() if accepted else pytest.raises(IncompleteStream):
                 await d.hear(collector)
             said = collector.message().text
             assert said
             assert words.startswith(said)
             assert said != words
-            assert collector.finished is None
+            assert (collector.finished is not None) is accepted
             assert len(d.sim.requests) == 1
 
     run(scenario())
