@@ -1,6 +1,7 @@
 import re
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,18 @@ pytest.importorskip("mkdocs")
 _LOADED = re.compile(
     r"""<(?:script|img|iframe)[^>]+src=["']?(?:https?:)?//|<link[^>]+rel=["']?(?:stylesheet|preconnect|icon)["']?[^>]+href=["']?(?:https?:)?//"""
 )
+
+_DIAGRAM = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_every_diagram_is_drawn_as_it_is_now() -> None:
+    docs = ROOT / "docs"
+    sources = [
+        one for page in docs.rglob("*.md") for one in _DIAGRAM.findall(page.read_text("utf-8"))
+    ]
+    drawn = {f"{sha256(source.encode()).hexdigest()[:12]}.svg" for source in sources}
+    found = {path.name for path in (docs / "diagrams").glob("*.svg")}
+    assert found == drawn, "draw the diagrams again: CONTRIBUTING.md, Change a diagram"
 
 
 @pytest.mark.slow
