@@ -57,25 +57,33 @@ class Position(NamedTuple):
         return message if self.part is None else f"{message}.parts[{self.part}]"
 
 
-class Placed(NamedTuple):
+class PlacedPart(NamedTuple):
     """A part and its position in the input."""
 
-    place: Position
+    position: Position
     part: Part
 
 
 class PendingCall:
     """A call and its result, once found."""
 
-    __slots__ = ("call", "found_behind", "found_in", "place", "raw_id", "result", "result_place")
+    __slots__ = (
+        "call",
+        "found_behind",
+        "found_in",
+        "position",
+        "raw_id",
+        "result",
+        "result_position",
+    )
 
-    def __init__(self, call: ToolCall, raw_id: str, place: Position) -> None:
+    def __init__(self, call: ToolCall, raw_id: str, position: Position) -> None:
         self.call = call
         self.raw_id = raw_id
         """The id in the input, which its result refers to."""
-        self.place = place
+        self.position = position
         self.result: ToolResult | None = None
-        self.result_place = place
+        self.result_position = position
         self.found_in: Draft | None = None
         self.found_behind = False
         """Whether other parts precede the result in its message."""
@@ -84,11 +92,11 @@ class PendingCall:
 class Draft:
     """A message during the repair. Results are removed from `parts` while calls are paired."""
 
-    __slots__ = ("kept", "parts", "place", "role", "slots", "takes")
+    __slots__ = ("kept", "parts", "position", "role", "slots", "takes")
 
-    def __init__(self, role: Role, place: Position, parts: Iterable[Placed] = ()) -> None:
+    def __init__(self, role: Role, position: Position, parts: Iterable[PlacedPart] = ()) -> None:
         self.role: Role = role
-        self.place = place
+        self.position = position
         self.parts = list(parts)
         self.kept: Kept | None = None
         self.slots: list[PendingCall] = []
@@ -103,9 +111,9 @@ class Report:
     def __init__(self) -> None:
         self._changes: list[tuple[int, Loss]] = []
 
-    def add(self, place: Position, what: str, why: str) -> None:
+    def add(self, position: Position, what: str, why: str) -> None:
         """Adds a change."""
-        self._changes.append((place.message, Loss(str(place), what, why)))
+        self._changes.append((position.message, Loss(str(position), what, why)))
 
     def done(self) -> tuple[Loss, ...]:
         """All of them, by message."""

@@ -10,7 +10,7 @@ from toolwire.history.drafts import (
     Draft,
     HistoryRules,
     PendingCall,
-    Placed,
+    PlacedPart,
     Position,
     Repaired,
     Report,
@@ -39,19 +39,19 @@ def readable(messages: Iterable[Message], target: Origin, report: Report) -> lis
     reader = _Reader(target, report)
     drafts: list[Draft] = []
     for number, message in enumerate(messages):
-        place = Position(number)
-        draft = Draft(message.role, place, reader.parts(message, number))
+        position = Position(number)
+        draft = Draft(message.role, position, reader.parts(message, number))
         draft.kept = message.kept
         if not draft.parts and (not message.parts or has_members(message.kept)):
-            report.add(place, f"removed the message{_with(message.kept)}", "it is empty")
+            report.add(position, f"removed the message{_with(message.kept)}", "it is empty")
         drafts.append(draft)
         results = [placed for placed in draft.parts if isinstance(placed.part, ToolResult)]
         if results and message.role != "user":
             draft.parts = [
                 placed for placed in draft.parts if not isinstance(placed.part, ToolResult)
             ]
-            report.add(place, "moved its results out", "results belong in a user message")
-            drafts.append(Draft("user", place, results))
+            report.add(position, "moved its results out", "results belong in a user message")
+            drafts.append(Draft("user", position, results))
     return drafts
 
 
@@ -60,72 +60,74 @@ class _Reader:
         self._target = target
         self._report = report
 
-    def parts(self, message: Message, number: int) -> list[Placed]:
-        parts: list[Placed] = []
-        for position, part in enumerate(message.parts):
-            place = Position(number, position)
+    def parts(self, message: Message, number: int) -> list[PlacedPart]:
+        parts: list[PlacedPart] = []
+        for index, part in enumerate(message.parts):
+            position = Position(number, index)
             if isinstance(part, ServerBlock):
-                if not self._takes(place, part):
+                if not self._takes(position, part):
                     unseal_end(parts, self._target, self._report)
                     continue
             elif isinstance(part, ToolResult):
-                part = self._result(place, part)
+                part = self._result(position, part)
             elif isinstance(part, ToolCall) and message.role != "assistant":
-                part = self._call_text(place, part)
+                part = self._call_text(position, part)
             else:
-                part = self._unsealed(place, part)
+                part = self._unsealed(position, part)
                 if _is_nothing(part, self._target):
-                    if part is message.parts[position] or has_members(part.kept):
+                    if part is message.parts[index] or has_members(part.kept):
                         what = f"dropped an empty part{_with(part.kept)}"
-                        self._report.add(place, what, "it is empty")
+                        self._report.add(position, what, "it is empty")
                     continue
-            parts.append(Placed(place, part))
+            parts.append(PlacedPart(position, part))
         return parts
 
-    def _takes(self, place: Position, block: ServerBlock) -> bool:
+    def _takes(self, position: Position, block: ServerBlock) -> bool:
         if self._target.reads(block.origin):
             return True
-        self._report.add(place, f"dropped {block.kind}", f"only {_name(block.origin)} reads it")
+        self._report.add(position, f"dropped {block.kind}", f"only {_name(block.origin)} reads it")
         return False
 
     def _unsealed(
-        self, place: Position, part: Text | Thinking | Refusal | Media | ToolCall
+        self, position: Position, part: Text | Thinking | Refusal | Media | ToolCall
     ) -> Text | Thinking | Refusal | Media | ToolCall:
         if part.seal is None or self._target.reads(part.seal.origin):
             return part
         maker = _name(part.seal.origin)
-        self._report.add(place, "dropped the seal", f"only {maker} reads it")
+        self._report.add(position, "dropped the seal", f"only {maker} reads it")
         return without_seal(part)
 
-    def _result(self, place: Position, result: ToolResult) -> ToolResult:
+    def _result(self, position: Position, result: ToolResult) -> ToolResult:
         parts: list[ResultPart] = []
         for part in result.parts:
             if isinstance(part, ServerBlock):
-                if self._takes(place, part):
+                if self._takes(position, part):
                     parts.append(part)
             elif part.seal is None or self._target.reads(part.seal.origin):
                 parts.append(part)
             else:
                 maker = _name(part.seal.origin)
-                self._report.add(place, "dropped a seal", f"only {maker} reads it")
+                self._report.add(position, "dropped a seal", f"only {maker} reads it")
                 parts.append(without_seal(part))
         return msgspec.structs.replace(result, parts=tuple(parts))
 
-    def _call_text(self, place: Position, call: ToolCall) -> Text:
-        self._report.add(place, f'made the call of "{call.name}" text', "only a model makes calls")
+    def _call_text(self, position: Position, call: ToolCall) -> Text:
+        self._report.add(
+            position, f'made the call of "{call.name}" text', "only a model makes calls"
+        )
         return Text(f"[call of {call.name}: {call.arguments}]")
 
 
-def unseal_end(parts: list[Placed], target: Origin, report: Report) -> None:
+def unseal_end(parts: list[PlacedPart], target: Origin, report: Report) -> None:
     """Drops the seals of trailing thinking: vendors reject it without its output."""
-    stays: list[Placed] = []
+    stays: list[PlacedPart] = []
     while parts and isinstance(thinking := parts[-1].part, Thinking):
-        place = parts.pop().place
+        position = parts.pop().position
         if thinking.seal is not None:
-            report.add(place, "dropped the seal", "the output of the thinking is missing")
+            report.add(position, "dropped the seal", "the output of the thinking is missing")
             thinking = without_seal(thinking)
         if not _is_nothing(thinking, target):
-            stays.append(Placed(place, thinking))
+            stays.append(PlacedPart(position, thinking))
     parts.extend(reversed(stays))
 
 
@@ -166,43 +168,45 @@ class _Pairing:
         self._answers: dict[str, ToolResult] = {}
 
     def walk(self, draft: Draft) -> None:
-        parts: list[Placed] = []
-        for place, part in draft.parts:
+        parts: list[PlacedPart] = []
+        for position, part in draft.parts:
             if isinstance(part, ToolCall):
-                slot = self._call(place, part)
+                slot = self._call(position, part)
                 draft.slots.append(slot)
-                parts.append(Placed(place, slot.call))
+                parts.append(PlacedPart(position, slot.call))
             elif isinstance(part, ToolResult):
                 slot = self._slot_for(part)
                 if slot is None:
-                    parts += self._without_call(place, part)
+                    parts += self._without_call(position, part)
                 else:
                     slot.found_in = draft
                     slot.found_behind = bool(parts)
-                    slot.result_place = place
+                    slot.result_position = position
                     slot.result = self._fitted(slot, part)
                     draft.takes.append(slot)
             else:
-                parts.append(Placed(place, part))
+                parts.append(PlacedPart(position, part))
         if draft.parts and not parts and not draft.takes and has_members(draft.kept):
             self._report.add(
-                draft.place, "removed the message with its members", "nothing else was left of it"
+                draft.position,
+                "removed the message with its members",
+                "nothing else was left of it",
             )
         draft.parts = parts
         self._open_calls(draft)
 
-    def _call(self, place: Position, call: ToolCall) -> PendingCall:
+    def _call(self, position: Position, call: ToolCall) -> PendingCall:
         raw_id = call.id
         new_id = self._ids.take(raw_id)
         if new_id != call.id:
             fits = self._ids.fits(call.id)
             self._report.add(
-                place,
+                position,
                 f'gave call "{call.id}" the id "{new_id}"',
                 "an earlier call has its id" if fits else "the reader does not accept its id",
             )
             call = msgspec.structs.replace(call, id=new_id, made_id=True)
-        return PendingCall(call, raw_id, place)
+        return PendingCall(call, raw_id, position)
 
     def _open_calls(self, draft: Draft) -> None:
         batches: dict[str, list[PendingCall]] = {}
@@ -228,26 +232,26 @@ class _Pairing:
         name = result.name and call.name
         if name != result.name or result.kind != call.kind:
             self._report.add(
-                slot.result_place,
+                slot.result_position,
                 f'made the result one of a {call.kind} call of "{call.name}"',
                 "it answers that call",
             )
         return msgspec.structs.replace(result, call_id=call.id, name=name, kind=call.kind)
 
-    def _without_call(self, place: Position, result: ToolResult) -> list[Placed]:
+    def _without_call(self, position: Position, result: ToolResult) -> list[PlacedPart]:
         twin = self._answers.get(result.call_id)
         if twin is not None and twin.parts == result.parts:
-            self._report.add(place, "dropped a result", "it is a duplicate")
+            self._report.add(position, "dropped a result", "it is a duplicate")
             return []
         why = "its call is no longer in the history" if twin is None else "its call has another"
         parts = _result_text(
             result, "no longer in the history" if twin is None else "answered already"
         )
         if not parts:
-            self._report.add(place, "dropped an empty result", why)
+            self._report.add(position, "dropped an empty result", why)
         else:
-            self._report.add(place, "made the result text", why)
-        return [Placed(place, part) for part in parts]
+            self._report.add(position, "made the result text", why)
+        return [PlacedPart(position, part) for part in parts]
 
 
 def answer(slot: PendingCall) -> ToolResult:
@@ -298,10 +302,10 @@ def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _A
 
 def _finished(draft: Draft, given: tuple[Message, ...]) -> Message:
     """The repaired message: the given one, or at least its parts, where nothing was changed."""
-    before = given[draft.place.message]
+    before = given[draft.position.message]
     parts: list[Part] = []
-    for place, part in draft.parts:
-        was = given[place.message].parts[place.part] if place.part is not None else part
+    for position, part in draft.parts:
+        was = given[position.message].parts[position.part] if position.part is not None else part
         parts.append(was if was == part else part)
     unchanged = len(parts) == len(before.parts) and all(map(is_, parts, before.parts))
     if unchanged and draft.role == before.role and draft.kept == before.kept:
@@ -315,7 +319,7 @@ def _place_results(drafts: list[Draft], rules: HistoryRules, report: Report) -> 
     host: Draft | None = None
     for draft, following in zip(drafts, [*drafts[1:], None], strict=False):
         if draft.slots:
-            host = Draft("user", draft.place)
+            host = Draft("user", draft.position)
             if following is not None and any(slot.found_in is following for slot in draft.slots):
                 host = following
             _answer(draft, host, rules, report)
@@ -324,7 +328,9 @@ def _place_results(drafts: list[Draft], rules: HistoryRules, report: Report) -> 
             if draft.parts:
                 placed.append(draft)
             elif has_members(draft.kept):
-                report.add(draft.place, "removed the message with its members", "its results moved")
+                report.add(
+                    draft.position, "removed the message with its members", "its results moved"
+                )
     return placed
 
 
@@ -339,7 +345,7 @@ def _answer(draft: Draft, host: Draft, rules: HistoryRules, report: Report) -> N
     if here != was or (first and any(slot.found_behind for slot in here)):
         what = "put the results first" if first else "put the results in order"
         why = "they come first, in the order of calls" if first else "that of the calls"
-        report.add(host.place, what, why)
+        report.add(host.position, what, why)
     followers = {} if first or not was else _followers(host, was)
     rest = host.parts if first else []
     together = all(slot.found_in in (host, None) for slot in draft.slots)
@@ -348,29 +354,29 @@ def _answer(draft: Draft, host: Draft, rules: HistoryRules, report: Report) -> N
         rest = followers.pop(was[-1])
     host.parts = []
     for slot in draft.slots:
-        host.parts += (Placed(slot.result_place, answer(slot)), *followers.get(slot, ()))
+        host.parts += (PlacedPart(slot.result_position, answer(slot)), *followers.get(slot, ()))
     host.parts += rest
 
 
 def _report_result(slot: PendingCall, host: Draft, report: Report) -> None:
     if slot.result is None:
         word = "interrupted" if slot.call.complete else "not run"
-        report.add(slot.place, f'answered the call "{slot.call.id}": {word}', "it had no result")
+        report.add(slot.position, f'answered the call "{slot.call.id}": {word}', "it had no result")
     elif slot.found_in is not host:
         report.add(
-            slot.result_place,
+            slot.result_position,
             f'moved the result of "{slot.call.id}"',
             "a result follows its call directly",
         )
 
 
-def _followers(host: Draft, slots: list[PendingCall]) -> dict[PendingCall, list[Placed]]:
+def _followers(host: Draft, slots: list[PendingCall]) -> dict[PendingCall, list[PlacedPart]]:
     """The parts between each result and the next."""
-    found: dict[PendingCall, list[Placed]] = {slot: [] for slot in slots}
+    found: dict[PendingCall, list[PlacedPart]] = {slot: [] for slot in slots}
     behind = iter(slots[1:])
     current, following = slots[0], next(behind, None)
     for placed in host.parts:
-        while following is not None and following.result_place < placed.place:
+        while following is not None and following.result_position < placed.position:
             current, following = following, next(behind, None)
         found[current].append(placed)
     return found
@@ -389,7 +395,9 @@ def _drop_trailing_seals(drafts: list[Draft], target: Origin, report: Report) ->
         if draft.parts:
             led.append(draft)
         elif has_members(draft.kept):
-            report.add(draft.place, "removed the message with its members", "nothing else was left")
+            report.add(
+                draft.position, "removed the message with its members", "nothing else was left"
+            )
     led.reverse()
     return led
 
@@ -399,8 +407,10 @@ def _user_first(drafts: list[Draft], report: Report) -> list[Draft]:
         if draft.role == "system":
             continue
         if draft.role == "assistant":
-            report.add(draft.place, "put a user message before it", "the reader requires one first")
-            opening = Draft("user", draft.place, [Placed(draft.place, Text(EARLIER))])
+            report.add(
+                draft.position, "put a user message before it", "the reader requires one first"
+            )
+            opening = Draft("user", draft.position, [PlacedPart(draft.position, Text(EARLIER))])
             return [*drafts[:number], opening, *drafts[number:]]
         break
     return drafts
@@ -415,7 +425,7 @@ def _alternating(drafts: list[Draft], report: Report) -> list[Draft]:
             continue
         lost = has_members(last.kept) or has_members(draft.kept)
         report.add(
-            draft.place,
+            draft.position,
             "joined it to the message before" + (", without their members" if lost else ""),
             "the reader requires user and assistant to alternate",
         )

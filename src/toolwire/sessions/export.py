@@ -33,7 +33,7 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1rem; color: var(--soft); margin-top: 
   border-top: 1px solid var(--line); padding-top: 1rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .1rem 1rem; }
 dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
-.said { white-space: pre-wrap; overflow-wrap: anywhere; margin: 1rem 0; }
+.text { white-space: pre-wrap; overflow-wrap: anywhere; margin: 1rem 0; }
 .you { border-left: 3px solid var(--you); padding-left: .8rem; }
 details { border: 1px solid var(--line); border-radius: 6px; margin: .6rem 0;
   padding: .3rem .7rem; }
@@ -161,7 +161,7 @@ def _html(block: Block) -> str:
         case TextBlock(who="context"):
             return _details("context", f"<pre>{escape(block.text)}</pre>")
         case TextBlock():
-            return f'<div class="said {block.who}">{escape(block.text)}</div>'
+            return f'<div class="text {block.who}">{escape(block.text)}</div>'
         case Thoughts():
             return _details("thinking", f"<pre>{escape(block.text)}</pre>")
         case Called():
