@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from toolwire.messages import Kept, Message, Part, Seal, ServerBlock, ToolResult
+from toolwire.messages import Kept, Part, Seal, ServerBlock, ToolResult
 from toolwire.request import JsonObject, Loss, ModelRequest, ServerTool
 from toolwire.wire.json_access import dump, parse_object
 
@@ -129,7 +129,11 @@ def _walk(request: ModelRequest) -> Iterator[tuple[str, Kept | Seal | ServerBloc
     for number, part in enumerate(request.system):
         yield from _walk_part(f"system[{number}]", part)
     for number, message in enumerate(request.messages):
-        yield from _walk_message(f"messages[{number}]", message)
+        path = f"messages[{number}]"
+        if message.kept:
+            yield path, message.kept
+        for inner, part in enumerate(message.parts):
+            yield from _walk_part(f"{path}.parts[{inner}]", part)
     for number, tool in enumerate(request.tools):
         if isinstance(tool, ServerTool):
             yield f"tools[{number}]", tool
@@ -139,13 +143,6 @@ def _walk(request: ModelRequest) -> Iterator[tuple[str, Kept | Seal | ServerBloc
         value = getattr(request, path)
         if value is not None and value.kept is not None:
             yield path, value.kept
-
-
-def _walk_message(path: str, message: Message) -> Iterator[tuple[str, Kept | Seal | ServerBlock]]:
-    if message.kept:
-        yield path, message.kept
-    for number, part in enumerate(message.parts):
-        yield from _walk_part(f"{path}.parts[{number}]", part)
 
 
 def _walk_part(path: str, part: Part) -> Iterator[tuple[str, Kept | Seal | ServerBlock]]:

@@ -77,8 +77,9 @@ class ChatDecoder:
         choices = chunk.choices
         if chunk.usage:
             self._usage = chunk.usage
-        if chunk.error or choices is None or frame.event == "error":
-            self._check(chunk, frame)
+        reported = chunk.error or frame.event == "error"
+        if reported or (choices is None and find_error(_value(frame))):
+            raise _error(frame)
         if type(chunk) is NamedChunk and not self._model:
             self._id = self._id or chunk.id or ""
             self._model = chunk.model or ""
@@ -175,10 +176,6 @@ class ChatDecoder:
             self._usage = groq.usage
         if groq.error:
             raise failure(groq.error, body=frame.data.decode("utf-8", "replace"))
-
-    def _check(self, chunk: Chunk, frame: Frame) -> None:
-        if chunk.error or frame.event == "error" or find_error(_value(frame)):
-            raise _error(frame)
 
 
 _NO_FINISH_REASON = Notice("no_finish_reason", "the answer ended without a finish_reason")

@@ -58,7 +58,7 @@ def decode_messages(value: Any, source: Source) -> tuple[Message, ...]:
     raw = [obj(item, f"messages[{number}]") for number, item in enumerate(seq(value, "messages"))]
     calls = _Calls(raw)
     messages: list[Message] = []
-    for is_results, group in groupby(enumerate(raw), lambda numbered: _is_result(numbered[1])):
+    for is_results, group in groupby(enumerate(raw), _is_result):
         if is_results:
             numbered = list(group)
             results = (_result(item, calls, source, f"messages[{n}]") for n, item in numbered)
@@ -71,8 +71,8 @@ def decode_messages(value: Any, source: Source) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _is_result(item: JsonObject) -> bool:
-    return item.get("role") in ("tool", "function")
+def _is_result(numbered: tuple[int, JsonObject]) -> bool:
+    return numbered[1].get("role") in ("tool", "function")
 
 
 class _Calls:

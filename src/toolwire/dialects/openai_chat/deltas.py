@@ -10,7 +10,6 @@ from toolwire.dialects.openai_chat.shapes import (
     UNREADABLE,
     Delta,
     Fragment,
-    Function,
     details_text,
     merge_details,
     part_text,
@@ -163,7 +162,9 @@ class AnswerDeltas:
     def add(self, delta: Delta, events: list[ModelEvent], *, whole: bool = False) -> None:
         """The events of one delta, or of a whole message."""
         if whole:
-            _number_calls(delta)
+            # Each entry is a call, whatever its id or index.
+            for number, fragment in enumerate(delta.tool_calls or ()):
+                fragment.index = number
         if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
             self._thoughts.add(delta, events)
         content = delta.content
@@ -182,14 +183,17 @@ class AnswerDeltas:
         if delta.annotations:
             self._citations(delta.annotations, events)
         if delta.images:
-            self._images(delta.images, events)
+            self._thoughts.end(events)
+            events.extend(MediaAdded(read_image(image)) for image in delta.images)
         if delta.extra_content:
             self._extra = (self._extra or {}) | delta.extra_content
         if delta.tool_calls:
             self._flush(events)
             self._fragments(delta.tool_calls, events)
-        if delta.function_call:
-            self._legacy_call(delta.function_call, events)
+        call = delta.function_call
+        if call and (call.name or call.arguments):
+            self._flush(events)
+            events.extend(self._calls.fragment(_LEGACY_CALL, None, call.name, call.arguments))
         if delta.audio:
             self._audio.add(delta.audio)
         if events:
@@ -267,10 +271,6 @@ class AnswerDeltas:
             if citation is not None:
                 events.append(CitationAdded(citation))
 
-    def _images(self, images: list[dict[str, Any]], events: list[ModelEvent]) -> None:
-        self._thoughts.end(events)
-        events.extend(MediaAdded(read_image(image)) for image in images)
-
     def more(self, delta: Delta) -> list[ModelEvent] | None:
         """The fast path for a delta that only continues the text or one call; else None."""
         fragments = delta.tool_calls
@@ -341,17 +341,6 @@ class AnswerDeltas:
             if handle in self._calls:
                 self._calls.attach(handle, seal)
                 return
-
-    def _legacy_call(self, call: Function, events: list[ModelEvent]) -> None:
-        if call.name or call.arguments:
-            self._flush(events)
-            events.extend(self._calls.fragment(_LEGACY_CALL, None, call.name, call.arguments))
-
-
-def _number_calls(message: Delta) -> None:
-    """Numbers the calls of a whole message: each entry is one, whatever its id or index."""
-    for number, fragment in enumerate(message.tool_calls or ()):
-        fragment.index = number
 
 
 def _emit(pieces: list[tuple[bool, str]], events: list[ModelEvent]) -> None:

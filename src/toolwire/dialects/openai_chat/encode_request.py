@@ -240,7 +240,10 @@ def _function(tool: ToolSpec, path: str, strict: bool, to: Target) -> JsonObject
     function: JsonObject = {**inner, "name": to.name(tool.name, tool.namespace)}
     if tool.description:
         function["description"] = tool.description
-    function["parameters"] = _parameters(tool, path, to)
+    # The root always has `properties`: LM Studio and others reject an object without.
+    fitting = convert(tool.parameters, Profile.OPENAI, f"{path}.parameters")
+    to.losses.extend(fitting.losses)
+    function["parameters"] = fitting.schema
     if tool.strict is not None and strict:
         if not tool.strict or is_strict(function["parameters"]):
             function["strict"] = tool.strict
@@ -252,13 +255,6 @@ def _function(tool: ToolSpec, path: str, strict: bool, to: Target) -> JsonObject
     entry: JsonObject = {**outer, "type": "function", "function": function}
     to.mark(entry, tool.cache, path)
     return entry
-
-
-def _parameters(tool: ToolSpec, path: str, to: Target) -> JsonObject:
-    # The root always has `properties`: LM Studio and others reject an object without.
-    fitting = convert(tool.parameters, Profile.OPENAI, f"{path}.parameters")
-    to.losses.extend(fitting.losses)
-    return fitting.schema
 
 
 def _freeform(tool: FreeformTool, to: Target) -> JsonObject:

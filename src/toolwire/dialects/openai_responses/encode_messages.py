@@ -233,7 +233,11 @@ def encode_part(part: Part, path: str, losses: Losses, foreign_files: bool) -> o
     """A content part, or None (and a loss) for what the format has no part for."""
     match part:
         case Text():
-            _report_text(part, path, losses)
+            if part.cache is not None:
+                losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
+            for number, _ in enumerate(part.citations):
+                where = f"{path}.citations[{number}]"
+                losses.add(where, "citation", "only answers carry citations here")
             return with_extra(text_body(part), part.kept)
         case Media():
             if not takes_media(part, path, losses, foreign_files):
@@ -255,10 +259,3 @@ def encode_part(part: Part, path: str, losses: Losses, foreign_files: bool) -> o
 def text_body(part: Text) -> JsonObject:
     """A text as a content part."""
     return {"type": "input_text", "text": part.text}
-
-
-def _report_text(part: Text, path: str, losses: Losses) -> None:
-    if part.cache is not None:
-        losses.add(f"{path}.cache", "cache mark", "this format caches by itself")
-    for number, _ in enumerate(part.citations):
-        losses.add(f"{path}.citations[{number}]", "citation", "only answers carry citations here")
