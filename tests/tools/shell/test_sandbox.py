@@ -10,7 +10,6 @@ import pytest
 
 from toolwire.tools.files.protection import Protection
 from toolwire.tools.shell.sandbox import detect, session
-from toolwire.tools.shell.sandbox import detect as seatbelt
 from toolwire.tools.shell.sandbox.exposure import Exposure, repository_of_worktree
 from toolwire.tools.shell.sandbox.plan import make_plan, paths_of
 from toolwire.tools.shell.sandbox.session import Walls, explained
@@ -395,7 +394,7 @@ def plan(tmp_path: Path) -> dict[str, object]:
 def test_the_profile_of_macos_forbids_and_then_allows(
     plan: dict[str, object], tmp_path: Path
 ) -> None:
-    lines = seatbelt.profile(plan, ("/h/.ssh",), ("/w/.git/hooks",)).splitlines()
+    lines = detect.profile(plan, ("/h/.ssh",), ("/w/.git/hooks",)).splitlines()
     assert lines[:2] == ["(version 1)", "(allow default)"]
     assert lines.index("(deny file-write*)") < lines.index(
         f'(allow file-write* (subpath "{tmp_path}/ws"))'

@@ -100,7 +100,8 @@ def _listed(name: str, prefixes: tuple[str, ...]) -> bool:
 _NOT_DUMPABLE = 4
 _ENVIRONMENT_START, _ENVIRONMENT_END = 50, 51
 """Fields of `/proc/self/stat`, counting from 1."""
-_MARKS = ("TOOLWIRE_COMMAND",)
+MARK = "TOOLWIRE_COMMAND"
+"""A variable in the environment of every command."""
 
 
 @cache
@@ -117,7 +118,7 @@ def hide_environment() -> None:
         fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
         start, end = (int(fields[at - 3]) for at in (_ENVIRONMENT_START, _ENVIRONMENT_END))
         block = ctypes.string_at(start, end - start) if 0 < start < end else b""
-        shown = {*clean_environment(os.environ, ()), *_MARKS}
+        shown = {*clean_environment(os.environ, ()), MARK}
         # The C library still points into the block; this gives it copies of its own.
         for name, value in os.environ.items():
             os.putenv(name, value)

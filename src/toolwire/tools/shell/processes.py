@@ -16,10 +16,10 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.shell import cgroups, protocol
+from toolwire.tools.shell.environment import MARK
 from toolwire.tools.shell.output import LiveTail, OutputPipes, Spool, wide_pipe
 from toolwire.tools.shell.process_table import below, is_stopped, signal_each
 from toolwire.tools.shell.watchdogs import (
-    MARK,
     WATCHDOGS,
     Order,
     Traces,

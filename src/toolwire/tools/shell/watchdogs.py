@@ -18,7 +18,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.shell import cgroups, protocol
-from toolwire.tools.shell.environment import hide_environment
+from toolwire.tools.shell.environment import MARK, hide_environment
 from toolwire.tools.shell.process_table import (
     Process,
     is_alive,
@@ -275,8 +275,6 @@ WATCHDOGS = Watchdogs()
 """The fork server of this process, without namespaces."""
 
 
-MARK = "TOOLWIRE_COMMAND"
-"""A variable in the environment of every command."""
 _ORPHAN_ROUNDS = 200
 
 

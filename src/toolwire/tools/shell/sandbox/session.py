@@ -284,9 +284,7 @@ class Sandbox:
                 frozen=frozen,
                 environ=_own_temporary(workspace),
             )
-        from toolwire.tools.shell.sandbox import detect as seatbelt  # noqa: PLC0415 - only on macOS
-
-        prefix = seatbelt.seatbelt_arguments(plan, hidden, frozen)
+        prefix = detect.seatbelt_arguments(plan, hidden, frozen)
         return Confined(
             watchdogs=WATCHDOGS,
             plan={},
