@@ -186,6 +186,9 @@ def test_a_second_start_in_the_middle_is_reported_once(second: Json) -> None:
     ]
     assert decode(START, *text, second, second, *more_text).count(SECOND_START) == 1
     assert SECOND_START not in decode(START, START, *text, *more_text)
+    given = {**START, "message": {**START["message"], "content": [{"type": "text", "text": "x"}]}}
+    again = decode(given, given, begin(1, "text", text="a"), given, ending("end_turn"), STOP)
+    assert again.count(SECOND_START) == 1
 
 
 def test_what_the_server_did_comes_whole_with_its_streamed_input() -> None:

@@ -67,10 +67,13 @@ class Decoder:
         self._call: int | None = None
         self._stopped_calls: list[int] = []
         self._last_index = -1
+        self._start_index = -1
+        """The last block that came with the start."""
         self._in_text = False
         self._new_text = False
         self._finished = False
         self._spliced = False
+        self._restarted = False
         self._halves = PairJoiner()
 
     def feed(self, frame: Frame) -> Sequence[ModelEvent]:
@@ -331,13 +334,17 @@ class Decoder:
             return ()
         if self._last_index >= 0:
             # Sent twice, or an answer spliced into another: its blocks were already decoded.
-            notices = () if self._spliced else (_SECOND_START,)
             self._spliced = True
             self._ending.message(message)
-            return notices
+            if self._last_index == self._start_index or self._restarted:
+                return ()
+            self._restarted = True
+            return (_SECOND_START,)
         # Usually empty; only then are its bytes not needed.
         body = bytes(raw_members(frame.data)["message"]) if message.get("content") else b""
-        return self.read_message(body, message)
+        events = self.read_message(body, message)
+        self._start_index = self._last_index
+        return events
 
     def _read_block_event(self, kind: str, event: JsonObject) -> Sequence[ModelEvent]:
         """The events of a known kind of event with undocumented members."""
