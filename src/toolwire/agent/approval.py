@@ -151,9 +151,9 @@ class Approval:
                 await self._decide(work, ApprovalOutcome.AUTO_ACCEPT, ruling.reason)
                 return None
             work.permit = _permit(ruling, "approved")
-            return await self._asked(work, tool, ruling, self._approver)
+            return await self._confirmed(work, tool, ruling, self._approver)
 
-    async def _asked(
+    async def _confirmed(
         self, work: CallState, tool: Tool, ruling: Ruled, approver: Approver
     ) -> Denial | None:
         reason = ruling.reason

@@ -53,18 +53,18 @@ _NOTHING_SAID = frozenset(
 
 
 def with_reask(model: Model, tries: int = 2) -> Model:
-    """The model, asked up to `tries` more times with a note after an unusable answer.
+    """The model, current up to `tries` more times with a note after an unusable answer.
 
     Only notices and thoughts of an unusable answer are passed on. After a content filter, the
     request is repeated unchanged: answers are sampled, and so is the filter's result.
     """
 
     async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        asked = request
+        current = request
         for left in range(tries, -1, -1):
             answer = _Answer()
             try:
-                async with reading(model(asked)) as events:
+                async with reading(model(current)) as events:
                     async for event in events:
                         for passed in answer.take(event):
                             yield passed
@@ -90,7 +90,7 @@ def with_reask(model: Model, tries: int = 2) -> Model:
                 f"{answer.fault}; retrying ({left} of {tries} tries left)",
                 retry=Retry(status=answer.status, attempt=tries - left + 2),
             )
-            asked = request if answer.filtered else _with_note(request, answer.note)
+            current = request if answer.filtered else _with_note(request, answer.note)
 
     return ask
 

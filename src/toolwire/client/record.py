@@ -237,22 +237,22 @@ class ReplayTransport:
 
     def _take(self, request: Outgoing) -> Exchange:
         redactor = Redactor((*self._secrets, *secrets_of(request.url, request.headers)))
-        asked = RecordedRequest.of(request, redactor)
+        sent = RecordedRequest.of(request, redactor)
         for position, exchange in enumerate(self._left):
             recorded = exchange.request
-            if (recorded.method, recorded.path) == (asked.method, asked.path) and (
-                recorded.body == asked.body
+            if (recorded.method, recorded.path) == (sent.method, sent.path) and (
+                recorded.body == sent.body
             ):
                 return self._left.pop(position)
         if not self._left:
             raise BadInput(
                 f"the recording is used up: all {self._count} of its answers were given, and "
-                f"{asked.method} {asked.path} asks for another"
+                f"{sent.method} {sent.path} asks for another"
             )
         number = self._count - len(self._left) + 1
         raise BadInput(
             f"the recording has no answer to this request; it differs from recorded request "
-            f"{number} of {self._count}: {_difference(self._left[0].request, asked)}"
+            f"{number} of {self._count}: {_difference(self._left[0].request, sent)}"
         )
 
 
@@ -281,9 +281,9 @@ def _shown(headers: Pairs, redactor: Redactor) -> Pairs:
     return tuple((name, redactor.text(value)) for name, value in hide_headers(headers))
 
 
-def _difference(recorded: RecordedRequest, asked: RecordedRequest) -> str:
-    if recorded.method != asked.method:
-        return f"method {recorded.method}, now {asked.method}"
-    if recorded.path != asked.path:
-        return f"path {recorded.path}, now {asked.path}"
-    return first_difference(recorded.body.data, asked.body.data)
+def _difference(recorded: RecordedRequest, sent: RecordedRequest) -> str:
+    if recorded.method != sent.method:
+        return f"method {recorded.method}, now {sent.method}"
+    if recorded.path != sent.path:
+        return f"path {recorded.path}, now {sent.path}"
+    return first_difference(recorded.body.data, sent.body.data)

@@ -24,7 +24,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     longest_wait: float = 8.0
     spread: float = 0.25
     """Random share taken off a delay, so that many clients do not return at once."""
-    longest_asked: float = 120.0
+    longest_delay: float = 120.0
     """The longest delay a server may request; there is no retry after a longer one."""
 
 
@@ -70,15 +70,15 @@ def decide(
     """
     if not _passes(error, should_retry):
         return GiveUp()
-    asked = error.retry_after if isinstance(error, ProviderError) else None
-    if asked is not None and asked > policy.longest_asked:
+    delay = error.retry_after if isinstance(error, ProviderError) else None
+    if delay is not None and delay > policy.longest_delay:
         return GiveUp(
-            f"the server asks to wait {asked:g} s, more than the {policy.longest_asked:g} s allowed"
+            f"the server asks to wait {delay:g} s, more than the {policy.longest_delay:g} s allowed"
         )
     if attempt >= policy.attempts:
         return GiveUp(f"gave up after {attempt} attempts" if attempt > 1 else "")
-    if asked:
-        return Wait(asked)
+    if delay:
+        return Wait(delay)
     curve = policy.first_wait * 2.0 ** min(attempt - 1, 30)
     return Wait(min(curve, policy.longest_wait) * (1 - policy.spread * jitter))
 

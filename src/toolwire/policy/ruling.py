@@ -127,7 +127,7 @@ def _rule_on_one(act: Act, location: Location | None, terms: Terms) -> Finding:
 
 def forbidding(act: Act, rules: tuple[Rule, ...]) -> Finding | None:
     """The strictest rule against an act; deny wins over ask."""
-    asked: Finding | None = None
+    ask: Finding | None = None
     for rule in rules:
         if rule.decision is Verdict.ALLOW:
             continue
@@ -138,14 +138,14 @@ def forbidding(act: Act, rules: tuple[Rule, ...]) -> Finding | None:
                 reason=rule.reason or f"A rule forbids {_subject(act)}.",
                 rule=str(rule),
             )
-        if found is not RuleMatch.NO and asked is None:
+        if found is not RuleMatch.NO and ask is None:
             unsure = "may forbid" if rule.decision is Verdict.DENY else "requires approval for"
-            asked = Finding(
+            ask = Finding(
                 decision=Verdict.ASK,
                 reason=rule.reason or f"A rule {unsure} {_subject(act)}.",
                 rule=str(rule),
             )
-    return asked
+    return ask
 
 
 def permitting(act: Act, terms: Terms) -> tuple[Rule, ...]:

@@ -204,12 +204,12 @@ def summary_of(path: Path, session: str) -> Summary:
     """Summary of a session's file."""
     try:
         with readable(path, session) as connection:
-            return _asked(connection, session)
+            return _summary(connection, session)
     except (sqlite3.Error, SessionError, ValueError, TypeError):
         return _of_damaged(path, session)
 
 
-def _asked(connection: sqlite3.Connection, session: str) -> Summary:
+def _summary(connection: sqlite3.Connection, session: str) -> Summary:
     meta = meta_of(connection)
     kept, turns, first, last, opened = connection.execute(_COUNTS).fetchone()
     if not kept:

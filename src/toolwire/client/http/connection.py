@@ -332,6 +332,6 @@ class Connection(BufferedProtocol):
 def _has_something_to_read(socket: int) -> bool:
     if sys.platform == "win32":
         return bool(select.select([socket], [], [], 0)[0])
-    asked = select.poll()
-    asked.register(socket, select.POLLIN)
-    return bool(asked.poll(0))
+    poll = select.poll()
+    poll.register(socket, select.POLLIN)
+    return bool(poll.poll(0))

@@ -150,7 +150,7 @@ _MOST_DESCRIPTION = 400
 class Example(msgspec.Struct, frozen=True):
     """An example request and its call; shown if the tool is offered."""
 
-    asked: str
+    request: str
     tool: str
     arguments: JsonObject
 
@@ -229,7 +229,7 @@ def _examples(
     for example in given:
         tool = offered.get(example.tool)
         if tool is not None:
-            lines.append(f"Request: {example.asked}")
+            lines.append(f"Request: {example.request}")
             lines.append(call_text(tool, names, dump(example.arguments)))
     shown = {example.tool for example in given}
     for tool in tools:

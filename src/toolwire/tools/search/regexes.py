@@ -216,7 +216,7 @@ class Sieve:
         """Numbers of lines, from 0."""
         expression = self._expression
         if expression is None or len(text) > _LARGEST_HERE:
-            return self._asked(text)
+            return self._by_worker(text)
         if self._whole and not expression.search(text.replace("\r\n", "\n")):
             return ()
         return [
@@ -225,7 +225,7 @@ class Sieve:
             if expression.search(line.removesuffix("\r"))
         ]
 
-    def _asked(self, text: str) -> tuple[int, ...]:
+    def _by_worker(self, text: str) -> tuple[int, ...]:
         try:
             numbers = self._worker.ask(text.encode("utf-8", "surrogatepass"))
         except TookTooLong as error:
