@@ -1,5 +1,7 @@
 """The tree of commands. Each command's module is loaded when the command is called."""
 
+import signal
+import threading
 from importlib import import_module
 
 import click
@@ -30,6 +32,18 @@ _MODULES = {
 """Modules of commands that share one; others are named like their command."""
 
 
+def _loaded(name: str) -> click.Command:
+    """Returns a command; Ctrl-C while its modules load ends the process, without click's words."""
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL) if in_main else None
+    try:
+        module = import_module(f"toolwire.cli.{_MODULES.get(name, name)}")
+    finally:
+        if in_main:
+            signal.signal(signal.SIGINT, before)
+    return getattr(module, f"{name}_command")
+
+
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -37,8 +51,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = import_module(f"toolwire.cli.{_MODULES.get(cmd_name, cmd_name)}")
-        return getattr(module, f"{cmd_name}_command")
+        return _loaded(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -55,4 +68,4 @@ def toolwire(context: click.Context) -> None:
     openai-responses, anthropic-messages, gemini, code-assist.
     """
     if context.invoked_subcommand is None:
-        import_module("toolwire.cli.chat").chat_command.main([], prog_name="toolwire")
+        _loaded("chat").main([], prog_name="toolwire")

@@ -54,8 +54,8 @@ def run_command(
     out = StreamWriter("standard output", sys.stdout)
     output = _output(out, output_format, quiet)
     try:
-        run = Run(flags, read_prompt(prompt, more), os.environ)
         with ending_at_once(exits.CANCELLED):
+            run = Run(flags, read_prompt(prompt, more), os.environ)
             code = asyncio.run(run.run(output))
     except ToolwireError as error:
         output.end("", failed(error))
