@@ -39,7 +39,7 @@ class SqliteJournal:
         self._lock = SessionLock(path.with_suffix(".lock"), self.session)
         # One thread: records are written in the order they were appended.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="session")
-        self._unheard: SessionError | None = None
+        self._unreported: SessionError | None = None
         self._full: bool | None = None
         self._found: tuple[Row, ...] = ()
         self._closed = False
@@ -77,14 +77,14 @@ class SqliteJournal:
             return self._last
         if self._closed:
             raise SessionError(f'session "{self.session}" is closed; open it again to continue')
-        if self._unheard is not None:
-            failure, self._unheard = self._unheard, None
+        if self._unreported is not None:
+            failure, self._unreported = self._unreported, None
             raise failure
         writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, event)
         try:
             number = await asyncio.shield(writing)
         except asyncio.CancelledError:
-            writing.add_done_callback(self._overheard)
+            writing.add_done_callback(self._note_failure)
             raise
         if isinstance(event, TurnEnded) and not self._closed:
             self._writer.submit(self._tidy)
@@ -115,16 +115,16 @@ class SqliteJournal:
         # connection that another still uses.
         self._closed = True
         try:
-            ending = self._writer.submit(self._let_go)
+            ending = self._writer.submit(self._release)
         except RuntimeError:
             # The interpreter is shutting down: the thread has finished and accepts no more work.
             ending = Future[None]()
-            self._let_go()
+            self._release()
             ending.set_result(None)
         self._writer.shutdown(wait=False)
         return ending
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         with suppress(sqlite3.Error):
             self._connection.close()
         if not self._last and self.salvaged is None:
@@ -142,24 +142,24 @@ class SqliteJournal:
         if session != self.session:
             raise SessionError(f'this journal belongs to session "{self.session}", not "{session}"')
 
-    def _overheard(self, writing: "asyncio.Future[int]") -> None:
+    def _note_failure(self, writing: "asyncio.Future[int]") -> None:
         failure = None if writing.cancelled() else writing.exception()
         if isinstance(failure, SessionError):
-            self._unheard = failure
+            self._unreported = failure
 
     def _write(self, event: AgentEvent) -> int:
         body = redacted(records.encode(event), self._redact)
         number, at, kind = self._last + 1, float(self._clock()), records.kind_of(event)
         crc = records.checksum(number, at, kind, body)
         try:
-            self._keep_safe(records.matters(event))
+            self._set_sync(records.matters(event))
             self._connection.execute(INSERT, (number, at, kind, body, crc))
         except sqlite3.Error as error:
             raise self._failure("write", error) from error
         self._last = number
         return number
 
-    def _keep_safe(self, full: bool) -> None:
+    def _set_sync(self, full: bool) -> None:
         """Set whether the next commit is synced to disk."""
         if full and not self.path.exists():
             raise SessionError(f'the file of session "{self.session}" was removed: {self.path}')
@@ -211,8 +211,8 @@ def summary_of(path: Path, session: str) -> Summary:
 
 def _summary(connection: sqlite3.Connection, session: str) -> Summary:
     meta = meta_of(connection)
-    kept, turns, first, last, opened = connection.execute(_COUNTS).fetchone()
-    if not kept:
+    count, turns, first, last, opened = connection.execute(_COUNTS).fetchone()
+    if not count:
         return Summary(id=session, project=meta.get("project", ""))
     (started,) = connection.execute(_AT, (first,)).fetchone()
     (updated,) = connection.execute(_AT, (last,)).fetchone()
@@ -231,7 +231,7 @@ def _summary(connection: sqlite3.Connection, session: str) -> Summary:
         title=title,
         model=model,
         turns=int(turns),
-        records=int(kept),
+        records=int(count),
         started=float(started),
         updated=float(updated),
     )
