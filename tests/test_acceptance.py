@@ -114,6 +114,7 @@ CHAT, RESPONSES, CLAUDE, GEMINI, _ = GOOD
 CASES: list[tuple[str, str, Body, str]] = [
     (CHAT, "", {"model": ""}, "must provide a model"),
     (CHAT, "", {"messages": []}, "'messages': empty array"),
+    (CHAT, "gpt-4o", {"top_k": 9}, "Unrecognized request argument supplied: top_k"),
     (CHAT, "gpt-5", {"max_tokens": 9}, "Use 'max_completion_tokens'"),
     (CHAT, "gpt-5", {"temperature": 0}, "'temperature' does not support 0"),
     (CHAT, "o3", {"presence_penalty": 1}, "'presence_penalty' is not supported"),
@@ -154,6 +155,7 @@ CASES: list[tuple[str, str, Body, str]] = [
     (RESPONSES, "", {"input": []}, "'input'"),
     (RESPONSES, "", {"max_output_tokens": 15}, ">= 16"),
     (RESPONSES, "", {"stop": ["x"]}, "Unknown parameter: 'stop'"),
+    (RESPONSES, "gpt-4o", {"top_k": 9}, "Unknown parameter: 'top_k'"),
     (RESPONSES, "gpt-5-mini", {"top_p": 0.5}, "'top_p' does not support 0.5"),
     (RESPONSES, "gpt-5.4", {"temperature": 0, "reasoning": {"effort": "low"}}, "'temperature'"),
     (RESPONSES, "gpt-4.1", {"include": ["reasoning.encrypted_content"]}, "Encrypted content"),
@@ -260,6 +262,7 @@ def test_a_request_out_of_bounds_violates_that_rule_alone(
     [
         *((dialect, "", {}) for dialect in GOOD),
         (CHAT, "gpt-5", {"temperature": 1, "stop": []}),
+        (CHAT, "", {"top_k": 9, "thinking": {"type": "enabled"}}),
         (CHAT, "gpt-4o", {"max_tokens": 9, "temperature": 0}),
         (CHAT, "", {"tools": [chat_tool(strict=True, parameters=CLOSED)]}),
         (RESPONSES, "gpt-5.4-nano", {"temperature": 0}),

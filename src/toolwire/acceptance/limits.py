@@ -73,6 +73,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Reasons only where an effort is named; until then it takes sampling."""
     any_arguments: bool = False
     """Takes a call's arguments that are not a JSON object."""
+    members: frozenset[str] = frozenset()
+    """The members of a body that the server knows, others being refused; empty if unknown."""
     looks_up_items: bool = False
     """Responses: items are looked up by their ids, which have a prefix for each kind."""
     refused: frozenset[str] = frozenset()
@@ -156,6 +158,16 @@ GEMINI_BOUNDS = {
     "presencePenalty": (-2.0, 2.0),
 }
 
+CHAT_MEMBERS = frozenset(
+    {"audio", "frequency_penalty", "function_call", "functions", "logit_bias", "logprobs"}
+    | {"max_completion_tokens", "max_tokens", "messages", "metadata", "modalities", "model"}
+    | {"moderation", "n", "parallel_tool_calls", "prediction", "presence_penalty", "seed"}
+    | {"prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning_effort"}
+    | {"response_format", "safety_identifier", "service_tier", "stop", "store", "stream"}
+    | {"stream_options", "temperature", "tool_choice", "tools", "top_logprobs", "top_p", "user"}
+    | {"verbosity", "web_search_options"}
+)
+"""Members that OpenAI knows; compatible servers have more."""
 RESPONSES_MEMBERS = frozenset(
     {"background", "context_management", "conversation", "include", "input", "instructions"}
     | {"max_output_tokens", "max_tool_calls", "metadata", "model", "moderation", "prompt"}
@@ -199,6 +211,7 @@ SIGNATURE_SKIPS = frozenset(
 """Values in place of a signature that Gemini takes without a check."""
 
 
+_MEMBERS = {"openai-chat": CHAT_MEMBERS, "openai-responses": RESPONSES_MEMBERS}
 _FAMILIES = {"azure": "openai", "vertex": "google", "code-assist": "google"}
 """Providers that serve the models of another under their own names."""
 
@@ -236,6 +249,7 @@ def facts_of(provider: Provider, model: str) -> Facts:
         output=info.output if info is not None and family in _WITH_LIMIT else 0,
         quiet=any(one.quiet for one in limits),
         any_arguments=family == "openai",
+        members=_MEMBERS.get(provider.dialect, frozenset()) if family == "openai" else frozenset(),
         looks_up_items=family == "openai",
         efforts=next((one.efforts for one in limits if one.efforts is not None), None),
         refused=refused,

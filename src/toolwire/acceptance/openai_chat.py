@@ -32,7 +32,8 @@ def check(subject: Subject) -> Iterator[Violation]:
     if not objects_in(body.get("messages")):
         message = "Invalid 'messages': empty array. Expected an array with minimum length 1."
         yield Violation("messages", message)
-    for name in sorted(subject.demands.refused_members & body.keys()):
+    unknown = body.keys() - (subject.facts.members or body.keys())
+    for name in sorted(unknown | (subject.demands.refused_members & body.keys())):
         message = f"Unrecognized request argument supplied: {name}"
         yield Violation(name, message, param=name)
     yield from _tools(subject)

@@ -44,7 +44,8 @@ def check(subject: Subject) -> Iterator[Violation]:
         words = "Missing required parameter: 'model'."
         yield Violation("model", words, code="missing_required_parameter")
     refused = subject.demands.refused_members | limits.CHAT_ONLY_MEMBERS
-    for name in sorted(refused & body.keys()):
+    unknown = body.keys() - (subject.facts.members or body.keys())
+    for name in sorted(unknown | (refused & body.keys())):
         words = f"Unknown parameter: '{name}'."
         yield Violation(name, words, code="unknown_parameter", param=name)
     yield from _tools(body)
