@@ -7,7 +7,7 @@ import msgspec
 from toolwire import dialects
 from toolwire.acceptance import violations
 from toolwire.acceptance.fit import fitted
-from toolwire.acceptance.limits import demands, facts_of
+from toolwire.acceptance.limits import demands, facts
 from toolwire.collect import Collector
 from toolwire.dialects.quirks import DEFAULT, Quirks
 from toolwire.errors import ToolwireError
@@ -90,7 +90,7 @@ def translate(
         quirks = DEFAULT
         if vendor is not None and (source != target or model):
             quirks = catalogue.quirks_of(vendor, request.model)
-            request, changes = fitted(request, facts_of(vendor, request.model))
+            request, changes = fitted(request, facts(target, request.model))
     adapted = source != target or quirks != DEFAULT
     if adapted:
         repaired = repair(request.messages, Origin(codec.family), quirks.history or codec.history)

@@ -6,7 +6,7 @@ accepted or answered with 400; a test holds every recorded accepted request agai
 
 import re
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import lru_cache
 
 import msgspec
 
@@ -216,6 +216,7 @@ _FAMILIES = {"azure": "openai", "vertex": "google", "code-assist": "google"}
 """Providers that serve the models of another under their own names."""
 
 
+@lru_cache(maxsize=500)
 def facts(dialect: str, model: str) -> Facts:
     """Returns what is known of a model whose name says whose it is."""
     provider = catalogue.vendor(dialect, model)
@@ -227,7 +228,6 @@ def _is_named(family: str, name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in providers.get(family).own_models)
 
 
-@cache
 def facts_of(provider: Provider, model: str) -> Facts:
     """Returns what is known of a provider's model."""
     info = catalogue.find(provider.name, model)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pkgutil import get_data
 from typing import Any, cast
 
@@ -15,6 +15,8 @@ from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput, UnknownName
 from toolwire.providers._spec import ModelFacts, ModelInfo, Prices, Provider
 
+_NAMES = 500
+"""How many names of models a vendor is remembered for; clients may send any."""
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
@@ -59,6 +61,7 @@ def quirks_of(provider: Provider, model: str, overrides: Iterable[ModelInfo] = (
     return quirks if info is None else replace(quirks, encrypted_reasoning=info.thinking)
 
 
+@lru_cache(maxsize=_NAMES)
 def vendor(dialect: str, model: str) -> Provider | None:
     """Returns the provider, in this format, whose own model this is by its name."""
     for provider in _speakers(dialect):
