@@ -220,3 +220,18 @@ def test_encrypted_reasoning_is_not_requested_of_models_without_any() -> None:
     assert [loss.path for loss in losses] == ["include"]
     written, losses = converted(body, "openai-responses", "openai-responses", "gpt-5.6")
     assert (written["include"], losses) == (body["include"], [])
+
+
+@pytest.mark.parametrize("target", ["gemini", "code-assist"])
+def test_media_in_a_response_goes_beside_it_to_older_models(target: str) -> None:
+    image = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    response = {"name": "f", "response": {"output": "1"}, "parts": [image]}
+    contents = [
+        *TURN,
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+        {"role": "user", "parts": [{"functionResponse": response}]},
+    ]
+    written, losses = converted({"contents": contents}, "gemini", target, "gemini-2.5-pro")
+    parts = written.get("request", written)["contents"][2]["parts"]
+    assert [next(iter(part)) for part in parts] == ["functionResponse", "inlineData"]
+    assert (parts[1], losses) == (image, [])

@@ -3,6 +3,7 @@
 import msgspec
 
 from toolwire.acceptance.limits import Facts
+from toolwire.messages import Media, Message, ToolResult
 from toolwire.request import Loss, ModelRequest, ServerTool
 
 _NO_REASONING = "the model does not reason"
@@ -38,9 +39,29 @@ def fitted(request: ModelRequest, facts: Facts) -> tuple[ModelRequest, tuple[Los
     if "tools+json" in facts.refused and _is_json(request) and _has_functions(request):
         changes["output"] = None
         losses.append(Loss("output", "JSON output", "the model takes it only without functions"))
+    if "media" in facts.refused and request.source.dialect:
+        # Values that are not the decoded ones are encoded anew, with media beside the response.
+        messages = tuple(_renewed(message) for message in request.messages)
+        if any(new is not old for new, old in zip(messages, request.messages, strict=True)):
+            changes["messages"] = messages
     if not changes:
         return request, ()
     return msgspec.structs.replace(request, **changes), tuple(losses)
+
+
+def _renewed(message: Message) -> Message:
+    """A message equal to this one, but another value, if it has media in a result."""
+    if not any(isinstance(part, ToolResult) and _has_media(part) for part in message.parts):
+        return message
+    parts = (
+        msgspec.structs.replace(part) if isinstance(part, ToolResult) else part
+        for part in message.parts
+    )
+    return msgspec.structs.replace(message, parts=tuple(parts))
+
+
+def _has_media(result: ToolResult) -> bool:
+    return any(isinstance(part, Media) for part in result.parts)
 
 
 def _is_json(request: ModelRequest) -> bool:
