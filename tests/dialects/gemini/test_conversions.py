@@ -89,8 +89,8 @@ def test_a_call_of_a_request_keeps_its_missing_arguments_when_written_anew(
     args: dict[str, Any],
 ) -> None:
     call = {"functionCall": {"name": "f", **args}}
-    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
-    body["contents"].append({"role": "model", "parts": [call]})
+    asked = {"role": "user", "parts": [{"text": "hi"}]}
+    body = {"contents": [asked, {"role": "model", "parts": [call]}]}
     decoded = dialects.get("gemini").decode_request(json.dumps(body).encode(), "m")
     changed = replace(
         decoded, messages=tuple(replace(one, parts=one.parts) for one in decoded.messages)
