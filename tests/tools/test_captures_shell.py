@@ -8,6 +8,7 @@ import pytest
 from tests import captures
 from toolwire.tools.builtin.run_shell_command import TOOL
 from toolwire.tools.shell.shells import end_shells
+from toolwire.tools.spec import ToolSettings
 
 CORRECTED = {
     "shell_command_substitution": "command substitution runs; the policy rules on what it runs",
@@ -36,7 +37,9 @@ def replayed(capture: captures.Capture, folder: Path) -> tuple[captures.Stage, A
     async def run() -> Any:
         stage = captures.build(capture, folder)
         given = capture.data["settings"].get("tools", {})
-        settings = {SETTINGS[name]: value for name, value in given.items() if name in SETTINGS}
+        settings = ToolSettings(
+            **{SETTINGS[name]: value for name, value in given.items() if name in SETTINGS}
+        )
         context = stage.context(environ=dict(os.environ), settings=settings)
         try:
             got = await captures.replay(capture, stage, {"run_shell_command": TOOL}, context)
