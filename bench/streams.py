@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from bench import frames_anthropic, frames_chat, frames_gemini, frames_responses
+from toolwire.wire.calls import MAX_CALLS
 
 EVENTS = 2000
 CALLS = 4
@@ -69,8 +70,8 @@ def build(name: str, events: int = EVENTS, calls: int = CALLS) -> Stream:
         words = _words(events)
         return Stream(name, tuple(text(words)), "".join(words), ())
     if wire == "gemini":
-        # Gemini sends every call whole, so a long stream is one of many calls.
-        pieces = [[_arguments(at, DELTA_CHARS)] for at in range(events)]
+        # Gemini sends every call whole, so a long stream is one of many calls, up to our limit.
+        pieces = [[_arguments(at, DELTA_CHARS)] for at in range(min(events, MAX_CALLS))]
     else:
         each = events // calls
         pieces = [_cut(_arguments(at, each * DELTA_CHARS), each) for at in range(calls)]
