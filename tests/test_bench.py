@@ -11,6 +11,7 @@ from bench.startup import Sample
 from toolwire.collect import Collector
 from toolwire.events import Finished, StopReason
 from toolwire.messages import Text, ToolCall
+from toolwire.wire.calls import MAX_CALLS
 
 EVENTS = 40
 
@@ -28,7 +29,9 @@ def test_every_frame_ends_in_a_blank_line_and_holds_json(name: str):
 
 @pytest.mark.parametrize("name", streams.NAMES)
 def test_the_full_streams_have_about_two_thousand_frames(name: str):
-    assert abs(len(streams.build(name).frames) - streams.EVENTS) <= 20
+    # Gemini's calls are whole, and one answer may make no more of them.
+    events = MAX_CALLS if name == "gemini-tools" else streams.EVENTS
+    assert abs(len(streams.build(name).frames) - events) <= 20
 
 
 @pytest.mark.parametrize("name", streams.NAMES)
