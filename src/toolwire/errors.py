@@ -7,6 +7,7 @@ ToolwireError
 ├── MalformedStream     a stream contains something that is not in its wire format
 ├── IncompleteStream    a stream stopped before its own end mark
 ├── ConnectionFailed    no answer: unreachable, broken or silent; may be retried
+├── InvalidOutput       an answer that does not fit the required JSON Schema
 ├── SessionError        a session that is unknown, in use, or cannot be read or written
 └── ProviderError       the vendor answered with an error; `kind` says how to treat it
 """
@@ -88,6 +89,12 @@ class IncompleteStream(ToolwireError):
     """A stream stopped before its end mark: its content is partial."""
 
     kind = "incomplete_stream"
+
+
+class InvalidOutput(ToolwireError):
+    """An answer that is not JSON, or not valid against the required schema."""
+
+    kind = "invalid_output"
 
 
 class ConnectionFailed(ToolwireError):

@@ -19,7 +19,7 @@ from toolwire.tools.spec import Effect, Permit, Tool, ToolFailed
 from toolwire.wire.json_access import dump, is_object, parse
 from toolwire.wire.repair import Parsed, parse_arguments
 
-_Errors = Callable[[JsonObject], list[Any]]
+_Errors = Callable[[Any], list[Any]]
 
 _LIMITS = {
     "minItems": "must NOT have fewer than {} items",
@@ -60,13 +60,21 @@ _TYPES: dict[str, type] = {
 }
 
 
-def complaints(schema: JsonObject, arguments: JsonObject) -> tuple[str, ...]:
-    """Every violation, in the order of the schema; empty if the arguments are valid."""
-    if not schema or plainly_fits(schema, arguments):
+def complaints(
+    schema: JsonObject, value: Any, *, root: str = "params", what: str = "the tool's own schema"
+) -> tuple[str, ...]:
+    """Every violation, in the order of the schema; empty if the value is valid.
+
+    `root` names the value; BadInput names the schema as `what` if it cannot be used.
+    """
+    if not schema or (is_object(value) and plainly_fits(schema, value)):
         return ()
-    found = _checker(dump(schema))(arguments)
+    try:
+        found = _checker(dump(schema))(value)
+    except ValueError as error:
+        raise BadInput(f"{what} cannot be used: {_first_line(error)}") from error
     found.sort(key=lambda error: _place(error, schema))
-    return tuple(dict.fromkeys(text for error in found for text in _messages(error, schema)))
+    return tuple(dict.fromkeys(text for error in found for text in _messages(error, schema, root)))
 
 
 def plainly_fits(schema: JsonObject, arguments: JsonObject) -> bool:
@@ -127,9 +135,9 @@ def _checker(schema: str) -> _Errors:
 
     try:
         validator = jsonschema_rs.validator_for(parse(schema, "schema"), retriever=refuse)
-    except (ValueError, jsonschema_rs.ReferencingError) as error:
-        raise BadInput(f"the tool's own schema cannot be used: {_first_line(error)}") from error
-    return lambda arguments: list(validator.iter_errors(arguments))
+    except jsonschema_rs.ReferencingError as error:
+        raise ValueError(_first_line(error)) from error
+    return lambda value: list(validator.iter_errors(value))
 
 
 def _first_line(error: Exception) -> str:
@@ -156,8 +164,8 @@ def _inner(schema: JsonObject, name: str) -> JsonObject:
     return cast(JsonObject, found) if isinstance(found, dict) else {}
 
 
-def _messages(error: Any, schema: JsonObject) -> list[str]:
-    where = "params" + "".join(f"/{step}" for step in error.instance_path)
+def _messages(error: Any, schema: JsonObject, root: str) -> list[str]:
+    where = root + "".join(f"/{step}" for step in error.instance_path)
     kind = error.kind
     match kind.name:
         case "type":

@@ -153,6 +153,8 @@ class TurnEnded(msgspec.Struct, frozen=True, kw_only=True, tag="turn_ended"):
     usage: Usage = Usage()
     """Summed over the turn."""
     cost: float | None = None
+    output: str = ""
+    """JSON text of the answer, where it is held to a schema and fits."""
 
 
 class ToolRequested(msgspec.Struct, frozen=True, kw_only=True, tag="tool_requested"):

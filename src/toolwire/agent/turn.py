@@ -20,8 +20,9 @@ from toolwire.agent.events import (
 from toolwire.agent.loops import CallLoops, Suspicion
 from toolwire.agent.reply import Repeating, Replies, Reply
 from toolwire.agent.scheduler import Scheduler
+from toolwire.agent.structured import OutputSchema, json_text
 from toolwire.agent.usage import NO_LIMITS, Limits, Price, Spent, cost_from_usage
-from toolwire.errors import ErrorKind, ProviderError, ToolwireError
+from toolwire.errors import ErrorKind, InvalidOutput, ProviderError, ToolwireError
 from toolwire.events import StopReason
 from toolwire.messages import Message, Text, ToolCall
 from toolwire.model import Model
@@ -81,10 +82,13 @@ async def run_turn(
     inbox: Inbox = no_input,
     shorten: Shorten | None = None,
     price: Price = cost_from_usage,
+    output: OutputSchema | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Sleep = asyncio.sleep,
 ) -> TurnEnded:
     """How the turn ended; `changed` receives the conversation after each new message.
+
+    The final answer is held to `output`: one that does not fit is requested again, then an error.
 
     All events go through the scheduler's `emit`. A cancelled turn leaves a complete
     conversation: the cancellation is raised after every call has its result.
@@ -98,7 +102,14 @@ async def run_turn(
         clock=clock,
         sleep=sleep,
     )
-    turn = Turn(request, replies=replies, scheduler=scheduler, changed=changed, shorten=shorten)
+    turn = Turn(
+        request,
+        replies=replies,
+        scheduler=scheduler,
+        changed=changed,
+        shorten=shorten,
+        output=output,
+    )
     return await turn.run(limits, inbox, clock)
 
 
@@ -113,6 +124,7 @@ class Turn:
         scheduler: Scheduler,
         changed: Changed = _unread,
         shorten: Shorten | None = None,
+        output: OutputSchema | None = None,
     ) -> None:
         self.request = request
         self._replies = replies
@@ -120,6 +132,8 @@ class Turn:
         self._emit = scheduler.emit
         self._changed = changed
         self._shorten = shorten
+        self._output = output
+        self._corrections = 0
         self._loops = CallLoops()
         self._text_loops = 0
 
@@ -160,8 +174,9 @@ class Turn:
                     return TurnEnded(reason=TurnEnd.LOOP, detail=stopped.what)
             elif reply.finished.reason is not StopReason.PAUSE:
                 messages = inbox()
-                if not messages:
-                    return _ended_by(reply)
+                end = None if messages else await self._answered_with(reply)
+                if end is not None:
+                    return end
                 for message in messages:
                     await self._add(message)
 
@@ -205,6 +220,29 @@ class Turn:
         if suspicion is not None:
             await self._note(suspicion)
         return None
+
+    async def _answered_with(self, reply: Reply) -> TurnEnded | None:
+        """How the reply ends the turn; None if it does not fit the schema: it is requested again."""
+        end, output = _ended_by(reply), self._output
+        if output is None or end.reason is not TurnEnd.DONE:
+            return end
+        text = reply.message.text
+        try:
+            output.read(text)
+        except InvalidOutput as error:
+            if self._corrections >= output.retries:
+                times = f"{self._corrections + 1} answers" if self._corrections else "the answer"
+                detail = f"{times} did not fit the JSON Schema; the last: {error}"
+                return TurnEnded(reason=TurnEnd.FAILED, detail=detail, error=error.kind)
+            self._corrections += 1
+            left = f"{self._corrections} of {output.retries}"
+            words = " ".join(str(error).split())
+            message = f"the answer does not fit the JSON Schema: {words}; asking again ({left})"
+            await self._emit(Noticed(kind="output", message=message))
+            note = Message(role="user", parts=(Text(output.correction(error)),))
+            await self._add(note, context=True)
+            return None
+        return msgspec.structs.replace(end, output=json_text(text))
 
     async def _answered(self, answers: Message, calls: Sequence[ToolCall]) -> None:
         await self._record(answers, AnswersGiven(call_ids=tuple(call.id for call in calls)))

@@ -16,6 +16,7 @@ import msgspec
 from toolwire import __version__
 from toolwire.agent.events import Emit, MessageAdded, Noticed, Reader, SessionOpened
 from toolwire.agent.questions import Approver, Editor
+from toolwire.agent.structured import OutputSchema
 from toolwire.app.model_choice import choose_here, choose_model
 from toolwire.app.model_stack import Opened, model_stack, open_models
 from toolwire.app.options import HostOverrides, SessionOptions
@@ -40,7 +41,8 @@ from toolwire.context.surroundings import surroundings
 from toolwire.ids import new_id
 from toolwire.messages import Message, Part, Text, ToolResult
 from toolwire.policy import Mode
-from toolwire.request import ModelRequest, Reasoning
+from toolwire.prompted import ToolStyle
+from toolwire.request import ModelRequest, OutputFormat, Reasoning
 from toolwire.sessions.replay import Session, replay
 from toolwire.sessions.store import OpenJournal, SessionStore
 from toolwire.tools.builtin.save_memory import memory_file
@@ -118,6 +120,7 @@ async def open_session(
             equip=partial(builder.changed, sink),
             sink=sink,
             limits=options.limits or settings.limits,
+            output=options.output,
             approver=approver,
             editor=editor,
         )
@@ -227,6 +230,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             toolbox=toolbox,
             shorten=shorten,
             system=self.system(toolbox, mode),
+            format=_enforced(self.options.output, models, bool(toolbox.registry.names)),
         )
 
     async def changed(
@@ -298,15 +302,18 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
     def system(self, toolbox: Toolbox, mode: Mode) -> str:
         """Returns the system prompt: the host program's, or ours with the folder's notes."""
         if self.own is not None:
-            return self.own.system
-        return system_text(
-            self.options,
-            self.settings,
-            self.environ,
-            toolbox=toolbox,
-            mode=mode,
-            notice=self.notices.append,
-        )
+            text = self.own.system
+        else:
+            text = system_text(
+                self.options,
+                self.settings,
+                self.environ,
+                toolbox=toolbox,
+                mode=mode,
+                notice=self.notices.append,
+            )
+        output = self.options.output
+        return text if output is None else f"{text}\n\n{output.instructions}".lstrip()
 
     def request(self, equipment: Equipment, messages: tuple[Message, ...]) -> ModelRequest:
         """Returns the initial request."""
@@ -317,7 +324,31 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             system=(Text(equipment.system),) if equipment.system else (),
             tools=equipment.toolbox.registry.specs(),
             reasoning=None if reasoning == Reasoning() else reasoning,
+            output=equipment.format,
         )
+
+
+def _enforced(
+    output: OutputSchema | None, models: tuple[Opened, ...], tools: bool
+) -> OutputFormat | None:
+    """Returns the format that requests require, if every model's server can hold an answer to it.
+
+    The prompt contains the schema in any case, and the answer is validated.
+    """
+    if output is None or output.schema.get("type") != "object":
+        return None
+    for one in models:
+        takes = one.provider.json_schema_output
+        if one.style.style is ToolStyle.NATIVE:
+            takes = takes and (one.provider.schema_beside_tools or not tools)
+        elif one.style.style is ToolStyle.XML:
+            takes = takes and not tools
+        if not takes:
+            return None
+    from toolwire.schema import is_strict  # noqa: PLC0415 - start-up time
+
+    strict = is_strict(output.schema) or None
+    return msgspec.structs.replace(output.format, strict=strict)
 
 
 async def _surroundings(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from toolwire.agent.structured import OutputSchema
 from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
 from toolwire.model import Model
@@ -36,6 +37,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Do not warn about `mcp_servers`, which are not started."""
     kept: bool = True
     """Whether the session is written to disk."""
+    output: OutputSchema | None = None
+    """What every final answer has to fit."""
 
     def __repr__(self) -> str:
         return f"SessionOptions(model={self.model!r}, session={self.session!r})"

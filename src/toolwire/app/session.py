@@ -20,6 +20,7 @@ from toolwire.agent.events import (
     TurnEnded,
 )
 from toolwire.agent.questions import Approver, Editor
+from toolwire.agent.structured import OutputSchema
 from toolwire.agent.turn import run_turn
 from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
@@ -31,7 +32,7 @@ from toolwire.errors import BadInput, SessionError
 from toolwire.messages import Message, Text
 from toolwire.model import Model
 from toolwire.policy import Mode
-from toolwire.request import ModelRequest
+from toolwire.request import ModelRequest, OutputFormat
 from toolwire.sessions.records import is_stored
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteStore
@@ -74,6 +75,8 @@ class Equipment(msgspec.Struct, frozen=True, kw_only=True):
     toolbox: Toolbox
     shorten: Compressor
     system: str
+    format: OutputFormat | None = None
+    """The format that requests require of an answer."""
 
 
 class Equip(Protocol):
@@ -98,6 +101,7 @@ class AgentSession:
         equip: Equip,
         sink: EventSink,
         limits: Limits,
+        output: OutputSchema | None = None,
         approver: Approver | None = None,
         editor: Editor | None = None,
     ) -> None:
@@ -107,6 +111,7 @@ class AgentSession:
         self._equip = equip
         self._sink = sink
         self._limits = limits
+        self._output = output
         self._approver = approver
         self._editor = editor
         self._inbox: list[Message] = []
@@ -163,6 +168,7 @@ class AgentSession:
                 inbox=self._take,
                 shorten=self._equipment.shorten,
                 price=self.opened.price,
+                output=self._output,
             )
         except SessionError as error:
             # It can no longer be stored: stop, and report that to readers.
@@ -216,6 +222,7 @@ class AgentSession:
             self.request,
             model=opened.model,
             system=(Text(equipment.system),) if equipment.system else (),
+            output=equipment.format,
         )
         for words in notices:
             await self.note("setup", words)

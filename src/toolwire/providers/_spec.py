@@ -101,6 +101,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """The tool style that `auto` uses where native calls are not known to work."""
     json_schema_output: bool = False
     """Whether the server accepts a JSON schema for its output (constrained JSON style)."""
+    schema_beside_tools: bool = True
+    """Whether it accepts one while tools are offered. A grammar of llama.cpp or vLLM also holds the
+    calls to it, so that none can be made; Groq and Cerebras reject the combination.
+    """
     headers: tuple[tuple[str, str], ...] = ()
     allow_insecure_http: bool = False
     """Its credentials may be sent unencrypted to another machine; only the user can set it."""

@@ -26,6 +26,7 @@ PROVIDER = Provider(
     ),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,
+    schema_beside_tools=False,
     default_model="gpt-oss-120b",
     docs="https://inference-docs.cerebras.ai",
 )

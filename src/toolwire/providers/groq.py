@@ -17,6 +17,7 @@ PROVIDER = Provider(
     reasons=(("max_tokens_field", "`max_tokens` is deprecated here"), NO_SUBSET),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,
+    schema_beside_tools=False,
     default_model="openai/gpt-oss-120b",
     docs="https://console.groq.com/docs",
 )

@@ -20,6 +20,7 @@ PROVIDER = Provider(
     ),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,
+    schema_beside_tools=False,
     docs="https://github.com/ggml-org/llama.cpp/tree/master/tools/server",
     local=True,
 )

@@ -17,6 +17,7 @@ PROVIDER = Provider(
     reasons=(("tool_choices", "a choice must be a string; an object is answered with 400"),),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,
+    schema_beside_tools=False,
     docs="https://lmstudio.ai/docs/developer/openai-compat",
     local=True,
 )

@@ -24,6 +24,7 @@ PROVIDER = Provider(
     ),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,
+    schema_beside_tools=False,
     default_model="gpt-oss:20b",
     docs="https://docs.ollama.com/api/openai-compatibility",
     local=True,

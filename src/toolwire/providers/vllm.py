@@ -17,6 +17,7 @@ PROVIDER = Provider(
     reasons=(NO_SUBSET,),
     rules=family_rules(_QUIRKS),
     json_schema_output=True,
+    schema_beside_tools=False,
     docs="https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html",
     local=True,
 )
