@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "toolwire"
+LATER = ("toolwire.mcp.", "toolwire.mcp_server.", "toolwire.wire.jsonrpc.")
+"""Rooms built after the move: the limits on files are for the tree that was moved."""
 _EVENTS = "import sys, toolwire.agent.events; print(*(m for m in sys.modules if 'toolwire' in m))"
 
 
@@ -76,13 +78,15 @@ def measures() -> dict[str, int]:
     files = modules().values()
     texts = [path.read_text(encoding="utf-8") for path in files]
     counts = importers()
+    moved = [name for name in modules() if not f"{name}.".startswith(LATER)]
     loaded = subprocess.run(
         [sys.executable, "-c", _EVENTS], capture_output=True, text=True, check=True
     )
     return {
         "source files": len(texts),
+        "source files without later rooms": len(moved),
         "source lines": sum(text.count("\n") for text in texts),
-        "modules with one importer": sum(len(counts[name]) == 1 for name in modules()),
+        "modules with one importer": sum(len(counts[name]) == 1 for name in moved),
         "lines with the word told": sum(len(re.findall(r"(?m)^.*\btold\b", t)) for t in texts),
         "class names shared by packages that import each other": len(shared_names()),
         "modules loaded by agent.events": len(loaded.stdout.split()),

@@ -3,7 +3,7 @@
 from tests.house import measures
 
 MOST = {
-    "source files": 350,
+    "source files without later rooms": 350,
     "modules with one importer": 90,
     "lines with the word told": 0,
     "class names shared by packages that import each other": 0,

@@ -10,7 +10,8 @@ from urllib.request import urlopen
 import pytest
 
 from tests.client.stand_in import StandIn, stand_in
-from toolwire.auth.openrouter import callback_server, login
+from toolwire.auth.loopback import callback_server
+from toolwire.auth.openrouter import login
 from toolwire.errors import ErrorKind, ProviderError
 
 KEYS = "/api/v1/auth/keys"

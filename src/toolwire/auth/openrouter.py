@@ -1,114 +1,12 @@
 """OpenRouter's login: the user agrees in the browser and gets a key."""
 
-import asyncio
-import hashlib
-import hmac
-import secrets
-from base64 import urlsafe_b64encode
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 from urllib.parse import urlencode
 
-import msgspec
-
 from toolwire.auth.http import post_json, refused
+from toolwire.auth.loopback import callback_server, new_pkce
 from toolwire.client.redact import Secret
-from toolwire.errors import ErrorKind, ProviderError
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
-HOST = "127.0.0.1"
-PATH = "/callback"
-_THANKS = "Done. You can close this page and go back to the terminal.\n"
-
-
-class Pkce(msgspec.Struct, frozen=True, kw_only=True):
-    """A secret verifier and its public challenge."""
-
-    verifier: Secret
-    challenge: str
-
-
-def new_pkce() -> Pkce:
-    """A fresh pair."""
-    verifier = secrets.token_urlsafe(48)
-    digest = hashlib.sha256(verifier.encode()).digest()
-    challenge = urlsafe_b64encode(digest).rstrip(b"=").decode()
-    return Pkce(verifier=Secret(verifier), challenge=challenge)
-
-
-class Callback:
-    """The callback of one login."""
-
-    def __init__(self) -> None:
-        self.state = secrets.token_urlsafe(32)
-        self.port = 0
-        self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    @property
-    def url(self) -> str:
-        """The callback address for the browser, including the state."""
-        return f"http://{HOST}:{self.port}{PATH}?state={self.state}"
-
-    async def code(self, seconds: float) -> Secret:
-        """The code from the browser."""
-        try:
-            async with asyncio.timeout(seconds):
-                return Secret(await self._answer)
-        except TimeoutError:
-            raise ProviderError(
-                ErrorKind.AUTH, f"the login was not finished in {seconds:g} s; log in again"
-            ) from None
-
-    def take(self, query: "web.BaseRequest") -> "web.Response":
-        """Answer the browser; only a request with our state counts."""
-        from aiohttp import web  # noqa: PLC0415 - heavy, and most runs need no login
-
-        given = query.query.get("state", "")
-        # Another page on this machine can guess the port, not the state; it must not end the login.
-        if not hmac.compare_digest(given.encode(), self.state.encode()):
-            return web.Response(status=400, text="This is not the login that was started.\n")
-        code = query.query.get("code", "")
-        if not code and "error" not in query.query:
-            return web.Response(status=400, text="The code is missing.\n")
-        if not self._answer.done():
-            if code:
-                self._answer.set_result(code)
-            else:
-                refusal = ProviderError(ErrorKind.AUTH, "the login was refused in the browser")
-                self._answer.set_exception(refusal)
-        return web.Response(text=_THANKS, headers={"referrer-policy": "no-referrer"})
-
-
-@asynccontextmanager
-async def callback_server(port: int = 0) -> AsyncGenerator[Callback]:
-    """A loopback server for one login; closed when the block ends."""
-    from aiohttp import web  # noqa: PLC0415 - heavy, and most runs need no login
-
-    callback = Callback()
-
-    async def handle(request: web.Request) -> web.Response:
-        return callback.take(request)
-
-    application = web.Application()
-    application.router.add_get(PATH, handle)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    try:
-        site = web.TCPSite(runner, HOST, port)
-        try:
-            await site.start()
-        except OSError as error:
-            raise ProviderError(
-                ErrorKind.AUTH, f"cannot listen on {HOST}:{port}: {error.strerror}"
-            ) from error
-        callback.port = runner.addresses[0][1]
-        yield callback
-    finally:
-        await runner.cleanup()
-
+from toolwire.errors import ErrorKind
 
 SITE = "https://openrouter.ai"
 _METHOD = "S256"

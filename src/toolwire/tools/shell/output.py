@@ -11,11 +11,29 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
+from typing import Protocol
 
 FILE_LIMIT = 256 * 1024 * 1024
 """Maximum bytes in a file: a flood must not fill the disk."""
 _PIECE = 1 << 15
 _READ = 1 << 16
+
+
+class OutputSink(Protocol):
+    """What takes the bytes of a command's output."""
+
+    @property
+    def whole(self) -> bool:
+        """Everything is still in memory."""
+        ...
+
+    def take(self, pipe: int, most: int) -> int:
+        """Take what is in a pipe; 0 at its end, BlockingIOError if it is empty."""
+        ...
+
+    def last(self, size: int) -> bytes:
+        """So many of the last bytes, for the screen."""
+        ...
 
 
 class Spool:
@@ -252,11 +270,11 @@ class LiveTail:
     """
 
     def __init__(self) -> None:
-        self._pieces: deque[tuple[Spool, bytes]] = deque()
+        self._pieces: deque[tuple[OutputSink, bytes]] = deque()
         self._size = 0
-        self._flood: Spool | None = None
+        self._flood: OutputSink | None = None
 
-    def note(self, spool: Spool, size: int) -> None:
+    def note(self, spool: OutputSink, size: int) -> None:
         """Record the number of bytes in an output's spool."""
         if size >= FLOOD or spool is self._flood:
             self._flood = spool
@@ -289,8 +307,8 @@ class OutputPipes:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        pipes: Mapping[int, Spool],
-        received: Callable[[Spool, int], None],
+        pipes: Mapping[int, OutputSink],
+        received: Callable[[OutputSink, int], None],
     ) -> None:
         self._loop = loop
         self._pipes = dict(pipes)
@@ -301,7 +319,7 @@ class OutputPipes:
             os.set_blocking(reading, False)
             loop.add_reader(reading, self._follow, reading)
 
-    def read_into(self, later: Spool) -> None:
+    def read_into(self, later: OutputSink) -> None:
         """Send further output to another spool."""
         for reading in self._pipes:
             self._pipes[reading] = later

@@ -17,7 +17,7 @@ import msgspec
 from toolwire.request import JsonObject
 from toolwire.tools.shell import cgroups, protocol
 from toolwire.tools.shell.environment import MARK
-from toolwire.tools.shell.output import LiveTail, OutputPipes, Spool, wide_pipe
+from toolwire.tools.shell.output import LiveTail, OutputPipes, OutputSink, Spool, wide_pipe
 from toolwire.tools.shell.process_table import below, is_stopped, signal_each
 from toolwire.tools.shell.watchdogs import (
     WATCHDOGS,
@@ -91,8 +91,8 @@ class Shell:
         *,
         directory: Path,
         environ: Mapping[str, str],
-        out: Spool,
-        err: Spool,
+        out: OutputSink,
+        err: OutputSink,
         confined: Confined | None = None,
         words: Sequence[str] = (),
         program: str = "",
@@ -180,6 +180,10 @@ class Shell:
             )
         return self._result()
 
+    async def ended(self) -> Ended:
+        """Wait for the shell itself, however long it takes."""
+        return await asyncio.shield(self._ended)
+
     async def end(self) -> None:
         """End everything the command started: SIGTERM first, then SIGKILL."""
         if not self.running:
@@ -233,7 +237,7 @@ class Shell:
     def _result(self) -> Ended:
         return self._ended.result() if self._ended.done() else Ended()
 
-    def _received(self, spool: Spool, size: int) -> None:
+    def _received(self, spool: OutputSink, size: int) -> None:
         if not self._ended.done():
             self._live.note(spool, size)
 

@@ -1,0 +1,218 @@
+"""One side of a JSON-RPC connection: requests with limits, progress and cancellation."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from toolwire.errors import ToolwireError
+from toolwire.mcp.lists import members, text
+from toolwire.request import JsonObject
+from toolwire.wire.jsonrpc import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    Id,
+    RpcFailure,
+    RpcMessage,
+    RpcNotification,
+    RpcRequest,
+    RpcResult,
+)
+
+CLOSED = -32000
+TIMED_OUT = -32001
+
+
+class RpcError(ToolwireError):
+    """The other side answered with an error, or cannot answer any more."""
+
+    kind = "mcp_error"
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(f"MCP error {code}: {message}")
+        self.code = code
+        self.words = message
+        self.data = data
+
+
+Progress: TypeAlias = Callable[[str], None]
+Serve: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
+"""Answers a request of the other side; RpcError becomes the error it receives."""
+Notice: TypeAlias = Callable[[str, JsonObject], None]
+
+
+class Channel(Protocol):
+    """Carries messages to the other side; those it receives go to `Peer.receive`."""
+
+    async def send(self, message: RpcMessage) -> None:
+        """Hands one message over; what becomes of a request is reported to the peer."""
+        ...
+
+    async def cancel(self, request: Id) -> bool:
+        """Ends a request by the channel's own means; False if a notification has to."""
+        ...
+
+
+class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one request."""
+
+    silence: float = 600.0
+    """Seconds without an answer or progress."""
+    total: float = 3600.0
+
+
+class _Pending:
+    def __init__(self, limits: TimeLimits, progress: Progress | None) -> None:
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Any] = loop.create_future()
+        self.progress = progress
+        self._silence = limits.silence
+        self._end = loop.time() + limits.total
+        self._timer = loop.call_at(self._next(), self._late)
+
+    def renew(self) -> None:
+        """Starts the limit of silence again."""
+        self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_at(self._next(), self._late)
+
+    def done(self) -> None:
+        self._timer.cancel()
+
+    def _next(self) -> float:
+        return min(asyncio.get_running_loop().time() + self._silence, self._end)
+
+    def _late(self) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(RpcError(TIMED_OUT, "Request timed out"))
+
+
+class Peer:
+    """Matches answers to requests, answers those of the other side, and ends all when it closes."""
+
+    def __init__(self, channel: Channel, serve: Serve, notice: Notice) -> None:
+        self._channel = channel
+        self._serve = serve
+        self._notice = notice
+        self._numbers = itertools.count(1)
+        self._pending: dict[Id, _Pending] = {}
+        self._serving: dict[Id, asyncio.Task[None]] = {}
+        self._closed: RpcError | None = None
+
+    async def request(
+        self,
+        method: str,
+        params: JsonObject,
+        limits: TimeLimits,
+        progress: Progress | None = None,
+    ) -> Any:
+        """The result; RpcError if the other side reports one, is late, or is gone."""
+        if self._closed is not None:
+            raise self._closed
+        number = next(self._numbers)
+        if progress is not None:
+            params = {**params, "_meta": {**members(params.get("_meta")), "progressToken": number}}
+        pending = self._pending[number] = _Pending(limits, progress)
+        try:
+            await self._channel.send(RpcRequest(number, method, params))
+            return await pending.answer
+        except RpcError as error:
+            if error.code == TIMED_OUT and method != "initialize":
+                await self._cancel(number, "timed out")
+            raise
+        except asyncio.CancelledError:
+            await asyncio.shield(self._cancel(number, "cancelled by the user"))
+            raise
+        finally:
+            pending.done()
+            self._pending.pop(number, None)
+
+    async def notify(self, method: str, params: JsonObject | None = None) -> None:
+        """Sends a notification; a connection that is gone loses it."""
+        if self._closed is None:
+            await self._channel.send(RpcNotification(method, params or {}))
+
+    async def _cancel(self, number: Id, reason: str) -> None:
+        if self._closed is not None or await self._channel.cancel(number):
+            return
+        await self.notify("notifications/cancelled", {"requestId": number, "reason": reason})
+
+    def receive(self, message: RpcMessage) -> None:
+        """Takes one message of the other side; late and unknown answers are dropped."""
+        match message:
+            case RpcResult():
+                self._settle(message.id, message.result, None)
+            case RpcFailure():
+                error = RpcError(message.code, message.message, message.data)
+                if message.id is not None:
+                    self._settle(message.id, None, error)
+            case RpcRequest():
+                task = asyncio.ensure_future(self._answer(message))
+                self._serving[message.id] = task
+                task.add_done_callback(lambda _: self._serving.pop(message.id, None))
+            case RpcNotification():
+                self._noticed(message)
+
+    def fail(self, number: Id, error: Exception) -> None:
+        """The channel could not carry a request."""
+        self._settle(number, None, error)
+
+    def _settle(self, number: Id, result: Any, error: Exception | None) -> None:
+        pending = self._pending.get(number)
+        if pending is None and isinstance(number, str) and number.isdigit():
+            pending = self._pending.get(int(number))
+        if pending is None or pending.answer.done():
+            return
+        if error is None:
+            pending.answer.set_result(result)
+        else:
+            pending.answer.set_exception(error)
+
+    def _noticed(self, message: RpcNotification) -> None:
+        if message.method == "notifications/progress":
+            pending = self._pending.get(message.params.get("progressToken", ""))
+            if pending is not None and pending.progress is not None:
+                pending.renew()
+                pending.progress(_progress(message.params))
+        elif message.method == "notifications/cancelled":
+            task = self._serving.get(message.params.get("requestId", ""))
+            if task is not None:
+                task.cancel()
+        else:
+            self._notice(message.method, message.params)
+
+    async def _answer(self, request: RpcRequest) -> None:
+        try:
+            result = await self._serve(request.method, request.params)
+        except RpcError as error:
+            answer: RpcMessage = RpcFailure(request.id, error.code, error.words, error.data)
+        except asyncio.CancelledError:
+            return
+        except Exception as error:
+            answer = RpcFailure(request.id, INTERNAL_ERROR, f"{type(error).__name__}: {error}")
+        else:
+            answer = RpcResult(request.id, result)
+        if self._closed is None:
+            await self._channel.send(answer)
+
+    def close(self, why: str = "Connection closed") -> None:
+        """Answers everything that is open with an error; nothing is sent any more."""
+        if self._closed is None:
+            self._closed = RpcError(CLOSED, why)
+        for pending in self._pending.values():
+            if not pending.answer.done():
+                pending.answer.set_exception(self._closed)
+        for task in self._serving.values():
+            task.cancel()
+
+
+def unknown_method(method: str) -> RpcError:
+    """The error for a method that is not offered."""
+    return RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
+
+
+def _progress(params: JsonObject) -> str:
+    done, total = params.get("progress"), params.get("total")
+    share = f"{done}/{total}" if total is not None else "" if done is None else str(done)
+    return " ".join(filter(None, (share, text(params.get("message")))))

@@ -1,0 +1,129 @@
+"""Servers that a project brings: data until their whole definition was approved."""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from toolwire.errors import BadInput
+from toolwire.mcp.entry import OWN_ONLY, ServerEntry, cleaned_name, definition, of_json, read_entry
+from toolwire.storage.private_files import locked_briefly, write_private
+
+FILE = ".mcp.json"
+APPROVALS = "mcp-approvals.json"
+_LARGEST = 1 << 20
+_approvals = msgspec.json.Decoder(dict[str, dict[str, str]])
+
+
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry and where it comes from."""
+
+    entry: ServerEntry
+    origin: str
+    """`user`, `system`, `project`, `.mcp.json` or `flag`."""
+    approved: bool = True
+
+
+def read_file(folder: Path, notice: Callable[[str], None]) -> dict[str, ServerEntry]:
+    """The servers of `.mcp.json`; an entry that cannot be read is reported and left out."""
+    path = folder / FILE
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError:
+        return {}
+    if len(data) > _LARGEST:
+        notice(f"{path} is larger than {_LARGEST} bytes and is not read")
+        return {}
+    try:
+        return read_json(data.decode("utf-8"), FILE, notice)
+    except (BadInput, UnicodeDecodeError) as error:
+        notice(f"{path}: {error}")
+        return {}
+
+
+def read_json(text: str, origin: str, notice: Callable[[str], None]) -> dict[str, ServerEntry]:
+    """The servers of a document with `mcpServers`."""
+    try:
+        document: Any = json.loads(text)
+    except ValueError as error:
+        raise BadInput(f"{origin} is not JSON: {error}") from error
+    listed: Any = cast(Any, document).get("mcpServers") if isinstance(document, dict) else None
+    if not isinstance(listed, dict):
+        raise BadInput(f"{origin} has no object mcpServers")
+    found: dict[str, ServerEntry] = {}
+    for given, table in cast(dict[str, Any], listed).items():
+        name = cleaned_name(given)
+        if name != given:
+            notice(f"the MCP server {given!r} of {origin} is called {name}")
+        try:
+            if not isinstance(table, dict):
+                raise BadInput(f"mcpServers.{given} in {origin} is not an object")
+            found[name] = read_entry(name, of_json(cast(dict[str, object], table)), origin)
+        except BadInput as error:
+            notice(str(error))
+    return found
+
+
+def project_entry(name: str, table: Mapping[str, object], origin: str) -> ServerEntry:
+    """The entry of a project's settings; what only the user may set is an error."""
+    refused = [key for key in OWN_ONLY if key in table]
+    if refused:
+        raise BadInput(
+            f"mcp_servers.{name} in {origin}: a project may not set {', '.join(refused)}"
+        )
+    return read_entry(name, dict(table), origin)
+
+
+class Approvals:
+    """Answers about servers of projects, each bound to the whole definition."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def answer(self, folder: Path, name: str, entry: ServerEntry) -> bool | None:
+        """Whether the server may start; None if it was not asked about as it is now."""
+        found = self._read().get(str(folder.resolve()), {}).get(name, "")
+        digest = definition(entry)
+        if found == digest:
+            return True
+        return False if found == f"no {digest}" else None
+
+    def keep(self, folder: Path, name: str, entry: ServerEntry, *, allowed: bool) -> None:
+        """Stores an answer."""
+        digest = definition(entry)
+        with locked_briefly(self._file):
+            answers = self._read()
+            answers.setdefault(str(folder.resolve()), {})[name] = (
+                digest if allowed else f"no {digest}"
+            )
+            data = msgspec.json.format(msgspec.json.encode(answers), indent=2)
+            write_private(self._file, data + b"\n")
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        try:
+            return _approvals.decode(self._file.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as error:
+            raise BadInput(f"cannot read {self._file}: {error}; fix it or remove it") from error
+
+
+def combined(
+    own: Mapping[str, ServerEntry],
+    project: Mapping[str, tuple[ServerEntry, str]],
+    approvals: Approvals,
+    folder: Path,
+    notice: Callable[[str], None],
+) -> dict[str, Configured]:
+    """The user's servers first, then those of the project; on a clash the user's wins."""
+    found = {name: Configured(entry=entry, origin="user") for name, entry in own.items()}
+    for name, (entry, origin) in project.items():
+        if name in found:
+            notice(f"the MCP server {name} of {origin} is ignored: you have one of that name")
+            continue
+        approved = approvals.answer(folder, name, entry) is True
+        found[name] = Configured(entry=entry, origin=origin, approved=approved)
+    return found

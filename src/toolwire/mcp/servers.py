@@ -1,0 +1,234 @@
+"""The servers of a session: their start, their tools in a fixed order, and their end."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+import msgspec
+
+from toolwire.errors import BadInput, ToolwireError
+from toolwire.mcp.client import Host, Lists
+from toolwire.mcp.connection import Reach, ServerConnection, State
+from toolwire.mcp.entry import ServerEntry, Unset, expanded
+from toolwire.mcp.lists import ServerPrompt, ServerResource
+from toolwire.mcp.peer import Progress
+from toolwire.mcp.remembered import Memory, Remembered, now
+from toolwire.mcp.tools import Offer, as_tool, offers
+from toolwire.request import JsonObject
+from toolwire.tools.spec import Tool
+
+_INSTRUCTIONS = 2000
+"""Characters of a server's instructions in the system prompt."""
+
+
+class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The `[mcp]` table."""
+
+    allowed: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    wait_seconds: float | None = None
+    require_types: bool = False
+    defer: str = "auto"
+
+
+class Server:
+    """One configured server: its connection once it is needed, and what it offers."""
+
+    def __init__(
+        self, name: str, entry: ServerEntry, connection: ServerConnection, memory: Memory
+    ) -> None:
+        self.name = name
+        self.entry = entry
+        self.connection = connection
+        self.remembered = memory.find(entry)
+        self._memory = memory
+        self._names: dict[str, str] = {}
+        """Names that its tools were offered under; they keep them."""
+
+    @property
+    def lists(self) -> Lists | None:
+        """What it offers now, or offered last."""
+        if self.connection.lists is not None:
+            return self.connection.lists
+        return None if self.remembered is None else self.remembered.lists
+
+    async def connect(self, seconds: float | None = None) -> None:
+        """Starts it and remembers its lists; ToolwireError with the reason if it fails."""
+        client = await self.connection.ready(seconds)
+        if self.connection.lists is not None:
+            self.remembered = Remembered(
+                lists=self.connection.lists,
+                at=now(),
+                name=client.greeting.name,
+                version=client.greeting.version,
+                protocol=client.greeting.protocol,
+                capabilities=tuple(client.greeting.capabilities),
+                instructions=client.greeting.instructions,
+            )
+            self._memory.keep(self.entry, self.remembered)
+
+    async def call(self, tool: str, arguments: JsonObject, progress: Progress | None) -> JsonObject:
+        """The raw result of a call, started first if need be."""
+        if self.connection.state is not State.READY:
+            await self.connect()
+        return await self.connection.call(tool, arguments, progress)
+
+    def offers(self, taken: Iterable[str], *, require_types: bool) -> tuple[Offer, ...]:
+        """Its tools with their names; a name once offered stays with its tool."""
+        if self.lists is None:
+            return ()
+        others = set(taken) - set(self._names.values())
+        found: list[Offer] = []
+        for offer in offers(
+            self.name, self.entry, self.lists.tools, others, require_types=require_types
+        ):
+            if offer.name:
+                name = self._names.setdefault(offer.tool.name, offer.name)
+                offer = msgspec.structs.replace(offer, name=name)
+            found.append(offer)
+        return tuple(found)
+
+
+class Servers:
+    """All servers of a session."""
+
+    def __init__(
+        self,
+        entries: Mapping[str, ServerEntry],
+        settings: McpSettings,
+        *,
+        reach: Reach,
+        host: Host,
+        memory: Memory,
+        notice: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._notice = notice
+        self.changed = False
+        """Whether a list has changed since `tools` was last asked."""
+        self.servers: dict[str, Server] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        for name, entry in entries.items():
+            if not entry.enabled or not self._is_chosen(name):
+                continue
+            try:
+                filled = expanded(entry, reach.environ)
+            except Unset as error:
+                self._lost(name, entry, str(error))
+                continue
+            own = msgspec.structs.replace(host, changed=self._watch(name))
+            connection = ServerConnection(name, filled, own, reach)
+            self.servers[name] = Server(name, filled, connection, memory)
+
+    def _is_chosen(self, name: str) -> bool:
+        allowed, excluded = self._settings.allowed, self._settings.excluded
+        return (not allowed or name in allowed) and name not in excluded
+
+    def _lost(self, name: str, entry: ServerEntry, why: str) -> None:
+        if entry.required:
+            raise BadInput(f"MCP server {name} is required and cannot start: {why}")
+        self._notice(f"MCP server {name} is not started: {why}")
+
+    async def open(self, wait_seconds: float, *, start: bool) -> None:
+        """Waits for servers of which nothing is remembered, side by side and not for long.
+
+        With `start` the others are started in the background; otherwise at their first call.
+        """
+        unknown = [server for server in self.servers.values() if server.lists is None]
+        later = [server for server in self.servers.values() if server.lists is not None]
+        waiting = [self._begin(server) for server in unknown]
+        for server in later:
+            stale = server.remembered is not None and not server.remembered.is_fresh(now())
+            if start or stale:
+                self._begin(server)
+        needed = [self._needed(server) for server in self.servers.values() if server.entry.required]
+        if waiting and wait_seconds > 0:
+            await asyncio.wait(waiting, timeout=wait_seconds)
+        await asyncio.gather(*needed)
+
+    async def _needed(self, server: Server) -> None:
+        try:
+            await server.connect()
+        except ToolwireError as error:
+            raise BadInput(
+                f"MCP server {server.name} is required and cannot start: {error}"
+            ) from error
+
+    def _begin(self, server: Server) -> "asyncio.Task[None]":
+        task = asyncio.ensure_future(self._started(server))
+        self._tasks.append(task)
+        return task
+
+    async def _started(self, server: Server) -> None:
+        before = server.lists
+        try:
+            await server.connect()
+        except ToolwireError as error:
+            words = server.connection.last_words.strip().rpartition("\n")[2]
+            more = f" ({words})" if words else ""
+            self._notice(f"MCP server {server.name} failed: {error}{more}")
+        if server.lists != before:
+            self.changed = True
+
+    def _watch(self, name: str) -> Callable[[str], None]:
+        def changed(kind: str) -> None:
+            del kind
+            server = self.servers.get(name)
+            if server is not None:
+                self._tasks.append(asyncio.ensure_future(self._refresh(server)))
+
+        return changed
+
+    async def _refresh(self, server: Server) -> None:
+        try:
+            await server.connection.refresh()
+        except ToolwireError as error:
+            self._notice(f"MCP server {server.name} did not list its tools again: {error}")
+        else:
+            self.changed = True
+
+    def tools(self, taken: Iterable[str]) -> tuple[Tool, ...]:
+        """The tools of all servers, in the order of the settings and of each server."""
+        self.changed = False
+        names = list(taken)
+        found: list[Tool] = []
+        for server in self.servers.values():
+            for offer in server.offers(names, require_types=self._settings.require_types):
+                if offer.name:
+                    names.append(offer.name)
+                    found.append(as_tool(server.name, server.entry, offer, server.call))
+        return tuple(found)
+
+    def prompts(self) -> tuple[tuple[Server, ServerPrompt], ...]:
+        """Every prompt with its server."""
+        return tuple(
+            (server, prompt)
+            for server in self.servers.values()
+            if server.lists is not None
+            for prompt in server.lists.prompts
+        )
+
+    def resources(self) -> tuple[tuple[Server, ServerResource], ...]:
+        """Every resource with its server."""
+        return tuple(
+            (server, resource)
+            for server in self.servers.values()
+            if server.lists is not None
+            for resource in server.lists.resources
+        )
+
+    def instructions(self) -> str:
+        """The servers' own instructions for the system prompt, each under its name."""
+        found = (
+            (server.name, server.remembered.instructions.strip())
+            for server in self.servers.values()
+            if server.remembered is not None and server.remembered.instructions.strip()
+        )
+        return "\n\n".join(f"# {name}\n{text[:_INSTRUCTIONS]}" for name, text in found)
+
+    async def close(self) -> None:
+        """Ends all servers at once."""
+        for task in self._tasks:
+            task.cancel()
+        endings: list[Awaitable[object]] = [*self._tasks]
+        endings += [server.connection.aclose() for server in self.servers.values()]
+        await asyncio.gather(*endings, return_exceptions=True)

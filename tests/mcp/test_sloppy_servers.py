@@ -1,0 +1,237 @@
+"""Every way in which servers are known to be sloppy, each over a real process."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mcp.scripted_server import ECHO, GREETING
+from tests.mcp.servers import answer, connected, scripted
+from toolwire.errors import ToolwireError
+from toolwire.mcp.client import Lists
+from toolwire.mcp.peer import RpcError
+from toolwire.mcp.results import CallResult, read_result
+from toolwire.messages import Media, Text
+
+GOOD = {"name": "good", "inputSchema": {"type": "object"}}
+
+
+def listed(folder: Path, script: dict[str, list[str]]) -> Lists:
+    async def ask() -> Lists:
+        async with connected(folder, scripted(script)) as server:
+            await server.ready(10)
+            assert server.lists is not None
+            return server.lists
+
+    return asyncio.run(ask())
+
+
+def called(folder: Path, *lines: str, start: list[str] | None = None) -> CallResult:
+    async def ask() -> CallResult:
+        script = {"tools/call": list(lines), "start": start or []}
+        async with connected(folder, scripted(script, timeout=5)) as server:
+            return read_result(await server.call("echo", {}, None), "echo")
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"name": "bad"},
+        {"name": "bad", "inputSchema": None},
+        {"name": "bad", "inputSchema": True},
+        {"name": "bad", "inputSchema": {"properties": {"a": {"type": "string"}}}},
+        {"name": "bad", "inputSchema": {"type": "object"}, "annotations": "none"},
+        {"name": "bad", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": "yes"}},
+        {"name": "bad", "inputSchema": {"type": "object"}, "icons": "x"},
+        {"name": "bad", "inputSchema": {"type": "object"}, "outputSchema": 7},
+        {"name": "bad", "inputSchema": {"type": "object"}, "description": None},
+        {"name": "bad", "inputSchema": {"type": "object"}, "title": 3},
+        {"inputSchema": {"type": "object"}},
+        {"name": 4, "inputSchema": {"type": "object"}},
+        {"name": None},
+        "a string",
+        None,
+    ],
+    ids=str,
+)
+def test_one_bad_tool_costs_no_other(tmp_path: Path, bad: Any):
+    tools = [bad, GOOD]
+    found = listed(tmp_path, {"tools/list": [answer(result={"tools": tools})]})
+    named = isinstance(bad, dict) and isinstance(bad.get("name"), str)
+    assert [tool.name for tool in found.tools] == (["bad", "good"] if named else ["good"])
+    assert all(tool.parameters["type"] == "object" for tool in found.tools)
+    assert bool(found.warnings) != named
+
+
+@pytest.mark.parametrize("cursor", [None, "", 0])
+def test_no_next_page_may_be_written_in_any_way(tmp_path: Path, cursor: Any):
+    page = {"tools": [GOOD], "nextCursor": cursor}
+    assert len(listed(tmp_path, {"tools/list": [answer(result=page)]}).tools) == 1
+
+
+def test_an_endless_cursor_ends(tmp_path: Path):
+    page = {"tools": [GOOD], "nextCursor": "again"}
+    found = listed(tmp_path, {"tools/list": [answer(result=page)]})
+    assert [tool.name for tool in found.tools] == ["good"]
+
+
+def test_of_two_tools_with_one_name_the_first_is_used(tmp_path: Path):
+    twice = [{**GOOD, "description": "first"}, {**GOOD, "description": "second"}]
+    found = listed(tmp_path, {"tools/list": [answer(result={"tools": twice})]})
+    assert [tool.description for tool in found.tools] == ["first"]
+    assert found.warnings == ("tool good is listed twice; the first is used",)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "hologram", "x": 1}], "[Unknown content type: hologram]"),
+        ([{"x": 1}], "[Unknown content type: none]"),
+        ({"type": "text", "text": "one"}, "one"),
+        ("plain", "plain"),
+        (["plain"], "plain"),
+        ([{"type": "text", "text": None}], ""),
+        ([{"type": "text", "text": 7}], "7"),
+        ([{"type": "resource", "resource": {"text": "inside"}}], "inside"),
+        ([{"type": "resource"}], "[Embedded Resource without content]"),
+        (None, "[Error: Could not parse tool response]"),
+    ],
+    ids=str,
+)
+def test_of_a_sloppy_result_what_can_be_read_is_kept(tmp_path: Path, content: Any, text: str):
+    found = called(tmp_path, answer(result={"content": content}))
+    assert [part.text for part in found.parts if isinstance(part, Text)] == [text]
+
+
+def test_a_result_without_content_is_named(tmp_path: Path):
+    assert called(tmp_path, answer(result={})).display == "[Error: Could not parse tool response]"
+
+
+def test_a_picture_without_its_type_is_still_a_picture(tmp_path: Path):
+    found = called(tmp_path, answer(result={"content": [{"type": "image", "data": "AAEC"}]}))
+    [picture] = [part for part in found.parts if isinstance(part, Media)]
+    assert picture.mime == "application/octet-stream"
+
+
+@pytest.mark.parametrize("structured", [{"a": 1}, [1, 2]], ids=str)
+def test_structured_content_alone_is_the_text(tmp_path: Path, structured: Any):
+    found = called(tmp_path, answer(result={"structuredContent": structured}))
+    assert json.loads(found.display) == structured
+
+
+@pytest.mark.parametrize(("flag", "error"), [("true", True), (True, True), (None, False)])
+def test_an_error_flag_may_be_a_string(tmp_path: Path, flag: Any, error: bool):
+    content = [{"type": "text", "text": "x"}]
+    assert called(tmp_path, answer(result={"content": content, "isError": flag})).is_error is error
+
+
+@pytest.mark.parametrize(
+    "greeting",
+    [
+        {**GREETING, "capabilities": None},
+        {key: value for key, value in GREETING.items() if key != "serverInfo"},
+        {key: value for key, value in GREETING.items() if key != "protocolVersion"},
+        {**GREETING, "protocolVersion": "2031-01-01"},
+        {**GREETING, "protocolVersion": 7},
+        {**GREETING, "instructions": None},
+        {},
+    ],
+    ids=str,
+)
+def test_a_sloppy_greeting_connects(tmp_path: Path, greeting: Any):
+    found = listed(tmp_path, {"initialize": [answer(result=greeting)]})
+    assert [tool.name for tool in found.tools] == [ECHO["name"]]
+
+
+OK = '"result": {"content": [{"type": "text", "text": "hello"}]}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'{{"jsonrpc": "2.0", "id": $ID, "error": null, {OK}}}',
+        f'{{"jsonrpc": "2.0", "id": "$ID", {OK}}}',
+        f'{{"id": $ID, {OK}}}',
+        f'{{"jsonrpc": "2.0", "id": $ID, "x": NaN, {OK}}}',
+        f'Starting up ...\n{{"jsonrpc": "2.0", "id": $ID, {OK}}}',
+        f'{{"jsonrpc": "2.0", "id": $ID, {OK}}}\r',
+        f'\xef\xbb\xbf{{"jsonrpc": "2.0", "id": $ID, {OK}}}',
+        f'[{{"jsonrpc": "2.0", "id": $ID, {OK}}}]',
+        f'\n\n{{"jsonrpc": "2.0", "id": $ID, {OK}}}',
+        f'{{"jsonrpc": "2.0", "id": 999, {OK}}}\n{{"jsonrpc": "2.0", "id": $ID, {OK}}}',
+        f'{{"jsonrpc": "2.0", "id": $ID, {OK}}}\n{{"jsonrpc": "2.0", "id": $ID, {OK}}}',
+    ],
+    ids=str,
+)
+def test_a_sloppy_line_is_read(tmp_path: Path, line: str):
+    assert called(tmp_path, line).display == "hello"
+
+
+@pytest.mark.parametrize("text", ["a\xff", "a\\ud800"])
+def test_broken_characters_are_replaced(tmp_path: Path, text: str):
+    line = answer(result={"content": [{"type": "text", "text": "TEXT"}]}).replace("TEXT", text)
+    assert called(tmp_path, line).display == "a�"
+
+
+def test_json_over_several_lines_is_named_at_once(tmp_path: Path):
+    async def ask() -> str:
+        spread = json.dumps({"jsonrpc": "2.0", "id": 2, "result": {}}, indent=2)
+        script = scripted({"tools/call": [spread]})
+        async with connected(tmp_path, script) as server:
+            await server.ready(10)
+            with pytest.raises(RpcError) as caught:
+                async with asyncio.timeout(5):
+                    await server.call("echo", {}, None)
+            return str(caught.value)
+
+    assert "JSON spread over several lines" in asyncio.run(ask())
+
+
+def test_a_server_that_exits_at_once_is_reported_with_its_last_words(tmp_path: Path):
+    async def ask() -> tuple[str, str]:
+        words = "import sys; print('no licence', file=sys.stderr); sys.exit(3)"
+        async with connected(tmp_path, {"command": "python3", "args": ["-c", words]}) as server:
+            with pytest.raises(ToolwireError):
+                await server.ready(20)
+            return server.state, server.last_words
+
+    assert asyncio.run(ask()) == ("failed", "no licence")
+
+
+def test_a_server_that_never_answers_is_given_up(tmp_path: Path):
+    async def ask() -> str:
+        script = scripted({"initialize": ["sleep"]}, startup_timeout=0.5)
+        async with connected(tmp_path, script) as server:
+            with pytest.raises(ToolwireError) as caught:
+                await server.ready()
+            return str(caught.value)
+
+    assert "did not start within 0.5 seconds" in asyncio.run(ask())
+
+
+def test_a_call_in_flight_when_the_server_goes_is_answered_and_the_server_comes_back(
+    tmp_path: Path,
+):
+    async def ask() -> str:
+        async with connected(tmp_path, scripted({"tools/call": ["exit"]})) as server:
+            with pytest.raises(RpcError) as caught:
+                await server.call("echo", {}, None)
+            client = await server.ready(10)
+            assert client.greeting.name == "scripted"
+            return str(caught.value)
+
+    assert asyncio.run(ask()) == "MCP error -32000: Connection closed"
+
+
+def test_a_program_that_is_not_there_is_named(tmp_path: Path):
+    async def ask() -> str:
+        async with connected(tmp_path, {"command": "no-such-server"}) as server:
+            with pytest.raises(RpcError):
+                await server.ready(10)
+            return server.error
+
+    assert asyncio.run(ask()) == "the program no-such-server is not on the path"
