@@ -6,13 +6,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolwire.agent.events import (
         AgentEvent,
+        ChildEvent,
         Streaming,
         ToolFinished,
         ToolStarted,
         TurnEnd,
         TurnEnded,
     )
-    from toolwire.agent.questions import Choice, Confirmation
+    from toolwire.agent.hooks import (
+        Allow,
+        Ask,
+        CallDecision,
+        Change,
+        Deny,
+        HookedCall,
+        HookedResult,
+        Hooks,
+    )
+    from toolwire.agent.questions import Choice, Confirmation, UserAnswer
     from toolwire.agent.usage import Limits
     from toolwire.codec import Answer, Translated, read_answer, translate
     from toolwire.collect import Collector
@@ -29,9 +40,10 @@ if TYPE_CHECKING:
     from toolwire.events import Finished, ModelEvent, StopReason, TextDelta, Usage
     from toolwire.history import repair
     from toolwire.library.agent import Agent, load_settings
-    from toolwire.library.result import Result, TurnFailed
+    from toolwire.library.result import NoOutput, Result, TurnFailed
     from toolwire.messages import (
         Media,
+        MediaKind,
         Message,
         Origin,
         Refusal,
@@ -43,7 +55,16 @@ if TYPE_CHECKING:
     )
     from toolwire.model import Model
     from toolwire.policy import Mode
-    from toolwire.request import FreeformTool, Loss, ModelRequest, ServerTool, ToolChoice, ToolSpec
+    from toolwire.request import (
+        Effort,
+        FreeformTool,
+        Loss,
+        ModelRequest,
+        ModelSettings,
+        ServerTool,
+        ToolChoice,
+        ToolSpec,
+    )
     from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
     from toolwire.tools.typed import tool
 
@@ -51,9 +72,20 @@ __version__ = "0.1.0"
 
 # Names are loaded on first use: `toolwire --version` loads none of them.
 _HOMES = {
-    "agent.questions": ("Choice", "Confirmation"),
+    "agent.hooks": (
+        "Allow",
+        "Ask",
+        "CallDecision",
+        "Change",
+        "Deny",
+        "HookedCall",
+        "HookedResult",
+        "Hooks",
+    ),
+    "agent.questions": ("Choice", "Confirmation", "UserAnswer"),
     "agent.events": (
         "AgentEvent",
+        "ChildEvent",
         "Streaming",
         "ToolFinished",
         "ToolStarted",
@@ -77,9 +109,10 @@ _HOMES = {
     "events": ("Finished", "ModelEvent", "StopReason", "TextDelta", "Usage"),
     "history": ("repair",),
     "library.agent": ("Agent", "load_settings"),
-    "library.result": ("Result", "TurnFailed"),
+    "library.result": ("NoOutput", "Result", "TurnFailed"),
     "messages": (
         "Media",
+        "MediaKind",
         "Message",
         "Origin",
         "Refusal",
@@ -90,7 +123,16 @@ _HOMES = {
         "ToolResult",
     ),
     "model": ("Model",),
-    "request": ("FreeformTool", "Loss", "ModelRequest", "ServerTool", "ToolChoice", "ToolSpec"),
+    "request": (
+        "Effort",
+        "FreeformTool",
+        "Loss",
+        "ModelRequest",
+        "ModelSettings",
+        "ServerTool",
+        "ToolChoice",
+        "ToolSpec",
+    ),
     "tools.spec": ("Effect", "Tool", "ToolContext", "ToolFailed", "ToolOutput"),
     "tools.typed": ("tool",),
 }
@@ -99,26 +141,39 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Agent",
     "AgentEvent",
+    "Allow",
     "Answer",
+    "Ask",
     "BadInput",
+    "CallDecision",
+    "Change",
+    "ChildEvent",
     "Choice",
     "Collector",
     "Confirmation",
     "ConnectionFailed",
+    "Deny",
     "Effect",
+    "Effort",
     "ErrorKind",
     "Finished",
     "FreeformTool",
+    "HookedCall",
+    "HookedResult",
+    "Hooks",
     "IncompleteStream",
     "Limits",
     "Loss",
     "MalformedStream",
     "Media",
+    "MediaKind",
     "Message",
     "Mode",
     "Model",
     "ModelEvent",
     "ModelRequest",
+    "ModelSettings",
+    "NoOutput",
     "Origin",
     "ProviderError",
     "Refusal",
@@ -147,6 +202,7 @@ __all__ = [
     "TurnFailed",
     "UnknownName",
     "Usage",
+    "UserAnswer",
     "load_settings",
     "read_answer",
     "repair",

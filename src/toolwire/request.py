@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
+from toolwire.errors import BadInput, UnknownName
 from toolwire.messages import CacheMark, Kept, Message, Text
 from toolwire.messages import Loss as Loss  # a conversion reports them beside the request
 from toolwire.setting import setting
@@ -74,6 +75,27 @@ class Effort(StrEnum):
     MAX = "max"
 
 
+_BUDGETS = {
+    Effort.NONE: 0,
+    Effort.MINIMAL: 1024,
+    Effort.LOW: 2048,
+    Effort.MEDIUM: 8192,
+    Effort.HIGH: 16384,
+    Effort.XHIGH: 32768,
+    Effort.MAX: 65536,
+}
+
+
+def budget_of(effort: Effort) -> int:
+    """Thinking tokens of an effort."""
+    return _BUDGETS[effort]
+
+
+def effort_of(budget: int) -> Effort:
+    """The smallest effort whose budget is at least this one."""
+    return next((effort for effort, tokens in _BUDGETS.items() if tokens >= budget), Effort.MAX)
+
+
 class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
     """Reasoning options."""
 
@@ -87,6 +109,87 @@ class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
     visible: Annotated[bool | None, setting("Request the thoughts as text.", project=True)] = None
     """Thoughts, or their summary."""
     kept: Kept | None = None
+
+
+EffortName: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+
+
+class ModelSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of requests to a model; those that are not set are left to it.
+
+    What a provider does not accept is left out of the request and reported as a loss.
+    """
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: float | None = None
+    max_tokens: int | None = None
+    """Most tokens of one answer."""
+    effort: Effort | EffortName | None = None
+    """How much the model reasons."""
+    tool_choice: str | ToolChoice | None = None
+    """`auto`, `none`, `required`, or the name of a tool; a forced call is forced once."""
+    parallel_calls: bool | None = None
+    """Whether one reply may contain several calls."""
+    stop: str | tuple[str, ...] = ()
+    """Texts that end an answer."""
+    seed: int | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, least, most in _RANGES:
+            value = getattr(self, name)
+            if value is not None and not least <= value <= most:
+                limit = f"from {least} to {most:g}" if most < _ANY else f"at least {least}"
+                raise BadInput(f"{name} is {value}; it must be {limit}")
+        if self.effort is not None and self.effort not in tuple(Effort):
+            raise UnknownName("effort", self.effort, tuple(Effort))
+
+    def over(self, other: "ModelSettings") -> "ModelSettings":
+        """These settings, and where they set nothing, the other ones."""
+        return msgspec.structs.replace(other, **self._given())
+
+    def applied(self, request: "ModelRequest") -> "ModelRequest":
+        """The request with these settings; what they do not set stays."""
+        given = self._given()
+        if "effort" in given:
+            reasoning = request.reasoning or Reasoning()
+            effort = Effort(given.pop("effort"))
+            given["reasoning"] = msgspec.structs.replace(reasoning, effort=effort)
+        if "max_tokens" in given:
+            given["max_output_tokens"] = given.pop("max_tokens")
+        if isinstance(self.stop, str):
+            given["stop"] = (self.stop,) if self.stop else ()
+        if isinstance(self.tool_choice, str):
+            given["tool_choice"] = _choice(self.tool_choice, request)
+        return msgspec.structs.replace(request, **given)
+
+    def _given(self) -> dict[str, Any]:
+        found = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: value for name, value in found.items() if value is not None and value != ()}
+
+
+_ANY = float("inf")
+_RANGES = (
+    ("temperature", 0, _ANY),
+    ("top_p", 0, 1),
+    ("top_k", 0, _ANY),
+    ("max_tokens", 1, _ANY),
+    ("frequency_penalty", -2, 2),
+    ("presence_penalty", -2, 2),
+)
+
+
+def _choice(words: str, request: "ModelRequest") -> ToolChoice:
+    match words:
+        case "auto" | "none" | "required":
+            return ToolChoice(mode=words)
+        case name:
+            known = tuple(one.name for one in request.tools if not isinstance(one, ServerTool))
+            if name not in known:
+                raise UnknownName("tool", name, known)
+            return ToolChoice(mode="required", names=(name,))
 
 
 class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Approval of calls: the policy's ruling and, if it asks, the user's answer."""
 
 import asyncio
+import builtins
 import logging
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,17 @@ import msgspec
 
 from toolwire.agent.admission import CallState, guarded
 from toolwire.agent.events import ApprovalOutcome, Emit, ToolAsked, ToolDecided
+from toolwire.agent.hooks import (
+    NO_HOOKS,
+    NO_OPINION,
+    Ask,
+    CallDecision,
+    Deny,
+    HookChain,
+    HookedCall,
+    Hooks,
+    Opinion,
+)
 from toolwire.agent.questions import (
     Approver,
     Choice,
@@ -28,6 +40,7 @@ from toolwire.tools.files import edit
 from toolwire.tools.files.edit import diff_of
 from toolwire.tools.proposals import DiffStat, Proposal
 from toolwire.tools.spec import Effect, Permit, Tool, ToolContext
+from toolwire.wire.json_access import dump
 
 NOT_ALLOWED = "[Operation Cancelled] Reason: User did not allow tool call"
 DENIED = "Tool execution denied by policy."
@@ -78,6 +91,13 @@ def first_word(command: str) -> tuple[str, ...]:
 class _Ask(msgspec.Struct, frozen=True):
     reason: str
     decision: str = "ask"
+    approved: Permit | None = None
+
+
+class _Allowed(msgspec.Struct, frozen=True):
+    reason: str
+    permit: Permit | None
+    decision: str = "allow"
 
 
 def no_memory(call: ToolCall, choice: Choice) -> None:
@@ -110,29 +130,42 @@ class Approval:
         editor: Editor | None,
         remember: Remember = no_memory,
         roots: Roots = first_word,
+        hooks: HookChain = NO_HOOKS,
     ) -> None:
-        self._policy = policy
+        self.policy = policy
+        self._hooks = hooks
         self._context = context
         self._emit = emit
-        self._approver = approver
+        self.approver = approver
         self._editor = editor
-        self._remember = remember
+        self.remember = remember
         self._roots = roots
         self.asking = asyncio.Lock()
         """Held while the user is asked anything."""
 
-    def _ruling(self, work: CallState, tool: Tool) -> Ruled:
+    def _ruling(self, work: CallState, tool: Tool, opinion: Opinion = NO_OPINION) -> Ruled:
         """The policy's ruling; a policy that fails means ask, never allow."""
         try:
             places = tool.touches(work.arguments, self._context)
-            return self._policy(work.as_ruled(tool), tool.effect, places, work.arguments)
+            ruling = self.policy(work.as_ruled(tool), tool.effect, places, work.arguments)
         except Exception as error:
             _log.exception("the policy failed on %s", tool.name)
             return _Ask(f"the policy failed: {error}")
+        return _with_opinion(ruling, opinion)
 
     async def refusal(self, work: CallState, tool: Tool) -> Denial | None:
-        """Why the call may not run; None if it may."""
-        ruling = self._ruling(work, tool)
+        """Why the call may not run; None if it may.
+
+        The order: the policy's denial, a hook's denial, a hook's demand for approval, the policy.
+        What a hook changed is ruled on again.
+        """
+        ruling, opinion = self._ruling(work, tool), NO_OPINION
+        if self._hooks and ruling.decision != "deny":
+            opinion = await self._hooks.before(work, tool, self._context)
+            if opinion.decision == "deny":
+                await self._decide(work, ApprovalOutcome.REJECT, opinion.reason)
+                return Denial(f"{DENIED} {opinion.reason}".rstrip(), "denied_by_hook")
+            ruling = self._ruling(work, tool, opinion)
         if ruling.decision == "allow":
             work.permit = _permit(ruling, "permit")
             await self._decide(work, ApprovalOutcome.AUTO_ACCEPT, ruling.reason)
@@ -140,18 +173,18 @@ class Approval:
         if ruling.decision == "deny":
             await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
             return Denial(f"{DENIED} {ruling.reason}".rstrip(), "denied_by_policy")
-        if self._approver is None:
+        if self.approver is None:
             await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
             return Denial(f"{NO_USER} {ruling.reason}".rstrip(), "needs_approval")
         async with self.asking:
             # An answer given while this call waited may have decided it.
-            ruling = self._ruling(work, tool)
+            ruling = self._ruling(work, tool, opinion)
             if ruling.decision == "allow":
                 work.permit = _permit(ruling, "permit")
                 await self._decide(work, ApprovalOutcome.AUTO_ACCEPT, ruling.reason)
                 return None
             work.permit = _permit(ruling, "approved")
-            return await self._confirmed(work, tool, ruling, self._approver)
+            return await self._confirmed(work, tool, ruling, self.approver)
 
     async def _confirmed(
         self, work: CallState, tool: Tool, ruling: Ruled, approver: Approver
@@ -180,7 +213,7 @@ class Approval:
             proposals = fresh
         work.stat = stat_of(proposals, work.edited) if proposals else None
         if answer.choice in _SCOPES:
-            self._remember(question.call, answer.choice)
+            self.remember(question.call, answer.choice)
         decision = ApprovalOutcome.ACCEPT if work.edited is None else ApprovalOutcome.MODIFY
         await self._decide(work, decision, reason, answer.choice)
         return None
@@ -224,6 +257,62 @@ class Approval:
         await self._emit(
             ToolDecided(call_id=work.call.id, decision=decision, reason=reason, scope=scope)
         )
+
+
+class OuterApproval(Hooks):
+    """A session's policy and user, for the calls of a session that one of its calls runs."""
+
+    def __init__(self, outer: Approval) -> None:
+        self._outer = outer
+        self._asked: set[str] = set()
+
+    @property
+    def answers(self) -> bool:
+        """Whether a user of the outer session can be asked."""
+        return self._outer.approver is not None
+
+    def asks(self, call: ToolCall) -> bool:
+        """Whether the outer policy requires approval of a call."""
+        return call.id in self._asked
+
+    async def before_call(self, call: HookedCall) -> CallDecision | None:
+        """Denies and asks where the outer policy does."""
+        if call.delegates:
+            return None
+        named = ToolCall(id=self._outer_id(call.id), name=call.name, arguments=dump(call.arguments))
+        ruling = self._outer.policy(named, call.effect, call.paths, call.arguments)
+        if ruling.decision == "deny":
+            return Deny(ruling.reason)
+        if ruling.decision == "ask":
+            self._asked.add(call.id)
+            return Ask(ruling.reason)
+        return None
+
+    async def confirm(self, question: Confirmation) -> UserAnswer:
+        """The answer of the outer session's user."""
+        approver = self._outer.approver
+        if approver is None:
+            return UserAnswer(choice=Choice.CANCEL, feedback=NO_USER)
+        async with self._outer.asking:
+            answer = await approver(question)
+        if answer.choice in _SCOPES:
+            named = msgspec.structs.replace(question.call, id=self._outer_id(question.call.id))
+            self._outer.remember(named, answer.choice)
+        return answer
+
+    def _outer_id(self, id: str) -> str:
+        # Both sessions have calls with ids of their own.
+        return f"{builtins.id(self)}:{id}"
+
+
+def _with_opinion(ruling: Ruled, opinion: Opinion) -> Ruled:
+    """The ruling after the hooks: stricter at their word, and looser only where it would ask."""
+    if opinion.decision == "ask" and ruling.decision == "allow":
+        return _Ask(opinion.reason, approved=_permit(ruling, "permit"))
+    answers = opinion.decision == "allow" and ruling.decision == "ask"
+    if answers and not getattr(ruling, "protected", False):
+        return _Allowed(opinion.reason, _permit(ruling, "approved"))
+    return ruling
 
 
 def details_of(

@@ -135,7 +135,7 @@ class HistoryReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="history_re
 
     messages: tuple[Message, ...]
     method: str
-    """`summary`, `outputs`, `mechanical`."""
+    """`summary`, `outputs`, `mechanical`; `given`: the program starts from them."""
     before: int
     """Tokens, estimated."""
     after: int
@@ -218,6 +218,16 @@ class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_finished
     """Parts that follow the result in the same message."""
 
 
+class ChildEvent(msgspec.Struct, frozen=True, kw_only=True, tag="child_event"):
+    """An event of the session that a call runs; that session stores it, this one does not."""
+
+    call_id: str
+    agent: str
+    session: str
+    """The child's id."""
+    event: "AgentEvent"
+
+
 AgentEvent: TypeAlias = (
     SessionOpened
     | TurnStarted
@@ -237,6 +247,7 @@ AgentEvent: TypeAlias = (
     | ToolStarted
     | ToolOutputText
     | ToolFinished
+    | ChildEvent
 )
 Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None]]
 """Returns once the event is safely stored."""

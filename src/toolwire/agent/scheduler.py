@@ -19,8 +19,9 @@ from toolwire.agent.events import (
     UsageCounted,
     no_events,
 )
+from toolwire.agent.hooks import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
-from toolwire.agent.usage import Spent, counted
+from toolwire.agent.usage import NO_LIMITS, Limits, Spent, counted
 from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
@@ -46,16 +47,20 @@ class Scheduler:
         emit: Emit = no_events,
         remember: Remember = no_memory,
         roots: Roots = first_word,
+        hooks: HookChain = NO_HOOKS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._registry = registry
-        self._context = context
+        self.context = context
         self._emit = emit
         self.spent = Spent()
         """What the emitted events have counted."""
+        self.left: Callable[[], Limits | None] = lambda: NO_LIMITS
+        """Returns what is left of the turn's limits; None if one is reached."""
+        self.hooks = hooks
         self._model = context.model and counted(context.model, emit=self.emit, purpose="tool")
         self._clock = clock
-        self._approval = Approval(
+        self.approval = Approval(
             policy,
             context=context,
             emit=self.emit,
@@ -63,6 +68,7 @@ class Scheduler:
             editor=editor,
             remember=remember,
             roots=roots,
+            hooks=hooks,
         )
         self._places = asyncio.Semaphore(_MOST_AT_ONCE)
         self._running: asyncio.Task[None] | None = None
@@ -129,15 +135,30 @@ class Scheduler:
                 await self._fail(work, str(failure), type, Outcome.FAILED, failure.display)
 
     async def _tried(self, work: CallState, tool: Tool, note: str) -> None:
-        complaint = await guarded(_checked(tool, work.arguments, self._context))
+        complaint = await guarded(_checked(tool, work.arguments, self.context))
         if complaint:
             await self._fail(work, complaint, "invalid_tool_params", Outcome.NOT_RUN)
             return
-        refusal = await self._approval.refusal(work, tool)
+        refusal = await self.approval.refusal(work, tool)
         if refusal is not None:
             await self._fail(work, refusal.text, refusal.type, Outcome.DENIED)
             return
-        await self._done(work, await self._ran(work, tool), note)
+        try:
+            output = await self._ran(work, tool)
+        except ToolFailed as failure:
+            raise await self._seen_failure(work, tool, failure) from failure
+        if self.hooks:
+            output = await self.hooks.after(work, tool, self.context, output)
+        await self._done(work, output, note)
+
+    async def _seen_failure(self, work: CallState, tool: Tool, failure: ToolFailed) -> ToolFailed:
+        """The failure as the hooks leave it: they may change its text."""
+        if not self.hooks:
+            return failure
+        before = ToolOutput(text=str(failure), display=failure.display)
+        error = failure.type or "failed"
+        after = await self.hooks.after(work, tool, self.context, before, error)
+        return failure if after is before else ToolFailed(after.text, type=failure.type)
 
     async def _ran(self, work: CallState, tool: Tool) -> ToolOutput:
         """Run the tool and emit its live output; the start is stored before it runs."""
@@ -156,12 +177,13 @@ class Scheduler:
             loop.call_soon_threadsafe(lines.put_nowait, text)
 
         context = msgspec.structs.replace(
-            self._context,
+            self.context,
             call_id=work.call.id,
             emit=show,
             permit=work.permit,
-            ask=self._asking_alone(self._context.ask),
+            ask=self._asking_alone(self.context.ask),
             model=self._model,
+            session=self,
         )
         work.started = self._clock()
         ended: ToolOutput | ToolFailed
@@ -184,7 +206,7 @@ class Scheduler:
             return None
 
         async def alone(question: str, choices: tuple[str, ...]) -> str:
-            async with self._approval.asking:
+            async with self.approval.asking:
                 return await ask(question, choices)
 
         return alone
@@ -194,10 +216,10 @@ class Scheduler:
             await self.emit(ToolOutputText(call_id=call_id, text=text))
 
     async def _done(self, work: CallState, output: ToolOutput, note: str) -> None:
-        limit = self._context.settings.output_limit
+        limit = self.context.settings.output_limit
         text = output.text
         if 0 < limit < len(text):
-            folder = self._context.workspace.temp
+            folder = self.context.workspace.temp
             text = await asyncio.to_thread(capped, text, limit, folder, work.call.id)
         text = f"{text}\n\n{note}" if note else text
         result = ToolResult(

@@ -93,7 +93,9 @@ async def run_turn(
     All events go through the scheduler's `emit`. A cancelled turn leaves a complete
     conversation: the cancellation is raised after every call has its result.
     """
-    scheduler.spent = Spent()
+    scheduler.spent = spent = Spent()
+    began = clock()
+    scheduler.left = lambda: spent.left(limits, clock() - began)
     replies = Replies(
         model,
         emit=scheduler.emit,
@@ -222,7 +224,7 @@ class Turn:
         return None
 
     async def _answered_with(self, reply: Reply) -> TurnEnded | None:
-        """How the reply ends the turn; None if it does not fit the schema: it is requested again."""
+        """How the reply ends the turn; None if it does not fit the schema and is asked again."""
         end, output = _ended_by(reply), self._output
         if output is None or end.reason is not TurnEnd.DONE:
             return end
@@ -245,6 +247,10 @@ class Turn:
         return msgspec.structs.replace(end, output=json_text(text))
 
     async def _answered(self, answers: Message, calls: Sequence[ToolCall]) -> None:
+        choice = self.request.tool_choice
+        if choice is not None and choice.mode == "required":
+            # A call that is forced again and again never ends the turn.
+            self.request = msgspec.structs.replace(self.request, tool_choice=None)
         await self._record(answers, AnswersGiven(call_ids=tuple(call.id for call in calls)))
 
     async def _note(self, suspicion: Suspicion) -> None:

@@ -69,6 +69,27 @@ class Spent:
             return TurnEnd.TIME_LIMIT, detail
         return None
 
+    def left(self, limits: Limits, seconds: float) -> Limits | None:
+        """What is left for work inside the turn; None if a limit is reached.
+
+        Requests are not shared: each session has its own number of them.
+        """
+        limits = msgspec.structs.replace(limits, turns=0)
+        if self.over(limits, seconds) is not None:
+            return None
+        tokens = self.usage.total_input + self.usage.total_output
+        return Limits(
+            tokens=limits.tokens and limits.tokens - tokens,
+            cost=limits.cost and limits.cost - (self.cost or 0.0),
+            seconds=limits.seconds and limits.seconds - seconds,
+        )
+
+
+def tightest(one: Limits, other: Limits) -> Limits:
+    """The smaller of each limit."""
+    pairs = {name: (getattr(one, name), getattr(other, name)) for name in one.__struct_fields__}
+    return Limits(**{name: min(both) or max(both) for name, both in pairs.items()})
+
 
 def summed(one: Usage, other: Usage) -> Usage:
     """Sum of two usages, as totals: cached tokens in the input, reasoning in the output."""

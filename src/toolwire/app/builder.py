@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toolwire import __version__
-from toolwire.agent.events import Emit, MessageAdded, Noticed, Reader, SessionOpened
+from toolwire.agent.events import (
+    Emit,
+    HistoryReplaced,
+    MessageAdded,
+    Noticed,
+    Reader,
+    SessionOpened,
+)
+from toolwire.agent.hooks import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.structured import OutputSchema
 from toolwire.app.model_choice import choose_here, choose_model
@@ -38,6 +46,8 @@ from toolwire.context import NAMES
 from toolwire.context.memory import Memory, load_memory, with_memory
 from toolwire.context.prompt import PromptFacts, chosen_prompt
 from toolwire.context.surroundings import surroundings
+from toolwire.errors import BadInput
+from toolwire.history import balance
 from toolwire.ids import new_id
 from toolwire.messages import Message, Part, Text, ToolResult
 from toolwire.policy import Mode
@@ -77,6 +87,7 @@ async def open_session(
     consent: DownloadConsent | None = None,
     own: HostOverrides | None = None,
     store: SessionStore | None = None,
+    hooks: HookChain = NO_HOOKS,
     today: Callable[[], date] = date.today,
 ) -> AsyncGenerator[AgentSession]:
     """Opens a new or stored session; closes everything it opened with it.
@@ -111,6 +122,8 @@ async def open_session(
         for words in builder.notices:
             await sink(Noticed(kind="setup", message=words))
         messages = await settle(past, equipment.toolbox, sink)
+        if own is not None and own.messages:
+            messages = await _given(own.messages, bool(messages), sink)
         if not messages and own is None and not models[0].provider.small:
             messages = await _surroundings(toolbox, settings, sink, today())
         yield AgentSession(
@@ -123,6 +136,7 @@ async def open_session(
             output=options.output,
             approver=approver,
             editor=editor,
+            hooks=hooks,
         )
 
 
@@ -349,6 +363,18 @@ def _enforced(
 
     strict = is_strict(output.schema) or None
     return msgspec.structs.replace(output.format, strict=strict)
+
+
+async def _given(messages: tuple[Message, ...], begun: bool, sink: Emit) -> tuple[Message, ...]:
+    """Returns the conversation that the host program starts from, stored, every call answered."""
+    if begun:
+        raise BadInput("the session has messages of its own; continue it, or start from messages")
+    balanced = balance(messages)
+    for change in balanced.changes:
+        await sink(Noticed(kind="loss", message=f"{change.path}: {change.what}", loss=change))
+    tokens = sum(map(of_message, balanced.messages))
+    await sink(HistoryReplaced(messages=balanced.messages, method="given", before=0, after=tokens))
+    return balanced.messages
 
 
 async def _surroundings(

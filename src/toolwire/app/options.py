@@ -7,6 +7,7 @@ import msgspec
 from toolwire.agent.structured import OutputSchema
 from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
+from toolwire.messages import Message
 from toolwire.model import Model
 from toolwire.policy import Mode
 from toolwire.prompted import StyleChoice, ToolStyle
@@ -54,6 +55,8 @@ class HostOverrides(msgspec.Struct, frozen=True, kw_only=True):
     system: str = ""
     model: Opened | None = None
     """Used in place of the configured model."""
+    messages: tuple[Message, ...] = ()
+    """The conversation that a new session starts from."""
     rules: bool = False
     """Whether the user's rule file applies and stores answers, and rulings are recorded."""
     temp: Path | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -19,7 +19,9 @@ from toolwire.agent.events import (
     TurnEnd,
     TurnEnded,
 )
+from toolwire.agent.hooks import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
+from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.structured import OutputSchema
 from toolwire.agent.turn import run_turn
 from toolwire.agent.usage import Limits
@@ -32,7 +34,7 @@ from toolwire.errors import BadInput, SessionError
 from toolwire.messages import Message, Text
 from toolwire.model import Model
 from toolwire.policy import Mode
-from toolwire.request import ModelRequest, OutputFormat
+from toolwire.request import ModelRequest, ModelSettings, OutputFormat
 from toolwire.sessions.records import is_stored
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteStore
@@ -89,6 +91,19 @@ class Equip(Protocol):
         ...
 
 
+class TurnOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What one turn does differently; the session's own apply where nothing is set."""
+
+    limits: Limits | None = None
+    model_settings: ModelSettings | None = None
+    approver: Approver | None = None
+    deps: Any = None
+    """For its tools."""
+
+
+AS_OPENED = TurnOptions()
+
+
 class AgentSession:
     """A conversation, one turn at a time. `request` contains it so far."""
 
@@ -104,6 +119,7 @@ class AgentSession:
         output: OutputSchema | None = None,
         approver: Approver | None = None,
         editor: Editor | None = None,
+        hooks: HookChain = NO_HOOKS,
     ) -> None:
         self.id = opening.session
         self.request = request
@@ -114,6 +130,7 @@ class AgentSession:
         self._output = output
         self._approver = approver
         self._editor = editor
+        self._hooks = hooks.bound(self.id)
         self._inbox: list[Message] = []
         self._running = False
         self._use(equipment)
@@ -150,21 +167,27 @@ class AgentSession:
         """Continues in another approval mode."""
         await self._change("mode", mode=mode)
 
-    async def send(self, message: Message | None = None) -> TurnEnded:
+    async def send(
+        self, message: Message | None = None, options: TurnOptions = AS_OPENED
+    ) -> TurnEnded:
         """Runs a turn for the user's message; returns how it ended, raises if cancelled.
 
         Without a message the turn is for those that are `waiting`.
         """
+        request = self.request
+        if options.model_settings is not None:
+            request = options.model_settings.applied(request)
+        scheduler = self._scheduler if options is AS_OPENED else self._equipped(options)
         if message is not None:
             self._inbox.append(message)
         self._running = True
         try:
             return await run_turn(
-                self.request,
-                model=self._equipment.ask,
-                scheduler=self._scheduler,
+                request,
+                model=self._hooks.observing(self._equipment.ask),
+                scheduler=scheduler,
                 changed=self._changed,
-                limits=self._limits,
+                limits=options.limits or self._limits,
                 inbox=self._take,
                 shorten=self._equipment.shorten,
                 price=self.opened.price,
@@ -230,7 +253,16 @@ class AgentSession:
     def _use(self, equipment: Equipment) -> None:
         self._equipment = equipment
         self.toolbox.policy.set_mode(equipment.mode)
-        self._scheduler = self.toolbox.scheduler(self._approver, self._editor, self._sink)
+        self._scheduler = self._equipped(AS_OPENED)
+
+    def _equipped(self, options: TurnOptions) -> Scheduler:
+        """Returns the scheduler of a turn."""
+        approver = options.approver or self._approver
+        # A hook may answer what no user can: it has to see such a call.
+        self.toolbox.policy.set_headless(approver is None and not self._hooks)
+        return self.toolbox.scheduler(
+            approver, self._editor, self._sink, hooks=self._hooks, deps=options.deps
+        )
 
     def _take(self) -> list[Message]:
         taken, self._inbox = self._inbox, []

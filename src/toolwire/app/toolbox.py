@@ -11,6 +11,7 @@ import msgspec
 
 from toolwire.agent.audit_log import Audit, AuditFile, AuditRecord
 from toolwire.agent.events import Emit, no_events
+from toolwire.agent.hooks import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.scheduler import Scheduler
 from toolwire.app.workspace_facts import locations_of
@@ -106,17 +107,21 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
         approver: Approver | None = None,
         editor: Editor | None = None,
         emit: Emit = no_events,
+        *,
+        hooks: HookChain = NO_HOOKS,
+        deps: object = None,
     ) -> Scheduler:
         """Returns a scheduler that applies this policy and records approvals and rulings."""
         return Scheduler(
             self.registry,
-            context=self.context,
+            context=msgspec.structs.replace(self.context, deps=deps),
             policy=self.policy,
             approver=approver,
             editor=editor,
             emit=self.audit.listening(emit),
             remember=self.policy.remember,
             roots=roots,
+            hooks=hooks,
         )
 
 

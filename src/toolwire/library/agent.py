@@ -17,19 +17,31 @@ from collections.abc import (
     Sequence,
 )
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 from toolwire.agent.events import AgentEvent
+from toolwire.agent.hooks import Hooks
 from toolwire.agent.usage import Limits
 from toolwire.app.options import HostOverrides, SessionOptions, opened
 from toolwire.config import Settings, load
-from toolwire.errors import BadInput
-from toolwire.library.conversation import Approve, Conversation, Listener, Plan, streamed
-from toolwire.library.result import Result
-from toolwire.messages import Message, Text
+from toolwire.errors import BadInput, UnknownName
+from toolwire.library.conversation import (
+    Approve,
+    Conversation,
+    Listener,
+    Plan,
+    Prompt,
+    RunOptions,
+    as_tool,
+    streamed,
+    user_message,
+)
+from toolwire.library.result import Output, Result, TypeForm
+from toolwire.messages import Message
 from toolwire.model import Model
 from toolwire.policy import Mode
-from toolwire.providers.custom import read_upstream
+from toolwire.providers.custom import Upstream, read_upstream
+from toolwire.request import ModelSettings
 from toolwire.tools.registry import Registry, builtin, builtins
 from toolwire.tools.spec import Tool
 from toolwire.tools.typed import tool
@@ -118,10 +130,10 @@ def _end_all() -> None:
 
 
 AnyTool: TypeAlias = Tool | Callable[..., object]
-Prompt: TypeAlias = str | Message
+ModeName: TypeAlias = Literal["default", "auto_edit", "yolo", "plan"]
 
 
-class Agent:
+class Agent(Generic[Output]):
     """A conversation with a model that may call tools; each prompt continues it.
 
     The user's configuration applies only if `settings` are given, nothing is written to disk
@@ -132,57 +144,78 @@ class Agent:
         self,
         model: str | Model,
         *,
+        # What it is for
+        output: TypeForm[Output] = str,
+        system: str = "",
         tools: Iterable[AnyTool] = (),
         builtin_tools: bool | Sequence[str] = (),
+        deps: object = None,
+        model_settings: ModelSettings | None = None,
+        messages: Sequence[Message] = (),
+        # What it may do
         approve: Approve | None = None,
-        mode: Mode | None = None,
+        mode: Mode | ModeName | None = None,
         allowed: Sequence[str] = (),
-        system: str = "",
-        cwd: str | Path | None = None,
+        hooks: Hooks | Sequence[Hooks] = (),
         limits: Limits | None = None,
+        on_event: Listener | None = None,
+        # Where it works
+        cwd: str | Path | None = None,
         kept: bool = False,
         session: str = "",
         settings: Settings | None = None,
-        on_event: Listener | None = None,
         key: str = "",
         base_url: str = "",
         environ: Mapping[str, str] | None = None,
     ) -> None:
         """`model` is `provider/model`, `DIALECT=URL[,key=K][,model=M]`, or any `Model`.
 
-        `allowed` names tools that need no approval (`run_shell_command(git)` for one command),
-        `session` is one to continue, `key` and `base_url` are for the provider.
+        - `output`: type of `result.output`; the answer is validated, and requested again
+        - `system`: the system prompt
+        - `tools`: functions or `Tool`s; `builtin_tools`: names of built-in ones, or True for all
+        - `deps`: any object for the tools, as `ToolContext.deps`
+        - `model_settings`: temperature, effort, tool choice and more
+        - `messages`: a conversation to start from
+        - `approve`: decides on calls that need approval
+        - `mode`: which calls need none; `allowed`: tools that need none, such as
+          `run_shell_command(git)` for one command
+        - `hooks`: see and change calls; `on_event`: receives every event
+        - `limits`: requests, tokens, dollars and seconds of one run
+        - `cwd`: the folder of the built-in tools and of relative paths
+        - `kept`: store the session; `session`: continue a stored one
+        - `settings`: the user's configuration, from `load_settings()`
+        - `key`, `base_url`: of the provider; `environ`: in place of the environment
         """
-        named, upstream = (model, None) if isinstance(model, str) else ("", None)
-        if "=" in named.partition("/")[0]:
-            named, upstream = "", read_upstream(named)
-        elif isinstance(model, str) and not model:
-            raise BadInput(
-                "no model is named; use provider/model, such as anthropic/claude-sonnet-5"
-            )
+        named, upstream = _model_name(model)
         given = settings or Settings()
+        registry = _registry(tools, builtin_tools, given)
+        agents = tuple(one.name for one in registry if one.delegates)
         plan = Plan(
             options=SessionOptions(
                 model=named,
                 upstream=upstream,
                 key=key,
                 base_url=base_url,
-                mode=mode,
-                allowed=tuple(allowed),
+                mode=_mode(mode),
+                allowed=(*allowed, *agents),
                 session=session,
                 kept=kept,
                 limits=limits,
             ),
             settings=given,
             own=HostOverrides(
-                tools=_registry(tools, builtin_tools, given),
+                tools=registry,
                 system=system,
                 model=None if isinstance(model, str) else opened(model),
+                messages=_conversation(messages, session),
                 rules=settings is not None,
             ),
             environ=dict(os.environ if environ is None else environ),
             cwd=Path.cwd() if cwd is None else Path(cwd),
-            approve=approve,
+            run=RunOptions(
+                deps=deps, model_settings=model_settings, limits=limits, approve=approve
+            ),
+            hooks=(hooks,) if isinstance(hooks, Hooks) else tuple(hooks),
             listener=on_event,
         )
         self._conversation = Conversation(plan)
@@ -198,25 +231,69 @@ class Agent:
         """The conversation so far."""
         return self._conversation.messages
 
-    async def run(self, prompt: Prompt) -> Result:
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        deps: object = None,
+        model_settings: ModelSettings | None = None,
+        limits: Limits | None = None,
+        approve: Approve | None = None,
+    ) -> Result[Output]:
         """Runs a prompt until the model is done; continues the conversation.
 
-        Raises `TurnFailed` if the vendor, the connection or the session fails; a limit, a refusal
-        or a cut answer is a result whose `ok` is false.
+        A prompt is text, a `Path`, `Media`, a list of these, or a user `Message`. What is set here
+        replaces the agent's own for this run. Raises `TurnFailed` if the vendor, the connection or
+        the session fails, or no valid output was given; a limit, a refusal or a cut answer is a
+        result whose `ok` is false.
         """
-        return await self._conversation.run(_message(prompt))
+        options = RunOptions(
+            deps=deps, model_settings=model_settings, limits=limits, approve=approve
+        )
+        return await self._conversation.run(self._message(prompt), options)
 
-    def stream(self, prompt: Prompt) -> AsyncGenerator[AgentEvent, None]:
-        """Runs a prompt and yields its events; leaving the loop cancels it."""
-        return streamed(self._conversation, _message(prompt))
-
-    def run_sync(self, prompt: Prompt) -> Result:
-        """Runs a prompt, for code without an event loop."""
+    def run_sync(
+        self,
+        prompt: Prompt,
+        *,
+        deps: object = None,
+        model_settings: ModelSettings | None = None,
+        limits: Limits | None = None,
+        approve: Approve | None = None,
+    ) -> Result[Output]:
+        """Runs a prompt, for code without an event loop; as `run` otherwise."""
         self._conversation.check_open()
+        message = self._message(prompt)
         if self._thread is None:
             self._thread = LoopThread(self._conversation.close)
             weakref.finalize(self, self._thread.leave).atexit = False
-        return self._thread.do(self._conversation.run(_message(prompt)))
+        options = RunOptions(
+            deps=deps, model_settings=model_settings, limits=limits, approve=approve
+        )
+        return self._thread.do(self._conversation.run(message, options))
+
+    def stream(
+        self,
+        prompt: Prompt,
+        *,
+        deps: object = None,
+        model_settings: ModelSettings | None = None,
+        limits: Limits | None = None,
+        approve: Approve | None = None,
+    ) -> AsyncGenerator[AgentEvent, None]:
+        """Runs a prompt and yields its events; leaving the loop cancels it."""
+        options = RunOptions(
+            deps=deps, model_settings=model_settings, limits=limits, approve=approve
+        )
+        return streamed(self._conversation, self._message(prompt), options)
+
+    def as_tool(self, name: str, description: str) -> Tool:
+        """Returns a tool for other agents: each call is a new session of this agent.
+
+        Its calls need what the calling agent's policy, hooks and user require, besides its own;
+        what it uses counts there too, and its events arrive there as `ChildEvent`.
+        """
+        return as_tool(self._conversation.plan, name, description)
 
     async def aclose(self) -> None:
         """Closes connections and ends commands that still run."""
@@ -233,17 +310,49 @@ class Agent:
         elif self._conversation.used:
             raise BadInput("the agent is used in an event loop; close it there: await aclose()")
 
-    async def __aenter__(self) -> "Agent":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def __enter__(self) -> "Agent":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _message(self, prompt: Prompt) -> Message:
+        return user_message(prompt, self._conversation.plan.cwd)
+
+
+def _model_name(model: str | Model) -> tuple[str, Upstream | None]:
+    if not isinstance(model, str):
+        return "", None
+    if "=" in model.partition("/")[0]:
+        return "", read_upstream(model)
+    if not model:
+        raise BadInput("no model is named; use provider/model, such as anthropic/claude-sonnet-5")
+    return model, None
+
+
+def _mode(mode: str | None) -> Mode | None:
+    if mode is not None and mode not in tuple(Mode):
+        raise UnknownName("mode", mode, tuple(Mode))
+    return None if mode is None else Mode(mode)
+
+
+def _conversation(messages: Sequence[Message], session: str) -> tuple[Message, ...]:
+    """Returns messages to start from; they are balanced when the session is opened."""
+    if messages and session:
+        raise BadInput("a stored session has its own messages; pass messages or session, not both")
+    for number, one in enumerate(messages):
+        if not isinstance(one, Message):  # pyright: ignore[reportUnnecessaryIsInstance] - unchecked callers
+            raise BadInput(
+                f"messages[{number}] is of type {type(one).__name__}; "
+                'build it: Message(role="user", parts=(Text("…"),))'
+            )
+    return tuple(messages)
 
 
 def load_settings(
@@ -252,16 +361,6 @@ def load_settings(
     """Returns the user's settings in a folder, as the commands read them."""
     folder = Path.cwd() if cwd is None else Path(cwd)
     return load(os.environ if environ is None else environ, folder)
-
-
-def _message(prompt: Prompt) -> Message:
-    if isinstance(prompt, Message):
-        if prompt.role != "user":
-            raise BadInput(f"a prompt must be a user message, not one of the role {prompt.role}")
-        return prompt
-    if not prompt.strip():
-        raise BadInput("the prompt is empty")
-    return Message(role="user", parts=(Text(prompt),))
 
 
 def _registry(

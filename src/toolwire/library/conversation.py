@@ -3,30 +3,65 @@
 import asyncio
 import inspect
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
+from toolwire.agent.approval import OuterApproval
+from toolwire.agent.events import (
+    AgentEvent,
+    ChildEvent,
+    TurnEnd,
+    TurnEnded,
+    UsageCounted,
+    reader_of,
+)
+from toolwire.agent.hooks import HookChain, Hooks, called
 from toolwire.agent.questions import Choice, Confirmation, UserAnswer
+from toolwire.agent.scheduler import Scheduler
+from toolwire.agent.usage import Limits, tightest
 from toolwire.app.builder import open_session
 from toolwire.app.options import HostOverrides, SessionOptions
-from toolwire.app.session import AgentSession
+from toolwire.app.session import AgentSession, TurnOptions
 from toolwire.config import Settings
-from toolwire.errors import BadInput
+from toolwire.errors import BadInput, ToolwireError
 from toolwire.library.result import Gathering, Result, TurnFailed
-from toolwire.messages import Message
+from toolwire.messages import Media, Message, Text
+from toolwire.request import ModelRequest, ModelSettings
+from toolwire.tools.files.contents import attachment
+from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.typed import DONE, tool
 
 Approved: TypeAlias = bool | Choice | UserAnswer
 Approve: TypeAlias = Callable[[Confirmation], Approved | Awaitable[Approved]]
 """Decides whether a call may run. A plain function is called in its own thread."""
 Listener: TypeAlias = Callable[[AgentEvent], object]
 """Receives events; an awaitable it returns is awaited before the work continues."""
+
+
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run does: the agent's own options, and what the run sets itself."""
+
+    deps: Any = None
+    model_settings: ModelSettings | None = None
+    limits: Limits | None = None
+    approve: Approve | None = None
+
+    def over(self, other: "RunOptions") -> "RunOptions":
+        """These options, and where they set nothing, the other ones."""
+        given = {name: getattr(self, name) for name in self.__struct_fields__}
+        found = {name: value for name, value in given.items() if value is not None}
+        if self.model_settings is not None and other.model_settings is not None:
+            found["model_settings"] = self.model_settings.over(other.model_settings)
+        return msgspec.structs.replace(other, **found)
+
+
+NOTHING_SET = RunOptions()
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +72,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     own: HostOverrides
     environ: Mapping[str, str]
     cwd: Path
-    approve: Approve | None = None
+    run: RunOptions = NOTHING_SET
+    hooks: tuple[Hooks, ...] = ()
     listener: Listener | None = None
 
     def __repr__(self) -> str:
@@ -46,16 +82,25 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conversation:
-    """A session, bound to the event loop that first used it."""
+    """A session, bound to the event loop that first used it.
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
+    `outer` is the approval of the session that runs this one with a call: what it does not
+    allow is not allowed here, whatever the agent's own options are.
+    """
+
+    def __init__(
+        self, plan: Plan, outer: OuterApproval | None = None, outer_hooks: tuple[Hooks, ...] = ()
+    ) -> None:
+        self.plan = plan
+        self._outer = outer
+        self._outer_hooks = outer_hooks
         self._stack = AsyncExitStack()
         self._session: AgentSession | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._turns = asyncio.Lock()
         self._watched: _Watched | None = None
+        self._approve: Approve | None = None
 
     @property
     def used(self) -> bool:
@@ -70,7 +115,9 @@ class Conversation:
     @property
     def messages(self) -> tuple[Message, ...]:
         """The conversation so far."""
-        return () if self._session is None else self._session.request.messages
+        if self._session is None:
+            return self.plan.own.messages
+        return self._session.request.messages
 
     def check_open(self) -> None:
         """Raises if the agent is closed."""
@@ -79,15 +126,19 @@ class Conversation:
                 "the agent is closed; create a new one, with its session if it was stored"
             )
 
-    async def run(self, message: Message, listener: Listener | None = None) -> Result:
+    async def run(
+        self, message: Message, options: RunOptions = NOTHING_SET, listener: Listener | None = None
+    ) -> Result[Any]:
         """Runs the user's message; waits for earlier ones."""
         self._belong()
+        options = options.over(self.plan.run)
+        check_deps(self.plan, options.deps)
         async with self._turns:
             self.check_open()
-            watched = _Watched(tuple(filter(None, (self._plan.listener, listener))))
-            self._watched = watched
+            watched = _Watched(tuple(filter(None, (self.plan.listener, listener))))
+            self._watched, self._approve = watched, options.approve
             try:
-                ended = await watched.over(self._turn(message))
+                ended = await watched.over(self._turn(message, options))
             finally:
                 self._watched = None
             result = watched.gathered.result(ended, self.messages, self.session)
@@ -103,19 +154,29 @@ class Conversation:
             self._closed = True
             await self._stack.aclose()
 
-    async def _turn(self, message: Message) -> TurnEnded:
+    async def _turn(self, message: Message, options: RunOptions) -> TurnEnded:
         if self._session is None:
             self._session = await self._open()
-        return await self._session.send(message)
+        asked = options.approve is not None or (self._outer is not None and self._outer.answers)
+        return await self._session.send(
+            message,
+            TurnOptions(
+                limits=options.limits,
+                model_settings=options.model_settings,
+                approver=self._ask if asked else None,
+                deps=options.deps,
+            ),
+        )
 
     async def _open(self) -> AgentSession:
-        plan = self._plan
+        plan = self.plan
         own = plan.own
         if own.temp is None and not (plan.options.kept or plan.options.session):
             folder = mkdtemp(prefix="toolwire-")
             # Also without a close: dropped with its event loop, or at exit.
             self._stack.callback(weakref.finalize(self, rmtree, folder, ignore_errors=True))
             own = msgspec.structs.replace(own, temp=Path(folder))
+        outer = () if self._outer is None else (self._outer, *self._outer_hooks)
         return await self._stack.enter_async_context(
             open_session(
                 plan.options,
@@ -123,8 +184,8 @@ class Conversation:
                 environ=plan.environ,
                 cwd=plan.cwd,
                 readers=(reader_of(self._receive),),
-                approver=self._ask if plan.approve is not None else None,
                 own=own,
+                hooks=HookChain((*outer, *plan.hooks), failed=self._fail),
             )
         )
 
@@ -142,24 +203,48 @@ class Conversation:
         if self._watched is not None:
             await self._watched.receive(event)
 
+    def _fail(self, error: Exception) -> None:
+        if self._watched is None:
+            raise error
+        self._watched.fail(error)
+
     async def _ask(self, question: Confirmation) -> UserAnswer:
+        approve, outer = self._approve, self._outer
         try:
-            return await answer(self._plan.approve, question)
+            answered = None if approve is None else await answer(approve, question)
+            if answered is not None and answered.choice is Choice.CANCEL:
+                return answered
+            if outer is not None and (answered is None or outer.asks(question.call)):
+                answered = await outer.confirm(question)
+            return answered or UserAnswer(choice=Choice.CANCEL)
         except Exception as error:
-            if self._watched is None:
-                raise
-            self._watched.fail(error)
+            self._fail(error)
             return UserAnswer(choice=Choice.CANCEL)
+
+
+def check_deps(plan: Plan, deps: object) -> None:
+    """Raises if a tool needs dependencies of another type."""
+    for one in plan.own.tools:
+        if one.deps is None:
+            continue
+        try:
+            fits = isinstance(deps, one.deps)
+        except TypeError:
+            # A protocol that cannot be checked at run time.
+            fits = True
+        if not fits:
+            given = "none are given" if deps is None else f"they are of type {type(deps).__name__}"
+            raise BadInput(
+                f"{one.name} needs deps of type {one.deps.__name__}, but {given}; "
+                "pass deps=… to Agent or run"
+            )
 
 
 async def answer(approve: Approve | None, question: Confirmation) -> UserAnswer:
     """Returns the program's answer; a bool allows or denies this one call."""
     answer: object = Choice.CANCEL
-    if inspect.iscoroutinefunction(approve):
-        answer = await approve(question)
-    elif approve is not None:
-        answer = await asyncio.to_thread(approve, question)
-        answer = await answer if inspect.isawaitable(answer) else answer
+    if approve is not None:
+        answer = await called(approve, question)
     match answer:
         case UserAnswer():
             return answer
@@ -221,7 +306,7 @@ def _is_cancelled() -> bool:
 
 
 async def streamed(
-    conversation: Conversation, message: Message
+    conversation: Conversation, message: Message, options: RunOptions = NOTHING_SET
 ) -> AsyncGenerator[AgentEvent, None]:
     """Yields every event; leaving before the last one cancels the turn."""
     pipe: asyncio.Queue[AgentEvent | None] = asyncio.Queue(1)
@@ -233,7 +318,7 @@ async def streamed(
 
     async def work() -> None:
         try:
-            await conversation.run(message, pass_on)
+            await conversation.run(message, options, pass_on)
         finally:
             await pass_on(None)
 
@@ -249,3 +334,121 @@ async def streamed(
         if not turn.cancelled():
             # Retrieved: a turn that was left early has no caller to report its failure to.
             turn.exception()
+
+
+_NO_BUDGET = "the limits of this run are reached; answer with what is known"
+
+
+class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    prompt: Annotated[
+        str,
+        msgspec.Meta(description="The task, with everything the agent needs to know."),
+    ]
+
+
+def as_tool(plan: Plan, name: str, description: str) -> Tool:
+    """Returns a tool that gives each prompt to a new session of the agent."""
+    reads = all(one.effect is Effect.READ for one in plan.own.tools)
+
+    async def run(task: _Task, context: ToolContext) -> ToolOutput:
+        return await _delegated(plan, name, task.prompt, context)
+
+    effect = Effect.READ if reads else Effect.OTHER
+    return tool(name, effect, description, delegates=True)(run)
+
+
+class _Budget(Hooks):
+    """Ends a child when the limits of the session that runs it are reached, by all its calls."""
+
+    def __init__(self, outer: Scheduler) -> None:
+        self._outer = outer
+
+    async def before_request(self, request: ModelRequest) -> None:
+        del request
+        if self._outer.left() is None:
+            raise ToolFailed(_NO_BUDGET, type="no_budget")
+
+
+async def _delegated(plan: Plan, name: str, prompt: str, context: ToolContext) -> ToolOutput:
+    """The child's answer. The session that called it rules on its calls, counts what it uses and
+    receives its events.
+    """
+    outer = context.session
+    if not isinstance(outer, Scheduler):
+        raise ToolFailed(f"{name} can only run in a session")
+    plan = _no_wider(plan, context)
+    child = Conversation(plan, OuterApproval(outer.approval), (_Budget(outer), *outer.hooks.hooks))
+
+    async def report(event: AgentEvent) -> None:
+        if isinstance(event, UsageCounted):
+            await outer.emit(msgspec.structs.replace(event, purpose="agent"))
+        await outer.emit(
+            ChildEvent(call_id=context.call_id, agent=name, session=child.session, event=event)
+        )
+
+    left = outer.left()
+    if left is None:
+        raise ToolFailed(_NO_BUDGET, type="no_budget")
+    limits = tightest(plan.run.limits or plan.settings.limits, left)
+    deps = context.deps if plan.run.deps is None else plan.run.deps
+    try:
+        result = await child.run(
+            user_message(prompt, plan.cwd), RunOptions(limits=limits, deps=deps), report
+        )
+    except ToolwireError as error:
+        raise ToolFailed(f"{name} failed: {error}", type="agent_failed") from error
+    finally:
+        await child.close()
+    stopped = "" if result.ok else f"\n\n[{name} stopped early ({result.stop}): {result.detail}]"
+    return ToolOutput(text=f"{result.text}{stopped}".strip() or DONE)
+
+
+_LEVELS = ("off", "none", "auto", "workspace-write", "read-only")
+
+
+def _no_wider(plan: Plan, context: ToolContext) -> Plan:
+    """The child's plan in a sandbox at least as tight as that of the session that runs it."""
+    own, outer = plan.settings.tools, context.settings
+    tools = msgspec.structs.replace(
+        own,
+        sandbox=max(own.sandbox, outer.sandbox, key=_LEVELS.index),
+        sandbox_network=own.sandbox_network and outer.sandbox_network,
+        sandbox_writable=tuple(
+            path for path in own.sandbox_writable if path in outer.sandbox_writable
+        ),
+    )
+    return msgspec.structs.replace(
+        plan, settings=msgspec.structs.replace(plan.settings, tools=tools)
+    )
+
+
+Piece: TypeAlias = str | Path | Media
+Prompt: TypeAlias = Piece | Message | Sequence[Piece]
+"""Text, and files by path or as `Media`."""
+
+
+def user_message(prompt: Prompt, cwd: Path) -> Message:
+    """Returns the message of a prompt; files are read, relative to `cwd`."""
+    if isinstance(prompt, Message):
+        if prompt.role != "user":
+            raise BadInput(f"a prompt must be a user message, not one of the role {prompt.role}")
+        return prompt
+    pieces = (prompt,) if isinstance(prompt, str | Path | Media) else tuple(prompt)
+    parts = tuple(_part(one, cwd) for one in pieces if one != "")
+    if not any(not isinstance(one, Text) or one.text.strip() for one in parts):
+        raise BadInput("the prompt is empty")
+    return Message(role="user", parts=parts)
+
+
+def _part(piece: Piece, cwd: Path) -> Text | Media:
+    match piece:
+        case str():
+            return Text(piece)
+        case Path():
+            return attachment(cwd / piece.expanduser())
+        case Media():
+            return piece
+        case _:
+            raise BadInput(
+                f"a prompt is made of texts, paths and media, not of {type(piece).__name__}"
+            )

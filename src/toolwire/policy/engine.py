@@ -8,7 +8,7 @@ import msgspec
 
 from toolwire.messages import ToolCall
 from toolwire.policy import Mode
-from toolwire.policy.locations import Zone
+from toolwire.policy.locations import Location, Zone
 from toolwire.policy.rules import Act, Rule, Verdict, against_paths, restriction
 from toolwire.policy.ruling import Finding, Ruling, Terms, rule_on, shown, strictest
 from toolwire.policy.shell import Unproven, prove
@@ -130,7 +130,8 @@ def _rule(
         return _rule_on_shell(command, _as_text(arguments.get("directory") or ""), act, terms)
     writes = effect is not Effect.READ
     locations = tuple(terms.locations.locate(path, writes=writes) for path in paths)
-    return _ruling(rule_on(act, locations, terms), ())
+    ruling = _ruling(rule_on(act, locations, terms), ())
+    return msgspec.structs.replace(ruling, protected=_any_protected(locations))
 
 
 def _rule_on_shell(command: str, directory: str, act: Act, terms: Terms) -> Ruling:
@@ -139,7 +140,12 @@ def _rule_on_shell(command: str, directory: str, act: Act, terms: Terms) -> Ruli
     roots = tuple(dict.fromkeys(shell.roots))
     ruling = _ruling(tuple(shell.findings), roots or _first_words(command))
     allowed, approved = permits(shell, text, terms)
-    return msgspec.structs.replace(ruling, permit=allowed, approved=approved)
+    protected = _any_protected(location for location, _ in shell.touched)
+    return msgspec.structs.replace(ruling, permit=allowed, approved=approved, protected=protected)
+
+
+def _any_protected(locations: Iterable[Location]) -> bool:
+    return any(location.zone is Zone.PROTECTED for location in locations)
 
 
 def _ruling(found: tuple[Finding, ...], roots: tuple[str, ...]) -> Ruling:
@@ -229,6 +235,10 @@ class Policy:
     def set_mode(self, mode: Mode) -> None:
         """Rules in another mode from now on; answers of the user still apply."""
         self.terms = msgspec.structs.replace(self.terms, mode=mode)
+
+    def set_headless(self, headless: bool) -> None:
+        """Denies from now on what would be asked, or asks again."""
+        self.terms = msgspec.structs.replace(self.terms, headless=headless)
 
     def ruling(self, call_id: str) -> Ruling | None:
         """The last ruling on a call, if it is still remembered."""

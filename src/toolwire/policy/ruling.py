@@ -49,6 +49,8 @@ class Ruling(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that needs approval, one line each."""
     remembers: tuple[Rule, ...] = ()
     """Rules that "always" would add; empty if the call can only be approved once."""
+    protected: bool = False
+    """Whether it touches a protected file, which only the user can approve."""
     permit: Permit | None = None
     """Permit of a shell command that runs without asking."""
     approved: Permit | None = None

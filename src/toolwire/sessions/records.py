@@ -13,6 +13,7 @@ from toolwire.agent.events import (
     AgentEvent,
     AnswersGiven,
     ApprovalOutcome,
+    ChildEvent,
     HistoryReplaced,
     MessageAdded,
     Streaming,
@@ -26,7 +27,7 @@ from toolwire.messages import CallKind, MediaKind, Outcome, Part, Role
 from toolwire.tools.spec import Effect
 from toolwire.wire.surrogates import without_halves
 
-_NEVER_STORED = (Streaming, ToolOutputText)
+_NEVER_STORED = (Streaming, ToolOutputText, ChildEvent)
 """Events for display only."""
 _STORED = tuple(kind for kind in get_args(AgentEvent) if kind not in _NEVER_STORED)
 

@@ -135,6 +135,10 @@ class _Builder:
                 self.end()
             case Noticed() | Retrying():
                 self.blocks.append(Note(terminal_text(event.message)))
+            case HistoryReplaced(method="given"):
+                self.blocks.append(Note(f"starts from {len(event.messages)} messages"))
+                for message in event.messages:
+                    self._message(MessageAdded(message=message, context=True))
             case HistoryReplaced():
                 words = f"shortened ({event.method}): about {event.before:,} tokens"
                 self.blocks.append(Note(f"the conversation was {words} became {event.after:,}"))

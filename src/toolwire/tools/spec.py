@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -14,6 +14,14 @@ from toolwire.model import Model
 from toolwire.request import JsonObject, ToolSpec
 from toolwire.setting import Amount, Count, setting
 from toolwire.tools.proposals import DiffStat, Proposal
+
+if TYPE_CHECKING:
+    # A bare `ToolContext` has dependencies of any type; Python 3.11 has no such defaults.
+    from typing_extensions import TypeVar as DefaultTypeVar
+
+    Deps = DefaultTypeVar("Deps", default=Any)
+else:
+    Deps = TypeVar("Deps")
 
 
 class Effect(StrEnum):
@@ -186,10 +194,12 @@ Restricts: TypeAlias = Callable[[str, str], str]
 """Decision of the rules on an absolute path that no call names: `deny`, `ask` or empty."""
 
 
-class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a running tool may use."""
+class ToolContext(msgspec.Struct, Generic[Deps], frozen=True, kw_only=True):
+    """What a running tool may use; `ToolContext[Shop]` if it needs dependencies of that type."""
 
     workspace: Workspace
+    deps: Deps = cast(Any, None)
+    """What the program gave the agent or the run for its tools."""
     permit: Permit | None = None
     """What the ruling on this call allows; None where no ruling was made."""
     sandbox: SandboxSpec = SandboxSpec()
@@ -210,6 +220,8 @@ class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """Live output for the screen; never for the model."""
     ask: Callable[[str, tuple[str, ...]], Awaitable[str]] | None = None
     """Ask the user a question with choices; None if no user is present."""
+    session: object = None
+    """The scheduler of the session, for a tool that runs a session of its own."""
     seen: dict[str, str] = {}
     """Versions of the files a session has read or written, maintained by the file tools; pass the
     same dict to every call, and a file changed by others in between is noticed.
@@ -244,6 +256,10 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments that write the user's text instead of the proposed one."""
     server: str = ""
     """The MCP server a tool comes from."""
+    delegates: bool = False
+    """Whether it is an agent: its own calls are ruled on one by one, so it needs no approval."""
+    deps: Any = None
+    """Type of the dependencies that it reads from its context; None for any or none."""
 
     @property
     def spec(self) -> ToolSpec:

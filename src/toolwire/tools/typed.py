@@ -12,6 +12,7 @@ from typing import (
     TypeVar,
     Union,
     cast,
+    get_args,
     get_origin,
     get_type_hints,
     overload,
@@ -68,6 +69,7 @@ def tool(
             parameters=schema_of(arguments),
             effect=effect,
             run=_converting(run, arguments),
+            deps=_deps_of(list(_hints(run).values())[1]),
             **more,
         )
 
@@ -102,7 +104,7 @@ def _struct_of(run: Callable[..., object]) -> type[msgspec.Struct] | None:
         return None
     first, second = parameters
     fits = isinstance(first, type) and issubclass(first, msgspec.Struct)
-    return cast(type[msgspec.Struct], first) if fits and second is ToolContext else None
+    return cast(type[msgspec.Struct], first) if fits and _is_context(second) else None
 
 
 def _of_function(
@@ -116,7 +118,7 @@ def _of_function(
     if not name.isidentifier():
         raise TypeError(f"{function!r} has no usable name; give one: tool(name=…)")
     parameters = _parameters(function, name)
-    context = next((one for one, hint in parameters.items() if hint is ToolContext), "")
+    context = next((one for one, hint in parameters.items() if _is_context(hint)), "")
     arguments = _struct_for(function, name, parameters)
     schema = schema_of(arguments)
     for parameter in inspect.signature(function).parameters.values():
@@ -139,8 +141,20 @@ def _of_function(
         parameters=schema,
         effect=effect,
         run=_converting(run, arguments),
+        deps=_deps_of(parameters.get(context)),
         **more,
     )
+
+
+def _is_context(hint: object) -> bool:
+    return hint is ToolContext or get_origin(hint) is ToolContext
+
+
+def _deps_of(hint: object) -> type | None:
+    """The type of the dependencies in `ToolContext[…]`, if it can be checked."""
+    found = next(iter(get_args(hint)), None)
+    found = get_origin(found) or found
+    return found if isinstance(found, type) else None
 
 
 def _hints(function: Callable[..., object]) -> dict[str, Any]:
@@ -167,7 +181,7 @@ def _struct_for(
     known = inspect.signature(function).parameters
     fields: list[Any] = []
     for one, hint in parameters.items():
-        if hint is ToolContext:
+        if _is_context(hint):
             continue
         hint = _described(hint)
         if known[one].default is inspect.Parameter.empty:

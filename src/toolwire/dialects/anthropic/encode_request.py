@@ -13,7 +13,6 @@ from toolwire.dialects.anthropic.encode_messages import (
 from toolwire.dialects.anthropic.shapes import EFFORTS, NAME
 from toolwire.dialects.losses import Losses, kept_member, restore
 from toolwire.dialects.quirks import Quirks
-from toolwire.dialects.thinking import budget_of
 from toolwire.dialects.tools import OfferedTools
 from toolwire.request import (
     Effort,
@@ -26,6 +25,7 @@ from toolwire.request import (
     ServerTool,
     ToolChoice,
     ToolSpec,
+    budget_of,
 )
 from toolwire.schema import Profile, convert
 from toolwire.wire.json_access import encode, is_object, parse_object

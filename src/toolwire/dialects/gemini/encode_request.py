@@ -37,7 +37,6 @@ from toolwire.dialects.gemini.shapes import (
 )
 from toolwire.dialects.losses import OPENING, Losses, kept_member, own_seal
 from toolwire.dialects.quirks import DEFAULT, Quirks
-from toolwire.dialects.thinking import budget_of, effort_of
 from toolwire.dialects.tools import OfferedTools
 from toolwire.messages import Message, ToolCall
 from toolwire.request import (
@@ -51,6 +50,8 @@ from toolwire.request import (
     ServerTool,
     ToolChoice,
     ToolSpec,
+    budget_of,
+    effort_of,
 )
 from toolwire.schema import convert
 from toolwire.schema.openapi import in_words

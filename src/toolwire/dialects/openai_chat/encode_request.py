@@ -7,7 +7,6 @@ from toolwire.dialects.losses import Losses
 from toolwire.dialects.openai_chat.encode_messages import Target, encode_messages
 from toolwire.dialects.openai_chat.shapes import NAME, unpack
 from toolwire.dialects.quirks import DEFAULT, Quirks
-from toolwire.dialects.thinking import effort_of
 from toolwire.dialects.tools import OfferedTools, openai_output
 from toolwire.request import (
     NO_SOURCE,
@@ -22,6 +21,7 @@ from toolwire.request import (
     ServerTool,
     ToolChoice,
     ToolSpec,
+    effort_of,
 )
 from toolwire.schema import Profile, convert, is_strict
 from toolwire.wire.json_access import encode, parse

@@ -16,7 +16,6 @@ from toolwire.dialects.openai_responses.shapes import (
     with_extra,
 )
 from toolwire.dialects.quirks import DEFAULT, Quirks
-from toolwire.dialects.thinking import effort_of
 from toolwire.dialects.tools import OfferedTools, openai_output
 from toolwire.request import (
     NO_SOURCE,
@@ -30,6 +29,7 @@ from toolwire.request import (
     ServerTool,
     Source,
     ToolSpec,
+    effort_of,
 )
 from toolwire.schema import Profile, convert, is_strict
 from toolwire.wire.json_access import JsonObject, encode, list_or_empty, object_or_empty, parse

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import msgspec
 
-from toolwire.messages import Media, MediaKind
+from toolwire.errors import BadInput
+from toolwire.messages import Media, MediaKind, Text
 from toolwire.tools.files.encodings import bom_of, detect, printable
 from toolwire.tools.files.paths import open_file, shown
 from toolwire.tools.files.text import LARGEST, MOST_LINES, Lines, read_lines
@@ -175,3 +176,42 @@ def _read(
         case FileType.TEXT:
             most = MOST_LINES if count is None else count
             return Content(lines=read_lines(file, start, most, context, path))
+
+
+_SIGNATURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+    (b"%PDF-", "application/pdf"),
+)
+
+
+def _signed_mime(head: bytes) -> str:
+    """The media type that the first bytes show; vendors reject a picture with the wrong one."""
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return next((mime for mark, mime in _SIGNATURES if head.startswith(mark)), "")
+
+
+def attachment(path: Path) -> Text | Media:
+    """A file that the user or the host program chose, as part of a message; BadInput if it cannot
+    be sent.
+    """
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise BadInput(f"{path} has {size:,} bytes; a file to send may have {LARGEST:,}")
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadInput(f"cannot read {path}: {error.strerror}") from error
+    signed = _signed_mime(data[:SNIFFED])
+    kind = FileType.MEDIA if signed else file_type(path, data[:SNIFFED])
+    match kind:
+        case FileType.MEDIA:
+            mime = signed or mime_of(path)
+            return Media.of_bytes(media_kind(mime), mime, data, path.name)
+        case FileType.TEXT | FileType.SVG:
+            return Text(f"{path.name}:\n{printable(detect(data).decode(data))}\n")
+        case FileType.BINARY:
+            raise BadInput(f"{path} is neither text nor a picture, document or recording")
