@@ -204,3 +204,30 @@ def test_a_home_behind_a_link_is_known_by_both_names(tmp_path: Path) -> None:
     protection = in_home(tmp_path / "link")
     for name in ("link", "real"):
         assert protection.why(tmp_path / name / ".zlogin") == HOME_FILES
+
+
+@pytest.mark.parametrize("root", ["/", "/home/me", "/home/me/work", "/home/me/.own/x", "/srv/own"])
+def test_files_of_a_folder_are_protected_as_each_of_them_is(root: str) -> None:
+    workspace = Workspace(
+        roots=(Path(root),), temp=Path("/home/me/.own/temp"), home=Path("/home/me")
+    )
+    protection = Protection(workspace, {"TOOLWIRE_HOME": "/srv/own", "PATH": "/home/me/go/bin"})
+    names = [
+        *("a.py", "README", "id_rsa", "ID_RSA", "a.pem", "A.Key", "credentials.json", "config"),
+        *(".env", ".env.example", ".bashrc", ".x", ".git", ".toolwire", "pip.conf", "a.pth"),
+        *("\u212aeys.txt", "server.\u212aey", ".ba\u200bshrc", "temp", "own", "me", "home", "srv"),
+        *("credentials", "sessions", "state", "config.toml", "keychains", "fish", "bin", "library"),
+        *("releases", "authorized_keys", "a.desktop", "x y", "a\nb.pem"),
+    ]
+    folders = [
+        *("/", "/home", "/home/me", "/home/me/work", "/home/me/work/src", "/home/me/.own"),
+        *("/home/me/.own/temp", "/home/me/.own/x", "/home/me/.ssh", "/home/me/.config"),
+        *("/home/me/.cargo", "/home/me/library", "/home/you", "/home/you/.x", "/srv", "/srv/own"),
+        *("/home/me/work/.git", "/home/me/work/.vscode", "/home/me/work/.Gemini", "/root", "/etc"),
+    ]
+    for folder in folders:
+        each = [name for name in names if protection.hides(os.path.join(folder, name))]  # noqa: PTH118
+        assert protection.hidden_among(folder, names) == each, folder
+        for name in names:
+            assert protection.hidden_among(folder, [name]) == [one for one in each if one == name]
+    assert protection.hidden_among("/srv", []) == []

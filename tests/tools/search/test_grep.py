@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.tools.workspaces import context_in, put, write
 from toolwire.tools.search.grep import MOST_MATCHES, FoundLine, Search, scan
 from toolwire.tools.search.ignore import IgnoreRules
-from toolwire.tools.search.regexes import BadPattern, compiled, literals
+from toolwire.tools.search.regexes import BadPattern, compiled, literals, most_repeats
 from toolwire.tools.spec import ToolContext
 
 PIECES = st.sampled_from(
@@ -176,3 +176,24 @@ def test_a_letter_beyond_ascii_that_is_a_capital_of_one_within_is_found(tmp_path
     put(context, a_txt="\u212aey\nſong\n")
     assert [line.number for line in scan(task_in(context, "key"), bool)] == [1]
     assert [line.number for line in scan(task_in(context, "song"), bool)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "repeats"),
+    [
+        *(("", 0), ("plain", 0), (r"a\.b|c", 0), ("[a-z]x", 0), (r"[^\]a]", 0)),
+        *(("needle_[0-9]+", 1), (r"\w*?:", 1), ("x{2,3}", 1), ("a*b+c?", 3), ("[*+?]{2}", 1)),
+        *(("(a+)+", -1), ("(a)", -1), ("a++", -1), ("a{1}{2}", -1), (r"(.)\1", -1), ("[[]+", -1)),
+        *((r"\x41+", -1), ("a" * 201, -1), ("(?=a)", -1), ("a{1000}", -1)),
+    ],
+)
+def test_the_repeats_of_a_pattern_without_groups_are_counted(pattern: str, repeats: int) -> None:
+    assert most_repeats(pattern) == repeats
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+def test_a_repeat_finds_the_same_in_short_and_long_lines(size: int, tmp_path: Path) -> None:
+    root = put(context_in(tmp_path))
+    write(root / "a", f"key={'1' * size};\nkey={'1' * size}\nother\n")
+    found = scan(task_in(context_in(tmp_path), "key=[0-9]+;"), bool)
+    assert [line.number for line in found] == [1]

@@ -1,10 +1,12 @@
+import os
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.tools.workspaces import context_in, git, put, write
 from toolwire.tools.search.ignore import Ignored, IgnoreRules
-from toolwire.tools.search.walk import Entry, Listing, breadth_first
+from toolwire.tools.search.walk import Entry, Listing, RememberedFolders, breadth_first
 
 
 def listed(folder: Path, *, git: bool = True) -> list[Listing]:
@@ -56,3 +58,63 @@ def test_a_start_that_is_not_a_directory_is_an_error(tmp_path: Path):
     gone = context.workspace.roots[0] / "gone"
     with pytest.raises(OSError, match="gone"):
         list(breadth_first(gone, context.workspace, IgnoreRules(gone)))
+
+
+def names_in(folder: Path) -> list[str]:
+    return [each.name for each in folder.iterdir()]
+
+
+def with_dots(names: list[str]) -> list[str]:
+    return [name for name in names if "." in name]
+
+
+def test_a_remembered_directory_is_read_again_after_each_change(tmp_path: Path):
+    reads: list[list[str]] = []
+
+    def picks(names: list[str]) -> list[str]:
+        reads.append(sorted(names))
+        return with_dots(names)
+
+    listing = RememberedFolders(picks, settled=0)
+    write(tmp_path / "plain", "")
+    folder = os.open(tmp_path, os.O_RDONLY)
+    above = os.open(tmp_path.parent, os.O_RDONLY)
+    try:
+        for change in (
+            lambda: write(tmp_path / ".env", ""),
+            lambda: (tmp_path / ".env").rename(tmp_path / ".npmrc"),
+            lambda: (tmp_path / ".link").symlink_to("plain"),
+            lambda: (tmp_path / ".npmrc").unlink(),
+            lambda: (tmp_path / ".link").unlink(),
+            lambda: (tmp_path / "below").mkdir(),
+        ):
+            # Times of a file system move in steps of the system's clock.
+            time.sleep(0.05)
+            known = listing(folder)
+            count = len(reads)
+            assert listing(folder) is known
+            assert len(reads) == count
+            empty = not with_dots(names_in(tmp_path)) and not (tmp_path / "below").exists()
+            assert listing.holds_nothing(tmp_path.name, above) is empty
+            change()
+            assert not listing.holds_nothing(tmp_path.name, above)
+            found = listing(folder)
+            assert len(reads) == count + 1
+            assert sorted(found.files) == sorted(with_dots(names_in(tmp_path)))
+            assert found.links == {".link"} & set(names_in(tmp_path))
+    finally:
+        os.close(folder)
+        os.close(above)
+    assert found.folders == ["below"]
+
+
+def test_a_directory_that_changed_just_now_is_not_remembered(tmp_path: Path):
+    reads: list[int] = []
+    listing = RememberedFolders(lambda names: reads.append(1) or names)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        for _ in range(3):
+            listing(folder)
+    finally:
+        os.close(folder)
+    assert len(reads) == 3

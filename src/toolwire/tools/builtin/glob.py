@@ -14,7 +14,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.files.paths import locate, named, resolved, search_touches, starts
-from toolwire.tools.files.protection import LeftOut, Visibility, with_line
+from toolwire.tools.files.protection import Hidden, LeftOut, Visibility, with_line
 from toolwire.tools.search.globs import Globs, complaint
 from toolwire.tools.search.ignore import Ignored, rules_for
 from toolwire.tools.search.walk import Walk, folders, in_collation_order
@@ -121,11 +121,9 @@ def _search(arguments: JsonObject, context: ToolContext, stopped: Callable[[], b
                 hidden.update(
                     folder.hidden or folder.ignored.get(name, Ignored.NO) for name in meant
                 )
-            if not visibility.everything:
+            if hides := visibility.among(f"{start}{os.sep}{folder.path}", names):
                 names = [
-                    name
-                    for name in names
-                    if not left_out.add(visibility.hides(start / folder.path / name), name)
+                    name for name in names if not left_out.add(hides.get(name, Hidden.NO), name)
                 ]
             prefix = above + folder.path
             paths += [prefix + name for name in names]

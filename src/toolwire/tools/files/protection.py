@@ -80,6 +80,8 @@ STARTUP_NAMES = _names(
 )
 STARTUP_ENDS = (".pth", ".code-workspace")
 
+_ENDS = (*SECRET_ENDS, *STARTUP_ENDS)
+
 HOME_PROGRAMS = ("bin", "sbin", "library", "appdata", "applications")
 """Folders of the home folder that are not hidden, but run from."""
 HOME_HARMLESS = (
@@ -103,8 +105,35 @@ HOME_FILES = "files that a shell or a desktop runs"
 HIDDEN_IN_HOME = "hidden files of a home folder"
 PROGRAMS = "programs and files of the system"
 _PAIRED = frozenset(first for first, _ in STARTUP_BELOW)
+_NO_FILE = "\0"
+"""A name that no file has, and no list."""
 READ_FREELY = frozenset({GIT_FILES, STARTUP, PROGRAMS})
 """Reasons that protect a file from being written, not from being read."""
+
+
+class UnusualNames(msgspec.Struct, frozen=True):
+    """Picks names that may be protected in a folder that is not: a superset of those that are."""
+
+    listed: frozenset[str]
+
+    def __call__(self, names: list[str]) -> list[str]:
+        """Few or none of most lists: one look at all names together finds that out."""
+        together = "/".join(names)
+        if not together.isascii():
+            return names
+        together = together.lower()
+        lowered = together.split("/")
+        if (
+            not (together.startswith(".") or "/." in together)
+            and self.listed.isdisjoint(lowered)
+            and not [one for one in lowered if one.endswith(_ENDS)]
+        ):
+            return []
+        return [
+            name
+            for name, low in zip(names, lowered, strict=True)
+            if low.startswith(".") or low in self.listed or low.endswith(_ENDS)
+        ]
 
 
 class Protection:
@@ -123,6 +152,10 @@ class Protection:
         broad = [root for root in roots if _holds_a_home(root, self._homes)]
         self._narrow = tuple(root for root in roots if root not in broad)
         self._programs = _programs(environ, self._homes) if broad else ()
+        own_paths = (*self._temp, *self._config, *self._records, *self._homes, *self._secrets)
+        last = {os.path.basename(path.rstrip(f"{os.sep}/")) for path in own_paths}  # noqa: PTH119
+        paired = {below for _, below in STARTUP_BELOW}
+        self.unusual = UnusualNames(SECRET_NAMES | STARTUP_NAMES | last | paired)
 
     def why(self, path: str | Path) -> str:
         """Why a file needs a ruling of its own; empty if it does not. Links are not followed."""
@@ -151,6 +184,16 @@ class Protection:
         """Why reading a file needs a ruling; files that programs merely run may be read."""
         why = self.why(path)
         return "" if why in READ_FREELY else why
+
+    def hidden_among(self, folder: str, names: list[str]) -> list[str]:
+        """Those of the files in a folder whose reading needs a ruling.
+
+        Most folders are ordinary, and so are the names in them: one look at all of them together.
+        """
+        above = folder.rstrip(os.sep) + os.sep
+        if not self.hides(above + _NO_FILE):
+            names = self.unusual(names)
+        return [name for name in names if self.hides(above + name)]
 
     def _own(self, whole: str, parts: list[str]) -> str:
         if not AGENT_FOLDERS.isdisjoint(parts) or whole.startswith(self._config):
@@ -249,6 +292,11 @@ class Visibility:
         self._protection = None if names_only else Protection(context.workspace, context.environ)
 
     @property
+    def unusual(self) -> "UnusualNames | None":
+        """Picks the names that may be hidden in most folders; None if any may be, or none is."""
+        return None if self._restricts or self._protection is None else self._protection.unusual
+
+    @property
     def everything(self) -> bool:
         """Whether nothing at all is hidden."""
         return self._restricts is None and self._protection is None
@@ -268,6 +316,16 @@ class Visibility:
         if ruled is Hidden.NO and self._protection is not None and self._protection.hides(path):
             return Hidden.PROTECTED
         return ruled
+
+    def among(self, folder: str, names: list[str]) -> dict[str, Hidden]:
+        """Why files of a folder, given by its absolute path, are left out."""
+        if self._restricts is None and self._protection is not None:
+            return dict.fromkeys(self._protection.hidden_among(folder, names), Hidden.PROTECTED)
+        if self.everything:
+            return {}
+        above = folder.rstrip(os.sep) + os.sep
+        found = {name: self.hides(above + name) for name in names}
+        return {name: why for name, why in found.items() if why}
 
 
 class LeftOut:

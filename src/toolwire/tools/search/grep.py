@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import stat
 import sys
 import sysconfig
 import threading
@@ -14,12 +15,12 @@ import msgspec
 
 from toolwire.tools.files.contents import SNIFFED, looks_binary
 from toolwire.tools.files.encodings import detect, printable
-from toolwire.tools.files.paths import open_folder, real
+from toolwire.tools.files.paths import open_folder
 from toolwire.tools.files.protection import LeftOut, Visibility
 from toolwire.tools.search.globs import Globs
 from toolwire.tools.search.ignore import NEVER_SEARCHED, OWN_FILES, IgnoreRules
 from toolwire.tools.search.regexes import SECONDS, WIDE, Sieve
-from toolwire.tools.search.walk import Folder, Walk, folders
+from toolwire.tools.search.walk import Folder, Walk, folders, remembered
 from toolwire.tools.shell.environment import (
     GIT_ENVIRONMENT,
     GIT_OPTIONS,
@@ -64,8 +65,17 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a path below the start is left out; if so, it is counted."""
         if self.visibility is None:
             return False
-        why = self.visibility.hides(f"{self.start}{os.sep}{path}")
+        why = self.visibility.hides(os.path.join(self.start, path))  # noqa: PTH118
         return bool(why) and self.left_out.add(why, printable(path))
+
+    def shown(self, folder: str, names: list[str]) -> list[str]:
+        """The files of a folder below the start that are not left out; the others are counted."""
+        if self.visibility is None or not names:
+            return names
+        hidden = self.visibility.among(f"{self.start}{os.sep}{folder}", names)
+        for name, why in hidden.items():
+            self.left_out.add(why, printable(folder + name))
+        return [name for name in names if name not in hidden] if hidden else names
 
 
 def include_globs(include: str) -> Globs | None:
@@ -89,9 +99,7 @@ def _scanned(task: Search, sieve: Sieve, stopped: Callable[[], bool]) -> list[Fo
     include = include_globs(task.include)
     lines: list[FoundLine] = []
     for folder in folders(_plan(task, stopped)):
-        names = [
-            name for name in _matching_names(folder, include) if not task.hides(folder.path + name)
-        ]
+        names = task.shown(folder.path, _matching_names(folder, include))
         large = partial(_note_large, task, folder.path)
         for name, data in _sifted(names, folder.descriptor, sieve.may_fit, large):
             if stopped():
@@ -111,10 +119,16 @@ def census(task: Search, stopped: Callable[[], bool]) -> None:
 
     It would only report matching files, and counting these would reveal their contents.
     """
+    if task.visibility is None:
+        return
     include = include_globs(task.include)
-    for folder in folders(_plan(task, stopped)):
-        for name in _matching_names(folder, include):
-            task.hides(folder.path + name)
+    plan = _plan(task, stopped)
+    if unusual := task.visibility.unusual:
+        known = remembered(unusual)
+        plan = msgspec.structs.replace(plan, listing=known, passes=known.holds_nothing)
+    for folder in folders(plan):
+        if folder.names:
+            task.shown(folder.path, _matching_names(folder, include))
 
 
 def _plan(task: Search, stopped: Callable[[], bool]) -> Walk:
@@ -183,6 +197,7 @@ def _text(data: bytes) -> str:
 
 
 _LONGEST_LINE = 64 << 20
+_THREADS = 4
 
 
 class Unable(Exception):
@@ -248,7 +263,7 @@ async def _by_ripgrep(task: Search) -> list[FoundLine]:
         *(program, "--no-config", "--line-number", "--no-heading", "--with-filename", "--null"),
         *(f"--max-columns={_LONGEST_LINE}", "--max-columns-preview"),
         *("--color=never", "--ignore-case", "--crlf", "--hidden", "--no-messages"),
-        *("--no-ignore-dot", "--no-ignore-global", "--threads=4", *own),
+        *("--no-ignore-dot", "--no-ignore-global", f"--threads={_THREADS}", *own),
         *(f"--glob=!**/{name}/**" for name in sorted(NEVER_SEARCHED)),
         *(("--glob", task.include) if task.include else ()),
         *("--regexp", task.pattern, "./"),
@@ -262,8 +277,8 @@ async def _by_git(task: Search) -> list[FoundLine]:
         raise Unable
     command = [
         *(program, *GIT_OPTIONS, "-c", "core.quotePath=false"),
-        # Files above this size count as binary.
-        *("-c", "core.bigFileThreshold=1024g"),
+        # Files above this size count as binary. Eight threads, the default, wait for each other.
+        *("-c", "core.bigFileThreshold=1024g", "-c", f"grep.threads={_THREADS}"),
         *("grep", "--untracked", "--no-color", "-I", "-n", "-P", "--null", "--ignore-case"),
         *("-e", task.pattern, "--", "."),
     ]
@@ -348,6 +363,8 @@ class _FileFilter:
         self._task = task
         self._include = include_globs(task.include)
         self._known: dict[str, bool] = {}
+        self._links = {"": False}
+        self._start = os.path.join(task.start, "")  # noqa: PTH118 - text
 
     def __call__(self, path: str) -> bool:
         known = self._known.get(path)
@@ -360,8 +377,24 @@ class _FileFilter:
             return False
         if self._include is not None and not self._include.matches(path):
             return False
-        whole = self._task.start / path
+        whole = self._start + path
         if self._task.rules.ignored(whole) or self._task.hides(path):
             return False
         # A link on the path may lead out of the workspace.
-        return real(whole) == whole
+        return not (self._linked(path.rpartition("/")[0]) or _is_link(whole))
+
+    def _linked(self, folder: str) -> bool:
+        """Whether a folder below the start, which is a real path, is a link or is below one."""
+        known = self._links.get(folder)
+        if known is None:
+            above = self._linked(folder.rpartition("/")[0])
+            known = self._links[folder] = above or _is_link(self._start + folder)
+        return known
+
+
+def _is_link(path: str) -> bool:
+    """False for what is gone, too."""
+    try:
+        return stat.S_ISLNK(os.lstat(path).st_mode)
+    except OSError:
+        return False

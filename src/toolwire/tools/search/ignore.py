@@ -1,6 +1,7 @@
 """Ignore rules, the same in every tool: git's, and those of `.geminiignore`, `.toolwireignore`."""
 
 import os
+import stat
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -126,45 +127,45 @@ class IgnoreRules:
         self.root = root
         self.repository = _repository(root)
         """The directory with `.git`; None outside of one."""
-        self._levels: dict[Path, tuple[Level, Ignored, Ignored]] = {}
+        self._root, self._top = str(root), str(self.repository or root)
+        self._within = os.path.join(self._top, "")  # noqa: PTH118 - text
+        # By their paths as text: a search asks for many.
+        self._levels: dict[str, tuple[Level, Ignored, Ignored]] = {}
 
     def level(self, folder: Path) -> Level:
         """The rules inside a directory."""
-        return self._known(folder)[0]
+        return self._known(str(folder))[0]
 
-    def patterns_in(self, folder: Path) -> Patterns | None:
+    def patterns_in(self, folder: str) -> Patterns | None:
         """The directory's own `.gitignore`, if git's rules count here."""
         if self.repository is None:
             return None
-        text = _text(folder / GIT_FILE)
+        text = _text(f"{folder}{os.sep}{GIT_FILE}")
         return Patterns.of(text) if text else None
 
     def ignored(
-        self, path: Path, *, folder: bool = False, git: bool = True, own: bool = True
+        self, path: str | Path, *, folder: bool = False, git: bool = True, own: bool = True
     ) -> Ignored:
         """Which of the requested rules hide this path, itself or a directory above it."""
-        if path == self.root or not path.is_relative_to(self.top):
+        whole = str(path)
+        if whole in (self._root, self._top) or not whole.startswith(self._within):
             return Ignored.NO
-        level, by_git, by_own = self._known(path.parent)
+        above, name = os.path.split(whole)
+        level, by_git, by_own = self._known(above)
         if git and by_git:
             return by_git
-        found = level.ignored(path.name, folder=folder, git=git, own=False)
+        found = level.ignored(name, folder=folder, git=git, own=False)
         if found:
             return found
         if own and by_own:
             return by_own
-        return level.ignored(path.name, folder=folder, git=False, own=own)
-
-    @property
-    def top(self) -> Path:
-        """Where rules begin: the repository, or the directory itself."""
-        return self.repository or self.root
+        return level.ignored(name, folder=folder, git=False, own=own)
 
     def own_file_for(self, path: Path) -> str:
         """Name of our own ignore file that hides this path; empty if none does."""
         relative = path.relative_to(self.root)
         for name in OWN_FILES:
-            level = Level((), (Patterns.of(_text(self.root / name)),))
+            level = Level((), (Patterns.of(_text(str(self.root / name))),))
             *folders, last = relative.parts
             for folder in folders:
                 if level.ignored(folder, folder=True):
@@ -174,33 +175,34 @@ class IgnoreRules:
                 return name
         return ""
 
-    def _known(self, folder: Path) -> tuple[Level, Ignored, Ignored]:
+    def _known(self, folder: str) -> tuple[Level, Ignored, Ignored]:
         known = self._levels.get(folder)
         if known is None:
             known = self._levels[folder] = self._read(folder)
         return known
 
-    def _read(self, folder: Path) -> tuple[Level, Ignored, Ignored]:
-        if folder == self.top or not folder.is_relative_to(self.top):
+    def _read(self, folder: str) -> tuple[Level, Ignored, Ignored]:
+        if folder == self._top or not folder.startswith(self._within):
             return self._with_own(folder, Level(self._top_rules(), ())), Ignored.NO, Ignored.NO
-        above, by_git, by_own = self._known(folder.parent)
-        by_git = by_git or above.ignored(folder.name, folder=True, own=False)
-        by_own = by_own or above.ignored(folder.name, folder=True, git=False)
-        level = above.below(folder.name, self.patterns_in(folder))
+        parent, name = os.path.split(folder)
+        above, by_git, by_own = self._known(parent)
+        by_git = by_git or above.ignored(name, folder=True, own=False)
+        by_own = by_own or above.ignored(name, folder=True, git=False)
+        level = above.below(name, self.patterns_in(folder))
         return self._with_own(folder, level), by_git, by_own
 
     def _top_rules(self) -> tuple[Patterns, ...]:
         if self.repository is None:
             return ()
-        excluded = _text(self.repository / ".git" / "info" / "exclude")
+        excluded = _text(str(self.repository / ".git" / "info" / "exclude"))
         first = Patterns.of(f".git\n{excluded}")
-        here = self.patterns_in(self.repository)
+        here = self.patterns_in(str(self.repository))
         return (first, here) if here else (first,)
 
-    def _with_own(self, folder: Path, level: Level) -> Level:
-        if folder != self.root:
+    def _with_own(self, folder: str, level: Level) -> Level:
+        if folder != self._root:
             return level
-        text = "\n".join(filter(None, (_text(self.root / name) for name in OWN_FILES)))
+        text = "\n".join(filter(None, (_text(str(self.root / name)) for name in OWN_FILES)))
         return level.with_own(Patterns.of(text)) if text else level
 
 
@@ -217,12 +219,13 @@ def _repository(folder: Path) -> Path | None:
     return None
 
 
-def _text(file: Path) -> str:
+def _text(file: str) -> str:
     try:
-        if not file.is_file() or file.stat().st_size > LARGEST:
+        found = os.stat(file)  # noqa: PTH116 - asked in every directory
+        if not stat.S_ISREG(found.st_mode) or found.st_size > LARGEST:
             return ""
-        return file.read_text("utf-8-sig", "replace")
-    except OSError:
+        return Path(file).read_text("utf-8-sig", "replace")
+    except (OSError, ValueError):
         return ""
 
 

@@ -33,6 +33,12 @@ _WIDE = re.compile(r"[^\x00-\xff]|\\[uUN]")
 # Without quantifiers, groups and classes there is one way to fit each alternative.
 _PLAIN = re.compile(r"(?:[^\\*+?{}()\[\]]|\\[^\w]|\\[bBdDsStwW])*+")
 _LONGEST_PLAIN = 200
+# The same with classes, and quantifiers behind single letters and classes.
+_FLAT_PIECE = re.compile(
+    r"(?:[^\\*+?{}()\[\]]|\\[^\w]|\\[bBdDsStwW]|\[\^?(?:[^\\\[\]]|\\[^\w]|\\[dDsStwW])++\])"
+    r"((?:[*+?]|\{\d{1,3}(?:,\d{0,3})?\})\??)?"
+)
+_FLAT = re.compile(f"(?:{_FLAT_PIECE.pattern})*+")
 
 
 class BadPattern(ValueError):
@@ -51,6 +57,17 @@ def check(pattern: str) -> None:
 def is_plain(pattern: str) -> bool:
     """Whether a line is tried at a cost of pattern times line."""
     return len(pattern) <= _LONGEST_PLAIN and _PLAIN.fullmatch(pattern) is not None
+
+
+def most_repeats(pattern: str) -> int:
+    """How many single letters or classes are repeated; -1 for a pattern that has more than these.
+
+    Trying it on a line then takes at most as many steps as its own length times that of the line
+    to the power of one more than this.
+    """
+    if len(pattern) > _LONGEST_PLAIN or not _FLAT.fullmatch(pattern):
+        return -1
+    return sum(1 for piece in _FLAT_PIECE.finditer(pattern) if piece[1])
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
@@ -151,18 +168,24 @@ WIDE = (b"\xff\xfe", b"\xfe\xff")
 _SHARED = re.compile("[iks]")
 _LETTERS = re.compile("[a-z]+")
 _LARGEST_HERE = 1 << 20
+_MOST_STEPS = 1_000_000
+"""Steps of the engine that one text may take in this process; a tenth of a second at most."""
+_ALL_STEPS = 20 * _MOST_STEPS
 
 
 class Sieve:
     """A pattern, and the letters without which no line matches it.
 
-    A pattern that can backtrack is tried in a process of its own: the engine cannot be stopped.
+    The engine cannot be stopped: a pattern that may take many steps on a text is tried in a
+    process of its own.
     """
 
     def __init__(self, pattern: str, stopped: Callable[[], bool], seconds: float = SECONDS) -> None:
         # A look ahead or behind may see the next line, so such patterns are tried by line only.
         self._whole = "(?" not in pattern and not re.search(r"\\[AZbB]", pattern)
-        self._expression = compiled(pattern) if is_plain(pattern) else None
+        self._repeats = 0 if is_plain(pattern) else most_repeats(pattern)
+        self._expression = compiled(pattern) if self._repeats >= 0 else None
+        self._length, self._steps = len(pattern), _ALL_STEPS
         self._seconds = seconds
         self._worker = Worker(
             *("lines", translated(pattern), "whole" if self._whole else ""),
@@ -217,13 +240,24 @@ class Sieve:
         expression = self._expression
         if expression is None or len(text) > _LARGEST_HERE:
             return self._by_worker(text)
-        if self._whole and not expression.search(text.replace("\r\n", "\n")):
+        lines = text.split("\n")
+        whole = self._whole
+        if self._repeats:
+            steps = sum(map(self._most_steps, lines))
+            if steps > min(_MOST_STEPS, self._steps):
+                return self._by_worker(text)
+            self._steps -= steps
+            whole = False
+        if whole and not expression.search(text.replace("\r\n", "\n")):
             return ()
         return [
             number
-            for number, line in enumerate(text.split("\n"))
+            for number, line in enumerate(lines)
             if expression.search(line.removesuffix("\r"))
         ]
+
+    def _most_steps(self, line: str) -> int:
+        return self._length * (len(line) + 1) ** (self._repeats + 1)
 
     def _by_worker(self, text: str) -> tuple[int, ...]:
         try:

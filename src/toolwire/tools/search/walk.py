@@ -1,6 +1,7 @@
 """The files below a directory, depth first or level by level; no link is followed."""
 
 import os
+import time
 import unicodedata
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -50,6 +51,97 @@ class Found(msgspec.Struct, frozen=True):
     ignored: Ignored
 
 
+class FolderEntries(msgspec.Struct, frozen=True, gc=False):
+    """What one directory holds."""
+
+    files: list[str]
+    """Whatever is not a directory, in order."""
+    folders: list[str]
+    links: set[str]
+
+
+_NO_ENTRIES = FolderEntries([], [], set())
+
+
+def entries(folder: int) -> FolderEntries:
+    """Everything in an open directory; nothing if it cannot be read."""
+    try:
+        found = _scanned(folder)
+    except OSError:
+        return _NO_ENTRIES
+    found.files.sort()
+    return found
+
+
+def _scanned(folder: int) -> FolderEntries:
+    with os.scandir(folder) as listed:
+        every = list(listed)
+        names = [entry.name for entry in every]
+        # Most are files, and one question each is enough for them.
+        others = [entry for entry in every if not entry.is_file(follow_symlinks=False)]
+        links = {entry.name for entry in others if entry.is_symlink()}
+        below = [entry.name for entry in others if entry.is_dir(follow_symlinks=False)]
+    if below:
+        apart = set(below)
+        names = [name for name in names if name not in apart]
+        below.sort()
+    return FolderEntries(names, below, links)
+
+
+class RememberedFolders:
+    """Lists directories, of their files only some, and reads again only those that changed.
+
+    A directory's change time moves with every entry that comes or goes, but no finer than the
+    clock of the system: one that changed just now is not remembered. A file system that does not
+    keep that time would hide new entries, so nothing but a count may depend on it.
+    """
+
+    def __init__(self, picks: Callable[[list[str]], list[str]], settled: int = 5 * 10**9) -> None:
+        """`settled`: nanoseconds, more than file systems round a time by."""
+        self._picks = picks
+        self._settled = settled
+        self._known: dict[tuple[int, int], tuple[int, FolderEntries]] = {}
+
+    def __call__(self, folder: int) -> FolderEntries:
+        status = os.fstat(folder)
+        key, changed = (status.st_dev, status.st_ino), status.st_ctime_ns
+        known = self._known.get(key)
+        if known is not None and known[0] == changed:
+            return known[1]
+        try:
+            found = _scanned(folder)
+        except OSError:
+            return _NO_ENTRIES
+        names = self._picks(found.files)
+        if names or found.folders:
+            found = FolderEntries(names, found.folders, found.links.intersection(names))
+        else:
+            found = _NO_ENTRIES
+        if len(self._known) >= _MOST_REMEMBERED:
+            self._known.clear()
+        if time.time_ns() - changed > self._settled:
+            self._known[key] = changed, found
+        return found
+
+    def holds_nothing(self, name: str, above: int) -> bool:
+        """Whether a directory in an open one is known to have no entries that matter."""
+        try:
+            status = os.stat(name, dir_fd=above, follow_symlinks=False)
+        except OSError:
+            return True
+        known = self._known.get((status.st_dev, status.st_ino))
+        return known is not None and known[1] is _NO_ENTRIES and known[0] == status.st_ctime_ns
+
+
+_MOST_REMEMBERED = 20_000
+
+
+@lru_cache(maxsize=4)
+def remembered(picks: Callable[[list[str]], list[str]]) -> RememberedFolders:
+    """The one for these names, which must be hashable."""
+    return RememberedFolders(picks)
+
+
 class Walk(msgspec.Struct, frozen=True, kw_only=True):
     """What to walk, and what to leave out."""
 
@@ -66,6 +158,10 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
     stopped: Callable[[], bool] = bool
     """Asked at each directory; True ends the walk."""
     skipped: frozenset[str] = NEVER_SEARCHED
+    listing: Callable[[int], FolderEntries] = entries
+    """Reads an open directory; it may leave out names without a dot at their beginning."""
+    passes: Callable[[str, int], bool] | None = None
+    """Whether a directory, by its name in an open one, need not be entered."""
 
 
 def walk(plan: Walk) -> Iterator[Found]:
@@ -84,7 +180,7 @@ def folders(plan: Walk) -> Generator[Folder]:
     except OSError:
         return
     hidden = plan.rules.ignored(plan.start, folder=True, git=plan.git, own=plan.own)
-    folder = _OpenFolder(start, "", plan.rules.level(plan.start), hidden, _entries(start))
+    folder = _OpenFolder(start, "", plan.rules.level(plan.start), hidden, plan.listing(start))
     # The current directory and those above it with more directories to enter.
     way = [folder]
     try:
@@ -107,12 +203,6 @@ def folders(plan: Walk) -> Generator[Folder]:
             os.close(folder.descriptor)
 
 
-class _Entries(msgspec.Struct, frozen=True, gc=False):
-    files: list[str]
-    folders: list[str]
-    links: set[str]
-
-
 class _OpenFolder(msgspec.Struct, frozen=True, gc=False):
     """A directory that is open."""
 
@@ -120,7 +210,7 @@ class _OpenFolder(msgspec.Struct, frozen=True, gc=False):
     path: str
     level: Level
     hidden: Ignored
-    entries: _Entries
+    entries: FolderEntries
 
 
 def _listed(plan: Walk, folder: _OpenFolder) -> Folder:
@@ -141,6 +231,8 @@ def _to_enter(plan: Walk, folder: _OpenFolder) -> list[tuple[str, Ignored]]:
     if plan.enters is not None:
         above = tuple(folder.path.split("/")[:-1])
         names = [name for name in names if plan.enters((*above, name))]
+    if plan.passes is not None:
+        names = [name for name in names if not plan.passes(name, folder.descriptor)]
     return [(name, covered.get(name, Ignored.NO)) for name in names]
 
 
@@ -150,29 +242,12 @@ def _enter(plan: Walk, above: _OpenFolder, name: str, hidden: Ignored) -> _OpenF
     except OSError:
         # Gone, forbidden, or a link by now.
         return None
-    entries = _entries(descriptor)
+    found = plan.listing(descriptor)
     path = f"{above.path}{name}/"
     rules = None
-    if not hidden and GIT_FILE in entries.files:
-        rules = plan.rules.patterns_in(plan.start / path)
-    return _OpenFolder(descriptor, path, above.level.below(name, rules), hidden, entries)
-
-
-def _entries(folder: int) -> _Entries:
-    try:
-        with os.scandir(folder) as listed:
-            entries = list(listed)
-            names = [entry.name for entry in entries]
-            links = {entry.name for entry in entries if entry.is_symlink()}
-            below = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return _Entries([], [], set())
-    if below:
-        apart = set(below)
-        names = [name for name in names if name not in apart]
-        below.sort()
-    names.sort()
-    return _Entries(names, below, links)
+    if not hidden and GIT_FILE in found.files:
+        rules = plan.rules.patterns_in(str(plan.start / path))
+    return _OpenFolder(descriptor, path, above.level.below(name, rules), hidden, found)
 
 
 _SIGNS = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$"
