@@ -25,6 +25,7 @@ USUAL = {
 
 def main() -> None:
     script = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    known = {*USUAL, *script}
     out = sys.stdout.buffer
     for line in script.get("start", []):
         out.write(line.encode("latin-1"))
@@ -34,7 +35,9 @@ def main() -> None:
         if "id" not in message or "method" not in message:
             continue
         number, method = json.dumps(message["id"]), message["method"]
-        for answer in script.get(method, [_usual(method)]):
+        if script.get("unknown") == "exit" and method not in known:
+            os._exit(3)
+        for answer in script.get(method, [usual(method)]):
             if answer == "exit":
                 os._exit(3)
             if answer == "sleep":
@@ -43,7 +46,8 @@ def main() -> None:
             out.flush()
 
 
-def _usual(method: str) -> str:
+def usual(method: str) -> str:
+    """The line with an ordinary answer."""
     body = USUAL.get(method, {"error": {"code": -32601, "message": "Method not found"}})
     return json.dumps({"jsonrpc": "2.0", "id": 0, **body}).replace('"id": 0', '"id": $ID', 1)
 

@@ -1,18 +1,20 @@
 """Connections to real server processes and loopback servers, for tests."""
 
+import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from tests.mcp.scripted_http import Form, scripted_http
 from toolwire.client.http.transport import HttpTransport
 from toolwire.mcp.client import Host
 from toolwire.mcp.connection import Reach, ServerConnection
 from toolwire.mcp.entry import read_entry
-from toolwire.mcp.http_channel import HttpRefused
+from toolwire.mcp.http_channel import HttpRefused, Login
 
 SCRIPTED = Path(__file__).with_name("scripted_server.py")
 
@@ -30,16 +32,22 @@ class NoLogin:
 
 @asynccontextmanager
 async def connected(
-    folder: Path, table: Mapping[str, Any], host: Host | None = None
+    folder: Path,
+    table: Mapping[str, Any],
+    host: Host | None = None,
+    *,
+    login: Login | None = None,
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AsyncGenerator[ServerConnection]:
     transport = HttpTransport()
     reach = Reach(
         directory=folder,
         environ=dict(os.environ),
         transport=transport,
-        login=lambda entry: NoLogin(),
+        login=lambda entry: login or NoLogin(),
     )
-    server = ServerConnection("test", read_entry("test", table, "the test"), host or Host(), reach)
+    entry = read_entry("test", table, "the test")
+    server = ServerConnection("test", entry, host or Host(), reach, sleep=sleep)
     try:
         yield server
     finally:
@@ -50,6 +58,25 @@ async def connected(
 def scripted(script: Mapping[str, list[str]], **more: Any) -> dict[str, Any]:
     """The table of a scripted server."""
     return {"command": sys.executable, "args": [str(SCRIPTED), json.dumps(script)], **more}
+
+
+TRANSPORTS = ("stdio", "json", "events", "sse")
+
+
+@asynccontextmanager
+async def scripted_by(
+    transport: str, folder: Path, script: Mapping[str, list[str]], **more: Any
+) -> AsyncGenerator[ServerConnection]:
+    """A connection to the scripted server: a process, or HTTP in one of its forms."""
+    if transport == "stdio":
+        async with connected(folder, scripted(script, **more)) as server:
+            yield server
+        return
+    form = cast(Form, transport)
+    async with scripted_http(script, form) as (url, _):
+        table = {"url": url, "transport": "sse" if form == "sse" else "http", **more}
+        async with connected(folder, table) as server:
+            yield server
 
 
 def answer(**members: Any) -> str:

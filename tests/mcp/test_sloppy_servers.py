@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.mcp.scripted_server import ECHO, GREETING
-from tests.mcp.servers import answer, connected, scripted
+from tests.mcp.servers import TRANSPORTS, answer, connected, scripted, scripted_by
 from toolwire.errors import ToolwireError
 from toolwire.mcp.client import Lists
 from toolwire.mcp.peer import RpcError
@@ -18,9 +18,14 @@ from toolwire.messages import Media, Text
 GOOD = {"name": "good", "inputSchema": {"type": "object"}}
 
 
-def listed(folder: Path, script: dict[str, list[str]]) -> Lists:
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def listed(transport: str, folder: Path, script: dict[str, list[str]]) -> Lists:
     async def ask() -> Lists:
-        async with connected(folder, scripted(script)) as server:
+        async with scripted_by(transport, folder, script) as server:
             await server.ready(10)
             assert server.lists is not None
             return server.lists
@@ -28,10 +33,9 @@ def listed(folder: Path, script: dict[str, list[str]]) -> Lists:
     return asyncio.run(ask())
 
 
-def called(folder: Path, *lines: str, start: list[str] | None = None) -> CallResult:
+def called(transport: str, folder: Path, *lines: str) -> CallResult:
     async def ask() -> CallResult:
-        script = {"tools/call": list(lines), "start": start or []}
-        async with connected(folder, scripted(script, timeout=5)) as server:
+        async with scripted_by(transport, folder, {"tools/call": list(lines)}, timeout=5) as server:
             return read_result(await server.call("echo", {}, None), "echo")
 
     return asyncio.run(ask())
@@ -58,9 +62,9 @@ def called(folder: Path, *lines: str, start: list[str] | None = None) -> CallRes
     ],
     ids=str,
 )
-def test_one_bad_tool_costs_no_other(tmp_path: Path, bad: Any):
+def test_one_bad_tool_costs_no_other(transport: str, tmp_path: Path, bad: Any):
     tools = [bad, GOOD]
-    found = listed(tmp_path, {"tools/list": [answer(result={"tools": tools})]})
+    found = listed(transport, tmp_path, {"tools/list": [answer(result={"tools": tools})]})
     named = isinstance(bad, dict) and isinstance(bad.get("name"), str)
     assert [tool.name for tool in found.tools] == (["bad", "good"] if named else ["good"])
     assert all(tool.parameters["type"] == "object" for tool in found.tools)
@@ -68,20 +72,20 @@ def test_one_bad_tool_costs_no_other(tmp_path: Path, bad: Any):
 
 
 @pytest.mark.parametrize("cursor", [None, "", 0])
-def test_no_next_page_may_be_written_in_any_way(tmp_path: Path, cursor: Any):
+def test_no_next_page_may_be_written_in_any_way(transport: str, tmp_path: Path, cursor: Any):
     page = {"tools": [GOOD], "nextCursor": cursor}
-    assert len(listed(tmp_path, {"tools/list": [answer(result=page)]}).tools) == 1
+    assert len(listed(transport, tmp_path, {"tools/list": [answer(result=page)]}).tools) == 1
 
 
-def test_an_endless_cursor_ends(tmp_path: Path):
+def test_an_endless_cursor_ends(transport: str, tmp_path: Path):
     page = {"tools": [GOOD], "nextCursor": "again"}
-    found = listed(tmp_path, {"tools/list": [answer(result=page)]})
+    found = listed(transport, tmp_path, {"tools/list": [answer(result=page)]})
     assert [tool.name for tool in found.tools] == ["good"]
 
 
-def test_of_two_tools_with_one_name_the_first_is_used(tmp_path: Path):
+def test_of_two_tools_with_one_name_the_first_is_used(transport: str, tmp_path: Path):
     twice = [{**GOOD, "description": "first"}, {**GOOD, "description": "second"}]
-    found = listed(tmp_path, {"tools/list": [answer(result={"tools": twice})]})
+    found = listed(transport, tmp_path, {"tools/list": [answer(result={"tools": twice})]})
     assert [tool.description for tool in found.tools] == ["first"]
     assert found.warnings == ("tool good is listed twice; the first is used",)
 
@@ -102,31 +106,41 @@ def test_of_two_tools_with_one_name_the_first_is_used(tmp_path: Path):
     ],
     ids=str,
 )
-def test_of_a_sloppy_result_what_can_be_read_is_kept(tmp_path: Path, content: Any, text: str):
-    found = called(tmp_path, answer(result={"content": content}))
+def test_of_a_sloppy_result_what_can_be_read_is_kept(
+    transport: str, tmp_path: Path, content: Any, text: str
+):
+    found = called(transport, tmp_path, answer(result={"content": content}))
     assert [part.text for part in found.parts if isinstance(part, Text)] == [text]
 
 
-def test_a_result_without_content_is_named(tmp_path: Path):
-    assert called(tmp_path, answer(result={})).display == "[Error: Could not parse tool response]"
+def test_a_result_without_content_is_named(transport: str, tmp_path: Path):
+    assert (
+        called(transport, tmp_path, answer(result={})).display
+        == "[Error: Could not parse tool response]"
+    )
 
 
-def test_a_picture_without_its_type_is_still_a_picture(tmp_path: Path):
-    found = called(tmp_path, answer(result={"content": [{"type": "image", "data": "AAEC"}]}))
+def test_a_picture_without_its_type_is_still_a_picture(transport: str, tmp_path: Path):
+    found = called(
+        transport, tmp_path, answer(result={"content": [{"type": "image", "data": "AAEC"}]})
+    )
     [picture] = [part for part in found.parts if isinstance(part, Media)]
     assert picture.mime == "application/octet-stream"
 
 
 @pytest.mark.parametrize("structured", [{"a": 1}, [1, 2]], ids=str)
-def test_structured_content_alone_is_the_text(tmp_path: Path, structured: Any):
-    found = called(tmp_path, answer(result={"structuredContent": structured}))
+def test_structured_content_alone_is_the_text(transport: str, tmp_path: Path, structured: Any):
+    found = called(transport, tmp_path, answer(result={"structuredContent": structured}))
     assert json.loads(found.display) == structured
 
 
 @pytest.mark.parametrize(("flag", "error"), [("true", True), (True, True), (None, False)])
-def test_an_error_flag_may_be_a_string(tmp_path: Path, flag: Any, error: bool):
+def test_an_error_flag_may_be_a_string(transport: str, tmp_path: Path, flag: Any, error: bool):
     content = [{"type": "text", "text": "x"}]
-    assert called(tmp_path, answer(result={"content": content, "isError": flag})).is_error is error
+    assert (
+        called(transport, tmp_path, answer(result={"content": content, "isError": flag})).is_error
+        is error
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,8 +156,8 @@ def test_an_error_flag_may_be_a_string(tmp_path: Path, flag: Any, error: bool):
     ],
     ids=str,
 )
-def test_a_sloppy_greeting_connects(tmp_path: Path, greeting: Any):
-    found = listed(tmp_path, {"initialize": [answer(result=greeting)]})
+def test_a_sloppy_greeting_connects(transport: str, tmp_path: Path, greeting: Any):
+    found = listed(transport, tmp_path, {"initialize": [answer(result=greeting)]})
     assert [tool.name for tool in found.tools] == [ECHO["name"]]
 
 
@@ -155,6 +169,8 @@ OK = '"result": {"content": [{"type": "text", "text": "hello"}]}'
     [
         f'{{"jsonrpc": "2.0", "id": $ID, "error": null, {OK}}}',
         f'{{"jsonrpc": "2.0", "id": "$ID", {OK}}}',
+        f'{{"jsonrpc": "2.0", "id": $ID.0, {OK}}}',
+        f'{{"jsonrpc": "1.0", "id": $ID, "session": null, {OK}}}',
         f'{{"id": $ID, {OK}}}',
         f'{{"jsonrpc": "2.0", "id": $ID, "x": NaN, {OK}}}',
         f'Starting up ...\n{{"jsonrpc": "2.0", "id": $ID, {OK}}}',
@@ -167,14 +183,79 @@ OK = '"result": {"content": [{"type": "text", "text": "hello"}]}'
     ],
     ids=str,
 )
-def test_a_sloppy_line_is_read(tmp_path: Path, line: str):
-    assert called(tmp_path, line).display == "hello"
+def test_a_sloppy_line_is_read(transport: str, tmp_path: Path, line: str):
+    assert called(transport, tmp_path, line).display == "hello"
 
 
 @pytest.mark.parametrize("text", ["a\xff", "a\\ud800"])
-def test_broken_characters_are_replaced(tmp_path: Path, text: str):
+def test_broken_characters_are_replaced(transport: str, tmp_path: Path, text: str):
     line = answer(result={"content": [{"type": "text", "text": "TEXT"}]}).replace("TEXT", text)
-    assert called(tmp_path, line).display == "a�"
+    assert called(transport, tmp_path, line).display == "a�"
+
+
+@pytest.mark.parametrize("start", ["Starting up ...\n", "\xef\xbb\xbf", "{\n", "[INFO] x\n", "\n"])
+def test_text_before_the_first_message_is_skipped(tmp_path: Path, start: str):
+    found = listed("stdio", tmp_path, {"start": [start]})
+    assert [tool.name for tool in found.tools] == ["echo"]
+
+
+def test_a_server_that_exits_at_an_unknown_method_works(tmp_path: Path):
+    found = listed("stdio", tmp_path, {"unknown": "exit"})  # type: ignore[dict-item]
+    assert [tool.name for tool in found.tools] == ["echo"]
+
+
+def test_a_server_that_answers_every_method_with_an_empty_object_connects(
+    transport: str, tmp_path: Path
+):
+    empty = [answer(result={})]
+    script = {"initialize": empty, "server/discover": empty, "tools/list": empty}
+    assert listed(transport, tmp_path, script).tools == ()
+
+
+def test_a_server_that_never_answers_the_question_for_its_era_gets_a_handshake(tmp_path: Path):
+    async def ask() -> Lists:
+        script = {"server/discover": ["sleep"]}
+        async with scripted_by("json", tmp_path, script, startup_timeout=4) as server:
+            await server.ready(10)
+            assert server.lists is not None
+            return server.lists
+
+    assert [tool.name for tool in asyncio.run(ask()).tools] == ["echo"]
+
+
+@pytest.mark.parametrize("tools", [None, {}, "none", 7, [[]]], ids=str)
+def test_a_list_that_is_not_one_is_empty(transport: str, tmp_path: Path, tools: Any):
+    assert (
+        listed(transport, tmp_path, {"tools/list": [answer(result={"tools": tools})]}).tools == ()
+    )
+
+
+@pytest.mark.parametrize("result", [None, [], "text", 7], ids=str)
+def test_a_result_that_is_not_an_object_is_named(transport: str, tmp_path: Path, result: Any):
+    found = called(transport, tmp_path, answer(result=result))
+    assert found.display == "[Error: Could not parse tool response]"
+
+
+def test_sloppy_prompts_and_resources_cost_no_others(transport: str, tmp_path: Path):
+    greeting = {**GREETING, "capabilities": {"tools": {}, "prompts": {}, "resources": {}}}
+    prompts = [None, {"name": None}, {"name": "p", "arguments": [{"name": "a"}, None, {}]}]
+    resources = ["x", {"name": "no uri"}, {"uri": "a://b", "mimeType": None}]
+    script = {
+        "initialize": [answer(result=greeting)],
+        "prompts/list": [answer(result={"prompts": prompts})],
+        "resources/list": [answer(result={"resources": resources})],
+    }
+    found = listed(transport, tmp_path, script)
+    assert [(each.name, len(each.arguments)) for each in found.prompts] == [("p", 1)]
+    assert [each.uri for each in found.resources] == ["a://b"]
+    assert len(found.warnings) == 4
+
+
+@pytest.mark.parametrize("error", ["text", 7, {"message": None}, {"code": "x"}, {"code": 1e999}])
+def test_a_sloppy_error_is_an_error(transport: str, tmp_path: Path, error: Any):
+    line = answer(error=error).replace("Infinity", "1e999")
+    with pytest.raises(RpcError, match="MCP error -32603"):
+        called(transport, tmp_path, line)
 
 
 def test_json_over_several_lines_is_named_at_once(tmp_path: Path):
@@ -191,10 +272,16 @@ def test_json_over_several_lines_is_named_at_once(tmp_path: Path):
     assert "JSON spread over several lines" in asyncio.run(ask())
 
 
+async def at_once(seconds: float) -> None:
+    del seconds
+    await asyncio.sleep(0)
+
+
 def test_a_server_that_exits_at_once_is_reported_with_its_last_words(tmp_path: Path):
     async def ask() -> tuple[str, str]:
         words = "import sys; print('no licence', file=sys.stderr); sys.exit(3)"
-        async with connected(tmp_path, {"command": "python3", "args": ["-c", words]}) as server:
+        table = {"command": "python3", "args": ["-c", words]}
+        async with connected(tmp_path, table, sleep=at_once) as server:
             with pytest.raises(ToolwireError):
                 await server.ready(20)
             return server.state, server.last_words

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from toolwire import __version__
+from toolwire.errors import ToolwireError
 from toolwire.mcp import headers
 from toolwire.mcp.lists import (
     Greeting,
@@ -31,6 +32,8 @@ MODERN = ("2026-07-28",)
 VERSION_REFUSED = -32022
 _META = "io.modelcontextprotocol/"
 _MOST_PAGES = 100
+_CHANGING = ("tools", "prompts", "resources")
+_FOREVER = TimeLimits(silence=float("inf"), total=float("inf"))
 _MOST_ROUNDS = 10
 
 Elicit = Callable[[JsonObject], Awaitable[JsonObject]]
@@ -240,6 +243,22 @@ class ServerClient:
                 break
             seen.add(cursor)
         return Page(entries=tuple(entries), seconds=seconds)
+
+    async def listen(self) -> None:
+        """Receives changes of lists, which a modern server sends to those who ask alone."""
+        wanted = {f"{each}ListChanged": True for each in _CHANGING if self._changes(each)}
+        while self.modern and wanted:
+            params = self._envelope({"notifications": wanted})
+            try:
+                await self._peer.request("subscriptions/listen", params, _FOREVER)
+            except RpcError:
+                return
+            except ToolwireError:
+                pass
+            await asyncio.sleep(1)
+
+    def _changes(self, name: str) -> bool:
+        return members(self.greeting.capabilities.get(name)).get("listChanged") is True
 
     async def call(self, tool: str, arguments: JsonObject, progress: Progress | None) -> JsonObject:
         """The raw result of a tool call."""

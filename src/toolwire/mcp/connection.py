@@ -8,17 +8,22 @@ from pathlib import Path
 import msgspec
 
 from toolwire.client.http.exchange import Transport
-from toolwire.errors import ToolwireError
+from toolwire.errors import ConnectionFailed, ToolwireError
 from toolwire.mcp.client import LEGACY, MODERN, Host, Lists, ServerClient
 from toolwire.mcp.entry import ServerEntry
-from toolwire.mcp.http_channel import HttpChannel, HttpRefused, Login, SseChannel
+from toolwire.mcp.http_channel import HttpChannel, HttpRefused, Login, SessionLost
 from toolwire.mcp.peer import CLOSED, Peer, Progress, RpcError, TimeLimits
+from toolwire.mcp.sse_channel import SseChannel
 from toolwire.mcp.stdio_channel import CannotStart, StdioChannel
 from toolwire.request import JsonObject
 from toolwire.wire.jsonrpc import RpcMessage
 
 _WAITS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
 _MOST_FAILURES = 5
+_LONG_LIFE = 60.0
+"""Seconds after which a connection counts as one that works."""
+_PROBE_SECONDS = 10.0
+"""How long a server may take to answer the question for its era over HTTP."""
 
 
 class State(StrEnum):
@@ -61,7 +66,13 @@ class Reach(msgspec.Struct, frozen=True, kw_only=True):
         """The server at its address."""
         headers, login = opened.client.headers, self.login(entry)
         return HttpChannel(
-            entry.url, self.transport, login, headers, opened.receive, opened.peer.fail
+            entry.url,
+            self.transport,
+            login,
+            headers,
+            opened.receive,
+            opened.peer.fail,
+            opened.end,
         )
 
     def sse(self, entry: ServerEntry, opened: "_Open") -> SseChannel:
@@ -158,13 +169,16 @@ class ServerConnection:
 
     async def ready(self, seconds: float | None = None) -> ServerClient:
         """The client once the server answers; ToolwireError with the reason if it does not."""
+        return (await self._opened(seconds)).client
+
+    async def _opened(self, seconds: float | None) -> "_Open":
         self.start()
         if self._ready is None:
             raise RpcError(CLOSED, self.error or "Not connected")
         limit = self.entry.startup_timeout if seconds is None else seconds
         try:
             async with asyncio.timeout(limit):
-                return (await asyncio.shield(self._ready)).client
+                return await asyncio.shield(self._ready)
         except TimeoutError:
             raise ToolwireError(
                 f"MCP server {self.name} did not start within {limit:g} seconds"
@@ -176,16 +190,32 @@ class ServerConnection:
 
     async def call(self, tool: str, arguments: JsonObject, progress: Progress | None) -> JsonObject:
         """The raw result; a call in flight when the server goes is answered, never sent again."""
-        return await (await self.ready()).call(tool, arguments, progress)
+        try:
+            try:
+                return await (await self._open_now()).client.call(tool, arguments, progress)
+            except SessionLost:
+                # The server refused it unread: the one case in which it is sent again.
+                return await (await self._open_now()).client.call(tool, arguments, progress)
+        except ConnectionFailed as error:
+            raise RpcError(CLOSED, f"Connection closed: {error}") from error
+
+    async def _open_now(self) -> "_Open":
+        """The connection that works now, not one whose end was not noticed yet."""
+        while True:
+            opened = await self._opened(None)
+            if not opened.peer.is_closed:
+                return opened
+            await asyncio.sleep(0)
 
     async def aclose(self) -> None:
-        """Ends it with everything below it."""
+        """Ends it with everything below it; calls that wait for it are answered."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
         if self.state is not State.FAILED:
             self.state = State.STOPPED
+        self._refuse("Connection closed")
 
     async def _own(self) -> None:
         """Opens the connection again and again, until it fails too often in a row."""
@@ -196,49 +226,59 @@ class ServerConnection:
             try:
                 await self._open(opened)
             except (ToolwireError, OSError, TimeoutError) as error:
-                failures = 1 if opened.answers else failures + 1
+                failures += 1
                 self.last_words = opened.last_words
-                await self._failed(error, opened)
+                self.error = str(error) or type(error).__name__
                 if isinstance(error, NeedsLogin | CannotStart) or failures >= _MOST_FAILURES:
                     return self._give_up(error)
             else:
-                failures = 0
-                self.state, self.error = State.READY, ""
-                if self._ready is not None and not self._ready.done():
-                    self._ready.set_result(opened)
-                await self._live(opened)
-            await self._sleep(_WAITS[min(failures, len(_WAITS) - 1)])
+                failures = 0 if await self._live(opened) else failures + 1
+                if failures >= _MOST_FAILURES:
+                    return self._give_up(None)
+            await self._sleep(_WAITS[min(max(failures - 1, 0), len(_WAITS) - 1)])
 
-    async def _open(self, opened: _Open) -> None:
+    async def _open(self, opened: "_Open") -> None:
         try:
             async with asyncio.timeout(self.entry.startup_timeout):
                 await self._greet(opened)
                 self.lists = await opened.client.lists()
+        except TimeoutError:
+            await asyncio.shield(opened.aclose())
+            limit = self.entry.startup_timeout
+            raise ToolwireError(f"it did not answer within {limit:g} seconds") from None
         except BaseException:
             await asyncio.shield(opened.aclose())
             raise
 
-    async def _live(self, opened: _Open) -> None:
-        """Waits for the end of a connection that works."""
+    async def _live(self, opened: "_Open") -> bool:
+        """Waits for the end of a connection; True if it was of any use."""
+        self.state, self.error = State.READY, ""
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_result(opened)
+        loop = asyncio.get_running_loop()
+        begun, answers = loop.time(), opened.answers
+        listening = asyncio.ensure_future(opened.client.listen())
         try:
-            why = await opened.closed
+            self.error = await opened.closed
+            self.state = State.STARTING
         finally:
-            self._ready = asyncio.get_running_loop().create_future()
+            self._ready = loop.create_future()
             self._ready.add_done_callback(_observed)
-            self.last_words = opened.last_words
+            listening.cancel()
             await asyncio.shield(opened.aclose())
-        self.error = why
+            self.last_words = opened.last_words
+        return opened.answers > answers or loop.time() - begun >= _LONG_LIFE
 
-    async def _failed(self, error: BaseException, opened: _Open) -> None:
-        await opened.aclose()
-        self.error = str(error) or type(error).__name__
-
-    def _give_up(self, error: BaseException) -> None:
+    def _give_up(self, error: BaseException | None) -> None:
         self.state = State.NEEDS_LOGIN if isinstance(error, NeedsLogin) else State.FAILED
         self._task = None
+        self._refuse(self.error or "Not connected")
+
+    def _refuse(self, why: str) -> None:
+        """Answers those who wait for the server."""
         ready, self._ready = self._ready, None
         if ready is not None and not ready.done():
-            ready.set_exception(RpcError(CLOSED, self.error or "Not connected"))
+            ready.set_exception(RpcError(CLOSED, why))
 
     async def _greet(self, opened: _Open) -> None:
         """Connects in the era that the server speaks."""
@@ -294,7 +334,9 @@ async def _greet_http(client: ServerClient, wanted: str, limits: TimeLimits) -> 
     """`server/discover` first; anything but a modern answer is a legacy server."""
     if wanted not in LEGACY:
         try:
-            if await client.greet_modern(MODERN[-1], limits):
+            if await client.greet_modern(
+                MODERN[-1], limits if wanted in MODERN else _probe(limits)
+            ):
                 return
         except RpcError as error:
             if wanted in MODERN or error.code == CLOSED:
@@ -303,3 +345,9 @@ async def _greet_http(client: ServerClient, wanted: str, limits: TimeLimits) -> 
             if wanted in MODERN or not 400 <= refused.status < 500 or refused.status == 401:
                 raise
     await client.greet_legacy(wanted if wanted in LEGACY else LEGACY[-1], limits)
+
+
+def _probe(limits: TimeLimits) -> TimeLimits:
+    """Leaves time for the handshake if the server never answers the question for its era."""
+    seconds = min(_PROBE_SECONDS, limits.total / 2)
+    return TimeLimits(silence=seconds, total=seconds)

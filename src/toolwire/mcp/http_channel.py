@@ -1,23 +1,31 @@
-"""The HTTP transports: streamable HTTP of both eras, and the older HTTP+SSE."""
+"""Streamable HTTP, in both eras of the protocol."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
 from toolwire.client.http.exchange import Incoming, Outgoing, Transport
+from toolwire.client.redact import Redactor, secrets_of
 from toolwire.errors import ConnectionFailed, ToolwireError
 from toolwire.mcp.peer import CLOSED
 from toolwire.wire import jsonrpc
-from toolwire.wire.jsonrpc import Id, RpcFailure, RpcMessage, RpcRequest, RpcResult
+from toolwire.wire.jsonrpc import LONGEST_LINE, Id, RpcFailure, RpcMessage, RpcRequest, RpcResult
 from toolwire.wire.sse import Frame, SseDecoder
 
 _JSON = "application/json"
-_EVENTS = "text/event-stream"
+EVENTS = "text/event-stream"
 _LONGEST_ERROR = 64 * 1024
+_ERROR_SECONDS = 5.0
 _LONGEST_MARK = 4096
 _COME_BACK = 5
-"""Times that an interrupted stream is continued without a new event."""
+"""Times that an interrupted stream is continued although the server cannot be reached."""
+_LONGEST_WAIT = 60.0
+_SHORTEST_WAIT = 0.1
+_MOST_CHALLENGES = 3
+_MOST_REDIRECTS = 3
+_KEEP_METHOD = (307, 308)
 
 
 class HttpRefused(ToolwireError):
@@ -50,6 +58,10 @@ Failed = Callable[[Id, Exception], None]
 Headers = Callable[[RpcMessage], Mapping[str, str]]
 
 
+class SessionLost(HttpRefused):
+    """The server does not know the session any more; the message was not processed."""
+
+
 class HttpChannel:
     """One endpoint to which every message is posted; answers come with the response."""
 
@@ -61,6 +73,7 @@ class HttpChannel:
         headers: Headers,
         receive: Receive,
         failed: Failed,
+        closed: Callable[[str], None],
     ) -> None:
         self.url = url
         self._failed = failed
@@ -68,6 +81,7 @@ class HttpChannel:
         self._login = login
         self._headers = headers
         self._receive = receive
+        self._closed = closed
         self.session = ""
         """The session id of the legacy era."""
         self.resumable = True
@@ -76,7 +90,7 @@ class HttpChannel:
         self._listening: asyncio.Task[None] | None = None
 
     async def send(self, message: RpcMessage) -> None:
-        """Posts a message; a request is read in a task of its own."""
+        """Posts a message; a request is sent and read in a task of its own."""
         if isinstance(message, RpcRequest):
             self._running[message.id] = asyncio.ensure_future(self._asked(message))
         else:
@@ -91,12 +105,11 @@ class HttpChannel:
             self._running.pop(request.id, None)
 
     async def cancel(self, request: Id) -> bool:
-        """Closes the stream of a request, which ends it in the modern era."""
+        """Closes the stream of a request, which in the modern era also ends it at the server."""
         task = self._running.get(request)
-        if task is not None and not self.resumable:
+        if task is not None:
             task.cancel()
-            return True
-        return False
+        return task is not None and not self.resumable
 
     def listen(self) -> None:
         """Opens the stream of messages that answer no request; a server may have none."""
@@ -105,12 +118,18 @@ class HttpChannel:
     def at(self, url: str) -> "HttpChannel":
         """A channel with the same credentials to another address of the server."""
         return HttpChannel(
-            url, self._transport, self._login, self._headers, self._receive, self._failed
+            url,
+            self._transport,
+            self._login,
+            self._headers,
+            self._receive,
+            self._failed,
+            self._closed,
         )
 
     async def post(self, message: RpcMessage) -> None:
         """Posts a message whose answer comes another way."""
-        async with self._open("POST", jsonrpc.write(message), message):
+        async with self.open("POST", jsonrpc.write(message), message):
             return
 
     async def aclose(self) -> None:
@@ -121,31 +140,36 @@ class HttpChannel:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self.session:
             try:
-                async with asyncio.timeout(1), self._open("DELETE", b"", None):
+                async with asyncio.timeout(1), self.open("DELETE"):
                     pass
             except (ToolwireError, TimeoutError):
                 return
 
     async def _post(self, message: RpcMessage) -> None:
-        body = jsonrpc.write(message)
-        for attempt in (1, 2):
-            try:
-                async with self._open("POST", body, message) as response:
-                    await self._read(response, message)
-                    return
-            except HttpRefused as refused:
-                again = refused.status in (401, 403) and attempt == 1
-                if again and await self._login.challenged(refused):
-                    continue
-                if self._answered(refused, message):
-                    return
+        try:
+            async with self.open("POST", jsonrpc.write(message), message) as response:
+                await self._read(response, message)
+        except HttpRefused as refused:
+            if self._is_lost(refused):
+                self.session = ""
+                self._closed("the server does not know the session any more")
+                raise SessionLost(refused.status, refused.body, refused.headers) from None
+            if not self._answered(refused, message):
                 raise
+
+    def _is_lost(self, refused: HttpRefused) -> bool:
+        """Whether an HTTP error means the session and not the message."""
+        if not self.session:
+            return False
+        return refused.status == 404 or (
+            refused.status == 400 and b"session" in refused.body.lower()
+        )
 
     def _answered(self, refused: HttpRefused, message: RpcMessage) -> bool:
         """Whether the body of an HTTP error is the JSON-RPC answer to a request."""
         if not isinstance(message, RpcRequest):
             return False
-        for found in jsonrpc.read(refused.body):
+        for found in jsonrpc.read_body(refused.body):
             if isinstance(found, RpcFailure) and found.id in (None, message.id):
                 self._receive(RpcFailure(message.id, found.code, found.message, found.data))
                 return True
@@ -153,13 +177,12 @@ class HttpChannel:
 
     async def _read(self, response: Incoming, message: RpcMessage) -> None:
         self.session = response.headers.get("mcp-session-id", self.session)
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == _EVENTS:
+        kind = content_type(response)
+        if kind == EVENTS:
             wanted = message.id if isinstance(message, RpcRequest) else None
             await _Stream(self, wanted).read(response)
             return
-        body = b"".join([chunk async for chunk in response.chunks])
-        found = jsonrpc.read(body)
+        found = _messages(await _whole(response.chunks))
         for each in found:
             self._receive(each)
         if isinstance(message, RpcRequest) and not found:
@@ -167,85 +190,128 @@ class HttpChannel:
             self._receive(RpcFailure(message.id, jsonrpc.PARSE_ERROR, why))
 
     async def _listen(self) -> None:
-        try:
-            async with self._open("GET", b"", None) as response:
-                await _Stream(self, None).read(response)
-        except (HttpRefused, ConnectionFailed):
-            return
+        """Reads messages that answer no request, for as long as the server offers a stream."""
+        stream = _Stream(self, None)
+        wait = 1.0
+        while True:
+            try:
+                async with self.reopen(stream.last) as response:
+                    if content_type(response) != EVENTS:
+                        return
+                    wait = 1.0
+                    await stream.one(response)
+            except ConnectionFailed:
+                wait = min(wait * 2, _LONGEST_WAIT)
+            except ToolwireError:
+                return
+            await asyncio.sleep(max(wait, stream.retry))
 
-    def _open(
-        self, method: str, body: bytes, message: RpcMessage | None, last_event: str = ""
-    ) -> "_Opened":
-        return _Opened(self, method, body, message, last_event)
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        body: bytes = b"",
+        message: RpcMessage | None = None,
+        last_event: str = "",
+    ) -> AsyncGenerator[Incoming]:
+        """A response with a status of success; HttpRefused otherwise.
 
-    async def outgoing(
+        Refused credentials are renewed, and redirects followed to the same origin alone.
+        """
+        challenges, redirects = 0, 0
+        while True:
+            request = await self._outgoing(method, body, message, last_event)
+            async with self._transport.open(request) as response:
+                if 200 <= response.status < 300:
+                    yield response
+                    return
+                refused = await _refusal(response, request)
+            if refused.status in _KEEP_METHOD and redirects < _MOST_REDIRECTS:
+                self.url = _same_origin(self.url, refused)
+                redirects += 1
+            elif refused.status in (401, 403) and challenges < _MOST_CHALLENGES:
+                challenges += 1
+                if not await self._login.challenged(refused):
+                    raise refused
+            else:
+                raise refused
+
+    def reopen(self, last_event: str) -> AbstractAsyncContextManager[Incoming]:
+        """Opens a stream of the server, after an event if one was interrupted."""
+        return self.open("GET", last_event=last_event)
+
+    async def _outgoing(
         self, method: str, body: bytes, message: RpcMessage | None, last_event: str
     ) -> Outgoing:
         """The request with all its headers."""
+        credentials = await self._login.headers()
         headers = {
-            "accept": f"{_JSON}, {_EVENTS}" if method == "POST" else _EVENTS,
+            "accept": f"{_JSON}, {EVENTS}" if method == "POST" else EVENTS,
             **({"content-type": _JSON} if body else {}),
             **({"mcp-session-id": self.session} if self.session else {}),
             **({"last-event-id": last_event} if last_event else {}),
             **(self._headers(message) if message is not None else {}),
-            **await self._login.headers(),
+            **credentials,
         }
-        return Outgoing(method=method, url=self.url, headers=tuple(headers.items()), body=body)
-
-    @property
-    def transport(self) -> Transport:
-        """What carries the requests."""
-        return self._transport
+        return Outgoing(
+            method=method,
+            url=self.url,
+            headers=tuple(headers.items()),
+            body=body,
+            # A session id alone may go to a server without encryption; a credential never.
+            insecure=not secrets_of(self.url, credentials.items()),
+        )
 
     def received(self, message: RpcMessage) -> None:
         """Hands on one message."""
         self._receive(message)
 
-    def reopen(self, last_event: str) -> "_Opened":
-        """Continues an interrupted stream after an event."""
-        return self._open("GET", b"", None, last_event)
+
+def content_type(response: Incoming) -> str:
+    """The type of a body without its parameters."""
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-class _Opened:
-    """A response with a status of success; HttpRefused otherwise."""
-
-    def __init__(
-        self,
-        channel: HttpChannel,
-        method: str,
-        body: bytes,
-        message: RpcMessage | None,
-        last_event: str,
-    ) -> None:
-        self._channel = channel
-        self._given = (method, body, message, last_event)
-
-    async def __aenter__(self) -> Incoming:
-        request = await self._channel.outgoing(*self._given)
-        self._response = self._channel.transport.open(request)
-        response = await self._response.__aenter__()
-        if response.status < 400:
-            return response
-        try:
-            body = await _beginning(response.chunks)
-        finally:
-            await self._response.__aexit__(None, None, None)
-        raise HttpRefused(response.status, body, response.headers)
-
-    async def __aexit__(self, *error: object) -> None:
-        await self._response.__aexit__(*error)  # pyright: ignore[reportArgumentType]
+def _messages(body: bytes) -> list[RpcMessage]:
+    """The messages of a body: JSON, or events that do not name their type."""
+    if not body.lstrip().startswith((b"data:", b"event:", b"id:", b":")):
+        return jsonrpc.read_body(body)
+    decoder = SseDecoder()
+    frames = [*decoder.feed(body), *decoder.close()]
+    return [message for frame in frames for message in jsonrpc.read_body(frame.data)]
 
 
-async def _beginning(chunks: AsyncIterator[bytes]) -> bytes:
+async def _whole(chunks: AsyncIterator[bytes]) -> bytes:
+    found = bytearray()
+    async for chunk in chunks:
+        found += chunk
+        if len(found) > LONGEST_LINE:
+            raise ToolwireError(f"an answer of more than {LONGEST_LINE // (1024 * 1024)} MB")
+    return bytes(found)
+
+
+async def _refusal(response: Incoming, request: Outgoing) -> HttpRefused:
+    """The error of a response, without the credentials that its body may repeat."""
     found = b""
     try:
-        async for chunk in chunks:
-            found += chunk
-            if len(found) > _LONGEST_ERROR:
-                break
-    except ConnectionFailed:
-        return found
-    return found[:_LONGEST_ERROR]
+        async with asyncio.timeout(_ERROR_SECONDS):
+            async for chunk in response.chunks:
+                found += chunk
+                if len(found) > _LONGEST_ERROR:
+                    break
+    except (ConnectionFailed, TimeoutError):
+        pass
+    body = Redactor(secrets_of(request.url, request.headers)).body(found[:_LONGEST_ERROR])
+    return HttpRefused(response.status, body, response.headers)
+
+
+def _same_origin(url: str, refused: HttpRefused) -> str:
+    target = urljoin(url, refused.headers.get("location", ""))
+    if urlsplit(target)[:2] != urlsplit(url)[:2]:
+        origin = "{}://{}".format(*urlsplit(target)[:2])
+        words = f"a redirect to {origin}, which is not followed; set url to the new address"
+        raise HttpRefused(refused.status, words.encode(), refused.headers)
+    return target
 
 
 class _Stream:
@@ -258,28 +324,43 @@ class _Stream:
         self._marks = _Marks()
         self._answered = False
 
+    @property
+    def last(self) -> str:
+        """The last event with an id."""
+        return self._marks.last
+
+    @property
+    def retry(self) -> float:
+        """Seconds before the stream is continued."""
+        return max(self._marks.retry, _SHORTEST_WAIT)
+
     async def read(self, response: Incoming) -> None:
-        """Reads to the end, coming back after interruptions where the server allows it."""
+        """Reads until the answer, coming back after interruptions where the server allows it."""
+        try:
+            await self.one(response)
+        except ConnectionFailed:
+            if not self._continues:
+                raise
         left = _COME_BACK
-        while True:
-            before = self._marks.last
+        while left and self._continues:
+            await asyncio.sleep(self.retry)
             try:
-                await self._one(response)
+                async with self._channel.reopen(self.last) as again:
+                    await self.one(again)
+                left = _COME_BACK
             except ConnectionFailed:
-                if not self._marks.last:
-                    raise
-            if self._answered or not (self._marks.last and self._channel.resumable):
+                left -= 1
+            except HttpRefused:
                 break
-            left = _COME_BACK if self._marks.last != before else left - 1
-            if not left:
-                break
-            await asyncio.sleep(self._marks.retry)
-            async with self._channel.reopen(self._marks.last) as response:
-                await self._one(response)
         if self._wanted is not None and not self._answered:
             self._channel.received(RpcFailure(self._wanted, CLOSED, "Connection closed"))
 
-    async def _one(self, response: Incoming) -> None:
+    @property
+    def _continues(self) -> bool:
+        return bool(self.last) and self._channel.resumable and not self._answered
+
+    async def one(self, response: Incoming) -> None:
+        """Reads one response to its end, or to the answer."""
         decoder = SseDecoder()
         async for chunk in response.chunks:
             self._marks.feed(chunk)
@@ -291,67 +372,10 @@ class _Stream:
             self._take(frame)
 
     def _take(self, frame: Frame) -> None:
-        for message in jsonrpc.read(frame.data) if frame.data else ():
-            if isinstance(message, RpcResult | RpcFailure) and message.id == self._wanted:
+        for message in jsonrpc.read_body(frame.data) if frame.data else ():
+            if isinstance(message, RpcResult | RpcFailure) and str(message.id) == str(self._wanted):
                 self._answered = True
             self._channel.received(message)
-
-
-class SseChannel:
-    """The transport of 2024-11-05: one stream from the server, an address to post to."""
-
-    def __init__(
-        self,
-        url: str,
-        transport: Transport,
-        login: Login,
-        receive: Receive,
-        failed: Failed,
-        closed: Callable[[str], None],
-    ) -> None:
-        self._stream = HttpChannel(url, transport, login, lambda message: {}, receive, failed)
-        self._receive = receive
-        self._closed = closed
-        self._post: asyncio.Future[HttpChannel] = asyncio.get_running_loop().create_future()
-        self._reading = asyncio.ensure_future(self._read())
-
-    async def send(self, message: RpcMessage) -> None:
-        """Posts a message to the address that the server gave; its answer comes on the stream."""
-        await (await asyncio.shield(self._post)).post(message)
-
-    async def cancel(self, request: Id) -> bool:
-        """A notification has to cancel it."""
-        del request
-        return False
-
-    async def aclose(self) -> None:
-        """Closes the stream, which ends the session."""
-        self._reading.cancel()
-        await asyncio.gather(self._reading, return_exceptions=True)
-
-    async def _read(self) -> None:
-        try:
-            async with self._stream.reopen("") as response:
-                decoder = SseDecoder()
-                async for chunk in response.chunks:
-                    for frame in decoder.feed(chunk):
-                        self._take(frame)
-        except ToolwireError as error:
-            if not self._post.done():
-                self._post.set_exception(error)
-            self._closed(str(error))
-        else:
-            self._closed("Connection closed")
-
-    def _take(self, frame: Frame) -> None:
-        if frame.event == "endpoint" and not self._post.done():
-            address = urljoin(self._stream.url, frame.data.decode("utf-8", "replace").strip())
-            if urlsplit(address)[:2] != urlsplit(self._stream.url)[:2]:
-                raise HttpRefused(0, b"the server names an address of another origin", {})
-            self._post.set_result(self._stream.at(address))
-            return
-        for message in jsonrpc.read(frame.data):
-            self._receive(message)
 
 
 class _Marks:

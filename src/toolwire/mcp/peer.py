@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -19,10 +20,18 @@ from toolwire.wire.jsonrpc import (
     RpcNotification,
     RpcRequest,
     RpcResult,
+    read_id,
 )
 
 CLOSED = -32000
 TIMED_OUT = -32001
+_CANCEL_SECONDS = 1.0
+"""How long a cancellation may take to reach the other side."""
+_MOST_SERVED = 100
+"""Requests of the other side that are answered at the same time."""
+_BURST = 100
+"""Progress notes of a request that are all passed on; further ones at intervals."""
+_INTERVAL = 0.05
 
 
 class RpcError(ToolwireError):
@@ -47,7 +56,7 @@ class Channel(Protocol):
     """Carries messages to the other side; those it receives go to `Peer.receive`."""
 
     async def send(self, message: RpcMessage) -> None:
-        """Hands one message over; what becomes of a request is reported to the peer."""
+        """Hands one message over; for a request it never waits for the other side."""
         ...
 
     async def cancel(self, request: Id) -> bool:
@@ -67,15 +76,24 @@ class _Pending:
     def __init__(self, limits: TimeLimits, progress: Progress | None) -> None:
         loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[Any] = loop.create_future()
-        self.progress = progress
+        self._progress = progress
+        self._notes = 0
+        self._noted = 0.0
         self._silence = limits.silence
         self._end = loop.time() + limits.total
         self._timer = loop.call_at(self._next(), self._late)
 
-    def renew(self) -> None:
-        """Starts the limit of silence again."""
+    def note(self, params: JsonObject) -> None:
+        """Passes progress on and starts the limit of silence again; a flood of it is thinned."""
+        now = asyncio.get_running_loop().time()
+        self._notes += 1
+        if self._notes > _BURST and now - self._noted < _INTERVAL:
+            return
+        self._noted = now
         self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_at(self._next(), self._late)
+        if self._progress is not None:
+            self._progress(_progress(params))
 
     def done(self) -> None:
         self._timer.cancel()
@@ -97,7 +115,7 @@ class Peer:
         self._notice = notice
         self._numbers = itertools.count(1)
         self._pending: dict[Id, _Pending] = {}
-        self._serving: dict[Id, asyncio.Task[None]] = {}
+        self._serving: dict[asyncio.Task[None], Id] = {}
         self._closed: RpcError | None = None
 
     async def request(
@@ -128,15 +146,24 @@ class Peer:
             pending.done()
             self._pending.pop(number, None)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent any more."""
+        return self._closed is not None
+
     async def notify(self, method: str, params: JsonObject | None = None) -> None:
-        """Sends a notification; a connection that is gone loses it."""
+        """Sends a notification; a connection that is gone or refuses it loses it."""
         if self._closed is None:
-            await self._channel.send(RpcNotification(method, params or {}))
+            with suppress(ToolwireError):
+                await self._channel.send(RpcNotification(method, params or {}))
 
     async def _cancel(self, number: Id, reason: str) -> None:
-        if self._closed is not None or await self._channel.cancel(number):
-            return
-        await self.notify("notifications/cancelled", {"requestId": number, "reason": reason})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CANCEL_SECONDS):
+                if self._closed is not None or await self._channel.cancel(number):
+                    return
+                about: JsonObject = {"requestId": number, "reason": reason}
+                await self.notify("notifications/cancelled", about)
 
     def receive(self, message: RpcMessage) -> None:
         """Takes one message of the other side; late and unknown answers are dropped."""
@@ -147,10 +174,12 @@ class Peer:
                 error = RpcError(message.code, message.message, message.data)
                 if message.id is not None:
                     self._settle(message.id, None, error)
+            case RpcRequest() if self._closed is None:
+                task = asyncio.ensure_future(self._answer(message, len(self._serving)))
+                self._serving[task] = message.id
+                task.add_done_callback(self._serving.pop)
             case RpcRequest():
-                task = asyncio.ensure_future(self._answer(message))
-                self._serving[message.id] = task
-                task.add_done_callback(lambda _: self._serving.pop(message.id, None))
+                return
             case RpcNotification():
                 self._noticed(message)
 
@@ -159,9 +188,7 @@ class Peer:
         self._settle(number, None, error)
 
     def _settle(self, number: Id, result: Any, error: Exception | None) -> None:
-        pending = self._pending.get(number)
-        if pending is None and isinstance(number, str) and number.isdigit():
-            pending = self._pending.get(int(number))
+        pending = self._found(number)
         if pending is None or pending.answer.done():
             return
         if error is None:
@@ -169,21 +196,32 @@ class Peer:
         else:
             pending.answer.set_exception(error)
 
+    def _found(self, number: Any) -> _Pending | None:
+        """The open request of an id, which some servers send back as text."""
+        known = read_id(number)
+        if known is None:
+            return None
+        pending = self._pending.get(known)
+        if pending is None and isinstance(known, str) and known.isdecimal() and len(known) < 20:
+            pending = self._pending.get(int(known))
+        return pending
+
     def _noticed(self, message: RpcNotification) -> None:
         if message.method == "notifications/progress":
-            pending = self._pending.get(message.params.get("progressToken", ""))
-            if pending is not None and pending.progress is not None:
-                pending.renew()
-                pending.progress(_progress(message.params))
+            pending = self._found(message.params.get("progressToken"))
+            if pending is not None:
+                pending.note(message.params)
         elif message.method == "notifications/cancelled":
-            task = self._serving.get(message.params.get("requestId", ""))
-            if task is not None:
+            number = read_id(message.params.get("requestId"))
+            for task in [each for each, known in self._serving.items() if known == number]:
                 task.cancel()
         else:
             self._notice(message.method, message.params)
 
-    async def _answer(self, request: RpcRequest) -> None:
+    async def _answer(self, request: RpcRequest, others: int) -> None:
         try:
+            if others >= _MOST_SERVED:
+                raise RpcError(INTERNAL_ERROR, "too many requests at the same time")
             result = await self._serve(request.method, request.params)
         except RpcError as error:
             answer: RpcMessage = RpcFailure(request.id, error.code, error.words, error.data)
@@ -194,7 +232,8 @@ class Peer:
         else:
             answer = RpcResult(request.id, result)
         if self._closed is None:
-            await self._channel.send(answer)
+            with suppress(ToolwireError):
+                await self._channel.send(answer)
 
     def close(self, why: str = "Connection closed") -> None:
         """Answers everything that is open with an error; nothing is sent any more."""
@@ -203,7 +242,7 @@ class Peer:
         for pending in self._pending.values():
             if not pending.answer.done():
                 pending.answer.set_exception(self._closed)
-        for task in self._serving.values():
+        for task in self._serving:
             task.cancel()
 
 
@@ -214,5 +253,11 @@ def unknown_method(method: str) -> RpcError:
 
 def _progress(params: JsonObject) -> str:
     done, total = params.get("progress"), params.get("total")
-    share = f"{done}/{total}" if total is not None else "" if done is None else str(done)
+    share = str(done) if _is_number(done) else ""
+    if share and _is_number(total):
+        share = f"{share}/{total}"
     return " ".join(filter(None, (share, text(params.get("message")))))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

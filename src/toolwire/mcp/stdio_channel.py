@@ -4,16 +4,18 @@ import asyncio
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from toolwire.errors import ToolwireError
 from toolwire.tools.shell.processes import Shell
 from toolwire.wire import jsonrpc
-from toolwire.wire.jsonrpc import BrokenLine, Id, LineReader, RpcMessage
+from toolwire.wire.jsonrpc import LONGEST_LINE, BrokenLine, Id, LineReader, RpcMessage
 
 CLOSE_SECONDS = 0.3
 """Between the end of a server's input and its signals."""
+_EXIT_SECONDS = 0.2
+"""Between the end of a server's output and its exit."""
 _LAST_WORDS = 64 * 1024
 _READ = 1 << 20
 
@@ -41,7 +43,8 @@ class StdioChannel:
         self._receive = receive
         self._closed = closed
         self._errors = _LastBytes()
-        self._messages = _Messages(self._line_read, self._broken)
+        self._messages = _Messages(receive, self._broken, self._silent)
+        self._ending: asyncio.Task[None] | None = None
         reading, writing = os.pipe()
         try:
             self._process = Shell(
@@ -59,7 +62,7 @@ class StdioChannel:
             raise CannotStart(f"{words[0]} cannot be started: {error.strerror}") from error
         finally:
             os.close(reading)
-        self._input = _Input(writing)
+        self._input = _Input(writing, self._stuck)
         self._watching = asyncio.ensure_future(self._watch())
 
     @property
@@ -69,8 +72,8 @@ class StdioChannel:
         return self._errors.text() or skipped
 
     async def send(self, message: RpcMessage) -> None:
-        """Writes one line."""
-        await self._input.write(jsonrpc.write(message) + b"\n")
+        """Writes one line, later if the server does not read at the moment."""
+        self._input.write(jsonrpc.write(message) + b"\n")
 
     async def cancel(self, request: Id) -> bool:
         """A notification has to cancel it."""
@@ -81,24 +84,33 @@ class StdioChannel:
         """Closes its input, waits a moment, and ends whatever is left of it."""
         self._input.close()
         await asyncio.wait({self._watching}, timeout=CLOSE_SECONDS)
-        await self._process.end()
+        await self._end()
         await asyncio.gather(self._watching, return_exceptions=True)
 
     async def _watch(self) -> None:
         ended = await self._process.ended()
-        for message in self._messages.reader.close():
-            self._receive(message)
+        self._messages.close()
         self._input.close()
         self._closed(ended.problem or "Connection closed")
-        await self._process.end()
+        await self._end()
 
-    def _line_read(self, message: RpcMessage) -> None:
-        self._receive(message)
+    async def _end(self) -> None:
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._process.end())
+        await asyncio.shield(self._ending)
+
+    def _silent(self) -> None:
+        """Its output has ended: its exit follows, or the connection is of no use any more."""
+        loop = asyncio.get_running_loop()
+        loop.call_later(_EXIT_SECONDS, self._closed, "Connection closed")
+
+    def _stuck(self) -> None:
+        self._broken("the server does not read its input")
 
     def _broken(self, why: str) -> None:
-        self._closed(f"the server's output cannot be read: {why}")
+        self._closed(why)
         self._input.close()
-        self._process.abandon()
+        self._ending = self._ending or asyncio.ensure_future(self._process.end())
 
 
 class _Messages:
@@ -107,20 +119,37 @@ class _Messages:
     whole = True
 
     def __init__(
-        self, received: Callable[[RpcMessage], None], broken: Callable[[str], None]
+        self,
+        received: Callable[[RpcMessage], None],
+        broken: Callable[[str], None],
+        silent: Callable[[], None],
     ) -> None:
         self.reader = LineReader()
         self._received = received
         self._broken = broken
+        self._silent = silent
+        self._unreadable = False
 
     def take(self, pipe: int, most: int) -> int:
         data = os.read(pipe, min(most, _READ))
+        if not data:
+            self._silent()
+        elif not self._unreadable:
+            self._read(self.reader.feed(data))
+        return len(data)
+
+    def close(self) -> None:
+        """Reads a last line without an end."""
+        if not self._unreadable:
+            self._read(self.reader.close())
+
+    def _read(self, messages: Iterable[RpcMessage]) -> None:
         try:
-            for message in self.reader.feed(data):
+            for message in messages:
                 self._received(message)
         except BrokenLine as error:
-            self._broken(str(error))
-        return len(data)
+            self._unreadable = True
+            self._broken(f"the server's output cannot be read: {error}")
 
     def last(self, size: int) -> bytes:
         """Nothing of it is live output."""
@@ -154,37 +183,46 @@ class _LastBytes:
 
 
 class _Input:
-    """The writing end of a server's standard input, without blocking."""
+    """The writing end of a server's standard input; what does not fit in the pipe waits."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, stuck: Callable[[], None]) -> None:
         os.set_blocking(descriptor, False)
         self._descriptor: int | None = descriptor
-        self._lock = asyncio.Lock()
+        self._stuck = stuck
+        self._waiting: deque[memoryview] = deque()
+        self._size = 0
 
-    async def write(self, data: bytes) -> None:
-        async with self._lock:
-            view = memoryview(data)
-            while view:
-                if self._descriptor is None:
-                    return
-                try:
-                    view = view[os.write(self._descriptor, view) :]
-                except BlockingIOError:
-                    await self._writable(self._descriptor)
-                except OSError:
-                    # Its end is reported by the watchdog.
-                    self.close()
+    def write(self, data: bytes) -> None:
+        if self._descriptor is None:
+            return
+        self._waiting.append(memoryview(data))
+        self._size += len(data)
+        if len(self._waiting) == 1 and not self._flush(self._descriptor):
+            asyncio.get_running_loop().add_writer(self._descriptor, self._continue)
+        if self._size > LONGEST_LINE:
+            self._stuck()
 
-    async def _writable(self, descriptor: int) -> None:
-        loop = asyncio.get_running_loop()
-        ready: asyncio.Future[None] = loop.create_future()
-        loop.add_writer(descriptor, lambda: ready.done() or ready.set_result(None))
-        self._waiting = ready
+    def _flush(self, descriptor: int) -> bool:
+        """Writes what the pipe takes; True if nothing is left."""
         try:
-            await ready
-        finally:
-            if self._descriptor is not None:
-                loop.remove_writer(descriptor)
+            while self._waiting:
+                written = os.write(descriptor, self._waiting[0])
+                self._size -= written
+                if written < len(self._waiting[0]):
+                    self._waiting[0] = self._waiting[0][written:]
+                else:
+                    self._waiting.popleft()
+        except BlockingIOError:
+            return False
+        except OSError:
+            # Its end is reported by the watchdog.
+            self.close()
+        return True
+
+    def _continue(self) -> None:
+        descriptor = self._descriptor
+        if descriptor is not None and self._flush(descriptor):
+            asyncio.get_running_loop().remove_writer(descriptor)
 
     def close(self) -> None:
         if self._descriptor is None:
@@ -192,6 +230,5 @@ class _Input:
         asyncio.get_running_loop().remove_writer(self._descriptor)
         os.close(self._descriptor)
         self._descriptor = None
-        waiting = getattr(self, "_waiting", None)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(None)
+        self._waiting.clear()
+        self._size = 0

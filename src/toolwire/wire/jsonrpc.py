@@ -1,15 +1,20 @@
 """JSON-RPC 2.0: messages, and a lenient reader of newline-delimited ones."""
 
 import json
+import math
+from collections.abc import Iterator
 from typing import Any, TypeAlias, cast
 
 import msgspec
 
+from toolwire.errors import ToolwireError
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import encode
 from toolwire.wire.surrogates import without_halves
 
 LONGEST_LINE = 64 * 1024 * 1024
+_LONGEST_SPREAD = 1024 * 1024
+"""Bytes of a message over several lines within which it is recognised as one."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -54,8 +59,10 @@ class RpcFailure(msgspec.Struct, frozen=True):
 RpcMessage: TypeAlias = RpcRequest | RpcNotification | RpcResult | RpcFailure
 
 
-class BrokenLine(Exception):
-    """A line that ends the connection: too long, or JSON spread over several lines."""
+class BrokenLine(ToolwireError):
+    """A line that ends the connection: too long, too deep, or JSON spread over several lines."""
+
+    kind = "mcp_line"
 
 
 def write(message: RpcMessage) -> bytes:
@@ -87,12 +94,20 @@ def read(body: bytes) -> list[RpcMessage]:
     return [] if found is None else [found]
 
 
+def read_body(body: bytes) -> list[RpcMessage]:
+    """The messages in an HTTP body or an event, where other lines may stand beside them."""
+    found = read(body)
+    if found or b"\n" not in body.strip():
+        return found
+    reader = LineReader()
+    return [*reader.feed(body), *reader.close()]
+
+
 def _message(value: Any) -> RpcMessage | None:
     if not isinstance(value, dict):
         return None
     body = cast(JsonObject, value)
-    method, number = body.get("method"), body.get("id")
-    known = number if isinstance(number, str | int) and not isinstance(number, bool) else None
+    method, known = body.get("method"), read_id(body.get("id"))
     if isinstance(method, str):
         params = body.get("params")
         given = cast(JsonObject, params) if isinstance(params, dict) else {}
@@ -104,6 +119,13 @@ def _message(value: Any) -> RpcMessage | None:
     return RpcResult(known, body["result"])
 
 
+def read_id(value: Any) -> Id | None:
+    """The id of a message; a whole number may be written as a fraction."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
 def _failure(number: Id | None, error: Any) -> RpcFailure:
     if not isinstance(error, dict):
         return RpcFailure(number, INTERNAL_ERROR, str(error))
@@ -111,7 +133,7 @@ def _failure(number: Id | None, error: Any) -> RpcFailure:
     code, message = body.get("code"), body.get("message")
     return RpcFailure(
         number,
-        int(code) if isinstance(code, int | float) else INTERNAL_ERROR,
+        int(code) if isinstance(code, int | float) and math.isfinite(code) else INTERNAL_ERROR,
         message if isinstance(message, str) else "",
         body.get("data"),
     )
@@ -121,14 +143,17 @@ def _lenient(body: bytes) -> Any:
     """The JSON value, NaN, broken UTF-8 and half surrogate pairs accepted; None without one."""
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except RecursionError:
+        raise BrokenLine("JSON that is nested too deeply") from None
+    except (msgspec.DecodeError, UnicodeError):
         pass
     text = body.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        value = json.loads(text, parse_constant=_no_number)
-    except (ValueError, RecursionError):
+        return without_halves(json.loads(text, parse_constant=_no_number))
+    except ValueError:
         return None
-    return without_halves(value)
+    except RecursionError:
+        raise BrokenLine("JSON that is nested too deeply") from None
 
 
 def _no_number(word: str) -> None:
@@ -142,24 +167,25 @@ class LineReader:
         self._pieces: list[bytes] = []
         self._size = 0
         self._longest = longest
-        self._open = b""
+        self._open: list[bytes] = []
+        """Lines since one that may begin a message over several lines."""
+        self._open_size = 0
         self.skipped: list[str] = []
-        """Lines that were no message, cut to 200 characters each; the last twenty."""
+        """Lines that were not a message, cut to 200 characters each; the last twenty."""
 
-    def feed(self, data: bytes) -> list[RpcMessage]:
+    def feed(self, data: bytes) -> Iterator[RpcMessage]:
         """The messages that end in this data; linear in it."""
-        found: list[RpcMessage] = []
         *lines, rest = data.split(b"\n")
         for line in lines:
             self._pieces.append(line)
-            found += self._line(b"".join(self._pieces))
-            self._pieces, self._size = [], 0
+            whole, self._pieces, self._size = b"".join(self._pieces), [], 0
+            yield from self._line(whole)
         if rest:
             self._pieces.append(rest)
             self._size += len(rest)
         if self._size > self._longest:
+            self._pieces, self._size = [], 0
             raise BrokenLine(f"a line of more than {self._longest // (1024 * 1024)} MB")
-        return found
 
     def close(self) -> list[RpcMessage]:
         """The message of a last line without an end."""
@@ -172,7 +198,7 @@ class LineReader:
             return []
         found = read(line)
         if found:
-            self._open = b""
+            self._open, self._open_size = [], 0
             return found
         self._spread(line)
         self.skipped = [*self.skipped[-19:], line[:200].decode("utf-8", "replace")]
@@ -180,11 +206,16 @@ class LineReader:
 
     def _spread(self, line: bytes) -> None:
         """Raises if this line and those before it are one message over several lines."""
-        if line.strip() in (b"{", b"["):
-            self._open = line
-        elif self._open:
-            self._open += b"\n" + line
-            if len(self._open) > self._longest:
-                self._open = b""
-            elif line.rstrip() in (b"}", b"]") and read(self._open):
+        if line[:1] in (b"{", b"["):
+            self._open, self._open_size = [], 0
+        elif not self._open:
+            return
+        self._open.append(line)
+        self._open_size += len(line)
+        if self._open_size > _LONGEST_SPREAD:
+            self._open = []
+        elif line[:1] in (b"}", b"]"):
+            # The first unindented bracket ends it, so that each line is read at most twice.
+            whole, self._open = b"\n".join(self._open), []
+            if read(whole):
                 raise BrokenLine("JSON spread over several lines; a message must be on one line")
