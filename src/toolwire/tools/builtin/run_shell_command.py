@@ -131,7 +131,9 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
             shells_of(context.owner).keep(shell, later)
     if ended.unstarted:
         raise _not_started(ended.unstarted, args, context)
-    note = await asyncio.to_thread(_blocked, confined, context, args, ended, (out, err))
+    note = ""
+    if confined is not None:
+        note = await asyncio.to_thread(_blocked, confined, context, args, ended, (out, err))
     return await _report(args, context, shell, ended, (out, err), most, note)
 
 
@@ -255,15 +257,13 @@ async def _report(
 
 
 def _blocked(
-    confined: Confined | None,
+    confined: Confined,
     context: ToolContext,
     args: RunShellCommand,
     ended: Ended,
     spools: tuple[Spool, Spool],
 ) -> str:
     """A line that explains a denial, if the sandbox plausibly caused one."""
-    if confined is None:
-        return ""
     from toolwire.tools.shell.sandbox import session  # noqa: PLC0415 - only when it is on
 
     failed = bool(ended.exit_code or ended.signal)

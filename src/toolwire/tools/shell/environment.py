@@ -156,7 +156,12 @@ GIT_ENVIRONMENT = {
 def find_program(name: str, environ: Mapping[str, str], projects: Iterable[Path] = ()) -> str:
     """The program's absolute path outside of any project; empty if there is none."""
     folders = (environ.get("PATH") or os.environ.get("PATH") or os.defpath).split(os.pathsep)
-    return shutil.which(name, path=os.pathsep.join(safe_folders(folders, projects))) or ""
+    for folder in folders:
+        # Links are followed only in folders that have the program.
+        found = shutil.which(name, path=folder)
+        if found and safe_folders([folder], projects):
+            return found
+    return ""
 
 
 def safe_folders(folders: Iterable[str], projects: Iterable[Path] = ()) -> list[str]:

@@ -162,8 +162,13 @@ class Shell:
 
         A command over its limits is ended with everything it started.
         """
-        begun = shown = self._loop.time()
+        begun = shown = now = self._loop.time()
         while not self._ended.done():
+            await asyncio.wait(
+                {self._ended}, timeout=_nap(limits, now - begun, now - self._pipes.last)
+            )
+            if self._ended.done():
+                break
             now = self._loop.time()
             problem = _over(limits, now - begun, now - self._pipes.last)
             if problem:
@@ -175,9 +180,6 @@ class Shell:
             if self._wake_watchdog() and self._stopped >= _STOPPED_TOO_OFTEN:
                 await self.end()
                 return msgspec.structs.replace(self._result(), problem=_STOPPED_PROBLEM)
-            await asyncio.wait(
-                {self._ended}, timeout=_nap(limits, now - begun, now - self._pipes.last)
-            )
         return self._result()
 
     async def ended(self) -> Ended:
