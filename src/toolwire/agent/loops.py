@@ -93,9 +93,14 @@ class TextLoops:
         self._at = 0
         self._places: dict[str, list[int]] = {}
         self._in_code = False
+        self._begun = False
 
     def add(self, text: str) -> Suspicion | None:
         """Add text; returns the loop as soon as one is found."""
+        if not self._begun and text.strip():
+            self._begun = True
+            # An answer in JSON: rows of equal values are honest, and the output limit ends it.
+            self._in_code = text.lstrip().startswith("{")
         fences = (self._text[-2:] + text).count(_FENCE)
         if fences:
             # Code, tables and lists repeat themselves for good reasons.

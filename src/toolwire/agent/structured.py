@@ -45,6 +45,10 @@ class OutputSchema(msgspec.Struct, frozen=True, kw_only=True):
             "without any other text and without a code fence:\n" + dump(self.schema)
         )
 
+    def added_to(self, system: str) -> str:
+        """Returns a system prompt that ends with the instructions."""
+        return f"{system}\n\n{self.instructions}".lstrip()
+
     def read(self, text: str) -> Any:
         """Returns the object of an answer; InvalidOutput says what does not fit."""
         value = _value(text)

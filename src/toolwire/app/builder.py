@@ -24,7 +24,6 @@ from toolwire.agent.events import (
 )
 from toolwire.agent.hooks import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
-from toolwire.agent.structured import OutputSchema
 from toolwire.app.model_choice import choose_here, choose_model
 from toolwire.app.model_stack import Opened, model_stack, open_models
 from toolwire.app.options import HostOverrides, SessionOptions
@@ -32,6 +31,7 @@ from toolwire.app.session import (
     AgentSession,
     Equipment,
     EventSink,
+    enforced,
     open_journal,
     settle,
     stored_sessions,
@@ -51,8 +51,7 @@ from toolwire.history import balance
 from toolwire.ids import new_id
 from toolwire.messages import Message, Part, Text, ToolResult
 from toolwire.policy import Mode
-from toolwire.prompted import ToolStyle
-from toolwire.request import ModelRequest, OutputFormat, Reasoning
+from toolwire.request import ModelRequest, Reasoning
 from toolwire.sessions.replay import Session, replay
 from toolwire.sessions.store import OpenJournal, SessionStore
 from toolwire.tools.builtin.save_memory import memory_file
@@ -244,7 +243,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             toolbox=toolbox,
             shorten=shorten,
             system=self.system(toolbox, mode),
-            format=_enforced(self.options.output, models, bool(toolbox.registry.names)),
+            format=enforced(self.options.output, models, tools=bool(toolbox.registry.names)),
         )
 
     async def changed(
@@ -327,7 +326,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
                 notice=self.notices.append,
             )
         output = self.options.output
-        return text if output is None else f"{text}\n\n{output.instructions}".lstrip()
+        return text if output is None else output.added_to(text)
 
     def request(self, equipment: Equipment, messages: tuple[Message, ...]) -> ModelRequest:
         """Returns the initial request."""
@@ -340,29 +339,6 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             reasoning=None if reasoning == Reasoning() else reasoning,
             output=equipment.format,
         )
-
-
-def _enforced(
-    output: OutputSchema | None, models: tuple[Opened, ...], tools: bool
-) -> OutputFormat | None:
-    """Returns the format that requests require, if every model's server can hold an answer to it.
-
-    The prompt contains the schema in any case, and the answer is validated.
-    """
-    if output is None or output.schema.get("type") != "object":
-        return None
-    for one in models:
-        takes = one.provider.json_schema_output
-        if one.style.style is ToolStyle.NATIVE:
-            takes = takes and (one.provider.schema_beside_tools or not tools)
-        elif one.style.style is ToolStyle.XML:
-            takes = takes and not tools
-        if not takes:
-            return None
-    from toolwire.schema import is_strict  # noqa: PLC0415 - start-up time
-
-    strict = is_strict(output.schema) or None
-    return msgspec.structs.replace(output.format, strict=strict)
 
 
 async def _given(messages: tuple[Message, ...], begun: bool, sink: Emit) -> tuple[Message, ...]:

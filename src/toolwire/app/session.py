@@ -34,6 +34,7 @@ from toolwire.errors import BadInput, SessionError
 from toolwire.messages import Message, Text
 from toolwire.model import Model
 from toolwire.policy import Mode
+from toolwire.prompted import ToolStyle
 from toolwire.request import ModelRequest, ModelSettings, OutputFormat
 from toolwire.sessions.records import is_stored
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
@@ -97,6 +98,8 @@ class TurnOptions(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits | None = None
     model_settings: ModelSettings | None = None
     approver: Approver | None = None
+    output: OutputSchema | None = None
+    """What its final answer has to fit."""
     deps: Any = None
     """For its tools."""
 
@@ -174,7 +177,7 @@ class AgentSession:
 
         Without a message the turn is for those that are `waiting`.
         """
-        request = self.request
+        request = self._asking_for(options.output)
         if options.model_settings is not None:
             request = options.model_settings.applied(request)
         scheduler = self._scheduler if options is AS_OPENED else self._equipped(options)
@@ -191,7 +194,7 @@ class AgentSession:
                 inbox=self._take,
                 shorten=self._equipment.shorten,
                 price=self.opened.price,
-                output=self._output,
+                output=options.output or self._output,
             )
         except SessionError as error:
             # It can no longer be stored: stop, and report that to readers.
@@ -264,12 +267,47 @@ class AgentSession:
             approver, self._editor, self._sink, hooks=self._hooks, deps=options.deps
         )
 
+    def _asking_for(self, output: OutputSchema | None) -> ModelRequest:
+        """Returns the request of a turn whose answer has to fit another schema."""
+        if output is None:
+            return self.request
+        system = output.added_to(self._equipment.system)
+        tools = bool(self.toolbox.registry.names)
+        return msgspec.structs.replace(
+            self.request,
+            system=(Text(system),),
+            output=enforced(output, self._equipment.models, tools=tools),
+        )
+
     def _take(self) -> list[Message]:
         taken, self._inbox = self._inbox, []
         return taken
 
     def _changed(self, messages: tuple[Message, ...]) -> None:
         self.request = msgspec.structs.replace(self.request, messages=messages)
+
+
+def enforced(
+    output: OutputSchema | None, models: tuple[Opened, ...], *, tools: bool
+) -> OutputFormat | None:
+    """Returns the format that requests require, if every model's server can hold an answer to it.
+
+    The prompt contains the schema in any case, and the answer is validated.
+    """
+    if output is None or output.schema.get("type") != "object":
+        return None
+    for one in models:
+        takes = one.provider.json_schema_output
+        if one.style.style is ToolStyle.NATIVE:
+            takes = takes and (one.provider.schema_beside_tools or not tools)
+        elif one.style.style is ToolStyle.XML:
+            takes = takes and not tools
+        if not takes:
+            return None
+    from toolwire.schema import is_strict  # noqa: PLC0415 - start-up time
+
+    strict = is_strict(output.schema) or None
+    return msgspec.structs.replace(output.format, strict=strict)
 
 
 def stored_sessions(environ: Mapping[str, str]) -> SessionStore:

@@ -17,7 +17,7 @@ from collections.abc import (
     Sequence,
 )
 from pathlib import Path
-from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
 
 from toolwire.agent.events import AgentEvent
 from toolwire.agent.hooks import Hooks
@@ -25,6 +25,7 @@ from toolwire.agent.usage import Limits
 from toolwire.app.options import HostOverrides, SessionOptions, opened
 from toolwire.config import Settings, load
 from toolwire.errors import BadInput, UnknownName
+from toolwire.library.child import as_tool
 from toolwire.library.conversation import (
     Approve,
     Conversation,
@@ -32,11 +33,11 @@ from toolwire.library.conversation import (
     Plan,
     Prompt,
     RunOptions,
-    as_tool,
+    output_stream,
     streamed,
     user_message,
 )
-from toolwire.library.result import Output, Result, TypeForm
+from toolwire.library.result import Output, Result, TypeForm, output_of
 from toolwire.messages import Message
 from toolwire.model import Model
 from toolwire.policy import Mode
@@ -47,6 +48,7 @@ from toolwire.tools.spec import Tool
 from toolwire.tools.typed import tool
 
 _Value = TypeVar("_Value")
+Other = TypeVar("Other")
 _LONGEST = 5.0
 """Seconds that the exit of the program waits for one."""
 _running: set["LoopThread"] = set()
@@ -213,7 +215,11 @@ class Agent(Generic[Output]):
             environ=dict(os.environ if environ is None else environ),
             cwd=Path.cwd() if cwd is None else Path(cwd),
             run=RunOptions(
-                deps=deps, model_settings=model_settings, limits=limits, approve=approve
+                deps=deps,
+                model_settings=model_settings,
+                limits=limits,
+                approve=approve,
+                output=output_of(output),
             ),
             hooks=(hooks,) if isinstance(hooks, Hooks) else tuple(hooks),
             listener=on_event,
@@ -231,6 +237,7 @@ class Agent(Generic[Output]):
         """The conversation so far."""
         return self._conversation.messages
 
+    @overload
     async def run(
         self,
         prompt: Prompt,
@@ -239,7 +246,19 @@ class Agent(Generic[Output]):
         model_settings: ModelSettings | None = None,
         limits: Limits | None = None,
         approve: Approve | None = None,
-    ) -> Result[Output]:
+    ) -> Result[Output]: ...
+    @overload
+    async def run(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[Other],
+        deps: object = None,
+        model_settings: ModelSettings | None = None,
+        limits: Limits | None = None,
+        approve: Approve | None = None,
+    ) -> Result[Other]: ...
+    async def run(self, prompt: Prompt, *, output: Any = None, **options: Any) -> Result[Any]:
         """Runs a prompt until the model is done; continues the conversation.
 
         A prompt is text, a `Path`, `Media`, a list of these, or a user `Message`. What is set here
@@ -247,11 +266,9 @@ class Agent(Generic[Output]):
         the session fails, or no valid output was given; a limit, a refusal or a cut answer is a
         result whose `ok` is false.
         """
-        options = RunOptions(
-            deps=deps, model_settings=model_settings, limits=limits, approve=approve
-        )
-        return await self._conversation.run(self._message(prompt), options)
+        return await self._conversation.run(self._message(prompt), _options(output, options))
 
+    @overload
     def run_sync(
         self,
         prompt: Prompt,
@@ -260,17 +277,26 @@ class Agent(Generic[Output]):
         model_settings: ModelSettings | None = None,
         limits: Limits | None = None,
         approve: Approve | None = None,
-    ) -> Result[Output]:
+    ) -> Result[Output]: ...
+    @overload
+    def run_sync(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[Other],
+        deps: object = None,
+        model_settings: ModelSettings | None = None,
+        limits: Limits | None = None,
+        approve: Approve | None = None,
+    ) -> Result[Other]: ...
+    def run_sync(self, prompt: Prompt, *, output: Any = None, **options: Any) -> Result[Any]:
         """Runs a prompt, for code without an event loop; as `run` otherwise."""
         self._conversation.check_open()
-        message = self._message(prompt)
+        message, chosen = self._message(prompt), _options(output, options)
         if self._thread is None:
             self._thread = LoopThread(self._conversation.close)
             weakref.finalize(self, self._thread.leave).atexit = False
-        options = RunOptions(
-            deps=deps, model_settings=model_settings, limits=limits, approve=approve
-        )
-        return self._thread.do(self._conversation.run(message, options))
+        return self._thread.do(self._conversation.run(message, chosen))
 
     def stream(
         self,
@@ -286,6 +312,38 @@ class Agent(Generic[Output]):
             deps=deps, model_settings=model_settings, limits=limits, approve=approve
         )
         return streamed(self._conversation, self._message(prompt), options)
+
+    @overload
+    def stream_output(
+        self,
+        prompt: Prompt,
+        *,
+        deps: object = None,
+        model_settings: ModelSettings | None = None,
+        limits: Limits | None = None,
+        approve: Approve | None = None,
+    ) -> AsyncGenerator[Output, None]: ...
+    @overload
+    def stream_output(
+        self,
+        prompt: Prompt,
+        *,
+        output: TypeForm[Other],
+        deps: object = None,
+        model_settings: ModelSettings | None = None,
+        limits: Limits | None = None,
+        approve: Approve | None = None,
+    ) -> AsyncGenerator[Other, None]: ...
+    def stream_output(
+        self, prompt: Prompt, *, output: Any = None, **options: Any
+    ) -> AsyncGenerator[Any, None]:
+        """Runs a prompt and yields its output as it grows: valid objects, the whole one last.
+
+        Texts, lists and dicts begin empty; an object appears when its other required members have
+        arrived. Raises `NoOutput` if the run ends early.
+        """
+        chosen = _options(output, options)
+        return output_stream(self._conversation, self._message(prompt), chosen)
 
     def as_tool(self, name: str, description: str) -> Tool:
         """Returns a tool for other agents: each call is a new session of this agent.
@@ -324,6 +382,10 @@ class Agent(Generic[Output]):
 
     def _message(self, prompt: Prompt) -> Message:
         return user_message(prompt, self._conversation.plan.cwd)
+
+
+def _options(output: Any, options: Mapping[str, Any]) -> RunOptions:
+    return RunOptions(output=output_of(output), **options)
 
 
 def _model_name(model: str | Model) -> tuple[str, Upstream | None]:

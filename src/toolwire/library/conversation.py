@@ -4,38 +4,37 @@ import asyncio
 import inspect
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from toolwire.agent.approval import OuterApproval
 from toolwire.agent.events import (
     AgentEvent,
-    ChildEvent,
+    ModelAsked,
+    Streaming,
     TurnEnd,
     TurnEnded,
-    UsageCounted,
     reader_of,
 )
 from toolwire.agent.hooks import HookChain, Hooks, called
 from toolwire.agent.questions import Choice, Confirmation, UserAnswer
-from toolwire.agent.scheduler import Scheduler
-from toolwire.agent.usage import Limits, tightest
+from toolwire.agent.structured import OutputSchema
+from toolwire.agent.usage import Limits
 from toolwire.app.builder import open_session
 from toolwire.app.options import HostOverrides, SessionOptions
 from toolwire.app.session import AgentSession, TurnOptions
 from toolwire.config import Settings
-from toolwire.errors import BadInput, ToolwireError
-from toolwire.library.result import Gathering, Result, TurnFailed
+from toolwire.errors import BadInput
+from toolwire.events import TextDelta
+from toolwire.library.result import Gathering, PartialOutput, Result, TurnFailed
 from toolwire.messages import Media, Message, Text
-from toolwire.request import ModelRequest, ModelSettings
+from toolwire.request import ModelSettings
 from toolwire.tools.files.contents import attachment
-from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
-from toolwire.tools.typed import DONE, tool
 
 Approved: TypeAlias = bool | Choice | UserAnswer
 Approve: TypeAlias = Callable[[Confirmation], Approved | Awaitable[Approved]]
@@ -51,6 +50,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     model_settings: ModelSettings | None = None
     limits: Limits | None = None
     approve: Approve | None = None
+    output: OutputSchema | None = None
 
     def over(self, other: "RunOptions") -> "RunOptions":
         """These options, and where they set nothing, the other ones."""
@@ -141,7 +141,7 @@ class Conversation:
                 ended = await watched.over(self._turn(message, options))
             finally:
                 self._watched = None
-            result = watched.gathered.result(ended, self.messages, self.session)
+            result = watched.gathered.result(ended, self.messages, self.session, options.output)
         if ended.reason is TurnEnd.FAILED:
             raise TurnFailed(ended, result)
         return result
@@ -164,6 +164,7 @@ class Conversation:
                 limits=options.limits,
                 model_settings=options.model_settings,
                 approver=self._ask if asked else None,
+                output=options.output,
                 deps=options.deps,
             ),
         )
@@ -305,10 +306,20 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+def _unread(result: Result[Any]) -> None:
+    del result
+
+
 async def streamed(
-    conversation: Conversation, message: Message, options: RunOptions = NOTHING_SET
+    conversation: Conversation,
+    message: Message,
+    options: RunOptions = NOTHING_SET,
+    ended: Callable[[Result[Any]], None] = _unread,
 ) -> AsyncGenerator[AgentEvent, None]:
-    """Yields every event; leaving before the last one cancels the turn."""
+    """Yields every event; leaving before the last one cancels the turn.
+
+    `ended` receives the result.
+    """
     pipe: asyncio.Queue[AgentEvent | None] = asyncio.Queue(1)
     left = False
 
@@ -318,7 +329,7 @@ async def streamed(
 
     async def work() -> None:
         try:
-            await conversation.run(message, options, pass_on)
+            ended(await conversation.run(message, options, pass_on))
         finally:
             await pass_on(None)
 
@@ -336,90 +347,28 @@ async def streamed(
             turn.exception()
 
 
-_NO_BUDGET = "the limits of this run are reached; answer with what is known"
-
-
-class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    prompt: Annotated[
-        str,
-        msgspec.Meta(description="The task, with everything the agent needs to know."),
-    ]
-
-
-def as_tool(plan: Plan, name: str, description: str) -> Tool:
-    """Returns a tool that gives each prompt to a new session of the agent."""
-    reads = all(one.effect is Effect.READ for one in plan.own.tools)
-
-    async def run(task: _Task, context: ToolContext) -> ToolOutput:
-        return await _delegated(plan, name, task.prompt, context)
-
-    effect = Effect.READ if reads else Effect.OTHER
-    return tool(name, effect, description, delegates=True)(run)
-
-
-class _Budget(Hooks):
-    """Ends a child when the limits of the session that runs it are reached, by all its calls."""
-
-    def __init__(self, outer: Scheduler) -> None:
-        self._outer = outer
-
-    async def before_request(self, request: ModelRequest) -> None:
-        del request
-        if self._outer.left() is None:
-            raise ToolFailed(_NO_BUDGET, type="no_budget")
-
-
-async def _delegated(plan: Plan, name: str, prompt: str, context: ToolContext) -> ToolOutput:
-    """The child's answer. The session that called it rules on its calls, counts what it uses and
-    receives its events.
-    """
-    outer = context.session
-    if not isinstance(outer, Scheduler):
-        raise ToolFailed(f"{name} can only run in a session")
-    plan = _no_wider(plan, context)
-    child = Conversation(plan, OuterApproval(outer.approval), (_Budget(outer), *outer.hooks.hooks))
-
-    async def report(event: AgentEvent) -> None:
-        if isinstance(event, UsageCounted):
-            await outer.emit(msgspec.structs.replace(event, purpose="agent"))
-        await outer.emit(
-            ChildEvent(call_id=context.call_id, agent=name, session=child.session, event=event)
-        )
-
-    left = outer.left()
-    if left is None:
-        raise ToolFailed(_NO_BUDGET, type="no_budget")
-    limits = tightest(plan.run.limits or plan.settings.limits, left)
-    deps = context.deps if plan.run.deps is None else plan.run.deps
-    try:
-        result = await child.run(
-            user_message(prompt, plan.cwd), RunOptions(limits=limits, deps=deps), report
-        )
-    except ToolwireError as error:
-        raise ToolFailed(f"{name} failed: {error}", type="agent_failed") from error
-    finally:
-        await child.close()
-    stopped = "" if result.ok else f"\n\n[{name} stopped early ({result.stop}): {result.detail}]"
-    return ToolOutput(text=f"{result.text}{stopped}".strip() or DONE)
-
-
-_LEVELS = ("off", "none", "auto", "workspace-write", "read-only")
-
-
-def _no_wider(plan: Plan, context: ToolContext) -> Plan:
-    """The child's plan in a sandbox at least as tight as that of the session that runs it."""
-    own, outer = plan.settings.tools, context.settings
-    tools = msgspec.structs.replace(
-        own,
-        sandbox=max(own.sandbox, outer.sandbox, key=_LEVELS.index),
-        sandbox_network=own.sandbox_network and outer.sandbox_network,
-        sandbox_writable=tuple(
-            path for path in own.sandbox_writable if path in outer.sandbox_writable
-        ),
-    )
-    return msgspec.structs.replace(
-        plan, settings=msgspec.structs.replace(plan.settings, tools=tools)
-    )
+async def output_stream(
+    conversation: Conversation, message: Message, options: RunOptions
+) -> AsyncGenerator[Any, None]:
+    """Yields the output as it grows, and the whole one last."""
+    partial = PartialOutput(options.over(conversation.plan.run).output)
+    last: tuple[Any, ...] = ()
+    results: list[Result[Any]] = []
+    async with aclosing(streamed(conversation, message, options, results.append)) as events:
+        async for event in events:
+            match event:
+                case ModelAsked():
+                    partial.begin()
+                case Streaming(event=TextDelta(text=text)):
+                    shown = partial.add(text)
+                    if shown and shown != last:
+                        last = shown
+                        yield shown[0]
+                case _:
+                    pass
+    whole = results[0].output
+    if (whole,) != last:
+        yield whole
 
 
 Piece: TypeAlias = str | Path | Media

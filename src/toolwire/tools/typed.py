@@ -81,9 +81,13 @@ def words(name: str) -> str:
     return (get_data("toolwire.tools.builtin", f"{name}.md") or b"").decode()
 
 
-def schema_of(arguments: type[msgspec.Struct]) -> JsonObject:
-    """The JSON Schema of a struct, its own definition in place and without titles."""
-    schema = msgspec.json.schema(arguments, schema_hook=_path_schema)
+def schema_of(arguments: Any) -> JsonObject:
+    """The JSON Schema of a type, its own definition in place and without titles."""
+    return plain_schema(msgspec.json.schema(arguments, schema_hook=_path_schema))
+
+
+def plain_schema(schema: JsonObject) -> JsonObject:
+    """A generated schema, its first definition in place and without titles."""
     definitions: JsonObject = schema.pop("$defs", {})
     top = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     schema = definitions.get(top, schema)
@@ -243,14 +247,17 @@ def _path_schema(kind: type) -> JsonObject:
     )
 
 
+def path_of(kind: type, value: Any) -> Any:
+    """A path of its text: the one type that msgspec does not read."""
+    return kind(value)
+
+
 def _converting(
     run: Callable[[_Arguments, ToolContext], Awaitable[ToolOutput]], arguments: type[_Arguments]
 ) -> Run:
     async def converting(given: JsonObject, context: ToolContext) -> ToolOutput:
         try:
-            typed = msgspec.convert(
-                given, arguments, strict=False, dec_hook=lambda kind, value: kind(value)
-            )
+            typed = msgspec.convert(given, arguments, strict=False, dec_hook=path_of)
         except msgspec.ValidationError as error:
             raise ToolFailed(str(error), type="invalid_tool_params") from error
         return await run(typed, context)
