@@ -89,8 +89,11 @@ class Callback:
 
 
 @asynccontextmanager
-async def callback_server(port: int = 0) -> AsyncGenerator[Callback]:
-    """A loopback server for one login; closed when the block ends."""
+async def callback_server(port: int = 0, preferred: int = 0) -> AsyncGenerator[Callback]:
+    """A loopback server for one login; closed when the block ends.
+
+    It listens on `port`; without one on the preferred port if that is free, else on any.
+    """
     from aiohttp import web  # noqa: PLC0415 - heavy, and most runs need no login
 
     callback = Callback()
@@ -103,14 +106,24 @@ async def callback_server(port: int = 0) -> AsyncGenerator[Callback]:
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     try:
-        site = web.TCPSite(runner, HOST, port)
-        try:
-            await site.start()
-        except OSError as error:
-            raise ProviderError(
-                ErrorKind.AUTH, f"cannot listen on {HOST}:{port}: {error.strerror}"
-            ) from error
+        if port or not preferred or not await _listens(runner, preferred):
+            try:
+                await web.TCPSite(runner, HOST, port).start()
+            except OSError as error:
+                raise ProviderError(
+                    ErrorKind.AUTH, f"cannot listen on {HOST}:{port}: {error.strerror}"
+                ) from error
         callback.port = runner.addresses[0][1]
         yield callback
     finally:
         await runner.cleanup()
+
+
+async def _listens(runner: "web.AppRunner", port: int) -> bool:
+    from aiohttp import web  # noqa: PLC0415 - heavy, and most runs need no login
+
+    try:
+        await web.TCPSite(runner, HOST, port).start()
+    except OSError:
+        return False
+    return True

@@ -2,20 +2,22 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
 from toolwire.auth.store import Store, StoredLogin
 from toolwire.client.redact import Secret
-from toolwire.errors import BadInput, ErrorKind, ProviderError
+from toolwire.errors import BadInput, ToolwireError
 from toolwire.mcp import oauth
 from toolwire.mcp.connection import NeedsLogin
 from toolwire.mcp.entry import ServerEntry
 from toolwire.mcp.http_channel import HttpRefused
 from toolwire.mcp.oauth import AuthServer, Challenge, Registration, Rejected, Tokens
-from toolwire.storage.private_files import locked_briefly
+from toolwire.storage.private_files import locked
 
+_JUST_NOW = 30.0
+"""Seconds after which a renewed token that is refused is renewed again."""
 _MOST_STEPS = 3
 """Logins for further scopes on one connection."""
 Show = Callable[[str], None]
@@ -45,12 +47,15 @@ class LoginStore:
         if found is None or not isinstance(found.stored, StoredLogin):
             return _Kept()
         try:
-            return msgspec.json.decode(found.stored.token.reveal(), type=_Kept)
+            kept = msgspec.json.decode(found.stored.token.reveal(), type=_Kept)
         except msgspec.DecodeError:
             return _Kept()
+        _learn(kept)
+        return kept
 
     def write(self, url: str, kept: _Kept) -> None:
         """Replaces what is stored."""
+        _learn(kept)
         data = msgspec.json.encode(kept).decode()
         self._store.write(_name(url), StoredLogin(token=Secret(data)))
 
@@ -58,9 +63,18 @@ class LoginStore:
         """Removes it; False if there was nothing."""
         return bool(self._store.delete(_name(url)))
 
-    def locked(self) -> AbstractContextManager[None]:
+    def locked(self) -> AbstractAsyncContextManager[None]:
         """One refresh at a time over all processes."""
-        return locked_briefly(self._store.file.with_suffix(".mcp"))
+        return locked(self._store.file.with_suffix(".mcp"))
+
+
+def _learn(kept: _Kept) -> None:
+    """Registers the tokens and secrets, so that no log or error shows them."""
+    for tokens in kept.tokens.values():
+        Secret(tokens.access)
+        Secret(tokens.refresh)
+    for client in kept.clients.values():
+        Secret(client.client_secret)
 
 
 def _name(url: str) -> str:
@@ -89,6 +103,9 @@ class ServerLogin:
         self._command = command
         self._printed: Mapping[str, str] | None = None
         self._steps = 0
+        self._tokens: Tokens | None = None
+        """The tokens in use, read again when they age or are refused."""
+        self._renewed_at = -_JUST_NOW
 
     async def headers(self) -> Mapping[str, str]:
         """The headers of the next request."""
@@ -101,7 +118,7 @@ class ServerLogin:
             token = self._environ.get(self._entry.bearer_token_env, "")
             if not token:
                 raise BadInput(f"the variable {self._entry.bearer_token_env} is not set")
-            found["authorization"] = f"Bearer {token}"
+            found["authorization"] = f"Bearer {Secret(token).reveal()}"
         if "authorization" not in found:
             tokens = await self._valid()
             if tokens is not None:
@@ -118,7 +135,7 @@ class ServerLogin:
             return False
         if self._entry.bearer_token_env or _has_authorization(self._entry.headers):
             return False
-        if refused.status == 401 and await self._renewed(force=True) is not None:
+        if refused.status == 401 and await self._renewed() is not None:
             return True
         if self._show is None or self._steps >= _MOST_STEPS:
             raise NeedsLogin(
@@ -138,13 +155,30 @@ class ServerLogin:
             union = tuple(dict.fromkeys((*before.scopes, *server.scopes)))
             server = msgspec.structs.replace(server, scopes=union)
         secret = self._environ.get(self._entry.oauth.client_secret_env, "")
+        self._check_moved(kept, server, secret)
+        clients = _Stored(self, server)
+        client, tokens = await oauth.log_in(server, self._entry.oauth, clients, show, secret)
+        await self.keep(server, client, tokens)
+        self._tokens = tokens
 
-        def known(redirect: str) -> Registration | None:
-            client = kept.clients.get(server.issuer)
-            return client if client is not None and _fits(client, redirect) else None
+    def _check_moved(self, kept: _Kept, server: AuthServer, secret: str) -> None:
+        """A configured secret is for one authorization server: the server cannot choose another."""
+        if secret and kept.issuer not in ("", server.issuer):
+            raise NeedsLogin(
+                f"MCP server {self._name} now names the authorization server {server.issuer} in "
+                f"place of {kept.issuer}; if that is right, run: toolwire mcp logout {self._name}"
+            )
 
-        client, tokens = await oauth.log_in(server, self._entry.oauth, known, show, secret)
-        self._keep(server, client, tokens)
+    def stored(self) -> _Kept:
+        """What is stored of the server's logins, as it is now."""
+        return self._store.read(self._entry.url)
+
+    async def keep(
+        self, server: AuthServer, client: Registration | None, tokens: Tokens | None
+    ) -> None:
+        """Stores or removes a registration and tokens."""
+        async with self._store.locked():
+            self._keep(server, client, tokens)
 
     def _keep(self, server: AuthServer, client: Registration | None, tokens: Tokens | None) -> None:
         kept = self._store.read(self._entry.url)
@@ -162,36 +196,42 @@ class ServerLogin:
         )
 
     async def _valid(self) -> Tokens | None:
+        now = time.time()
+        if self._tokens is not None and self._tokens.is_fresh(now):
+            return self._tokens
         kept = self._store.read(self._entry.url)
         tokens = kept.tokens.get(kept.issuer)
-        if tokens is None or tokens.is_valid(time.time()):
-            return tokens
-        return await self._renewed(force=False) or tokens
+        if tokens is not None and not tokens.is_fresh(now):
+            try:
+                tokens = await self._renewed() or tokens
+            except ToolwireError:
+                if not tokens.is_valid(now):
+                    raise
+        self._tokens = tokens
+        return tokens if tokens is not None and tokens.access else None
 
-    async def _renewed(self, *, force: bool) -> Tokens | None:
-        """New tokens from the refresh token; another process may have got them already."""
-        before = self._store.read(self._entry.url)
-        old = before.tokens.get(before.issuer)
-        if old is None or not old.refresh:
-            return None
-        with self._store.locked():
+    async def _renewed(self) -> Tokens | None:
+        """New tokens in place of those in use; another process may have got them already."""
+        used = "" if self._tokens is None else self._tokens.access
+        async with self._store.locked():
             kept = self._store.read(self._entry.url)
             tokens = kept.tokens.get(kept.issuer)
             server, client = kept.servers.get(kept.issuer), kept.clients.get(kept.issuer)
-            if tokens is None or server is None or client is None or not tokens.refresh:
+            if tokens is None or server is None or client is None:
                 return None
-            if tokens.access != old.access or (not force and tokens.is_valid(time.time())):
+            if tokens.access != used and tokens.is_fresh(time.time()):
+                self._tokens = tokens
                 return tokens
+            if not tokens.refresh or time.monotonic() - self._renewed_at < _JUST_NOW:
+                return None
             try:
                 renewed = await oauth.renew(server, client, tokens)
             except Rejected as rejected:
                 self._forget(rejected, server, client, tokens)
+                self._tokens = None
                 return None
-            except ProviderError as error:
-                if error.kind is ErrorKind.AUTH:
-                    return None
-                raise
             self._keep(server, client, renewed)
+            self._tokens, self._renewed_at = renewed, time.monotonic()
             return renewed
 
     def _forget(
@@ -204,9 +244,23 @@ class ServerLogin:
             self._keep(server, client, msgspec.structs.replace(tokens, access="", refresh=""))
 
 
-def _fits(client: Registration, redirect: str) -> bool:
-    """Whether a registration covers a redirect address: the port of this machine may differ."""
-    return client.redirect.rpartition(":")[0] == redirect.rpartition(":")[0]
+class _Stored:
+    """The registrations at one authorization server, in the credential store."""
+
+    def __init__(self, login: ServerLogin, server: AuthServer) -> None:
+        self._login = login
+        self._server = server
+        self._found = login.stored().clients.get(server.issuer)
+
+    def known(self) -> Registration | None:
+        return self._found
+
+    async def registered(self, client: Registration | None) -> None:
+        self._found = client
+        held = self._login.stored().tokens.get(self._server.issuer, Tokens())
+        # A token is renewed by the client that got it: until the login succeeds, that one stays.
+        if client is None or not held.refresh:
+            await self._login.keep(self._server, client, held)
 
 
 def _has_authorization(headers: Mapping[str, str]) -> bool:

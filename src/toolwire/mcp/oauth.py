@@ -4,12 +4,12 @@ import base64
 import re
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any, Protocol, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from toolwire.auth.http import Reply, get_json, post_form, post_json, refused
+from toolwire.auth.http import Reply, get_json, is_safe, post_form, post_json, refused
 from toolwire.auth.loopback import callback_server, new_pkce
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.mcp.entry import OAuthEntry
@@ -63,11 +63,17 @@ class Tokens(msgspec.Struct, frozen=True, kw_only=True):
     refresh: str = ""
     expires_at: float = 0.0
     """0 if unknown."""
+    renew_at: float = 0.0
+    """When it is to be renewed, some time before its end."""
     scopes: tuple[str, ...] = ()
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether the access token need not be renewed yet."""
+        return bool(self.access) and (not self.renew_at or now < self.renew_at)
 
     def is_valid(self, now: float) -> bool:
         """Whether the access token can still be used."""
-        return bool(self.access) and (not self.expires_at or now < self.expires_at - EARLY_SECONDS)
+        return bool(self.access) and (not self.expires_at or now < self.expires_at)
 
 
 def read_challenge(header: str) -> Challenge:
@@ -86,7 +92,11 @@ async def discover(url: str, challenge: Challenge, entry: OAuthEntry) -> AuthSer
     resource = text(protected.get("resource")) or _origin_and_path(url)
     listed = protected.get("authorization_servers")
     issuer = text(listed[0]) if isinstance(listed, list) and listed else _origin(url)
+    check_address(issuer, url)
     metadata = await _metadata(issuer, strict=bool(protected))
+    for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint"):
+        if metadata.get(name):
+            check_address(text(metadata[name]), url)
     offered = challenge.scopes or _texts(protected.get("scopes_supported"))
     if metadata and "S256" not in _texts(metadata.get("code_challenge_methods_supported")):
         raise ProviderError(ErrorKind.AUTH, f"{issuer} does not support PKCE with S256")
@@ -107,18 +117,34 @@ async def discover(url: str, challenge: Challenge, entry: OAuthEntry) -> AuthSer
     )
 
 
+def check_address(found: str, url: str) -> None:
+    """Refuses an address that a server must not send this client, or its user, to."""
+    from toolwire.tools.web.fetch import is_public_name  # noqa: PLC0415 - heavy, rarely needed
+
+    parts = urlsplit(found)
+    clean = found.isascii() and found.isprintable() and " " not in found
+    if not clean or "@" in parts.netloc or not is_safe(found):
+        raise ProviderError(ErrorKind.AUTH, f"{url} names {found[:200]!r}, which is not safe")
+    if is_public_name(url) and not is_public_name(found):
+        raise ProviderError(
+            ErrorKind.AUTH, f"{url} names {found[:200]!r}, which is inside a private network"
+        )
+
+
 async def _protected(url: str, challenge: Challenge) -> Mapping[str, Any]:
     """The metadata of the protected resource; empty where the server has none."""
     path = urlsplit(url).path.rstrip("/")
     known = "/.well-known/oauth-protected-resource"
     places = [challenge.metadata, f"{_origin(url)}{known}{path}", f"{_origin(url)}{known}"]
     for place in dict.fromkeys(filter(None, places)):
+        check_address(place, url)
         reply = await get_json(place)
         if reply.ok and reply.body.get("authorization_servers"):
             resource = text(reply.body.get("resource"))
-            if resource and not _covers(resource, url):
+            foreign = _origin(place) != _origin(url)
+            if (resource or foreign) and not _covers(resource, url):
                 raise ProviderError(
-                    ErrorKind.AUTH, f"{place} is about {resource}, which is not {url}"
+                    ErrorKind.AUTH, f"{place} is about {resource or 'nothing'}, not about {url}"
                 )
             return reply.body
     return {}
@@ -174,22 +200,53 @@ async def register(server: AuthServer, redirect: str) -> Registration:
 
 
 _METHODS = ("none", "client_secret_post", "client_secret_basic")
-Known = Callable[[str], "Registration | None"]
-"""The registration that fits a redirect address, if there is one."""
+
+
+class Clients(Protocol):
+    """The registrations of this client at one authorization server."""
+
+    def known(self) -> Registration | None:
+        """The stored one, if there is one."""
+        ...
+
+    async def registered(self, client: Registration | None) -> None:
+        """Stores a new one, or with None discards one that the server does not know."""
+        ...
 
 
 async def log_in(
     server: AuthServer,
     entry: OAuthEntry,
-    known: Known,
+    clients: Clients,
     show: Callable[[str], None],
     secret: str = "",
 ) -> tuple[Registration, Tokens]:
     """Shows an address, waits for the browser, and exchanges its code for tokens."""
+    try:
+        return await _log_in(server, entry, clients, show, secret)
+    except Rejected as rejected:
+        if rejected.error != "invalid_client" or clients.known() is None:
+            raise _no_token(rejected.reply, server) from rejected
+    # The server has forgotten the stored registration: one more login with a new one.
+    await clients.registered(None)
+    try:
+        return await _log_in(server, entry, clients, show, secret)
+    except Rejected as rejected:
+        raise _no_token(rejected.reply, server) from rejected
+
+
+async def _log_in(
+    server: AuthServer,
+    entry: OAuthEntry,
+    clients: Clients,
+    show: Callable[[str], None],
+    secret: str,
+) -> tuple[Registration, Tokens]:
     pkce = new_pkce()
-    async with callback_server(entry.redirect_port) as callback:
+    known = clients.known()
+    async with callback_server(entry.redirect_port, _port(known)) as callback:
         redirect = callback.address
-        client = await _client(server, entry, known, redirect, secret)
+        client = await _client(server, entry, clients, redirect, secret)
         asked = {
             "response_type": "code",
             "client_id": client.client_id,
@@ -212,7 +269,18 @@ async def log_in(
         "code_verifier": pkce.verifier.reveal(),
         "resource": server.resource,
     }
-    return client, _tokens(await _ask(server, client, fields), server, Tokens())
+    reply = await _ask(server, client, fields)
+    if not reply.ok:
+        raise Rejected(reply.word("error"), reply)
+    return client, _tokens(reply, server, Tokens())
+
+
+def _port(client: Registration | None) -> int:
+    """The port that a registration names; some servers take no other."""
+    try:
+        return 0 if client is None else urlsplit(client.redirect).port or 0
+    except ValueError:
+        return 0
 
 
 def _check_issuer(server: AuthServer, named: str) -> None:
@@ -224,14 +292,19 @@ def _check_issuer(server: AuthServer, named: str) -> None:
 
 
 async def _client(
-    server: AuthServer, entry: OAuthEntry, known: Known, redirect: str, secret: str
+    server: AuthServer, entry: OAuthEntry, clients: Clients, redirect: str, secret: str
 ) -> Registration:
     if entry.client_id:
         method = "none" if not secret else _secret_method(server.methods)
         return Registration(client_id=entry.client_id, client_secret=secret, method=method)
     if entry.client_metadata_url and server.takes_documents:
         return Registration(client_id=entry.client_metadata_url)
-    return known(redirect) or await register(server, redirect)
+    known = clients.known()
+    if known is not None and known.redirect == redirect:
+        return known
+    client = await register(server, redirect)
+    await clients.registered(client)
+    return client
 
 
 def _secret_method(methods: tuple[str, ...]) -> str:
@@ -256,6 +329,8 @@ async def renew(server: AuthServer, client: Registration, tokens: Tokens) -> Tok
         **({"scope": " ".join(tokens.scopes)} if tokens.scopes else {}),
     }
     reply = await _ask(server, client, fields)
+    if reply.status >= 500 or reply.status == 429:
+        raise refused(reply, f"{server.issuer} cannot renew the login now", "try again later")
     if not reply.ok:
         raise Rejected(reply.word("error"), reply)
     return _tokens(reply, server, tokens)
@@ -273,14 +348,22 @@ async def _ask(server: AuthServer, client: Registration, fields: Mapping[str, st
     return await post_form(server.token, sent, headers)
 
 
+def _no_token(reply: Reply, server: AuthServer) -> ProviderError:
+    return refused(reply, f"{server.issuer} gave no token", "log in again", ErrorKind.AUTH)
+
+
 def _tokens(reply: Reply, server: AuthServer, before: Tokens) -> Tokens:
     if not reply.ok or not reply.word("access_token"):
-        raise refused(reply, f"{server.issuer} gave no token", "log in again", ErrorKind.AUTH)
+        raise _no_token(reply, server)
     seconds = reply.number("expires_in")
+    now = time.time()
+    # A token of a few minutes would be renewed at each request.
+    early = min(EARLY_SECONDS, (seconds or 0.0) / 10)
     return Tokens(
         access=reply.word("access_token"),
         refresh=reply.word("refresh_token") or before.refresh,
-        expires_at=time.time() + seconds if seconds else 0.0,
+        expires_at=now + seconds if seconds else 0.0,
+        renew_at=now + seconds - early if seconds else 0.0,
         scopes=tuple(reply.word("scope").split()) or before.scopes or server.scopes,
     )
 
