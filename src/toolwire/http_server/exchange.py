@@ -1,0 +1,102 @@
+"""What a handler sees: one request, and the answer it writes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Protocol, TypeAlias
+
+import msgspec
+
+from toolwire.wire.http1 import LAST_CHUNK, RequestHead, write_chunk, write_head
+
+Fields: TypeAlias = Iterable[tuple[str, str]]
+_WITHOUT_BODY = (204, 304)
+
+
+class ClientGone(Exception):
+    """The client closed the connection, or stopped reading."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One request, its body complete."""
+
+    head: RequestHead
+    body: bytes
+
+    @property
+    def method(self) -> str:
+        """In capitals, as sent."""
+        return self.head.method
+
+    @property
+    def path(self) -> str:
+        """The target without its query."""
+        return self.head.target.partition("?")[0]
+
+    def field(self, name: str) -> str:
+        """The value of a header; empty without it."""
+        return self.head.field(name)
+
+    def has(self, name: str) -> bool:
+        """Whether a header was sent."""
+        return any(known == name for known, _ in self.head.fields)
+
+
+class Outlet(Protocol):
+    """Where an answer's bytes go."""
+
+    async def write(self, data: bytes) -> None:
+        """Writes; waits while the client reads slowly, raises ClientGone without one."""
+        ...
+
+
+class Answering:
+    """The answer to one request: `whole`, or `begin`, `send` as often as needed, `end`."""
+
+    def __init__(self, head: RequestHead, outlet: Outlet) -> None:
+        self._head = head
+        self._outlet = outlet
+        self._chunked = False
+        self._silent = head.method == "HEAD"
+        self.keeps = head.keeps
+        """Whether the connection stays open afterwards."""
+        self.begun = False
+        self.ended = False
+        self.gone = asyncio.Event()
+        """Set when the client has closed the connection."""
+
+    async def whole(self, status: int, fields: Fields = (), body: bytes = b"") -> None:
+        """The whole answer at once."""
+        sized = () if status in _WITHOUT_BODY else (("content-length", str(len(body))),)
+        head = self._written(status, (*fields, *sized))
+        self.begun = True
+        silent = self._silent or status in _WITHOUT_BODY
+        await self._outlet.write(head if silent else head + body)
+        self.ended = True
+
+    async def begin(self, status: int, fields: Fields = ()) -> None:
+        """The head of an answer whose length is not known."""
+        # A client of HTTP/1.0 knows no chunks: the end of the connection ends the body.
+        self._chunked = self._head.minor == 1
+        self.keeps = self.keeps and self._chunked
+        coding = (("transfer-encoding", "chunked"),) if self._chunked else ()
+        self.begun = True
+        await self._outlet.write(self._written(status, (*fields, *coding)))
+
+    async def send(self, data: bytes) -> None:
+        """A piece of the body."""
+        if data and not self._silent:
+            await self._outlet.write(write_chunk(data) if self._chunked else data)
+
+    async def end(self) -> None:
+        """The end of the body."""
+        if self._chunked and not self._silent:
+            await self._outlet.write(LAST_CHUNK)
+        self.ended = True
+
+    def _written(self, status: int, fields: Fields) -> bytes:
+        closing = () if self.keeps else (("connection", "close"),)
+        return write_head(status, (*fields, *closing))
+
+
+Handle: TypeAlias = Callable[[Asked, Answering], Awaitable[None]]
+"""Answers one request; what it raises becomes a 500, or cuts an answer that has begun."""

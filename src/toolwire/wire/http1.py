@@ -1,0 +1,227 @@
+"""HTTP/1.1 as a server reads and writes it: strict, in one meaning only, without IO."""
+
+import re
+from collections.abc import Iterable
+from http import HTTPStatus
+
+import msgspec
+
+MAX_HEAD = 65536
+_MAX_FIELDS = 200
+_MAX_LINE = 4096
+"""Bytes of a chunk's size line, and of all trailers."""
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
+_request_line = re.compile(rb"(" + _TOKEN + rb"{1,32}) ([\x21-\x7e]+) HTTP/1\.([01])\r\n").match
+_field = re.compile(rb"(" + _TOKEN + rb"{1,256}+):([^\x00-\x08\x0a-\x1f\x7f]*+)\r\n").match
+_bare = re.compile(rb"(?<!\r)\n|\r(?!\n)(?=.)", re.DOTALL).search
+_size = re.compile(rb"([0-9a-fA-F]{1,15})(?:;[^\x00-\x08\x0a-\x1f\x7f]*)?").fullmatch
+_breaks_line = re.compile(r"[\r\n\0]").search
+_host = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.~-]*)(?::[0-9]{0,5})?").fullmatch
+_origin = re.compile(r"https?://([^/?#@]+)([/?].*)?").fullmatch
+
+
+class RefusedRequest(Exception):
+    """A request that is answered with a status and closes its connection."""
+
+    def __init__(self, status: int, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line and the fields of a request."""
+
+    method: str
+    target: str
+    """Path and query, as they were sent."""
+    host: str
+    fields: tuple[tuple[str, str], ...]
+    """In order, names in lower case."""
+    length: int | None
+    """Bytes of the body; None if it is chunked."""
+    keeps: bool
+    """Whether the connection may be used again."""
+    minor: int
+    waits: bool
+    """Whether the client waits for `100 Continue` before it sends the body."""
+
+    def field(self, name: str) -> str:
+        """The value; several are joined by commas, none is empty."""
+        return ", ".join(value for known, value in self.fields if known == name)
+
+
+def end_of_head(received: bytearray, looked_at: int) -> int:
+    """Offset of the body; 0 while the head is incomplete, refused if it never can be complete."""
+    end = received.find(b"\r\n\r\n", max(0, looked_at - 3))
+    stop = end + 4 if end >= 0 else len(received)
+    if _bare(received, max(0, looked_at - 1), stop):
+        raise RefusedRequest(400, "a line of the head does not end in CR LF")
+    if stop > MAX_HEAD:
+        raise RefusedRequest(431, f"the head is longer than {MAX_HEAD} bytes")
+    return stop if end >= 0 else 0
+
+
+def read_head(received: bytes) -> RequestHead:
+    """Parses a whole head, its blank line included."""
+    line = _request_line(received)
+    if line is None:
+        raise RefusedRequest(400, "the request line cannot be read")
+    fields: list[tuple[str, str]] = []
+    at = line.end()
+    while (found := _field(received, at)) is not None:
+        # Latin-1 keeps every byte; a folded or spaced line does not match and is refused below.
+        fields.append((found[1].decode("ascii").lower(), found[2].decode("latin-1").strip(" \t")))
+        at = found.end()
+    if received[at:] != b"\r\n":
+        raise RefusedRequest(400, "a header line cannot be read")
+    if len(fields) > _MAX_FIELDS:
+        raise RefusedRequest(431, f"the head has more than {_MAX_FIELDS} fields")
+    minor = int(line[3])
+    target, host = _addressed(line[2].decode("ascii"), fields, minor)
+    connection = _members(fields, "connection")
+    return RequestHead(
+        method=line[1].decode("ascii"),
+        target=target,
+        host=host,
+        fields=tuple(fields),
+        length=_length(fields, minor),
+        keeps="close" not in connection if minor else "keep-alive" in connection,
+        minor=minor,
+        waits=minor == 1 and "100-continue" in _members(fields, "expect"),
+    )
+
+
+def _addressed(target: str, fields: list[tuple[str, str]], minor: int) -> tuple[str, str]:
+    """The target in origin form, and the host; a whole address names the host itself."""
+    hosts = [value for name, value in fields if name == "host"]
+    if len(hosts) > 1 or (minor and not hosts):
+        raise RefusedRequest(400, "the request needs exactly one Host")
+    host = hosts[0] if hosts else ""
+    if not target.startswith("/") and target != "*":
+        whole = _origin(target)
+        if whole is None:
+            raise RefusedRequest(400, "the target of the request cannot be read")
+        host, target = whole[1], whole[2] or "/"
+    if not _host(host):
+        raise RefusedRequest(400, "the Host cannot be read")
+    return target, host
+
+
+def _length(fields: list[tuple[str, str]], minor: int) -> int | None:
+    lengths = [value for name, value in fields if name == "content-length"]
+    codings = [value for name, value in fields if name == "transfer-encoding"]
+    if codings:
+        # Two readers that disagree on the end of a body see different requests.
+        if lengths or not minor:
+            raise RefusedRequest(400, "a chunked body must not have a length")
+        if [each.strip(" \t").lower() for each in codings] != ["chunked"]:
+            raise RefusedRequest(501, "only the transfer encoding chunked is known")
+        return None
+    if not lengths:
+        return 0
+    [length, *more] = lengths
+    if more or not (length.isascii() and length.isdigit()) or len(length) > 15:
+        raise RefusedRequest(400, "the Content-Length cannot be read")
+    return int(length)
+
+
+def _members(fields: list[tuple[str, str]], wanted: str) -> list[str]:
+    listed = (value for name, value in fields if name == wanted)
+    return [each.strip(" \t").lower() for value in listed for each in value.split(",")]
+
+
+class ReceivedBody:
+    """A body as it arrives, whole at its end."""
+
+    def __init__(self, length: int | None, most: int) -> None:
+        if length is not None and length > most:
+            raise RefusedRequest(413, f"the body is longer than {most} bytes")
+        self._content = bytearray()
+        self._rest = bytearray()
+        self._chunked = length is None
+        self._left = length or 0
+        self._between = False
+        """Whether the line end after a chunk is due."""
+        self._last = False
+        self._trailers = 0
+        self._most = most
+        self.ended = length == 0
+
+    @property
+    def content(self) -> bytes:
+        """What has arrived."""
+        return bytes(self._content)
+
+    def feed(self, data: bytes | bytearray) -> bytes:
+        """Takes more of the connection; returns what follows the end of the body."""
+        self._rest += data
+        while not self.ended and self._step():
+            pass
+        if not self.ended:
+            return b""
+        surplus, self._rest = bytes(self._rest), bytearray()
+        return surplus
+
+    def _step(self) -> bool:
+        """Whether anything could be read."""
+        if self._left:
+            piece = self._rest[: self._left]
+            del self._rest[: self._left]
+            self._content += piece
+            self._left -= len(piece)
+            self._between = self._chunked and not self._left
+            self.ended = not self._chunked and not self._left
+            return bool(piece)
+        end = self._rest.find(b"\r\n")
+        line = bytes(self._rest[:end] if end >= 0 else self._rest)
+        if len(line) > _MAX_LINE or _bare(line):
+            raise RefusedRequest(400, "the framing of a chunk cannot be read")
+        if end < 0:
+            return False
+        del self._rest[: end + 2]
+        self._line(line)
+        return True
+
+    def _line(self, line: bytes) -> None:
+        if self._between:
+            if line:
+                raise RefusedRequest(400, "a chunk is longer than its size")
+            self._between = False
+        elif self._last:
+            self._trailers += len(line)
+            if self._trailers > _MAX_LINE:
+                raise RefusedRequest(431, "the trailers are too long")
+            self.ended = not line
+        else:
+            size = _size(line)
+            if size is None:
+                raise RefusedRequest(400, "the size of a chunk cannot be read")
+            self._left = int(size[1], 16)
+            self._last = not self._left
+            if len(self._content) + self._left > self._most:
+                raise RefusedRequest(413, f"the body is longer than {self._most} bytes")
+
+
+def write_head(status: int, fields: Iterable[tuple[str, str]]) -> bytes:
+    """The head of an answer; a line break in a field is an error of ours."""
+    lines = [f"HTTP/1.1 {status} {_words(status)}"]
+    for name, value in fields:
+        if _breaks_line(name) or _breaks_line(value):
+            raise ValueError(f"the header {name!r} contains a line break")
+        lines.append(f"{name}: {value}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def _words(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def write_chunk(data: bytes) -> bytes:
+    """One chunk of an answer; nothing for no data, which would end it."""
+    return b"%x\r\n%b\r\n" % (len(data), data) if data else b""
+
+
+LAST_CHUNK = b"0\r\n\r\n"
