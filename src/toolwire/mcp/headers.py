@@ -45,6 +45,15 @@ def of_arguments(schema: JsonObject, arguments: JsonObject) -> dict[str, str]:
     return found
 
 
+def marks(schema: JsonObject) -> dict[str, str]:
+    """The type of each marked argument by the name of its header, in lower case."""
+    return {
+        node[_MARK].lower(): str(node.get("type", ""))
+        for path, node in _positions(schema)
+        if path and isinstance(node.get(_MARK), str)
+    }
+
+
 def fault(schema: JsonObject) -> str:
     """Why the marks of a schema are not valid; empty if they are."""
     seen: set[str] = set()

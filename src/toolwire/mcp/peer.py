@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -50,6 +51,8 @@ Progress: TypeAlias = Callable[[str], None]
 Serve: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
 """Answers a request of the other side; RpcError becomes the error it receives."""
 Notice: TypeAlias = Callable[[str, JsonObject], None]
+answered: ContextVar[RpcRequest] = ContextVar("answered")
+"""The request of the other side that this task answers."""
 
 
 class Channel(Protocol):
@@ -109,7 +112,15 @@ class _Pending:
 class Peer:
     """Matches answers to requests, answers those of the other side, and ends all when it closes."""
 
-    def __init__(self, channel: Channel, serve: Serve, notice: Notice) -> None:
+    def __init__(
+        self,
+        channel: Channel,
+        serve: Serve,
+        notice: Notice,
+        finished: Callable[[Id], None] = lambda number: None,
+    ) -> None:
+        """`finished` is called when work on a request ends, answered or not."""
+        self._finished = finished
         self._channel = channel
         self._serve = serve
         self._notice = notice
@@ -177,11 +188,14 @@ class Peer:
             case RpcRequest() if self._closed is None:
                 task = asyncio.ensure_future(self._answer(message, len(self._serving)))
                 self._serving[task] = message.id
-                task.add_done_callback(self._serving.pop)
+                task.add_done_callback(self._served)
             case RpcRequest():
                 return
             case RpcNotification():
                 self._noticed(message)
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        self._finished(self._serving.pop(task))
 
     def fail(self, number: Id, error: Exception) -> None:
         """The channel could not carry a request."""
@@ -212,13 +226,27 @@ class Peer:
             if pending is not None:
                 pending.note(message.params)
         elif message.method == "notifications/cancelled":
-            number = read_id(message.params.get("requestId"))
-            for task in [each for each, known in self._serving.items() if known == number]:
-                task.cancel()
+            self.drop(read_id(message.params.get("requestId")))
         else:
             self._notice(message.method, message.params)
 
+    @property
+    def serving(self) -> tuple[Id, ...]:
+        """The requests of the other side that are not answered yet."""
+        return tuple(self._serving.values())
+
+    async def settled(self, seconds: float) -> None:
+        """Waits until every request of the other side is answered, at most that long."""
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=seconds)
+
+    def drop(self, number: Id | None) -> None:
+        """Stops work on a request of the other side; it gets no answer."""
+        for task in [each for each, known in self._serving.items() if known == number]:
+            task.cancel()
+
     async def _answer(self, request: RpcRequest, others: int) -> None:
+        answered.set(request)
         try:
             if others >= _MOST_SERVED:
                 raise RpcError(INTERNAL_ERROR, "too many requests at the same time")

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, cast
 
 import msgspec
@@ -163,7 +163,10 @@ def _no_number(word: str) -> None:
 class LineReader:
     """Cuts standard output of a server into messages; what is not a message is skipped."""
 
-    def __init__(self, longest: int = LONGEST_LINE) -> None:
+    def __init__(
+        self, longest: int = LONGEST_LINE, skip: Callable[[str], None] = lambda line: None
+    ) -> None:
+        self._skip = skip
         self._pieces: list[bytes] = []
         self._size = 0
         self._longest = longest
@@ -201,7 +204,9 @@ class LineReader:
             self._open, self._open_size = [], 0
             return found
         self._spread(line)
-        self.skipped = [*self.skipped[-19:], line[:200].decode("utf-8", "replace")]
+        words = line[:200].decode("utf-8", "replace")
+        self.skipped = [*self.skipped[-19:], words]
+        self._skip(words)
         return []
 
     def _spread(self, line: bytes) -> None:
