@@ -54,18 +54,24 @@ class BadInput(ToolwireError):
     kind = "bad_input"
 
 
+def nearest_name(name: str, known: Iterable[str], *, least: float = 0.5) -> str:
+    """Returns the known name most similar to a mistyped one; empty if none is similar enough."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped name needs it
+
+    near = get_close_matches(name[:_LONGEST_NAME], tuple(known), 1, least)
+    return near[0] if near else ""
+
+
 class UnknownName(ToolwireError):
     """A name that does not exist."""
 
     kind = "unknown_name"
 
     def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
-        from difflib import get_close_matches  # noqa: PLC0415 - only a mistyped name needs it
-
         known = tuple(known)
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
-        near = get_close_matches(name, known, 1, 0.5)
-        hint = f'did you mean "{near[0]}"?' if near else f"known: {', '.join(known)}"
+        near = nearest_name(name, known)
+        hint = f'did you mean "{near}"?' if near else f"known: {', '.join(known)}"
         super().__init__(f'unknown {what} "{name}"; {hint}')
 
 

@@ -149,13 +149,12 @@ def test_a_session_with_a_small_model_is_short_and_careful(tmp_path: Path):
         options = SessionOptions(
             model="local/qwen2.5-coder-1.5b",
             base_url="http://127.0.0.1:1/v1",
-            mode=Mode.YOLO,
             kept=False,
         )
         environ = {"HOME": str(tmp_path), "TOOLWIRE_HOME": str(tmp_path / "home")}
         async with open_session(
             options,
-            settings=Settings(),
+            settings=Settings(approval_mode=Mode.YOLO),
             environ=environ,
             cwd=tmp_path,
             readers=(reader_of(hear),),
@@ -170,3 +169,27 @@ def test_a_session_with_a_small_model_is_short_and_careful(tmp_path: Path):
     assert asked["content"] == "Files: a.py\n\nRequest: hello"
     assert Streaming(Notice("reading", "4 of 9 tokens read")) in events
     assert not [it for it in events if isinstance(it, Noticed) and it.kind == "reading"]
+
+
+@pytest.mark.parametrize("mode", Mode)
+def test_a_mode_chosen_for_the_session_is_in_force_with_a_small_model_too(
+    tmp_path: Path, mode: Mode
+):
+    async def go() -> tuple[Mode, Mode, Mode]:
+        options = SessionOptions(
+            model="local/qwen2.5-coder-1.5b",
+            base_url="http://127.0.0.1:1/v1",
+            mode=mode,
+            kept=False,
+        )
+        environ = {"HOME": str(tmp_path), "TOOLWIRE_HOME": str(tmp_path / "home")}
+        async with open_session(
+            options, settings=Settings(), environ=environ, cwd=tmp_path, transport=Line()
+        ) as session:
+            first = session.mode
+            await session.change_model("local/qwen2.5-coder-0.5b")
+            second = session.mode
+            await session.set_mode(Mode.AUTO_EDIT)
+            return first, second, session.toolbox.policy.terms.mode
+
+    assert asyncio.run(go()) == (mode, mode, Mode.AUTO_EDIT)

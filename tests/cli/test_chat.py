@@ -128,7 +128,7 @@ def test_model_style_and_mode_are_changed_in_the_conversation(place: Place):
         terminal.type("/mode plan")
         terminal.wait_for("plan\r\n> ")
         terminal.type("/mode loose")
-        terminal.wait_for('error: unknown mode "loose"')
+        terminal.wait_for('toolwire: unknown mode "loose"')
         terminal.type("/style xml")
         terminal.wait_for("xml: ")
         terminal.type("/model upstream/other")

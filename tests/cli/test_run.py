@@ -170,7 +170,7 @@ def test_json_output_is_one_object(place: Place):
     with Simulated([calls(reads(note)), says("done")]) as sim:
         ended = place.run(sim, "go", "--output-format", "json")
     body = json.loads(ended.out)
-    assert list(body) == ["session_id", "response", "stop", "error", "stats"]
+    assert list(body) == ["session_id", "response", "stop", "error", "stats", "approval_mode"]
     assert (body["response"], body["stop"], body["error"]) == ("done", "done", None)
     assert body["stats"]["models"]["default"]["api"]["totalRequests"] == 2
     assert body["stats"]["tools"]["byName"]["read_file"]["decisions"]["auto_accept"] == 1

@@ -18,7 +18,7 @@ EVIL = (
     "\x1b[2J\x1b]0;t\x07\x1b]52;c;eA==\x07\x1b]8;;http://e\x1b\\x\x9b2J\x08\x7f"
     "over\rwritten\u202ebidi\u2066\u200b\U000e0041end"
 )
-OURS = re.compile(r"\r\x1b\[2K|\r\n")
+OURS = re.compile(r"\r\x1b\[2K|\x1b\[\?2004[hl]|\r\n")
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 )

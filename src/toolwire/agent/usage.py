@@ -59,10 +59,10 @@ class Spent:
             detail = f"reached the limit of {limits.turns} requests; raise it with --max-turns"
             return TurnEnd.TURN_LIMIT, detail
         if limits.tokens and tokens >= limits.tokens:
-            detail = f"used {tokens} tokens of {limits.tokens}; raise limits.tokens"
+            detail = f"used {tokens} tokens of {limits.tokens}; raise it with --max-tokens"
             return TurnEnd.TOKEN_LIMIT, detail
         if limits.cost and (self.cost or 0.0) >= limits.cost:
-            detail = f"spent ${self.cost:.4f} of ${limits.cost:.4f}; raise limits.cost"
+            detail = f"spent ${self.cost:.4f} of ${limits.cost:.4f}; raise it with --max-cost"
             return TurnEnd.COST_LIMIT, detail
         if limits.seconds and seconds >= limits.seconds:
             detail = f"worked {seconds:.0f} s of {limits.seconds:.0f} s; raise limits.seconds"

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import date
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -46,7 +47,7 @@ from toolwire.context import NAMES
 from toolwire.context.memory import Memory, load_memory, with_memory
 from toolwire.context.prompt import PromptFacts, chosen_prompt
 from toolwire.context.surroundings import surroundings
-from toolwire.errors import BadInput
+from toolwire.errors import BadInput, SessionError
 from toolwire.history import balance
 from toolwire.ids import new_id
 from toolwire.messages import Message, Part, Text, ToolResult
@@ -110,9 +111,15 @@ async def open_session(
         if settings.mcp_servers and not options.no_mcp:
             builder.notices.append(_NO_MCP.format(", ".join(settings.mcp_servers)))
         journal, past = await builder.journal(stack)
+        temp = own.temp if own is not None else None
+        if journal is None and own is None:
+            folder = TemporaryDirectory(prefix="toolwire-", ignore_cleanup_errors=True)
+            temp = Path(stack.enter_context(folder))
         name, models = await builder.models(past)
         mode = builder.mode(models[0], past)
-        toolbox = await builder.toolbox(stack, mode, tools, ask, headless=approver is None)
+        toolbox = await builder.toolbox(
+            stack, mode, tools, ask, headless=approver is None, temp=temp
+        )
         id = new_id("") if journal is None else journal.session
         sink = EventSink(id, journal, readers)
         equipment = builder.equipment(name, models, mode, toolbox, sink)
@@ -154,13 +161,20 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
 
     async def journal(self, stack: AsyncExitStack) -> tuple[OpenJournal | None, Session]:
         """Returns the journal, locked until the session ends, and its past."""
-        journal = open_journal(
-            self.options,
-            self.store or stored_sessions(self.environ),
-            self.cwd,
-            keep_days=self.settings.sessions.keep_days,
-            now=time.time(),
-        )
+        options = self.options
+        try:
+            journal = open_journal(
+                options,
+                self.store or stored_sessions(self.environ),
+                self.cwd,
+                keep_days=self.settings.sessions.keep_days,
+                now=time.time(),
+            )
+        except SessionError as error:
+            if not options.may_forget or options.session or options.latest:
+                raise
+            journal = None
+            self.notices.append(f"the session is not stored: {error}")
         if journal is None:
             return None, Session()
         stack.push_async_callback(journal.close)
@@ -187,6 +201,8 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             before=before,
         )
         chosen = await choose_here(choose, self.settings, self.environ, self.transport)
+        if chosen.short:
+            self.notices.append(f'"{chosen.short}" is {chosen.name}')
         models = await open_models(
             chosen,
             options,
@@ -196,6 +212,13 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             cwd=self.cwd,
             consent=self.consent,
         )
+        limits = options.limits or self.settings.limits
+        first = models[0]
+        if limits.cost and not first.provider.local and (not first.info or not first.info.prices):
+            self.notices.append(
+                f"the price of {chosen.name} is not known: the limit of its cost holds only if the "
+                "server reports what it costs"
+            )
         return chosen.name, tuple(models)
 
     def mode(self, opened: Opened, past: Session) -> Mode:
@@ -213,11 +236,15 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
                     f"the session ran in {chosen} mode and continues in {mode} mode; use "
                     f"--approval-mode {chosen} to continue in that one"
                 )
-        return self._fitting(mode, opened)
+        return self._fitting(mode, opened, explicit=self.options.mode is not None)
 
-    def _fitting(self, mode: Mode, opened: Opened) -> Mode:
-        """Returns the mode for this model: a small one always asks before changes."""
-        return cautious(mode, self.notices.append) if opened.provider.small else mode
+    def _fitting(self, mode: Mode, opened: Opened, *, explicit: bool) -> Mode:
+        """Returns the mode for this model: with a small one, changes are not made without asking
+        unless the user chose that for this session.
+        """
+        if explicit or not opened.provider.small:
+            return mode
+        return cautious(mode, self.notices.append)
 
     def equipment(
         self, name: str, models: tuple[Opened, ...], mode: Mode, toolbox: Toolbox, sink: Emit
@@ -260,10 +287,10 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         if model or style:
             options = self._switched(model or now.name, style, now)
             name, models = await self._open(options, "")
-            mode = self._fitting(mode or now.mode, models[0])
+            mode = self._fitting(now.mode, models[0], explicit=self.options.mode is now.mode)
             equipment = self.equipment(name, models, mode, now.toolbox, sink)
         else:
-            mode = self._fitting(mode or now.mode, now.models[0])
+            mode = mode or now.mode
             system = self.system(now.toolbox, mode)
             equipment = msgspec.structs.replace(now, mode=mode, system=system)
         known = self.notices[:before]
@@ -287,6 +314,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         ask: AskPerson | None,
         *,
         headless: bool,
+        temp: Path | None,
     ) -> Toolbox:
         """Returns the toolbox; without a user, no tool that asks one is offered."""
         own = self.own
@@ -296,11 +324,12 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             cwd=self.cwd,
             mode=mode,
             headless=headless,
+            folders=self.options.folders,
             allowed=self.options.allowed,
             secrets=known_secrets(),
             tools=tools,
             ask=ask,
-            temp=own.temp if own is not None else None,
+            temp=temp,
             registry=own.tools if own is not None else None,
             rules=own is None or own.rules,
             notice=self.notices.append,
@@ -326,6 +355,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
                 notice=self.notices.append,
             )
         output = self.options.output
+        text = "\n\n".join(filter(None, (text, self.options.append_system)))
         return text if output is None else output.added_to(text)
 
     def request(self, equipment: Equipment, messages: tuple[Message, ...]) -> ModelRequest:
@@ -337,6 +367,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             system=(Text(equipment.system),) if equipment.system else (),
             tools=equipment.toolbox.registry.specs(),
             reasoning=None if reasoning == Reasoning() else reasoning,
+            temperature=self.options.temperature,
             output=equipment.format,
         )
 
@@ -404,13 +435,15 @@ def system_text(
         interactive=options.interactive,
         mode=mode,
     )
-    file = options.system or (Path(settings.system_prompt) if settings.system_prompt else None)
+    own = options.system
+    file = Path(settings.system_prompt) if settings.system_prompt else None
     prompt = chosen_prompt(
         facts,
         environ=environ,
         folder=cwd,
         home=workspace.home,
-        file=file,
+        text=own if isinstance(own, str) else None,
+        file=own if isinstance(own, Path) else file,
         source="--system" if options.system else "system_prompt",
         trusted=bool(settings.trusted),
     )
@@ -457,7 +490,7 @@ def cautious(mode: Mode, notice: Callable[[str], None]) -> Mode:
     if mode in (Mode.DEFAULT, Mode.PLAN):
         return mode
     notice(
-        f"the embedded model asks before every change, also in {mode} mode; what --allowed-tools "
-        "names runs without asking"
+        f"the embedded model asks before every change, although approval_mode is set to {mode}; "
+        f"use --approval-mode {mode} to change that for one session"
     )
     return Mode.DEFAULT

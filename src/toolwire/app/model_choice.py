@@ -1,14 +1,16 @@
 """Chooses a session's model: named, configured, by a key, or on this machine."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from toolwire import providers
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
-from toolwire.errors import BadInput, ErrorKind, ProviderError
-from toolwire.providers._spec import ApiKey
+from toolwire.errors import BadInput, ErrorKind, ProviderError, nearest_name
+from toolwire.providers import catalogue
+from toolwire.providers._spec import ApiKey, ModelInfo
 from toolwire.providers.custom import NAME, Upstream
 
 _FIRST = ("anthropic", "openai", "google", "openrouter")
@@ -25,6 +27,8 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     """Settings that include the ad-hoc provider, if there is one."""
     key: str = ""
     style: str = ""
+    short: str = ""
+    """The short name that the user wrote for the model."""
 
 
 def choose_model(
@@ -47,6 +51,9 @@ def choose_model(
             style=upstream.style,
         )
     name, reason = _named(settings, model, provider)
+    short = "" if "/" in name else name
+    if short:
+        name = full_name(short, settings, environ)
     if not name and before and not before.startswith(f"{NAME}/"):
         name, reason = before, "the session used it"
     if not name and settings.default_model:
@@ -60,7 +67,77 @@ def choose_model(
             "GEMINI_API_KEY, name a model with --model provider/model, or set default_model "
             "(toolwire config set default_model …)",
         )
-    return Chosen(name=name, reason=reason, settings=settings)
+    return Chosen(name=name, reason=reason, settings=settings, short=short)
+
+
+_VERSION = re.compile(r"v?\d[\d.]*|latest|preview")
+_MOST_LISTED = 5
+
+
+def full_name(short: str, settings: Settings, environ: Mapping[str, str]) -> str:
+    """Returns `provider/model` of a short name, such as `gpt-5` or `sonnet`; BadInput if it is
+    not the name of one model or one series of models.
+
+    A provider whose key is set comes before the vendor of the model, that before all others; of a
+    series the newest model is used.
+    """
+    known = catalogue.models(overrides=settings.models)
+    same = [info for info in known if info.id.lower() == short.lower()]
+    found = _newest(_preferred(same or _series(short, known), settings, environ))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(found[:_MOST_LISTED])
+        more = f" and {len(found) - _MOST_LISTED} more" if len(found) > _MOST_LISTED else ""
+        raise BadInput(f'"{short}" could be {listed}{more}; write one of them')
+    names = {info.id.lower(): f"{info.provider}/{info.id}" for info in reversed(known)}
+    near = nearest_name(short.lower(), names)
+    hint = f'did you mean "{names[near]}"?' if near else "write provider/model, see toolwire models"
+    raise BadInput(f'unknown model "{short}"; {hint}')
+
+
+def _series(short: str, known: Iterable[ModelInfo]) -> list[ModelInfo]:
+    """Returns the models whose names contain all words of the short one, in that order."""
+    words = short.lower().split("-")
+
+    def contains(name: str) -> bool:
+        parts = iter(name.lower().split("-"))
+        return all(word in parts for word in words)
+
+    return [info for info in known if contains(info.id)]
+
+
+def _preferred(
+    found: list[ModelInfo], settings: Settings, environ: Mapping[str, str]
+) -> list[ModelInfo]:
+    """Returns the models of providers whose key is set, their vendors' own first; else all."""
+    keyed = [info for info in found if _key_of(settings, info.provider, environ)]
+    own = [info for info in keyed or found if catalogue.is_own(info)]
+    if own or not keyed:
+        return own or found
+    return [info for info in keyed if info.provider == keyed[0].provider]
+
+
+def _newest(found: list[ModelInfo]) -> list[str]:
+    """Returns the newest of one series, which the catalogue lists first; else all names."""
+    series: dict[tuple[str, ...], str] = {}
+    for info in found:
+        words = [word for word in info.id.lower().split("-") if not _VERSION.fullmatch(word)]
+        if not catalogue.is_own(info):
+            # Which of several hosts to ask is not ours to choose.
+            words.insert(0, info.provider)
+        series.setdefault(tuple(words), f"{info.provider}/{info.id}")
+    shortest = min(map(len, series), default=0)
+    plain = [name for words, name in series.items() if len(words) == shortest]
+    return plain if len(plain) == 1 else list(series.values())
+
+
+def _key_of(settings: Settings, name: str, environ: Mapping[str, str]) -> str:
+    """Returns the variable with a provider's key; empty if none is set."""
+    auth = settings.provider(name).auth
+    if not isinstance(auth, ApiKey):
+        return ""
+    return next((env for env in auth.env if environ.get(env)), "")
 
 
 async def choose_here(

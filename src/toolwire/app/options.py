@@ -31,13 +31,21 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The id of a session to continue."""
     latest: bool = False
     """Continue the most recent session of this folder."""
-    system: Path | None = None
+    system: Path | str | None = None
+    """Replaces the system prompt: the file that contains it, or its text."""
+    append_system: str = ""
+    """Added at the end of the system prompt."""
     limits: Limits | None = None
+    temperature: float | None = None
+    folders: tuple[Path, ...] = ()
+    """Folders of the workspace besides the working directory."""
     interactive: bool = False
     no_mcp: bool = False
     """Do not warn about `mcp_servers`, which are not started."""
     kept: bool = True
     """Whether the session is written to disk."""
+    may_forget: bool = False
+    """Go on without storing a new session, with a notice, if it cannot be written."""
     output: OutputSchema | None = None
     """What every final answer has to fit."""
 

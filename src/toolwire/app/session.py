@@ -30,11 +30,12 @@ from toolwire.app.options import SessionOptions
 from toolwire.app.toolbox import Toolbox
 from toolwire.client.redact import Redactor, known_secrets
 from toolwire.compaction.summary import Compressor
-from toolwire.errors import BadInput, SessionError
+from toolwire.errors import BadInput, ErrorKind, SessionError, nearest_name
 from toolwire.messages import Message, Text
 from toolwire.model import Model
 from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
+from toolwire.providers import catalogue
 from toolwire.request import ModelRequest, ModelSettings, OutputFormat
 from toolwire.sessions.records import is_stored
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
@@ -185,7 +186,7 @@ class AgentSession:
             self._inbox.append(message)
         self._running = True
         try:
-            return await run_turn(
+            ended = await run_turn(
                 request,
                 model=self._hooks.observing(self._equipment.ask),
                 scheduler=scheduler,
@@ -196,6 +197,7 @@ class AgentSession:
                 price=self.opened.price,
                 output=options.output or self._output,
             )
+            return _with_nearest_model(ended, self.opened)
         except SessionError as error:
             # It can no longer be stored: stop, and report that to readers.
             ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
@@ -308,6 +310,18 @@ def enforced(
 
     strict = is_strict(output.schema) or None
     return msgspec.structs.replace(output.format, strict=strict)
+
+
+def _with_nearest_model(ended: TurnEnded, opened: Opened) -> TurnEnded:
+    """Returns the end of the turn; the error about an unknown model names the nearest known one."""
+    if ended.error != ErrorKind.NOT_FOUND or opened.info is not None:
+        return ended
+    provider = opened.provider.name
+    near = nearest_name(opened.model, (one.id for one in catalogue.models(provider)), least=0.7)
+    if not near:
+        return ended
+    hint = f'{ended.detail}; did you mean "{provider}/{near}"?'
+    return msgspec.structs.replace(ended, detail=hint)
 
 
 def stored_sessions(environ: Mapping[str, str]) -> SessionStore:

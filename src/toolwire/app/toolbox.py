@@ -142,6 +142,7 @@ async def make_toolbox(
     cwd: Path,
     mode: Mode = Mode.DEFAULT,
     headless: bool = False,
+    folders: Sequence[Path] = (),
     allowed: Sequence[str] = (),
     secrets: Iterable[str] = (),
     tools: Iterable[Tool] = (),
@@ -155,12 +156,12 @@ async def make_toolbox(
 ) -> Toolbox:
     """Returns the toolbox of one session in a folder; the caller closes it.
 
-    `allowed` are entries of `--allowed-tools`, `tools` those of the host program, `temp` is
-    where long outputs are stored. A `registry` replaces all tools; without `rules` the
-    user's rule file is neither read nor written, and no ruling is recorded.
+    `folders` belong to the workspace too, `allowed` are entries of `--allowed-tools`, `tools` those
+    of the host program, `temp` is where long outputs are stored. A `registry` replaces all tools;
+    without `rules` the user's rule file is neither read nor written, and no ruling is recorded.
     """
     context = ToolContext(
-        workspace=workspace_of(cwd, environ, temp),
+        workspace=workspace_of(cwd, environ, temp, folders),
         owner=new_id(),
         environ=clean_environment(environ, secrets, settings.tools.environment),
         settings=settings.tools,
@@ -219,12 +220,14 @@ def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:
     )
 
 
-def workspace_of(cwd: Path, environ: Mapping[str, str], temp: Path | None = None) -> Workspace:
+def workspace_of(
+    cwd: Path, environ: Mapping[str, str], temp: Path | None = None, folders: Sequence[Path] = ()
+) -> Workspace:
     """Returns the workspace; a project's long outputs are stored in the user's cache."""
     root = cwd.resolve()
     project = hashlib.sha256(str(root).encode("utf-8", "surrogateescape")).hexdigest()
     return Workspace(
-        roots=(root,),
+        roots=tuple(dict.fromkeys((root, *(each.resolve() for each in folders)))),
         temp=temp or state_paths(environ).cache / "projects" / project,
         home=Path(environ.get("HOME") or Path.home()),
     )

@@ -9,22 +9,36 @@ _FEW_COLLECTIONS = 20_000
 def main() -> None:
     """Run the `toolwire` command."""
     _fill_streams()
-    if sys.argv[1:] == ["--version"]:
-        from toolwire import __version__
+    if sys.argv[1:] != ["--version"]:
+        sys.exit(_run())
+    from toolwire import __version__
 
+    try:
         sys.stdout.write(f"toolwire {__version__}\n")
-        return
+        sys.stdout.flush()
+    except OSError as error:
+        from toolwire.cli.terminal import output_lost
+
+        sys.exit(output_lost(error))
+
+
+def _run() -> int:
     import atexit
     import gc
 
     gc.set_threshold(_FEW_COLLECTIONS, *gc.get_threshold()[1:])
     # At exit the interpreter would traverse all objects several times for nothing.
     atexit.register(gc.freeze)
-    from toolwire.cli.commands import toolwire
-    from toolwire.cli.terminal import protect_streams
+    from toolwire.cli.commands import run_command_line
+    from toolwire.cli.terminal import StreamFailed, output_lost, protect_streams
 
     protect_streams()
-    toolwire()
+    try:
+        code = run_command_line()
+        sys.stdout.flush()
+    except StreamFailed as error:
+        return output_lost(error)
+    return code
 
 
 def _fill_streams() -> None:

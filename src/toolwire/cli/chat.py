@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from datetime import datetime
 from typing import TextIO
 
 import click
@@ -15,39 +16,47 @@ from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.session import AgentSession
+from toolwire.app.session import AgentSession, stored_sessions
 from toolwire.cli import output
 from toolwire.cli.chat_input import LineInput, Questions
 from toolwire.cli.consent import consent
+from toolwire.cli.output import OutputOptions
 from toolwire.cli.session_options import SessionFlags, open_transport, session_options
+from toolwire.cli.terminal import error_line
 from toolwire.cli.text_output import TextOutput
 from toolwire.context.mentions import user_message
-from toolwire.errors import ToolwireError, UnknownName
+from toolwire.errors import SessionError, ToolwireError, UnknownName
 from toolwire.messages import Message, Text
 from toolwire.policy import Mode
+from toolwire.terminal_text import one_line
 from toolwire.wire.json_access import dump
 
 
 @click.command("chat")
+@click.argument("prompt", required=False)
 @session_options
-def chat_command(flags: SessionFlags) -> None:
+def chat_command(flags: SessionFlags, prompt: str | None) -> None:
     """Chat with a model that works on the files in this folder; it asks before it changes any.
 
-    Without a terminal, use `toolwire run`.
+    The chat begins with PROMPT, if there is one. Without a terminal, use `toolwire run`.
     """
     if not sys.stdin.isatty():
         raise click.UsageError("chat needs a terminal; for scripts and pipes use toolwire run")
 
     async def talk() -> None:
-        await Chat(flags, os.environ, source=sys.stdin, out=sys.stdout, err=sys.stderr).run()
+        chat = Chat(flags, os.environ, source=sys.stdin, out=sys.stdout, err=sys.stderr)
+        await chat.run(prompt or "")
 
     try:
         asyncio.run(talk())
     except ToolwireError as error:
-        click.echo(f"toolwire: {error}", err=True)
-        raise SystemExit(output.code_of_error(error)) from error
+        click.echo(error_line(error), err=True, nl=False)
+        usage = isinstance(error, UnknownName)
+        raise SystemExit(output.USAGE if usage else output.code_of_error(error)) from error
 
 
+_MOST_LISTED = 10
+"""Sessions to choose from."""
 _HELP = """\
 /help      show this list       /tools     list the tools
 /stats     usage so far         /compress  shorten the conversation
@@ -74,27 +83,38 @@ class Chat:
         self._settings, self._cwd = flags.read_settings(environ)
         self._environ = environ
         self._out = out
-        self._output = TextOutput(out, err)
+        self._output = TextOutput(out, err, OutputOptions(verbose=flags.verbose))
         self._stats = Stats()
         self._session: AgentSession | None = None
         self._turn: asyncio.Task[TurnEnded] | None = None
         self._pressed = 0
-        self._main: asyncio.Task[None] | None = None
-        self._lines = LineInput(source, self._meanwhile)
+        self._main: asyncio.Task[object] | None = None
+        self._prompt = ""
+        """What the next session begins with."""
+        self._attached = flags.attached
+        """Files for the first message."""
+        self._lines = LineInput(source, out, self._meanwhile)
         self._questions = Questions(out, self._lines, self._output.paused)
 
-    async def run(self) -> None:
-        """Runs until the user quits."""
+    async def run(self, prompt: str = "") -> None:
+        """Runs until the user quits; begins with the prompt, if there is one."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self._interrupted)
+        self._main, self._prompt = asyncio.current_task(), prompt
         try:
-            async with asyncio.TaskGroup() as group:
-                self._main = group.create_task(self._sessions())
+            with self._lines.pasting():
+                await self._sessions()
+        except asyncio.CancelledError:
+            if self._pressed < 2 or self._main is None:
+                raise
+            self._main.uncancel()
         finally:
             loop.remove_signal_handler(signal.SIGINT)
 
     async def _sessions(self) -> None:
         options = self._flags.options(interactive=True)
+        if self._flags.chooses:
+            options = msgspec.structs.replace(options, session=await self._chosen())
         while await self._session_ended(options):
             options = msgspec.structs.replace(options, session="", latest=False)
 
@@ -119,7 +139,7 @@ class Chat:
             self._say(f"{session.opened.name}; /help for help\n")
             while True:
                 self._say("> ")
-                line = await self._lines.next()
+                line = await self._line()
                 if line is None or line.strip() in ("/quit", "/exit"):
                     return False
                 self._pressed = 0
@@ -128,7 +148,34 @@ class Chat:
                 if line.startswith("/"):
                     await self._commanded(session, line)
                 elif line.strip():
-                    await self._prompted(session, line)
+                    try:
+                        await self._prompted(session, line)
+                    except ToolwireError as error:
+                        self._say(error_line(error))
+
+    async def _line(self) -> str | None:
+        """Returns the first prompt, then what is typed; None at the end of the input."""
+        prompt, self._prompt = self._prompt, ""
+        if not prompt:
+            return await self._lines.next()
+        self._say(f"{prompt}\n")
+        # Not a command of the chat: the shell passed it as a prompt.
+        return f" {prompt}" if prompt.startswith("/") else prompt
+
+    async def _chosen(self) -> str:
+        """Returns the session of this folder that the user chooses; Enter is the most recent."""
+        found = stored_sessions(self._environ).list(str(self._cwd))[:_MOST_LISTED]
+        if not found:
+            raise SessionError(f"no session in {self._cwd} yet; omit --resume")
+        for number, one in enumerate(found, 1):
+            when = datetime.fromtimestamp(one.updated).strftime("%Y-%m-%d %H:%M")
+            self._say(f"  {number}. {when}  {one_line(one.title)}\n")
+        while True:
+            typed = await self._questions.number("Which one to continue? [1] ")
+            if typed is None:
+                raise SessionError("no session was chosen")
+            if 1 <= typed <= len(found):
+                return found[typed - 1].id
 
     async def _commanded(self, session: AgentSession, line: str) -> None:
         name, _, rest = line.strip().partition(" ")
@@ -147,7 +194,7 @@ class Chat:
                 case _:
                     self._say(_HELP)
         except ToolwireError as error:
-            self._say(f"error: {error}\n")
+            self._say(error_line(error))
 
     async def _changed(self, session: AgentSession, name: str, value: str) -> None:
         """Changes the model, the mode or the style, if a value is given, and shows it."""
@@ -168,9 +215,11 @@ class Chat:
                 self._say(f"{session.opened.style.style}: {session.opened.style.reason}\n")
 
     async def _prompted(self, session: AgentSession, line: str) -> None:
+        attached, self._attached = self._attached, ()
         prompt = user_message(
             line,
             session.toolbox.context,
+            attached=attached,
             respect_git_ignore=self._settings.context.respect_git_ignore,
         )
         for words in prompt.notices:
@@ -190,7 +239,7 @@ class Chat:
                 raise
             self._output.end("", TurnEnded(reason=TurnEnd.CANCELLED))
         except ToolwireError as error:
-            self._say(f"error: {error}\n")
+            self._output.end("", output.failed(error))
         else:
             self._output.end("", ended)
         finally:

@@ -7,7 +7,7 @@ import select
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
@@ -20,9 +20,37 @@ from toolwire.agent.questions import (
     McpDetails,
     UserAnswer,
 )
-from toolwire.cli.terminal import discard_typed
+from toolwire.cli.terminal import YES, discard_typed, write_control
 from toolwire.terminal_text import one_line
 from toolwire.tools.proposals import Proposal
+
+_MARK_PASTES = "\x1b[?2004h"
+_NO_MARKS = "\x1b[?2004l"
+_PASTE = "\x1b[200~"
+_PASTED = "\x1b[201~"
+"""Around pasted text, where the terminal marks it."""
+
+
+def _with_raw_echo(descriptor: int) -> list[Any] | None:
+    """Makes the terminal echo marks as they are, so that it does not show them; returns its
+    attributes from before, None without a terminal.
+    """
+    if not os.isatty(descriptor):
+        return None
+    import termios
+
+    before = termios.tcgetattr(descriptor)
+    raw = [*before[:3], before[3] & ~termios.ECHOCTL, *before[4:]]
+    termios.tcsetattr(descriptor, termios.TCSANOW, raw)
+    return before
+
+
+def _restore(descriptor: int, attributes: list[Any] | None) -> None:
+    if attributes is not None:
+        import termios
+
+        with suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
 
 
 class LineInput:
@@ -31,8 +59,9 @@ class LineInput:
     the turn's end.
     """
 
-    def __init__(self, source: TextIO, unasked: Callable[[str], None]) -> None:
+    def __init__(self, source: TextIO, out: TextIO, unasked: Callable[[str], None]) -> None:
         self._descriptor = source.fileno()
+        self._out = out
         self._unasked = unasked
         self._loop = asyncio.get_running_loop()
         self._reading = threading.Lock()
@@ -70,10 +99,30 @@ class LineInput:
             self._answering = 0
 
     @contextmanager
+    def pasting(self) -> Generator[None]:
+        """Makes the terminal mark pasted text inside the block, so that it is one message."""
+        attributes = _with_raw_echo(self._descriptor)
+        self._mark(_MARK_PASTES)
+        try:
+            yield
+        finally:
+            self._mark(_NO_MARKS)
+            _restore(self._descriptor, attributes)
+
+    def _mark(self, sequence: str) -> None:
+        if os.environ.get("TERM", "dumb") != "dumb":
+            write_control(self._out, sequence)
+            self._out.flush()
+
+    @contextmanager
     def lent(self) -> Generator[None]:
         """Lends the terminal to another program inside the block."""
         with self._reading:
-            yield
+            self._mark(_NO_MARKS)
+            try:
+                yield
+            finally:
+                self._mark(_MARK_PASTES)
             self._forget()
 
     def working(self, busy: bool) -> None:
@@ -119,8 +168,23 @@ class LineInput:
             data = b""
         if not data:
             return None
-        *lines, self._begun = (self._begun + self._decoder.decode(data)).split("\n")
-        return [line.rstrip("\r") for line in lines]
+        self._begun += self._decoder.decode(data)
+        return self._complete()
+
+    def _complete(self) -> list[str]:
+        """Returns the complete messages: lines, and pasted blocks to the end of their line."""
+        lines: list[str] = []
+        while True:
+            start, pasted = self._begun.find(_PASTE), 0
+            if start >= 0 and "\n" not in self._begun[:start]:
+                pasted = self._begun.find(_PASTED, start)
+                if pasted < 0:
+                    return lines
+            end = self._begun.find("\n", pasted)
+            if end < 0:
+                return lines
+            text, self._begun = self._begun[:end], self._begun[end + 1 :]
+            lines.append(text.replace(_PASTE, "").replace(_PASTED, "").rstrip("\r"))
 
     def _give(self, lines: list[str] | None, question: int) -> None:
         if lines is None:
@@ -142,8 +206,8 @@ class LineInput:
 
 
 _CHOICES = {
-    "y": Choice.ONCE,
-    "yes": Choice.ONCE,
+    **dict.fromkeys(YES, Choice.ONCE),
+    "": Choice.CANCEL,
     "s": Choice.SESSION,
     "a": Choice.ALWAYS,
     "always": Choice.ALWAYS,
@@ -177,7 +241,7 @@ class Questions:
         reason = f"({one_line(question.reason)})\n" if question.reason else ""
         longer = _LONGER if question.remembers else ""
         edit = ", [e]dit first" if editable else ""
-        ways = f"[y]es{longer}{edit}, [n]o, or type what to do instead"
+        ways = f"[y]es{longer}{edit}, [n]o (or Enter), or type what to do instead"
         word = await self._answer(
             f"\n{shown(question)}\n{reason}{remembered(question)}",
             f"{one_line(question.title)}: run it? {ways}: ",
@@ -199,7 +263,15 @@ class Questions:
 
     async def agrees(self, question: str) -> bool:
         """Asks; True only for an explicit yes."""
-        return (await self._answer("", f"{question} [y/N] ")).lower() in ("y", "yes")
+        return (await self._answer("", f"{question} [y/N] ")).lower() in YES
+
+    async def number(self, question: str) -> int | None:
+        """Asks for a number: Enter is 1, anything else 0; None at the end of the input."""
+        typed = await self._lines.answer(lambda: self._say(question))
+        if typed is None:
+            return None
+        text = typed.strip() or "1"
+        return int(text) if text.isdigit() and text.isascii() else 0
 
     async def ask(self, question: str, choices: tuple[str, ...]) -> str:
         """Asks a question of the model; a number selects a choice."""

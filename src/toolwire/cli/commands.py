@@ -1,12 +1,14 @@
 """The tree of commands. Each command's module is loaded when the command is called."""
 
 import signal
+import sys
 import threading
 from importlib import import_module
 
 import click
 
 from toolwire import __version__
+from toolwire.errors import nearest_name
 
 _COMMANDS = {
     "chat": "Chat with a model that works on the files in this folder.",
@@ -45,7 +47,53 @@ def _loaded(name: str) -> click.Command:
     return getattr(module, f"{name}_command")
 
 
+_RUN_ONLY = ("-p", "--prompt", "--print", "--output-format", "--output-schema", "-q", "--quiet")
+_OWN = ("-h", "--help", "--version")
+
+
+def with_command(args: list[str], *, at_terminal: bool) -> list[str]:
+    """Returns the arguments with the command that they mean, if they name none.
+
+    Nothing means chat. Text and options are a prompt: for chat at a terminal, else, or with an
+    option that only run has, for run. A single word that is nearly a command, or that more words
+    follow, is a mistyped command.
+    """
+    if not args:
+        return ["chat"]
+    first = args[0]
+    if first == "help":
+        return [*args[1:2], "--help"]
+    if first in _COMMANDS or first in _OWN:
+        return args
+    if not first.startswith("-") and not any(letter.isspace() for letter in first):
+        _check_word(first, args[1:])
+    headless = any(_is_option(arg, _RUN_ONLY) for arg in args)
+    return ["run" if headless or not at_terminal else "chat", *args]
+
+
+def _check_word(word: str, others: list[str]) -> None:
+    near = nearest_name(word.lower(), _COMMANDS, least=0.6)
+    if near:
+        raise click.UsageError(
+            f'unknown command "{word}"; did you mean "{near}"? As a prompt: toolwire -p {word}'
+        )
+    if others and not others[0].startswith("-"):
+        raise click.UsageError(
+            f'unknown command "{word}"; put a prompt in quotes: toolwire "{word} {others[0]} …"'
+        )
+
+
+def _is_option(arg: str, options: tuple[str, ...]) -> bool:
+    name = arg.partition("=")[0]
+    return name in options or (arg[:2] in options and not arg.startswith("--"))
+
+
 class _Commands(click.Group):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            args = with_command(args, at_terminal=sys.stdin.isatty() and sys.stdout.isatty())
+        return super().parse_args(ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -54,19 +102,43 @@ class _Commands(click.Group):
             return None
         return _loaded(cmd_name)
 
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path, "[OPTIONS] [PROMPT]")
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...", prefix="       ")
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.group(cls=_Commands, invoke_without_command=True)
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="toolwire %(version)s")
-@click.pass_context
-def toolwire(context: click.Context) -> None:
+def toolwire() -> None:
     """One exact tool-calling runtime for every model. Without a command, starts a chat.
+
+    With a PROMPT, the chat begins with it; if standard output is not a terminal, or with -p PROMPT,
+    it is run without questions, as with the command run. The options are those of chat and run.
 
     decode, convert and schema need no network and no configuration. Dialects: openai-chat,
     openai-responses, anthropic-messages, gemini, code-assist.
     """
-    if context.invoked_subcommand is None:
-        _loaded("chat").main([], prog_name="toolwire")
+
+
+def run_command_line() -> int:
+    """Runs the command of this process's arguments; returns the exit code."""
+    try:
+        code: object = toolwire.main(standalone_mode=False)
+    except click.UsageError as error:
+        context = error.ctx
+        if context is not None:
+            help_ = f"Try '{context.command_path} {context.help_option_names[-1]}' for help."
+            click.echo(f"{context.get_usage()}\n{help_}\n", err=True)
+        click.echo(f"toolwire: {error.format_message()}", err=True)
+        return error.exit_code
+    except click.ClickException as error:
+        click.echo(f"toolwire: {error.format_message()}", err=True)
+        return error.exit_code
+    except click.Abort:
+        click.echo("toolwire: cancelled", err=True)
+        return 130
+    return code if isinstance(code, int) else 0

@@ -19,6 +19,7 @@ from toolwire.agent.events import (
     ToolFinished,
     ToolOutputText,
     ToolRequested,
+    ToolStarted,
     TurnEnd,
     TurnEnded,
 )
@@ -26,9 +27,11 @@ from toolwire.agent.usage import Stats
 from toolwire.cli.terminal import write_control
 from toolwire.errors import BadInput, ErrorKind, ModelMissing, ToolwireError, UnknownName
 from toolwire.events import RefusalDelta, TextDelta
-from toolwire.messages import Message, Refusal, Text
+from toolwire.messages import MediaKind, Message, Outcome, Refusal, Text
 from toolwire.request import JsonObject
-from toolwire.wire.json_access import dump, encode
+from toolwire.terminal_text import one_line
+from toolwire.tools.spec import Effect
+from toolwire.wire.json_access import dump, encode, parse
 from toolwire.wire.repair import parse_arguments
 
 
@@ -46,6 +49,93 @@ class Writable(Protocol):
     def isatty(self) -> bool:
         """Whether it is a terminal."""
         ...
+
+
+class OutputOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What an output prints besides the answer, and how it prints that."""
+
+    verbose: bool = False
+    """Notices that concern only the wire formats too."""
+    quiet: bool = False
+    structured: bool = False
+    """The answer is held to a JSON Schema: only its final JSON is printed."""
+    headless: bool = False
+    """No user approved or denied a call."""
+
+
+PLAINLY = OutputOptions()
+_WIRE_NOTICES = frozenset(
+    {
+        *("prefix", "schema_weakened", "seal_dropped", "text_differs", "second_start"),
+        *("unknown_finish", "no_finish_reason", "unmarked_end", "dropped_choice", "other_choices"),
+        *("nameless_call", "duplicate_call", "late_arguments", "glued_arguments", "broken_end"),
+        *("half_character", "extra_text"),
+    }
+)
+"""Kinds of notices about a wire format, at no cost for the user."""
+_SETTINGS = ("temperature", "top_p", "max_output_tokens", "reasoning")
+_MEDIA = frozenset((*map(str, MediaKind), "media", "file"))
+
+
+def notice_text(event: Noticed, *, verbose: bool = False) -> str:
+    """Returns a notice for the user; empty for one that costs nothing, unless `verbose`.
+
+    A loss costs something if a setting that the user chose is not applied, or media is not sent.
+    """
+    loss = event.loss
+    if verbose:
+        return event.message
+    if loss is None:
+        return "" if event.kind in _WIRE_NOTICES else event.message
+    if loss.path.partition(".")[0] in _SETTINGS:
+        return "" if loss.why.startswith("sent as") else f"{loss.path} is not applied: {loss.why}"
+    if loss.what.partition(" ")[0] in _MEDIA and not loss.path.endswith(".name"):
+        return f"{loss.what} is not sent to the model: {loss.why}"
+    return ""
+
+
+class Denials:
+    """Collects denied calls of a run, to report that nothing was changed because of them."""
+
+    def __init__(self) -> None:
+        self.denied: list[str] = []
+        """The tools, each with what it was called for."""
+        self._changing: set[str] = set()
+        self._changed = False
+
+    def add(self, event: AgentEvent) -> None:
+        """Adds one event."""
+        match event:
+            case ToolStarted() if event.effect not in (Effect.READ, Effect.NETWORK):
+                self._changing.add(event.call_id)
+            case ToolFinished(outcome=Outcome.DENIED):
+                self.denied.append(one_line(f"{event.name} {hint(event.arguments)}".strip()))
+            case ToolFinished(success=True):
+                self._changed = self._changed or event.call_id in self._changing
+            case _:
+                pass
+
+    @property
+    def message(self) -> str:
+        """Says that nothing was changed, and why; empty if something was, or nothing denied."""
+        if self._changed or not self.denied:
+            return ""
+        listed = ", ".join(dict.fromkeys(self.denied))
+        return (
+            f"nothing was changed: {listed} needed approval and was denied; allow it with "
+            "--approval-mode or --allowed-tools, or use toolwire chat"
+        )
+
+
+_LONGEST = 60
+
+
+def hint(arguments: str) -> str:
+    """Returns a short hint of a call: its first short text argument."""
+    value = parse_arguments(arguments).value or {}
+    text = next((one for one in value.values() if isinstance(one, str) and one), "")
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 
 
 class Output(Protocol):
@@ -166,30 +256,41 @@ def now() -> str:
 class JsonOutput:
     """Prints one object at the end."""
 
-    def __init__(self, out: Writable) -> None:
+    def __init__(self, out: Writable, shown: OutputOptions = PLAINLY) -> None:
         self._out = out
+        self._shown = shown
         self._stats = Stats()
         self._response = ""
+        self._mode = ""
+        self._denials = Denials()
 
     async def receive(self, event: AgentEvent) -> None:
         """Updates the counts and the last answer."""
         self._stats.add(event)
+        self._denials.add(event)
         match event:
             # Acknowledgements on the model's behalf are context, not its answer.
             case MessageAdded(context=False) if event.message.role == "assistant":
                 self._response = visible_text(event.message)
+            case SessionOpened():
+                self._mode = event.mode
             case _:
                 pass
 
     def end(self, session: str, ended: TurnEnded) -> None:
         """Prints the object."""
-        body = {
+        body: JsonObject = {
             "session_id": session,
-            "response": self._response,
+            "response": ended.output or self._response,
             "stop": ended.reason,
             "error": error_of(ended),
             "stats": self._stats.body(),
+            "approval_mode": self._mode or None,
         }
+        if self._denials.denied:
+            body["denied"] = self._denials.denied
+        if self._shown.structured:
+            body["output"] = parse(ended.output, "answer") if ended.output else None
         text = msgspec.json.format(encode(body), indent=2).decode()
         self._out.write(f"{text}\n")
         self._out.flush()
@@ -198,8 +299,11 @@ class JsonOutput:
 class StreamJsonOutput:
     """Prints one event per line as it happens."""
 
-    def __init__(self, out: Writable, clock: Callable[[], str] = now) -> None:
+    def __init__(
+        self, out: Writable, shown: OutputOptions = PLAINLY, clock: Callable[[], str] = now
+    ) -> None:
         self._out = out
+        self._shown = shown
         self._clock = clock
         self._stats = Stats()
 
@@ -212,7 +316,12 @@ class StreamJsonOutput:
                     text = event.event.text
                     self._write("message", role="assistant", content=text, delta=True)
             case SessionOpened():
-                self._write("init", session_id=event.session, model=event.model)
+                self._write(
+                    "init",
+                    session_id=event.session,
+                    model=event.model,
+                    approval_mode=event.mode,
+                )
             case MessageAdded():
                 if event.message.role == "user" and not event.context:
                     self._write("message", role="user", content=event.message.text)
@@ -221,7 +330,12 @@ class StreamJsonOutput:
                 self._write("thinking", content=f"{head}{event.description}".strip())
             case ToolOutputText():
                 self._write("tool_output", tool_id=event.call_id, content=event.text)
-            case Noticed() | Retrying():
+            case Noticed():
+                # What breaks the prompt cache is for machines, too.
+                words = notice_text(event, verbose=self._shown.verbose or event.kind == "prefix")
+                if words:
+                    self._write("error", severity="warning", message=words)
+            case Retrying():
                 self._write("error", severity="warning", message=event.message)
             case ToolRequested() | ToolFinished():
                 self._tool(event)
@@ -235,6 +349,8 @@ class StreamJsonOutput:
             self._write("error", severity="error", message=error["message"])
         status = "success" if ended.reason is TurnEnd.DONE else "error"
         more: JsonObject = {} if error is None else {"error": error}
+        if self._shown.structured:
+            more["output"] = parse(ended.output, "answer") if ended.output else None
         self._write(
             "result",
             status=status,

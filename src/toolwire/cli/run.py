@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import AsyncExitStack, contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 from typing import BinaryIO, TextIO
 
@@ -16,12 +17,27 @@ import click
 import msgspec
 
 from toolwire.agent.events import TurnEnd, TurnEnded, reader_of
+from toolwire.agent.structured import OutputSchema
 from toolwire.app.builder import open_session
 from toolwire.app.session import AgentSession
 from toolwire.cli import output as exits
 from toolwire.cli.consent import consent
-from toolwire.cli.output import JsonOutput, Output, StreamJsonOutput, StreamWriter, failed
-from toolwire.cli.session_options import SessionFlags, open_transport, session_options
+from toolwire.cli.output import (
+    JsonOutput,
+    Output,
+    OutputOptions,
+    StreamJsonOutput,
+    StreamWriter,
+    failed,
+)
+from toolwire.cli.session_options import (
+    FILE,
+    SessionFlags,
+    open_transport,
+    read_schema,
+    session_options,
+)
+from toolwire.cli.terminal import error_line
 from toolwire.cli.text_output import TextOutput
 from toolwire.context.mentions import user_message
 from toolwire.errors import BadInput, ToolwireError, UnknownName
@@ -32,7 +48,12 @@ _FORMATS = ("text", "json", "stream-json")
 @click.command("run")
 @click.argument("prompt", required=False)
 @click.option(
-    "-p", "--prompt", "more", metavar="PROMPT", help="The prompt, instead of the argument."
+    "-p",
+    "--prompt",
+    "--print",
+    "more",
+    metavar="PROMPT",
+    help="The prompt, instead of the argument.",
 )
 @session_options
 @click.option(
@@ -42,9 +63,20 @@ _FORMATS = ("text", "json", "stream-json")
     show_default=True,
     help="Format of the answer; stream-json prints one event per line.",
 )
+@click.option(
+    "--output-schema",
+    type=FILE,
+    metavar="FILE",
+    help="JSON Schema that the answer must fit; one that does not is requested again, then fails.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print no progress to standard error.")
 def run_command(
-    flags: SessionFlags, prompt: str | None, more: str | None, output_format: str, quiet: bool
+    flags: SessionFlags,
+    prompt: str | None,
+    more: str | None,
+    output_format: str,
+    output_schema: Path | None,
+    quiet: bool,
 ) -> None:
     """Run one prompt without asking questions, and print the answer.
 
@@ -52,30 +84,35 @@ def run_command(
     Tools that need approval run only with --approval-mode or --allowed-tools.
     """
     out = StreamWriter("standard output", sys.stdout)
-    output = _output(out, output_format, quiet)
+    shown = OutputOptions(
+        verbose=flags.verbose,
+        quiet=quiet,
+        structured=output_schema is not None,
+        headless=True,
+    )
+    output = _output(out, output_format, shown)
     try:
         with ending_at_once(exits.CANCELLED):
-            run = Run(flags, read_prompt(prompt, more), os.environ)
+            schema = read_schema(output_schema) if output_schema is not None else None
+            run = Run(flags, read_prompt(prompt, more), os.environ, schema)
             code = asyncio.run(run.run(output))
     except ToolwireError as error:
         output.end("", failed(error))
         usage = isinstance(error, UnknownName) and not isinstance(error, BadInput)
         code = exits.USAGE if usage else exits.code_of_error(error)
     if out.lost and output_format != "text":
-        click.echo(f"error: {out.lost}", err=True)
+        click.echo(error_line(out.lost), err=True, nl=False)
     raise SystemExit(code)
 
 
-def _output(out: StreamWriter, name: str, quiet: bool) -> Output:
+def _output(out: StreamWriter, name: str, shown: OutputOptions) -> Output:
     match name:
         case "json":
-            return JsonOutput(out)
+            return JsonOutput(out, shown)
         case "stream-json":
-            return StreamJsonOutput(out)
+            return StreamJsonOutput(out, shown)
         case _:
-            return TextOutput(
-                out, StreamWriter("standard error", sys.stderr, needed=False), quiet=quiet
-            )
+            return TextOutput(out, StreamWriter("standard error", sys.stderr, needed=False), shown)
 
 
 _PATIENCE = 0.5
@@ -126,12 +163,18 @@ def _ready(source: BinaryIO) -> bool:
 class Run:
     """A headless run with its options."""
 
-    def __init__(self, flags: SessionFlags, prompt: Prompt, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        flags: SessionFlags,
+        prompt: Prompt,
+        environ: Mapping[str, str],
+        schema: OutputSchema | None = None,
+    ) -> None:
         self._flags = flags
         self._environ = environ
         self._prompt = prompt
         self._settings, self._cwd = flags.read_settings(environ)
-        self._options = flags.options(interactive=False)
+        self._options = flags.options(interactive=False, output=schema)
 
     async def run(self, output: Output) -> int:
         """Runs it; returns the exit code."""
@@ -166,6 +209,7 @@ class Run:
             self._prompt.typed,
             session.toolbox.context,
             piped=self._prompt.piped,
+            attached=self._flags.attached,
             respect_git_ignore=self._settings.context.respect_git_ignore,
         )
         for words in prompt_message.notices:

@@ -1,5 +1,6 @@
 """Options of every command that runs a session, and what they open."""
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import wraps
@@ -10,27 +11,39 @@ import click
 import msgspec
 
 from toolwire import config
+from toolwire.agent.structured import OutputSchema
 from toolwire.app.options import SessionOptions
 from toolwire.cli.consent import asker, check_workspace
 from toolwire.client.http.transport import HttpTransport, Transport
 from toolwire.client.record import RecordingTransport, ReplayTransport
 from toolwire.client.redact import known_secrets
 from toolwire.config import Settings, current_folder
+from toolwire.context.prompt import read_prompt
 from toolwire.errors import BadInput
 from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
 from toolwire.providers.custom import read_upstream
+from toolwire.request import Effort
 from toolwire.tools.spec import SandboxSetting
+from toolwire.wire.json_access import parse_object
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
+_NO_ID = "?"
+"""The value of --resume without an id."""
 SANDBOX = click.option(
     "--sandbox",
     type=click.Choice(get_args(SandboxSetting)),
     help="Sandbox for commands; auto: workspace-write where the system supports it.",
 )
 _OPTIONS = (
-    click.option("-m", "--model", default="", metavar="P/M", help="Model: provider/model."),
+    click.option(
+        "-m",
+        "--model",
+        default="",
+        metavar="P/M",
+        help="Model: provider/model, or a short name such as sonnet if it is unique.",
+    ),
     click.option("--provider", default="", help="Provider; uses its default model."),
     click.option("--base-url", default="", metavar="URL", help="Base URL of the provider."),
     click.option(
@@ -58,13 +71,63 @@ _OPTIONS = (
     ),
     click.option("--session", default="", metavar="ID", help="Continue this session."),
     click.option(
-        "--continue", "latest", is_flag=True, help="Continue this folder's most recent session."
+        "-c",
+        "--continue",
+        "latest",
+        is_flag=True,
+        help="Continue this folder's most recent session.",
     ),
+    click.option(
+        "-r",
+        "--resume",
+        is_flag=False,
+        flag_value=_NO_ID,
+        metavar="[ID]",
+        help="Continue this session; without ID, choose one in chat, the most recent in run.",
+    ),
+    click.option("--no-session", is_flag=True, help="Do not store the session."),
     click.option(
         "--max-turns", type=click.IntRange(min=0), help="Maximum number of model requests."
     ),
+    click.option(
+        "--max-tokens", type=click.IntRange(min=0), help="Maximum number of tokens, in and out."
+    ),
+    click.option(
+        "--max-cost",
+        type=click.FloatRange(min=0),
+        metavar="USD",
+        help="Maximum cost in US dollars.",
+    ),
+    click.option("--effort", type=click.Choice(tuple(map(str, Effort))), help="Reasoning effort."),
+    click.option(
+        "--temperature", type=click.FloatRange(0, 2), help="Sampling temperature, from 0 to 2."
+    ),
     click.option("--cwd", "folder", type=_FOLDER, help="Work in this folder."),
-    click.option("--system", type=FILE, help="File that replaces the system prompt."),
+    click.option(
+        "--add-dir",
+        "folders",
+        multiple=True,
+        type=_FOLDER,
+        metavar="DIR",
+        help="Work in this folder too; may be repeated.",
+    ),
+    click.option(
+        "--attach",
+        "attached",
+        multiple=True,
+        type=FILE,
+        metavar="FILE",
+        help="Attach a picture, PDF or text file to the prompt; may be repeated.",
+    ),
+    click.option(
+        "--system", metavar="TEXT|@FILE", help="Replaces the system prompt; also a file's name."
+    ),
+    click.option(
+        "--append-system", metavar="TEXT|@FILE", help="Added at the end of the system prompt."
+    ),
+    click.option(
+        "-v", "--verbose", is_flag=True, help="Also report what a conversion loses at no cost."
+    ),
     click.option("--yes", is_flag=True, help="Download the embedded model without asking."),
     click.option("--weights", type=FILE, help="Use this model file for the embedded model."),
     click.option(
@@ -93,9 +156,19 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
     allowed_tools: tuple[str, ...]
     session: str
     latest: bool
+    resume: str | None
+    no_session: bool
     max_turns: int | None
+    max_tokens: int | None
+    max_cost: float | None
+    effort: Effort | None
+    temperature: float | None
     folder: Path | None
-    system: Path | None
+    folders: tuple[Path, ...]
+    attached: tuple[Path, ...]
+    system: str | None
+    append_system: str | None
+    verbose: bool
     yes: bool
     weights: Path | None
     no_mcp: bool
@@ -107,11 +180,23 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
         cwd = self.folder.resolve() if self.folder else current_folder()
         if not self.folder:
             check_workspace(cwd, environ)
-        flags = {"limits.turns": self.max_turns, "tools.sandbox": self.sandbox}
+        flags = {
+            "limits.turns": self.max_turns,
+            "limits.tokens": self.max_tokens,
+            "limits.cost": self.max_cost,
+            "reasoning.effort": self.effort,
+            "tools.sandbox": self.sandbox,
+        }
         return config.load(environ, cwd, flags=flags, ask=asker()), cwd
 
-    def options(self, *, interactive: bool) -> SessionOptions:
+    @property
+    def chooses(self) -> bool:
+        """Whether the user is to choose the session to continue."""
+        return self.resume == _NO_ID
+
+    def options(self, *, interactive: bool, output: OutputSchema | None = None) -> SessionOptions:
         """Returns what the session is opened with."""
+        resumed = "" if self.chooses else self.resume or ""
         return SessionOptions(
             model=self.model,
             provider=self.provider,
@@ -120,11 +205,17 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
             tool_style=self.tool_style or "",
             mode=Mode.YOLO if self.yolo else self.approval_mode,
             allowed=_listed(self.allowed_tools),
-            session=self.session,
-            latest=self.latest,
-            system=self.system,
+            session=self.session or resumed,
+            latest=self.latest or (self.chooses and not interactive),
+            system=None if self.system is None else _text_or_file(self.system),
+            append_system=_text(self.append_system, "--append-system"),
+            temperature=self.temperature,
+            folders=self.folders,
             interactive=interactive,
             no_mcp=self.no_mcp,
+            kept=not self.no_session,
+            may_forget=True,
+            output=output,
         )
 
 
@@ -148,11 +239,50 @@ def _check_together(flags: SessionFlags) -> None:
     pairs = (
         ("--yolo and --approval-mode", flags.yolo and flags.approval_mode not in (None, Mode.YOLO)),
         ("--session and --continue", flags.session and flags.latest),
+        ("--session and --resume", flags.session and flags.resume is not None),
+        ("--continue and --resume", flags.latest and flags.resume is not None),
+        (
+            "--no-session and continuing one",
+            flags.no_session and (flags.session or flags.latest or flags.resume is not None),
+        ),
         ("--record and --replay", flags.record and flags.replay),
     )
     for names, contradict in pairs:
         if contradict:
             raise click.UsageError(f"{names} contradict each other; give one")
+
+
+def _text_or_file(value: str) -> Path | str:
+    """Returns the file of `@FILE`, of an existing one, and of what looks like a path; else the
+    text.
+    """
+    if value.startswith("@"):
+        return Path(value[1:]).absolute()
+    looks_like_one = not re.search(r"\s", value) and re.search(r"/|\.\w{1,5}$", value)
+    try:
+        is_file = Path(value).is_file()
+    except (OSError, ValueError):
+        is_file = False
+    return Path(value) if is_file or looks_like_one else value
+
+
+def _text(value: str | None, option: str) -> str:
+    """Returns the text, or that of `@FILE`."""
+    if not value or not value.startswith("@"):
+        return value or ""
+    return read_prompt(Path(value[1:]), option)
+
+
+def read_schema(file: Path) -> OutputSchema:
+    """Returns the JSON Schema of a file; BadInput names the file if it is not one."""
+    option = f"--output-schema: {file}"
+    try:
+        text = file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{option} cannot be read: {error.strerror}") from error
+    found = OutputSchema(schema=parse_object(text, option))
+    found.check(option)
+    return found
 
 
 def open_transport(flags: SessionFlags, stack: AsyncExitStack) -> Transport:

@@ -5,6 +5,8 @@ import select
 import sys
 from codecs import lookup
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from errno import EPIPE
 from io import TextIOWrapper
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -14,14 +16,35 @@ from toolwire.errors import ToolwireError
 from toolwire.terminal_text import TerminalText, one_line
 
 
+class StreamFailed(OSError):
+    """A standard stream that cannot be written: a full disk, a closed pipe."""
+
+
+def output_lost(error: OSError) -> int:
+    """Reports that standard output cannot be written; returns the exit code.
+
+    A reader that closed its pipe has read enough: that is not reported.
+    """
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    # What is still buffered would fail again at exit.
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    if error.errno != EPIPE:
+        with suppress(OSError):
+            sys.stderr.write(error_line(f"standard output cannot be written: {error.strerror}"))
+            sys.stderr.flush()
+    return 1
+
+
 class SafeStream(TextIOWrapper):
     """Escapes control sequences; only `control` writes some to the terminal."""
 
     def __init__(self, stream: TextIOWrapper) -> None:
-        # click opens the raw bytes of an ASCII-only stream, which would bypass this one.
-        ascii_only = lookup(stream.encoding).name == "ascii"
+        # Output is UTF-8, but for a terminal that displays something else; click opens the raw
+        # bytes of an ASCII-only stream, which would bypass this one.
+        other = stream.isatty() and lookup(stream.encoding).name != "ascii"
         options: dict[str, Any] = {
-            "encoding": "utf-8" if ascii_only else stream.encoding,
+            "encoding": stream.encoding if other else "utf-8",
             "errors": "backslashreplace",
             "line_buffering": stream.line_buffering,
             "write_through": stream.write_through,
@@ -31,12 +54,22 @@ class SafeStream(TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         """Prints the text with dangerous characters escaped."""
-        super().write(self._text.feed(text))
+        self.control(self._text.feed(text))
         return len(text)
 
     def control(self, sequence: str) -> None:
         """Writes a control sequence unescaped."""
-        super().write(sequence)
+        try:
+            super().write(sequence)
+        except OSError as error:
+            raise StreamFailed(error.errno, error.strerror) from error
+
+    def flush(self) -> None:
+        """Writes what is buffered."""
+        try:
+            super().flush()
+        except OSError as error:
+            raise StreamFailed(error.errno, error.strerror) from error
 
 
 @runtime_checkable
@@ -102,14 +135,23 @@ def ask_line(question: str) -> str | None:
     return line.strip() if line else None
 
 
+YES = frozenset({"y", "yes", "ok", "okay", "sure", "yeah", "yep"})
+"""Answers that mean yes."""
+
+
 def agrees(question: str) -> bool:
     """Asks; True only for an explicit yes."""
-    return (ask_line(f"{question} [y/N]:") or "").lower() in ("y", "yes")
+    return (ask_line(f"{question} [y/N]:") or "").lower() in YES
+
+
+def error_line(message: object) -> str:
+    """Returns the line that reports an error, the same in every command."""
+    return f"toolwire: {message}\n"
 
 
 def fail(error: ToolwireError) -> None:
     """Prints the error on standard error and exits with code 1."""
-    click.echo(f"toolwire: {error}", err=True)
+    click.echo(error_line(error), err=True, nl=False)
     raise SystemExit(1)
 
 

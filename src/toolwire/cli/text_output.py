@@ -18,11 +18,18 @@ from toolwire.agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from toolwire.cli.output import Writable, error_of
-from toolwire.cli.terminal import write_control
+from toolwire.cli.output import (
+    PLAINLY,
+    Denials,
+    OutputOptions,
+    Writable,
+    error_of,
+    hint,
+    notice_text,
+)
+from toolwire.cli.terminal import error_line, write_control
 from toolwire.events import Notice, RefusalDelta, TextDelta
 from toolwire.terminal_text import one_line
-from toolwire.wire.repair import parse_arguments
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _EVERY = 0.1
@@ -76,18 +83,21 @@ _LONGEST = 60
 class TextOutput:
     """Streams text as it arrives; prints a line for each finished call."""
 
-    def __init__(self, out: Writable, err: Writable, *, quiet: bool = False) -> None:
+    def __init__(self, out: Writable, err: Writable, shown: OutputOptions = PLAINLY) -> None:
         self._out = out
         self._err = err
-        self._quiet = quiet
-        self._spinner = None if quiet or not err.isatty() else Spinner(err)
+        self._shown = shown
+        self._quiet = shown.quiet
+        self._spinner = None if shown.quiet or not err.isatty() else Spinner(err)
         self._mixed = out.isatty() and err.isatty()
         self._open_line = False
+        self._denials = Denials()
         self._held: list[AgentEvent] | None = None
         """Output held back while paused; None while not paused."""
 
     async def receive(self, event: AgentEvent) -> None:
         """Prints the event."""
+        self._denials.add(event)
         if self._held is None:
             self._show(event)
         else:
@@ -116,7 +126,8 @@ class TextOutput:
         match event:
             case Streaming():
                 if isinstance(event.event, TextDelta | RefusalDelta) and event.event.text:
-                    self._say(event.event.text)
+                    if not self._shown.structured:
+                        self._say(event.event.text)
                 elif isinstance(event.event, Notice):
                     self._spin(f"reading: {event.event.message}")
             case ModelAsked():
@@ -128,10 +139,11 @@ class TextOutput:
                 self._spin(f"{event.name} {hint(event.arguments)}")
             case ToolFinished():
                 self._line(_outcome(event))
-            case Noticed(kind="prefix"):
-                # Machine-readable output has it.
-                pass
-            case Noticed() | Retrying():
+            case Noticed():
+                words = notice_text(event, verbose=self._shown.verbose)
+                if words:
+                    self._line(f"… {one_line(words)}")
+            case Retrying():
                 self._line(f"… {one_line(event.message)}")
             case HistoryReplaced():
                 self._line(
@@ -144,12 +156,17 @@ class TextOutput:
     def end(self, session: str, ended: TurnEnded) -> None:
         """Ends the last line, and reports why the turn stopped if it failed."""
         self._stop()
+        if ended.output:
+            self._say(ended.output)
         self._end_line()
+        if self._shown.headless and self._denials.message:
+            self._err.write(f"… {self._denials.message}\n")
+            self._err.flush()
         error = error_of(ended)
         if error is None:
             return
         words = error["message"]
-        self._err.write(f"{words}\n" if ended.reason is TurnEnd.CANCELLED else f"error: {words}\n")
+        self._err.write(f"{words}\n" if ended.reason is TurnEnd.CANCELLED else error_line(words))
         if session:
             self._err.write(f"continue with: toolwire run --session {session} …\n")
         self._err.flush()
@@ -182,14 +199,6 @@ class TextOutput:
     def _stop(self) -> None:
         if self._spinner is not None:
             self._spinner.stop()
-
-
-def hint(arguments: str) -> str:
-    """Returns a short hint of a call: its first short text argument."""
-    value = parse_arguments(arguments).value or {}
-    text = next((one for one in value.values() if isinstance(one, str) and one), "")
-    words = " ".join(text.split())
-    return words if len(words) <= _LONGEST else f"{words[: _LONGEST - 1]}…"
 
 
 def _outcome(event: ToolFinished) -> str:

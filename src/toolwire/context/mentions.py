@@ -3,12 +3,13 @@
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
+from toolwire.errors import BadInput
 from toolwire.messages import Media, Message, Part, Text
 from toolwire.tools.builtin.read_many_files import CUT_NOTE, DEFAULT_EXCLUDES
 from toolwire.tools.files.contents import Content, mime_of, read_content
@@ -68,17 +69,21 @@ def user_message(
     context: ToolContext,
     *,
     piped: str = "",
+    attached: Iterable[Path] = (),
     allows: Allows = _never,
     respect_git_ignore: bool = True,
 ) -> Mentioned:
     """The user's message: piped input, a blank line, the prompt, then the files it mentions.
 
-    Without a prompt the piped text is the prompt. Otherwise it is data: no mentions in it.
+    Without a prompt the piped text is the prompt. Otherwise it is data: no mentions in it. Files
+    that the user `attached` may be anywhere; BadInput if one cannot be.
     """
     prompt, piped = printable(prompt), printable(piped)
     text = f"{piped}\n\n{prompt}" if prompt and piped else prompt or piped
     # Piped text is untrusted: it never leads to a question about a file.
     gathering = _Gathering(context, allows, git=respect_git_ignore, typed=bool(prompt))
+    for file in attached:
+        gathering.attach(file)
     for name in mentions(prompt or piped):
         gathering.add(name)
     parts = gathering.parts()
@@ -143,6 +148,27 @@ class _Gathering:
             self._add_path(name, path)
         else:
             self._tell(name, "no file matches the pattern" if pattern else "no such file")
+
+    def attach(self, file: Path) -> None:
+        """Include a file that the user named outside of the prompt, wherever it is."""
+        found = real(file.absolute())
+        if found is None or not stat.S_ISREG(_mode(found)):
+            why = "is not a regular file" if found is not None and _mode(found) else "not found"
+            raise BadInput(f"cannot attach {file}: {why}")
+        workspace = self._workspace
+        if locate(found, workspace) is None:
+            workspace = msgspec.structs.replace(workspace, roots=(*workspace.roots, found.parent))
+        context = msgspec.structs.replace(self._context, workspace=workspace)
+        try:
+            content = read_content(found, str(found), context)
+        except ToolFailed as error:
+            words = str(error).partition("\n")[0]
+            raise BadInput(f"cannot attach {file}: {words}") from error
+        if content.media is None and content.lines is None and found.suffix.lower() != ".svg":
+            raise BadInput(f"cannot attach {file}: {content.note.strip()}")
+        if content.lines is not None and content.lines.partial:
+            self.notices.append(f"{file} is long: only its beginning is attached")
+        self._files[str(found)] = _File(found, workspace, True)
 
     def parts(self) -> list[Text | Media]:
         """The contents of all files, in the order of their paths."""

@@ -127,7 +127,8 @@ def _rule(
     )
     command = arguments.get("command")
     if tool == terms.shell and isinstance(command, str):
-        return _rule_on_shell(command, _as_text(arguments.get("directory") or ""), act, terms)
+        directory = terms.locations.start(_as_text(arguments.get("directory") or ""))
+        return _rule_on_shell(command, directory, act, terms)
     writes = effect is not Effect.READ
     locations = tuple(terms.locations.locate(path, writes=writes) for path in paths)
     ruling = _ruling(rule_on(act, locations, terms), ())

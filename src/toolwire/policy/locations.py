@@ -92,6 +92,12 @@ class Locations(msgspec.Struct, frozen=True, kw_only=True):
     search_path: str = ""
     """`PATH` without folders of the workspace; empty if it contains none."""
 
+    def start(self, name: str) -> str:
+        """Where a command with this `directory` starts: another root of that name, as the shell
+        tool resolves it, else a folder of the working directory.
+        """
+        return next((root for root in self.roots[1:] if posixpath.basename(root) == name), name)
+
     def locate(self, path: str, *, writes: bool) -> Location:
         """The location of a path; relative paths start at the working directory."""
         # Links are followed before `..` is taken: `link/..` is the parent of the link's target.

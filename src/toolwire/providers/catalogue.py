@@ -71,6 +71,12 @@ def vendor(dialect: str, model: str) -> Provider | None:
     return known[0] if len(known) == 1 else None
 
 
+def is_own(info: ModelInfo) -> bool:
+    """Returns whether the model's provider made it; others only offer it."""
+    patterns = providers.get(info.provider).own_models if info.provider in providers.names() else ()
+    return any(fnmatchcase(info.id.lower(), pattern) for pattern in patterns)
+
+
 @cache
 def _speakers(dialect: str) -> tuple[Provider, ...]:
     """Returns the providers with a catalogue that speak a format, their own first."""

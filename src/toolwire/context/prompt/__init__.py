@@ -106,17 +106,20 @@ def chosen_prompt(
     environ: Mapping[str, str],
     folder: Path,
     home: Path,
+    text: str | None = None,
     file: Path | None = None,
     source: str = "--system",
     trusted: bool = True,
 ) -> SystemPrompt:
-    """The file of `--system`, else that of `GEMINI_SYSTEM_MD`, else the built-in prompt.
+    """The text, else the file of `--system`, else that of `GEMINI_SYSTEM_MD`, else our own prompt.
 
     `GEMINI_WRITE_SYSTEM_MD` writes the built-in prompt to a file. An untrusted project may not
     replace the prompt. `source` is what named the file, for errors.
     """
     own = system_prompt(facts)
     used = folder / file if file else _named(environ, USED, folder, home)
+    if text is not None:
+        used = None
     if used is not None and not file:
         _check_project_file(used, folder, USED, trusted=trusted)
     target = _named(environ, WRITTEN, folder, home)
@@ -126,8 +129,8 @@ def chosen_prompt(
     # A prompt file that is in use is never overwritten.
     written = "" if target is None or target == used else _write(target, own)
     if used is None:
-        return SystemPrompt(text=own, written=written)
-    text = _read(used, source if file else USED)
+        return SystemPrompt(text=own if text is None else text, written=written)
+    text = read_prompt(used, source if file else USED)
     return SystemPrompt(text=text, file=str(used), written=written)
 
 
@@ -173,7 +176,8 @@ def _check_project_file(file: Path, folder: Path, variable: str, *, trusted: boo
         raise BadInput(f"{variable}: {file} is not a regular file")
 
 
-def _read(file: Path, source: str) -> str:
+def read_prompt(file: Path, source: str) -> str:
+    """The text of a prompt file; BadInput names what named the file."""
     try:
         with file.open("rb") as opened:
             data = opened.read(LARGEST + 1)

@@ -92,7 +92,13 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    return (context.workspace.roots[0] / str(arguments.get("directory") or ""),)
+    return (_folder(str(arguments.get("directory") or ""), context),)
+
+
+def _folder(name: str, context: ToolContext) -> Path:
+    """The folder that a command runs in: the root of that name, else the working directory."""
+    first, *others = context.workspace.roots
+    return next((root for root in others if root.name == name), first / name)
 
 
 @tool(
@@ -143,7 +149,7 @@ def _start(
     permit = context.permit or Permit()
     environ = {**context.environ, "GEMINI_CLI": "1", "TERM": "xterm-256color", "PAGER": "cat"}
     environ |= dict(permit.environ)
-    directory = context.workspace.roots[0] / (args.directory or "")
+    directory = _folder(args.directory or "", context)
     command = permit.command or args.command
     command = command.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     try:
@@ -163,7 +169,7 @@ def _start(
 
 
 def _not_started(reason: str, args: RunShellCommand, context: ToolContext) -> ToolFailed:
-    directory = context.workspace.roots[0] / (args.directory or "")
+    directory = _folder(args.directory or "", context)
     text = f"spawn bash {reason}"
     if reason == "ENOENT" and not directory.is_dir():
         text += f"\nThere is no directory {directory}; leave `directory` out to run in the root."
@@ -270,7 +276,7 @@ def _blocked(
     # Many programs print their errors on standard output.
     tails = (spool.last(_SNIFFED) for spool in (spools if failed else spools[1:]))
     output = "\n".join(plain_text(decoded_tail(tail)) for tail in tails)
-    directory = str(context.workspace.roots[0] / (args.directory or ""))
+    directory = str(_folder(args.directory or "", context))
     walls = session.walls_of(confined, directory)
     note = session.explained(output, failed=failed, walls=walls)
     return f"\n{note}" if note else ""
