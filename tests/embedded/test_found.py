@@ -7,7 +7,7 @@ import pytest
 
 from tests.client.stand_in import Asked, StandIn, stand_in
 from toolwire.client.http.transport import HttpTransport
-from toolwire.embedded.found import FoundServer, find
+from toolwire.embedded.machine import FoundServer, find_server
 
 NOWHERE = "http://127.0.0.1:9"
 MODELS = "/v1/models"
@@ -27,7 +27,7 @@ def look(patience: float = 20.0, **addresses: str) -> FoundServer | None:
     async def go() -> FoundServer | None:
         transport = HttpTransport()
         try:
-            return await find(transport, environ, patience)
+            return await find_server(transport, environ, patience)
         finally:
             await transport.aclose()
 

@@ -156,10 +156,9 @@ async def choose_here(
     except ProviderError as error:
         if error.kind != ErrorKind.AUTH:
             raise
-    from toolwire.embedded.found import find  # noqa: PLC0415 - start-up time
-    from toolwire.embedded.machine import fitting, machine  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.machine import find_server, fitting, machine  # noqa: PLC0415 - start-up time
 
-    found = await find(transport, environ) if look else None
+    found = await find_server(transport, environ) if look else None
     if found is not None:
         reason = f"nothing is configured, and {found.title} runs on this machine"
         return Chosen(name=found.name, reason=reason, settings=settings)

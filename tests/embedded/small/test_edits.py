@@ -2,7 +2,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolwire.embedded.small.edits import MOST_LINES, addition, change, choices, is_sound
+from toolwire.embedded.small.edits import (
+    MOST_LINES,
+    change,
+    choices,
+    damage,
+    problem,
+    span,
+    substitute,
+    units,
+)
 
 CODE = """def first(a):
     return a
@@ -82,12 +91,6 @@ def test_a_new_head_alone_keeps_the_body():
     assert changed(CODE, "def first(a):", "def one(a):") == CODE.replace("first", "one")
 
 
-def test_an_addition_comes_after_everything():
-    find, put = addition("a\nb\na\n", "\nc\n")
-    assert "a\nb\na\n".replace(find, put) == "a\nb\na\n\nc\n"
-    assert addition("", "x\n") == ("", "\nx")
-
-
 @pytest.mark.parametrize(
     ("path", "text", "sound"),
     [
@@ -98,12 +101,20 @@ def test_an_addition_comes_after_everything():
         ("a.py", "(" * 5000, False),
         ("a.json", "{}", True),
         ("a.json", "{", False),
+        ("a.toml", "a = 1", True),
+        ("a.toml", "a = ", False),
+        ("a.yaml", "a: [1, 2]", True),
+        ("a.yml", "a: b: c", False),
+        ("a.ini", "[a]\nb = 1", True),
+        ("a.ini", "b = 1", False),
+        ("a.sh", "if true; then echo; fi", True),
+        ("a.sh", "if true; then echo", False),
         ("a.txt", "def f(:", True),
     ],
 )
 @pytest.mark.filterwarnings("error")
 def test_what_cannot_be_read_any_more_is_not_sound(path: str, text: str, sound: bool):
-    assert is_sound(path, text) == sound
+    assert (problem(path, text) == "") == sound
 
 
 @given(TEXTS)
@@ -118,12 +129,12 @@ def test_every_choice_can_be_changed_and_nothing_else_is(text: str):
         assert text.endswith(rest)
 
 
-@given(TEXTS, st.text("ab\n ", max_size=8))
-def test_an_addition_keeps_what_was_there(text: str, more: str):
-    assume(text.strip("\n"))
-    find, put = addition(text, more)
-    assert text.count(find) == 1
-    assert text.replace(find, put).startswith(text.rstrip("\n"))
+@given(TEXTS, TEXTS)
+def test_a_span_turns_one_text_into_the_other(before: str, after: str):
+    assume(before != after)
+    old, new = span(before, after)
+    assert before.count(old) == 1 or not before
+    assert before.replace(old, new, 1) == after
 
 
 def test_a_function_of_another_name_comes_beside_the_old_one():
@@ -139,3 +150,47 @@ def test_what_is_put_before_the_rest_of_a_block_keeps_the_rest():
     assert changed(text, "def mean(v):", new) == f"{new}\n{rest}"
     whole = f"{new}\n    return sum(v) / len(v)"
     assert changed(text, "def mean(v):", whole) == f"{whole}\n"
+
+
+def test_a_short_function_is_named_by_its_first_line_only():
+    assert units(f"LIMIT = 3\n\n{CODE}") == ("LIMIT = 3", "def first(a):", "def second(a):")
+    shell = "greet() {\n  echo $1\n}\ngreet you\n"
+    assert units(shell) == ("greet() {", "greet you")
+    long = "def f():\n" + "".join(f"    x{n} = {n}\n" for n in range(40))
+    assert "    x7 = 7" in units(long)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        ("a = 1\n", "a = (\n", "'(' was never closed (line 1)"),
+        ("a = (\n", "b = (\n", ""),
+        ("def f(a):\n    return a\n", "def f(a):\n    return b\n", "b is not defined"),
+        (
+            "def f(a):\n    return a\n",
+            "def f(a):\n    if a: return 0\n",
+            "f no longer returns a value at its end; write the whole function",
+        ),
+        ("def f(a):\n    print(a)\n", "def f(a):\n    if a: return\n    print(a)\n", ""),
+        ("def f(a):\n    return a\n", "def f(a):\n    if a:\n        return 1\n    return 2\n", ""),
+    ],
+)
+def test_a_change_that_breaks_python_is_found(before: str, after: str, why: str):
+    assert damage("a.py", before, after) == why
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "after"),
+    [
+        ("wait = 3\nwaiting = 3\n", "wait", "pause", "pause = 3\nwaiting = 3\n"),
+        ("a.b(c)", "b(", "d(", "a.d(c)"),
+        ("unfold", "fold", "bend", "unbend"),
+        ("fold1 fold2", "fold", "bend", "fold1 fold2"),
+        ("x", "", "y", "x"),
+        ("cost 5", "5", "\\1", "cost \\1"),
+    ],
+)
+def test_a_word_is_replaced_everywhere_but_not_inside_others(
+    text: str, old: str, new: str, after: str
+):
+    assert substitute(text, old, new) == after

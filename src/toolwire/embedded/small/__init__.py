@@ -1,1 +1,452 @@
-"""Prompting of a small model: few tools, short texts, constrained JSON."""
+"""Prompting of a small model: few tools, short texts, constrained JSON, changes by plan."""
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from pkgutil import get_data
+from time import monotonic
+from types import MappingProxyType
+from typing import cast
+
+import msgspec
+
+from toolwire.embedded.small.past import (
+    KINDS,
+    QUESTION,
+    Honesty,
+    Past,
+    Question,
+    RequestKind,
+    read_kind,
+    since_request,
+)
+from toolwire.embedded.small.plan import kind_of, to_read
+from toolwire.embedded.small.tools import (
+    LEFT_OUT,
+    MOST_CHOICES,
+    TOOLS,
+    KnownFiles,
+    forbidden,
+    shown_tools,
+    to_real,
+)
+from toolwire.embedded.small.work import Calls, Change, Closing, Query
+from toolwire.events import (
+    Finished,
+    ModelEvent,
+    Notice,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+    Usage,
+)
+from toolwire.messages import Message, Text
+from toolwire.model import Model, reading
+from toolwire.prompted import json as json_style
+from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
+from toolwire.tools.files.paths import locate, open_file, real
+from toolwire.tools.files.protection import Protection
+from toolwire.tools.search.ignore import NEVER_SEARCHED, rules_for
+from toolwire.tools.search.walk import breadth_first
+from toolwire.tools.spec import ToolFailed, Workspace
+from toolwire.wire.json_access import dump, object_in
+
+_MOST_WRITTEN = 600
+"""Tokens of one answer: a minute on two slow cores; longer answers are loops."""
+_LONGEST_REPLY = 400
+"""Characters of a reply, after which it ends with the current sentence."""
+_MOST_REFUSED = 2
+"""Commands that the request does not allow, before the model must reply."""
+BUDGET = 120.0
+"""Seconds of the model's work for one request, after which nothing new is begun."""
+
+_sentence_end = re.compile(r"[.!?](?=\s)").search
+_calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
+
+
+def wrap(
+    model: Model,
+    new_id: Callable[[], str],
+    project: Callable[[], KnownFiles],
+    clock: Callable[[], float] = monotonic,
+) -> Model:
+    """The model with tools in short form; `project` is called for every request."""
+    conversation = _Conversation(model, new_id, clock)
+
+    async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        plain = json_style.wrap(model, new_id)
+        answer = conversation.ask(request, project()) if request.tools else plain(request)
+        async with reading(answer) as events:
+            async for event in events:
+                yield event
+
+    return ask
+
+
+class _Conversation:
+    """One conversation: its first file list, the kinds of its requests, and the current change."""
+
+    def __init__(self, model: Model, new_id: Callable[[], str], clock: Callable[[], float]) -> None:
+        self._model = model
+        self._new_id = new_id
+        self._clock = clock
+        self._listed: KnownFiles | None = None
+        self._kinds: dict[str, RequestKind | None] = {}
+        self._change: Change | None = None
+        self._request = ("", 0)
+        """The newest request, and the number of messages up to it."""
+        self._spent = 0.0
+        self._written = 0
+        self._input: int | None = None
+        """Tokens of the last prompt; the tools as the agent knows them would be many more."""
+
+    async def ask(self, request: ModelRequest, project: KnownFiles) -> AsyncIterator[ModelEvent]:
+        began = self._clock()
+        try:
+            async with reading(self._answer(request, project)) as events:
+                async for event in events:
+                    yield self._counted(event) if isinstance(event, Finished) else event
+        finally:
+            self._spent += self._clock() - began
+
+    def _counted(self, event: Finished) -> Finished:
+        """Adds the questions to the output tokens; the input is that of the last prompt."""
+        usage = event.usage
+        self._input = usage.input or self._input
+        output = (usage.output or 0) + self._written
+        self._written = 0
+        usage = msgspec.structs.replace(usage, input=self._input, output=output)
+        return msgspec.structs.replace(event, usage=usage)
+
+    async def _answer(
+        self, request: ModelRequest, project: KnownFiles
+    ) -> AsyncIterator[ModelEvent]:
+        if self._listed is None:
+            self._listed = project
+        words, upto = _newest(request.messages)
+        if (words, upto) != self._request:
+            self._request = (words, upto)
+            self._spent, self._change = 0.0, None
+            kind = Question(
+                self._model, self._prepared(request, project, upto), QUESTION, KINDS, "kind"
+            )
+            async with reading(self._questions(kind)) as events:
+                async for event in events:
+                    yield event
+            self._kinds[words] = kind_of(words, read_kind(kind.answer))
+            if self._kinds[words] is RequestKind.CHANGE:
+                self._change = Change(words, other=_has_others(request))
+        steps = self._looks(request, project)
+        if self._change is not None:
+            steps = self._steps(request, project, self._change)
+        async with reading(steps) as events:
+            async for event in events:
+                yield event
+
+    async def _steps(
+        self, request: ModelRequest, project: KnownFiles, change: Change
+    ) -> AsyncIterator[ModelEvent]:
+        """The next call of a change, or its closing words."""
+        while True:
+            ran = since_request(request.messages)
+            match change.next(ran, project, late=self._late):
+                case Calls() as found:
+                    for event in self._called(found):
+                        yield event
+                    return
+                case Closing() as found:
+                    yield TextDelta(found.words)
+                    yield Finished(reason=StopReason.END)
+                    return
+                case Query() as found:
+                    prepared = self._prepared(request, project, len(request.messages))
+                    query = Question(self._model, prepared, found.words, found.schema, found.name)
+                    async with reading(self._questions(query)) as events:
+                        async for event in events:
+                            yield event
+                    change.answer(query.answer, project)
+            if change.elsewhere:
+                self._change = None
+                self._kinds[change.words] = RequestKind.COMMAND
+                async with reading(self._looks(request, project)) as events:
+                    async for event in events:
+                        yield event
+                return
+
+    async def _looks(self, request: ModelRequest, project: KnownFiles) -> AsyncIterator[ModelEvent]:
+        """The next look or command that the model chooses, or its reply."""
+        words = self._request[0]
+        kind = self._kinds.get(words)
+        ran = since_request(request.messages)
+        if kind is RequestKind.QUESTION and not ran and _offers(request, "read_file"):
+            paths = to_read(words, project, change=False)
+            reads = [to_real("read_file", {"path": path}, project) for path in paths]
+            if reads:
+                for event in self._called(Calls(tuple(("read_file", it) for it in reads))):
+                    yield event
+                return
+        refused = 0
+        while True:
+            done = refused >= _MOST_REFUSED or self._late
+            fitted = fit(
+                request, project, listed=self._listed or project, kinds=self._kinds, closing=done
+            )
+            for notice in fitted.notices:
+                yield notice
+            honesty = Honesty(ran, question=kind is RequestKind.QUESTION)
+            reader = _Answer(project, words, honesty)
+            inner = json_style.wrap(self._model, self._new_id, instructions=fitted.instructions)
+            async with reading(inner(fitted.request)) as events:
+                async for event in events:
+                    for out in reader.read(event):
+                        yield out
+                    if reader.complete:
+                        break
+            self._written += reader.usage.output or 0
+            if not reader.refused:
+                return
+            refused += 1
+
+    @property
+    def _late(self) -> bool:
+        return self._spent > BUDGET
+
+    async def _questions(self, question: Question) -> AsyncIterator[ModelEvent]:
+        async with reading(question.events()) as events:
+            async for event in events:
+                yield event
+        self._written += question.usage.output or 0
+        self._input = question.usage.input or self._input
+
+    def _called(self, found: Calls) -> Sequence[ModelEvent]:
+        out: list[ModelEvent] = []
+        for name, arguments in found.calls:
+            id = self._new_id()
+            out += [
+                ToolCallStarted(id, name, made_id=True),
+                ToolCallDelta(id, dump(arguments)),
+                ToolCallEnded(id),
+            ]
+        return (*out, Finished(reason=StopReason.TOOL_CALLS))
+
+    def _prepared(self, request: ModelRequest, project: KnownFiles, upto: int) -> ModelRequest:
+        """The conversation as it is sent, without an answer's form."""
+        before = msgspec.structs.replace(request, messages=request.messages[:upto])
+        fitted = fit(before, project, listed=self._listed or project, kinds=self._kinds)
+        prepared = json_style.prepare(fitted.request, instructions=fitted.instructions)
+        return prepared.request if prepared is not None else fitted.request
+
+
+def _offers(request: ModelRequest, name: str) -> bool:
+    return any(isinstance(it, ToolSpec) and it.name == name for it in request.tools)
+
+
+def _has_others(request: ModelRequest) -> bool:
+    return any(
+        isinstance(it, ToolSpec) and it.name not in TOOLS and it.name not in LEFT_OUT
+        for it in request.tools
+    )
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """A request shortened for a small model, and notices of what was left out."""
+
+    request: ModelRequest
+    instructions: str
+    """The system prompt. It describes all tools even if only a reply is allowed, so that the cached
+    prefix stays valid.
+    """
+    notices: tuple[Notice, ...] = ()
+
+
+def fit(
+    request: ModelRequest,
+    project: KnownFiles,
+    *,
+    listed: KnownFiles,
+    kinds: Mapping[str, RequestKind | None] = MappingProxyType({}),
+    closing: bool = False,
+) -> Fitted:
+    """The request with short instructions, short tools and short results.
+
+    `listed` are the files named in the first message: they stay the same while the project
+    changes, so that the cached prefix stays valid. `closing` allows only a reply.
+    """
+    past = Past(project, listed, kinds)
+    messages = tuple(past.message(message) for message in request.messages)
+    tools = shown_tools(request.tools, project)
+    choice = request.tool_choice
+    if closing or past.must_reply:
+        choice = ToolChoice(mode="none")
+    elif past.must_act:
+        choice = ToolChoice(mode="required")
+    fitted = msgspec.structs.replace(
+        request,
+        system=(),
+        messages=messages,
+        tools=_useful(tools, past),
+        tool_choice=choice,
+        parallel_calls=None,
+        max_output_tokens=min(request.max_output_tokens or _MOST_WRITTEN, _MOST_WRITTEN),
+    )
+    return Fitted(fitted, _instructions(tools), tuple(past.notices))
+
+
+def _useful(tools: Sequence[ToolSpec], past: Past) -> tuple[ToolSpec, ...]:
+    """The tools that are useful now: no shell for a question, no call a third time."""
+    return tuple(
+        tool
+        for tool in tools
+        if tool.name not in past.repeated
+        and (tool.name != "run_shell_command" or past.kind is RequestKind.COMMAND)
+    )
+
+
+def _newest(messages: Sequence[Message]) -> tuple[str, int]:
+    """The text of the newest request, and the number of messages up to it."""
+    for at in range(len(messages), 0, -1):
+        message = messages[at - 1]
+        words = [part.text for part in message.parts if isinstance(part, Text)]
+        if message.role == "user" and words:
+            return words[-1], at
+    return "", 0
+
+
+def _instructions(tools: Sequence[ToolSpec]) -> str:
+    offered = {tool.name for tool in tools}
+    examples = [block for block in _examples() if set(_calls(block)) <= offered]
+    return (
+        _text("prompt.md")
+        .replace("{tools}", "\n".join(map(_line, tools)))
+        .replace("{examples}", "\n\n".join(examples))
+        .rstrip()
+    )
+
+
+@cache
+def _text(name: str) -> str:
+    return (get_data("toolwire.embedded.small", name) or b"").decode()
+
+
+@cache
+def _examples() -> tuple[str, ...]:
+    return tuple(re.split(r"\n\n(?=Request: )", _text("examples.md").strip()))
+
+
+def _line(tool: ToolSpec) -> str:
+    members = cast(JsonObject, tool.parameters.get("properties") or {})
+    about = tool.description.strip().partition("\n")[0][:160]
+    return f"{tool.name}({', '.join(members)}): {about}"
+
+
+class _Answer:
+    """Translates the short calls of one answer to real ones, and keeps its reply to the facts."""
+
+    def __init__(self, project: KnownFiles, words: str, honesty: Honesty) -> None:
+        self._project = project
+        self._words = words
+        self._honesty = honesty
+        self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}
+        self.refused = False
+        self.usage = Usage()
+        self._reply = ""
+        self.complete = False
+
+    def read(self, event: ModelEvent) -> Sequence[ModelEvent]:
+        match event:
+            case ToolCallStarted() if event.name in TOOLS:
+                self._open[event.id] = (event, [])
+                return ()
+            case ToolCallDelta() if event.id in self._open:
+                self._open[event.id][1].append(event.arguments)
+                return ()
+            case ToolCallEnded() if event.id in self._open:
+                return self._call(event)
+            case TextDelta():
+                return self._text_event(event.text)
+            case Finished() if self.refused:
+                self.usage = event.usage
+                return ()
+            case Finished():
+                words = self._honesty.close()
+                return (TextDelta(words), event) if words else (event,)
+            case _:
+                return (event,)
+
+    def _text_event(self, text: str) -> Sequence[ModelEvent]:
+        """The complete sentences of the reply, up to the one that exceeds the limit."""
+        before = self._reply
+        self._reply += text
+        end = _sentence_end(self._reply, _LONGEST_REPLY)
+        if end is not None:
+            text = self._reply[len(before) : end.end()]
+        words = self._honesty.feed(text)
+        if end is None:
+            return (TextDelta(words),) if words else ()
+        self.complete = True
+        notice = Notice("reply_cut", "the small model's reply was too long and was cut off")
+        words += self._honesty.close()
+        return (TextDelta(words), notice, Finished(reason=StopReason.END))
+
+    def _call(self, event: ToolCallEnded) -> Sequence[ModelEvent]:
+        started, pieces = self._open.pop(event.id)
+        text = "".join(pieces)
+        arguments = object_in(text) if event.complete else None
+        if arguments is not None:
+            if started.name == "run_shell_command":
+                command = str(arguments.get("command", ""))
+                self.refused = bool(forbidden(command, self._words, self._project))
+            if self.refused:
+                return ()
+            text = dump(to_real(started.name, arguments, self._project))
+        return (started, ToolCallDelta(event.id, text), event)
+
+
+_MOST_TEXT = 100_000
+"""Largest file whose lines are offered to a small model, in bytes."""
+
+
+def known_files(workspace: Workspace, environ: Mapping[str, str] = {}) -> KnownFiles:
+    """The files of the first root, nearest first, without ignored and hidden ones."""
+    root = real(workspace.roots[0]) or workspace.roots[0]
+    files: list[str] = []
+    folders: list[str] = []
+    more = False
+    try:
+        for listing in breadth_first(root, workspace, rules_for(root, workspace)):
+            before = f"{listing.path}/" if listing.path else ""
+            files += [before + it.name for it in listing.files if not it.ignored]
+            folders += [
+                before + it.name
+                for it in listing.folders
+                if not it.ignored and it.name not in NEVER_SEARCHED
+            ]
+            if len(files) > MOST_CHOICES or len(folders) >= MOST_CHOICES:
+                more = True
+                break
+    except (OSError, ToolFailed):
+        more = True
+    return KnownFiles(
+        root=str(workspace.roots[0]).rstrip("/"),
+        files=tuple(files[:MOST_CHOICES]),
+        folders=tuple(folders[: MOST_CHOICES - 1]),
+        more=more,
+        text=lambda path: _small_text(root / path, workspace, environ),
+    )
+
+
+def _small_text(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str | None:
+    """The text of a small file that may be read without approval; None for any other."""
+    found = locate(path, workspace)
+    protection = Protection(workspace, environ)
+    if found is None or protection.hides(path) or protection.hides(found):
+        return None
+    try:
+        with open(open_file(found, workspace), "rb") as file:  # noqa: PTH123 - a descriptor
+            data = file.read(_MOST_TEXT + 1)
+        return data.decode() if len(data) <= _MOST_TEXT else None
+    except (OSError, UnicodeError, ToolFailed):
+        return None

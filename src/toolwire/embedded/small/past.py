@@ -1,17 +1,16 @@
-"""The conversation in short form for a small model, and the options that remain."""
+"""The conversation in short form for a small model, what its calls did, and what it may claim."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
-from toolwire.embedded.small.tools import TOOLS, KnownFiles, to_shown
+from toolwire.embedded.small.tools import TOOLS, KnownFiles, by_folder, to_shown
 from toolwire.events import Finished, ModelEvent, Notice, TextDelta, TextEnded, Usage
 from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
 from toolwire.model import Model, reading
-from toolwire.request import ModelRequest, OutputFormat
+from toolwire.request import JsonObject, ModelRequest, OutputFormat
 from toolwire.wire.json_access import dump, object_in
 
 QUESTION = "\n\nOf which kind is this request?"
@@ -32,12 +31,7 @@ class _Answer(msgspec.Struct):
 
 
 _read = msgspec.json.Decoder(_Answer).decode
-_asks = re.compile(
-    r"(?:(?:at|by|for|from|in|of|on|to|under|with) )?"
-    r"(?:who|whom|whose|which|what|where|when|how (?:many|much|long|old|often))\b[^.!]*\?",
-    re.IGNORECASE,
-).match
-_SCHEMA: dict[str, Any] = {
+KINDS: JsonObject = {
     "type": "object",
     "properties": {"kind": {"type": "string", "enum": [kind.value for kind in RequestKind]}},
     "required": ["kind"],
@@ -45,17 +39,19 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-class KindQuestion:
-    """One question about the kind; `kind` and `usage` are set after its events."""
+class Question:
+    """One question about the conversation; `answer` and `usage` are set after its events."""
 
-    def __init__(self, model: Model, request: ModelRequest) -> None:
+    def __init__(
+        self, model: Model, request: ModelRequest, words: str, schema: JsonObject, name: str
+    ) -> None:
         self._model = model
         self._request = msgspec.structs.replace(
             request,
-            messages=(*request.messages[:-1], _with_question(request.messages[-1])),
-            output=OutputFormat(kind="json_schema", schema=_SCHEMA, name="kind"),
+            messages=(*request.messages[:-1], _with(request.messages[-1], words)),
+            output=OutputFormat(kind="json_schema", schema=schema, name=name),
         )
-        self.kind: RequestKind | None = None
+        self.answer = ""
         self.usage = Usage()
 
     async def events(self) -> AsyncIterator[ModelEvent]:
@@ -72,101 +68,28 @@ class KindQuestion:
                         pass
                     case _:
                         yield event
-        try:
-            self.kind = _read("".join(pieces)).kind
-        except (msgspec.DecodeError, UnicodeError):
-            self.kind = None
+        self.answer = "".join(pieces)
 
 
-def likely(words: str, answered: RequestKind | None) -> RequestKind | None:
-    """The kind, or None where the model classifies a question as a change."""
-    return None if answered is RequestKind.CHANGE and _asks(words.strip()) else answered
+def read_kind(answer: str) -> RequestKind | None:
+    """The kind that the model answered; None if it is not one."""
+    try:
+        return _read(answer).kind
+    except (msgspec.DecodeError, UnicodeError):
+        return None
 
 
-def _with_question(message: Message) -> Message:
+def _with(message: Message, words: str) -> Message:
     *before, last = message.parts
-    text = last.text if isinstance(last, Text) else ""
-    return Message(role=message.role, parts=(*before, Text(text + QUESTION)))
-
-
-_MOST_FOLDERS = 20
-"""A folder is expanded as long as there are no more entries than this."""
-_MOST_TOLD = 8
-"""With more files, a small model only repeats their names."""
-_MOST_ABOUT = 60
-"""Characters of a folder's description."""
-_NAMED = 3
-"""File names shown for a folder without a description."""
-_TELLING = ("__init__.py", "README.md", "lib.rs", "mod.rs", "doc.go", "index.ts", "index.js")
-"""Files whose first words describe their folder."""
-_TOP = "the top folder"
-
-_first_words = re.compile(
-    r"""\s*(?:[rR]?(?:\"{3}|'{3})|/\*+!?|//[/!]?|<!--|\#+(?!!))[ \t]*\n?[ \t*]*(\w.*)"""
-).match
-_no_description = re.compile(r"copyright|license|licence|spdx|coding[:=]|eslint", re.I).search
-
-
-def by_folder(text: str, read: Callable[[str], str | None], limit: int) -> str:
-    """The result of a file search, grouped by folder; `read` returns the text of a file."""
-    head, *paths = text.splitlines()
-    lines = [f"{head.partition(' within ')[0]}, by folder:"]
-    size = len(lines[0])
-    folders = sorted(_folders([*filter(None, paths)]).items(), key=lambda it: (-len(it[1]), it[0]))
-    for folder, inside in folders[:_MOST_TOLD]:
-        about = _about(folder, read) or f"such as {', '.join(sorted(inside)[:_NAMED])}"
-        line = f"{folder} ({len(inside)}): {about}"
-        size += len(line) + 1
-        if size > limit:
-            break
-        lines.append(line)
-    left = len(folders) - len(lines) + 1
-    return "\n".join([*lines, f"and {left} other folders"] if left else lines)
-
-
-def _folders(paths: list[str]) -> Mapping[str, list[str]]:
-    """Files grouped by folder; the largest folders are expanded as long as all fit."""
-    found: dict[str, list[str]] = {"": paths}
-    closed: set[str] = set()
-    while openable := found.keys() - closed:
-        fullest = max(openable, key=lambda folder: (len(found[folder]), folder))
-        opened = _opened(fullest, found[fullest])
-        if len(found) - 1 + len(opened) > _MOST_FOLDERS:
-            closed.add(fullest)
-            continue
-        del found[fullest]
-        found.update(opened)
-        # The remaining entries are the folder's direct files.
-        closed.add(fullest)
-    return {folder or _TOP: inside for folder, inside in found.items()}
-
-
-def _opened(folder: str, inside: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name in inside:
-        first, deeper, rest = name.partition("/")
-        under = f"{folder}{first}/" if deeper else folder
-        found.setdefault(under, []).append(rest or name)
-    return found
-
-
-def _about(folder: str, read: Callable[[str], str | None]) -> str:
-    for name in _TELLING if folder != _TOP else ():
-        found = _first_words(read(folder + name) or "")
-        if found is not None and not _no_description(found[1]):
-            words = re.split(r"\"{3}|'{3}|\*/|-->", found[1])[0].strip()
-            return (
-                words if len(words) <= _MOST_ABOUT else f"{words[:_MOST_ABOUT].rsplit(' ', 1)[0]} …"
-            )
-    return ""
+    if isinstance(last, Text):
+        return Message(role=message.role, parts=(*before, Text(last.text + words)))
+    return Message(role=message.role, parts=(*message.parts, Text(words.lstrip())))
 
 
 RESULT_LIMIT = 1600
 """Characters of a result: about 400 tokens, ten seconds of reading on two slow cores."""
 MOST_STEPS = 8
 """Calls for one request; then the model must reply."""
-_MOST_LOOKS = 5
-"""Calls after which it may reply that it failed."""
 _MOST_VAIN_LOOKS = 3
 """Calls without a result, after which a question may be answered anyway."""
 _MOST_LISTED = 300
@@ -175,10 +98,10 @@ _LONG_LIST = (
     "Now reply: say how many files there are, then go through the folders "
     "and say in a few words what the files in each of them do."
 )
-_PUNCTUATION = ".,;:!?()[]\"'`"
-_CHANGING = frozenset({"write_file", "replace", "run_shell_command"})
-_REFUSED = frozenset({Outcome.DENIED, Outcome.CANCELLED, Outcome.INTERRUPTED})
 
+_cache = re.compile(
+    r"\.git|\.?venv|env|node_modules|__pycache__|build|dist|target|\.[\w-]*cache|\.tox|.*\.egg-info"
+).fullmatch
 _nothing = re.compile(r"No (matches|files) found").match
 _decode = msgspec.json.Decoder().decode
 
@@ -196,18 +119,12 @@ class Past:
         self._request_text = ""
         self._done: list[tuple[str, str]] = []
         self._ended: list[tuple[str, ToolResult]] = []
-        self._seen: dict[str, None] = {}
         self.notices: list[Notice] = []
 
     @property
     def kind(self) -> RequestKind | None:
         """The kind of the newest request, if known."""
         return self._kinds.get(self._request_text)
-
-    @property
-    def seen(self) -> tuple[str, ...]:
-        """Files that the model has seen, at least in part; the newest first."""
-        return tuple(reversed(self._seen))
 
     @property
     def must_reply(self) -> bool:
@@ -217,28 +134,15 @@ class Past:
         """
         if self.kind is RequestKind.TALK or (self._ended and self._is_long_list(*self._ended[-1])):
             return True
-        refused = any(result.outcome in _REFUSED for _, result in self._ended)
+        refused = any(result.outcome in REFUSED for _, result in self._ended)
         return refused or len(self.repeated) > 1 or len(self._done) >= MOST_STEPS
 
     @property
     def must_act(self) -> bool:
-        """Whether a reply is premature: nothing was found, or a requested change was not made."""
-        if self.named:
-            return True
-        if self.kind is RequestKind.QUESTION:
-            return len(self._done) < _MOST_VAIN_LOOKS and not any(map(_found, self._ended))
-        if self.kind is not RequestKind.CHANGE or len(self._done) >= _MOST_LOOKS:
+        """Whether a reply is premature: a question for which nothing was found yet."""
+        if self.kind is not RequestKind.QUESTION:
             return False
-        return not any(name in _CHANGING and not result.is_error for name, result in self._ended)
-
-    @property
-    def named(self) -> str:
-        """The one file that a question names, before the first call."""
-        if self._done or self.kind in (RequestKind.CHANGE, RequestKind.COMMAND, RequestKind.TALK):
-            return ""
-        words = {word.strip(_PUNCTUATION) for word in self._request_text.split()}
-        found = [file for file in self._project.files if words & {file, file.rpartition("/")[2]}]
-        return found[0] if len(found) == 1 else ""
+        return len(self._done) < _MOST_VAIN_LOOKS and not any(map(_found, self._ended))
 
     @property
     def repeated(self) -> list[str]:
@@ -283,31 +187,19 @@ class Past:
         self._ended.append((name, result))
         root = self._project.root
         text = result.text.replace(f"{root}/", "").replace(root, ".")
-        if not result.is_error:
-            self._see(name, result.call_id, text)
         lines = len(text.splitlines())
+        if name == "list_directory" and not result.is_error:
+            text = _visible(text, self._project)
         text = self._shortened(text, name)
         if name == "read_file" and not result.is_error:
             # It cannot count.
             text = f"({lines} lines)\n{text}"
-        # After every result, not only the last: the prefix before the newest stays cached.
-        text = (
-            f"{text}\n\n(The request was: {self._request_text[:300]}\n{self._next(name, result)})"
-        )
+        if self.kind is not RequestKind.CHANGE:
+            # After every result, not only the last: the prefix before the newest stays cached.
+            hint = self._next(name, result)
+            text = f"{text}\n\n(The request was: {self._request_text[:300]}\n{hint})"
         others = tuple(part for part in result.parts if not isinstance(part, Text))
         return msgspec.structs.replace(result, parts=(Text(text), *others))
-
-    def _see(self, name: str, call_id: str, text: str) -> None:
-        paths: list[str] = []
-        if name == "read_file":
-            arguments = object_in(self._calls[call_id].arguments) or {}
-            paths.append(str(to_shown(name, arguments, self._project.root).get("path", "")))
-        elif name == "search_file_content":
-            paths += (line.removeprefix("File: ").strip() for line in text.splitlines())
-        for path in paths:
-            if path in self._project.files:
-                self._seen.pop(path, None)
-                self._seen[path] = None
 
     def _next(self, name: str, result: ToolResult) -> str:
         if result.is_error:
@@ -318,8 +210,7 @@ class Past:
             return "If all is done, reply."
         if self._is_long_list(name, result):
             return _LONG_LIST
-        shown = TOOLS[name]
-        return shown.then_change if self.kind is RequestKind.CHANGE else shown.then
+        return TOOLS[name].then
 
     def _is_long_list(self, name: str, result: ToolResult) -> bool:
         long = name == "glob" and len(result.text) > RESULT_LIMIT
@@ -341,6 +232,21 @@ class Past:
         return f"{head}\n[… {left} characters left out here …]\n{end}"
 
 
+def _visible(text: str, project: KnownFiles) -> str:
+    """A folder's listing without caches and the like, and the numbers that it cannot count."""
+    head, *names = text.partition("\n\n(")[0].splitlines()
+    if not head.startswith("Directory listing for "):
+        return text
+    known = {path.rpartition("/")[2] for path in (*project.files, *project.folders)}
+    folders = [it.removeprefix("[DIR] ") for it in names if it.startswith("[DIR] ")]
+    files = [it for it in names if it and not it.startswith("[DIR] ")]
+    if not project.more:
+        folders = [it for it in folders if it in known]
+    folders = [it for it in folders if not _cache(it)]
+    found = [f"{head.rstrip(':')}: {len(folders)} folders, {len(files)} files"]
+    return "\n".join([*found, *(f"{it}/" for it in folders), *files])
+
+
 def _found(look: tuple[str, ToolResult]) -> bool:
     return not look[1].is_error and not _nothing(look[1].text)
 
@@ -355,3 +261,133 @@ def _listing(project: KnownFiles) -> str:
         shown.append(file)
     more = ", and more" if project.more or len(shown) < len(project.files) else ""
     return f"Files: {', '.join(shown)}{more}\n\n" if shown else "Files: none yet\n\n"
+
+
+REFUSED = frozenset({Outcome.DENIED, Outcome.CANCELLED, Outcome.INTERRUPTED, Outcome.NOT_RUN})
+_MOST_OUTPUT = 300
+"""Characters of a program's output that a report quotes."""
+_CHANGING = frozenset({"write_file", "replace", "run_shell_command"})
+
+_VERB = (
+    r"(?:created|added|wrote|written|saved|generated|made|deleted|removed|erased|moved|renamed"
+    r"|copied|duplicated|changed|updated|modified|edited|fixed|corrected|repaired|replaced|set"
+    r"|inserted|appended|adjusted|bumped|increased|decreased|doubled|swapped|refactored"
+    r"|implemented|switched|converted|rewrote|rewritten|recorded|stored|applied|cleaned up"
+    r"|completed|dropped|improved|reverted|restored|cleared|emptied|merged|split|sorted|installed)"
+)
+_own = re.compile(
+    rf"\b(?:I|we)\b(?:\s+have|\s+had|'ve|’ve)?(?:\s+\w+ly|\s+(?:now|also|just|then|both|all|been))*\s+{_VERB}\b"
+    r"|\bsuccessfully\b"
+    rf"|^\W*(?:(?:done|ok|okay|sure|great|yes)\W+)*{_VERB}\b(?!\s+(?:by|on|in \d))",
+    re.IGNORECASE,
+).search
+_passive = re.compile(
+    rf"\b(?:has|have|had|was|were|been|gets?|got)\b(?:\s+\w+ly|\s+(?:now|also|been|both|all))*\s+{_VERB}\b"
+    r"|\b(?:is|are) now\b|\bnow (?:\w+s|have|has|do)\b|\bno longer\b"
+    r"|^\W*(?:all )?(?:done|finished|completed)\b|\b(?:is|are) (?:done|complete|finished)\b",
+    re.IGNORECASE,
+).search
+_denial = re.compile(
+    r"\b(?:not|never|no|none|nothing|cannot|unable|denied|declined|refused|cancelled|failed|would"
+    r"|should|could|can|may|might|if|unless|must|need|neither)\b|n['’]t\b",
+    re.IGNORECASE,
+).search
+_sentence = re.compile(r"(?<=[.!?])\s+|\n+")
+_exit_code = re.compile(r"^Exit Code: (\d+)$", re.MULTILINE).search
+_output = re.compile(
+    r"^Output: (.*?)\n(?:Error|Stderr|Stdout|Exit Code): ", re.DOTALL | re.MULTILINE
+)
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A call since the newest request, and its result."""
+
+    call: ToolCall
+    result: ToolResult
+
+    @property
+    def refused(self) -> bool:
+        """Whether the user or the policy did not let it run."""
+        return self.result.outcome in REFUSED
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ran without an error; a command also with the exit code 0."""
+        if self.result.is_error or self.refused:
+            return False
+        found = _exit_code(self.result.text) if self.call.name == "run_shell_command" else None
+        return found is None or found[1] == "0"
+
+    @property
+    def output(self) -> str:
+        """What a command printed."""
+        found = _output.search(self.result.text)
+        words = found[1] if found is not None else self.result.text
+        return "" if words.strip() == "(empty)" else words.strip()
+
+
+def since_request(messages: Sequence[Message]) -> list[Ran]:
+    """The calls since the newest request of the user, in order."""
+    calls: dict[str, ToolCall] = {}
+    found: list[Ran] = []
+    for message in messages:
+        if message.role == "user" and any(isinstance(part, Text) for part in message.parts):
+            found.clear()
+        for part in message.parts:
+            if isinstance(part, ToolCall):
+                calls[part.id] = part
+            elif isinstance(part, ToolResult) and part.call_id in calls:
+                found.append(Ran(calls[part.call_id], part))
+    return found
+
+
+def excerpt(text: str) -> str:
+    """A program's output, shortened to its end."""
+    return text if len(text) <= _MOST_OUTPUT else f"… {text[-_MOST_OUTPUT:]}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Names in a sentence."""
+    return " and ".join([*filter(None, [", ".join(items[:-1])]), *items[-1:]])
+
+
+class Honesty:
+    """Holds back sentences of a reply that claim a change which no call made."""
+
+    def __init__(self, ran: Sequence[Ran], *, question: bool) -> None:
+        self._changed = any(it.call.name in _CHANGING and it.succeeded for it in ran)
+        self._refused = any(it.refused for it in ran)
+        self._question = question
+        self._open = ""
+        self.held_back = False
+
+    def feed(self, text: str) -> str:
+        """The sentences that are complete and true as far as the calls show."""
+        *ready, self._open = _split(self._open + text)
+        return "".join(filter(self._holds, ready))
+
+    def close(self) -> str:
+        """The last sentence, and a correction if one was held back."""
+        last, self._open = self._open, ""
+        words = last if self._holds(last) else ""
+        if not self.held_back:
+            return words
+        why = "a call was not allowed" if self._refused else "no call changed a file"
+        return f"{words.rstrip()} Nothing was changed: {why}.".lstrip()
+
+    def _holds(self, sentence: str) -> bool:
+        claims = _own(sentence) is not None
+        if not self._question:
+            claims = claims or _passive(sentence) is not None
+        if not claims or self._changed or _denial(sentence):
+            return True
+        self.held_back = True
+        return False
+
+
+def _split(text: str) -> Iterator[str]:
+    start = 0
+    for found in _sentence.finditer(text):
+        yield text[start : found.end()]
+        start = found.end()
+    yield text[start:]

@@ -1,4 +1,4 @@
-"""Short forms of the built-in tools for small models: few, brief, with relative paths."""
+"""Short forms of the built-in tools and their results, and the commands that a request allows."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -6,29 +6,18 @@ from typing import Literal
 
 import msgspec
 
-from toolwire.embedded.small import edits
+from toolwire.policy.shell import Command, Unproven, prove
+from toolwire.policy.shell.commands import effects_of, inner_commands
 from toolwire.prompted.json import closed_object
 from toolwire.request import AnyTool, JsonObject, ToolSpec
 
 MOST_CHOICES = 200
 """Paths offered as choices; with more, any path may be written."""
-_MOST_NEW = 600
-"""Characters that may replace a line; longer texts are loops."""
 _LONG = 3
 """Minimum length of a search word."""
-_MOST_OPEN = 4
-"""Files that can be changed at a time: the most recently seen."""
 
 
 _plain = re.compile(r"[\w -]+").fullmatch
-
-
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """A refused call: the tool, and the line it would change."""
-
-    name: str
-    path: str
-    line: str = ""
 
 
 class KnownFiles(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,78 +48,59 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
     arguments: tuple[Argument, ...]
     then: str
     """Hint that follows its result."""
-    then_change: str
-    """Hint after a request for a change."""
-    real: str = ""
-    """The real tool's name, if it differs."""
+    planned: bool = False
+    """Whether only the steps of a plan call it, never the model itself."""
     given: tuple[tuple[str, str], ...] = ()
     """Fixed arguments of the real tool."""
 
 
-_FILE = Argument(shown="path", real="file_path", kind="file")
 _READ = "If the names answer the whole request, reply. Else read a file next."
-_READ_AND_CHANGE = "Read the file that must be changed next."
-_CHANGE = "Now do what the request asks for."
 _REPLY = "If all is done, reply."
 
 TOOLS: Mapping[str, Shown] = {
     "list_directory": Shown(
         about='names in a folder; "." is the project',
         then=_READ,
-        then_change=_READ_AND_CHANGE,
         arguments=(Argument(shown="path", real="path", kind="folder"),),
     ),
     "read_file": Shown(
         about="the text of one file",
         then="If this answers the whole request, reply, and name the file.",
-        then_change=_CHANGE,
         arguments=(Argument(shown="path", real="absolute_path", kind="file"),),
     ),
     "search_file_content": Shown(
         about="lines in all files that match a word or a regular expression",
         then="If these lines are not the whole answer, read the file next.",
-        then_change=_CHANGE,
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
     "glob": Shown(
         about="files whose names match, such as **/*.py",
         then=_READ,
-        then_change=_READ_AND_CHANGE,
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
     "write_file": Shown(
         about="make a new file",
-        then=_REPLY,
-        then_change=_REPLY,
+        then="",
+        planned=True,
         arguments=(
             Argument(shown="path", real="file_path", kind="path"),
             Argument(shown="content", real="content"),
         ),
     ),
     "replace": Shown(
-        about="put new in the place of the line old, after reading the file; "
-        "new may be several lines, or empty",
-        then=_REPLY,
-        then_change=_REPLY,
+        about="put new in the place of old",
+        then="",
+        planned=True,
         arguments=(
-            _FILE,
-            # The new text first: the model then finds the line more reliably.
-            Argument(shown="new", real="new_string"),
+            Argument(shown="path", real="file_path", kind="file"),
             Argument(shown="old", real="old_string"),
+            Argument(shown="new", real="new_string"),
         ),
         given=(("instruction", "Make the change the user asked for."),),
     ),
-    "append": Shown(
-        about="add lines at the end of a file, such as a function",
-        real="replace",
-        then=_REPLY,
-        then_change=_REPLY,
-        arguments=(_FILE, Argument(shown="lines", real="lines")),
-    ),
     "run_shell_command": Shown(
-        about="a shell command: tests, git, counting, moving, deleting",
+        about="a shell command: programs, tests, git, counting",
         then=_REPLY,
-        then_change=_REPLY,
         arguments=(Argument(shown="command", real="command"),),
     ),
 }
@@ -145,39 +115,23 @@ def shown_tools(tools: Sequence[AnyTool], project: KnownFiles) -> tuple[ToolSpec
     """The built-in tools in short form, other tools unchanged."""
     found: list[ToolSpec] = []
     for tool in tools:
-        if isinstance(tool, ToolSpec) and tool.name not in LEFT_OUT:
-            ours = [name for name, it in TOOLS.items() if tool.name == (it.real or name)]
-            found += [_short(name, project) for name in ours] or [tool]
+        if not isinstance(tool, ToolSpec) or tool.name in LEFT_OUT:
+            continue
+        if tool.name not in TOOLS:
+            found.append(tool)
+        elif not TOOLS[tool.name].planned:
+            found.append(_short(tool.name, project))
     return tuple(found)
 
 
-def with_file(tool: ToolSpec, path: str) -> ToolSpec:
-    """The read tool, limited to one file."""
-    return msgspec.structs.replace(tool, parameters=closed_object({"path": _only(path)}))
-
-
-def with_lines(
-    tool: ToolSpec, project: KnownFiles, seen: Sequence[str], without: Sequence[Refused] = ()
-) -> ToolSpec | None:
-    """The line edit tool, limited to the lines of seen files; None without any."""
-    files = [(path, text) for path in seen[:_MOST_OPEN] if (text := project.text(path)) is not None]
-    if not files:
-        return None
-    taken = {(it.path, it.line) for it in without}
-    forms = [
-        _line_change(path, [it for it in edits.choices(text) if (path, it) not in taken])
-        for path, text in files
-    ]
-    parameters = forms[0] if len(forms) == 1 else {"type": "object", "anyOf": forms}
-    return msgspec.structs.replace(tool, parameters=parameters)
-
-
-def to_real(name: str, arguments: JsonObject, project: KnownFiles) -> JsonObject:
-    """The real tool's arguments for those the model wrote."""
-    shown = TOOLS["replace" if name == "append" else name]
+def to_real(
+    name: str, arguments: JsonObject, project: KnownFiles, *, exact: bool = False
+) -> JsonObject:
+    """The real tool's arguments for those the model wrote, or for exact ones."""
+    shown = TOOLS[name]
     known = {argument.shown: argument for argument in shown.arguments}
     found: JsonObject = {}
-    for key, value in _meant(name, arguments, project).items():
+    for key, value in (arguments if exact else _meant(name, arguments, project)).items():
         argument = known.get(key)
         if argument is None:
             found[key] = value
@@ -189,15 +143,6 @@ def to_real(name: str, arguments: JsonObject, project: KnownFiles) -> JsonObject
 
 def _meant(name: str, arguments: JsonObject, project: KnownFiles) -> JsonObject:
     """The arguments corrected by the files that exist."""
-    path = str(arguments.get("path", ""))
-    if name == "append":
-        text = project.text(path) or ""
-        old, new = edits.addition(text, str(arguments.get("lines", "")))
-        return {"path": path, "old": old, "new": new}
-    if name == "replace" and (text := project.text(path)) is not None:
-        old, new = (str(arguments.get(key, "")) for key in ("old", "new"))
-        old, new = edits.change(text, old, new)
-        return {**arguments, "old": old, "new": new}
     if name == "search_file_content":
         return {**arguments, "pattern": _words(str(arguments.get("pattern", "")), project)}
     return arguments
@@ -217,21 +162,6 @@ def _words(pattern: str, project: KnownFiles) -> str:
     return "|".join(map(re.escape, long or words))
 
 
-def refusal(name: str, arguments: JsonObject, project: KnownFiles) -> Refused | None:
-    """Why a call is refused: it changes nothing, breaks a file, or overwrites one."""
-    path = str(arguments.get("path", ""))
-    text = project.text(path)
-    if text is None or name not in ("replace", "write_file"):
-        return None
-    if name == "write_file":
-        return Refused(name=name, path=path) if text.strip() else None
-    old, new = (str(arguments.get(key, "")) for key in ("old", "new"))
-    found, put = edits.change(text, old, new)
-    after = text.replace(found, put, 1)
-    broken = edits.is_sound(path, text) and not edits.is_sound(path, after)
-    return Refused(name=name, path=path, line=old) if broken or after == text else None
-
-
 def to_shown(name: str, arguments: JsonObject, root: str) -> JsonObject:
     """The model's short arguments for those of the real tool."""
     shown = TOOLS[name]
@@ -248,18 +178,6 @@ def _short(name: str, project: KnownFiles) -> ToolSpec:
     shown = TOOLS[name]
     properties: JsonObject = {it.shown: _schema(it, project) for it in shown.arguments}
     return ToolSpec(name=name, description=shown.about, parameters=closed_object(properties))
-
-
-def _line_change(path: str, lines: Sequence[str]) -> JsonObject:
-    old: JsonObject = {"type": "string"}
-    if lines:
-        old["enum"] = list(lines)
-    new: JsonObject = {"type": "string", "maxLength": _MOST_NEW}
-    return closed_object({"path": _only(path), "new": new, "old": old})
-
-
-def _only(choice: str) -> JsonObject:
-    return {"type": "string", "enum": [choice]}
 
 
 def _schema(argument: Argument, project: KnownFiles) -> JsonObject:
@@ -282,3 +200,165 @@ def _relative(path: str, root: str) -> str:
     if path.rstrip("/") == root:
         return "."
     return path.removeprefix(f"{root}/")
+
+
+_MOST_FOLDERS = 20
+"""A folder is expanded as long as there are no more entries than this."""
+_MOST_TOLD = 8
+"""With more files, a small model only repeats their names."""
+_MOST_ABOUT = 60
+"""Characters of a folder's description."""
+_NAMED = 3
+"""File names shown for a folder without a description."""
+_TELLING = ("__init__.py", "README.md", "lib.rs", "mod.rs", "doc.go", "index.ts", "index.js")
+"""Files whose first words describe their folder."""
+_TOP = "the top folder"
+
+_first_words = re.compile(
+    r"""\s*(?:[rR]?(?:\"{3}|'{3})|/\*+!?|//[/!]?|<!--|\#+(?!!))[ \t]*\n?[ \t*]*(\w.*)"""
+).match
+_no_description = re.compile(r"copyright|license|licence|spdx|coding[:=]|eslint", re.I).search
+
+
+def by_folder(text: str, read: Callable[[str], str | None], limit: int) -> str:
+    """The result of a file search, grouped by folder; `read` returns the text of a file."""
+    head, *paths = text.splitlines()
+    lines = [f"{head.partition(' within ')[0]}, by folder:"]
+    size = len(lines[0])
+    folders = sorted(_folders([*filter(None, paths)]).items(), key=lambda it: (-len(it[1]), it[0]))
+    for folder, inside in folders[:_MOST_TOLD]:
+        about = _about(folder, read) or f"such as {', '.join(sorted(inside)[:_NAMED])}"
+        line = f"{folder} ({len(inside)}): {about}"
+        size += len(line) + 1
+        if size > limit:
+            break
+        lines.append(line)
+    left = len(folders) - len(lines) + 1
+    return "\n".join([*lines, f"and {left} other folders"] if left else lines)
+
+
+def _folders(paths: list[str]) -> Mapping[str, list[str]]:
+    """Files grouped by folder; the largest folders are expanded as long as all fit."""
+    found: dict[str, list[str]] = {"": paths}
+    closed: set[str] = set()
+    while openable := found.keys() - closed:
+        fullest = max(openable, key=lambda folder: (len(found[folder]), folder))
+        opened = _opened(fullest, found[fullest])
+        if len(found) - 1 + len(opened) > _MOST_FOLDERS:
+            closed.add(fullest)
+            continue
+        del found[fullest]
+        found.update(opened)
+        # The remaining entries are the folder's direct files.
+        closed.add(fullest)
+    return {folder or _TOP: inside for folder, inside in found.items()}
+
+
+def _opened(folder: str, inside: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in inside:
+        first, deeper, rest = name.partition("/")
+        under = f"{folder}{first}/" if deeper else folder
+        found.setdefault(under, []).append(rest or name)
+    return found
+
+
+def _about(folder: str, read: Callable[[str], str | None]) -> str:
+    for name in _TELLING if folder != _TOP else ():
+        found = _first_words(read(folder + name) or "")
+        if found is not None and not _no_description(found[1]):
+            words = re.split(r"\"{3}|'{3}|\*/|-->", found[1])[0].strip()
+            return (
+                words if len(words) <= _MOST_ABOUT else f"{words[:_MOST_ABOUT].rsplit(' ', 1)[0]} …"
+            )
+    return ""
+
+
+_asks = re.compile(
+    r"(?:(?:at|by|for|from|in|of|on|to|under|with|and|so|but|hi|hello|hey|please|ok)[ ,]+)*"
+    r"(?:who|whom|whose|which|what|whats|where|when|why|how|is|are|was|were|do|does|did|has|have|had"
+    r"|am|should|shall|may|might|must"
+    r"|(?:can|could|would|will)(?! (?:you|u)\b)(?:n't)?)\b",
+    re.IGNORECASE,
+).match
+removes = re.compile(
+    r"\b(?:delet\w*|remov\w*|rm|rmdir|eras\w*|drop\w*|rid of|clean\w*|clear\w*|wip(?:e|ing)"
+    r"|discard\w*|trash|throw\w*|purg\w*|prun\w*|uninstall\w*|unlink\w*|tak(?:e|ing)\b.*\bout)\b",
+    re.IGNORECASE,
+).search
+_harsh = re.compile(
+    r"(?:^git(?: -\S+)* |-|\b(?:os|shutil|fs|Path)\b.*?\.?)"
+    r"(delete|reset|clean|checkout|restore|stash|revert|rebase|push|rmtree|remove|unlink|rename"
+    r"|truncate)\b"
+).search
+_placeholder = re.compile(r"<\w+>").search
+runs = re.compile(
+    r"\b(?:run|runs|execut\w+|start|launch|call|try|test|tests|invoke|output|exit code|prints?"
+    r"|build)\b",
+    re.IGNORECASE,
+).search
+
+
+def is_question(words: str) -> bool:
+    """Whether the request is phrased as a question, and not as a polite order."""
+    return _asks(words.strip()) is not None
+
+
+def is_named(path: str, words: str) -> bool:
+    """Whether the request contains the path, its name, or the end of a pattern."""
+    bare = path.rstrip("/")
+    name = bare.rpartition("/")[2]
+    folder = bare.partition("/")[0] if "/" in bare else ""
+    options = {bare, name, name.lstrip("*"), name.rpartition(".")[0], f".{name.rpartition('.')[2]}"}
+    return any(
+        re.search(rf"(?<!\w){re.escape(it)}(?!\w)", words, re.IGNORECASE)
+        for it in {*options, folder} - {"", "."}
+    )
+
+
+def forbidden(command: str, words: str, project: KnownFiles) -> str:
+    """Why the request does not allow the command; empty if it does.
+
+    A command deletes or overwrites only what the request names. To a question, it runs only what
+    certainly changes nothing, or what the request quotes or asks to run.
+    """
+    if _placeholder(command):
+        return "it names a file of an example"
+    script = prove(command)
+    if isinstance(script, Unproven):
+        unclear = re.search(r"\b(rm|rmdir|mv|dd|truncate|shred|unlink)\b|>", command)
+        return "it may delete or overwrite files" if unclear else ""
+    strict = is_question(words) and not runs(words)
+    for one in script.commands():
+        found = _harm(one, words, project, strict=strict)
+        if found:
+            return found
+    return ""
+
+
+def _harm(command: Command, words: str, project: KnownFiles, *, strict: bool) -> str:
+    known = {*project.files, *project.folders}
+    written = tuple(it.target.text for it in command.redirects if it.operator in (">", ">|", "&>"))
+    spelled = tuple(word.text for word in command.words)
+    removed: tuple[str, ...] = ()
+    if spelled:
+        for inner in inner_commands(spelled):
+            effects = effects_of(inner)
+            harsh = _harsh(" ".join(inner))
+            if harsh is not None and not re.search(rf"\b{harsh[1]}", words, re.IGNORECASE):
+                return f"the request does not say {harsh[1]}"
+            removed += effects.removes
+            written += effects.writes
+            unclear = not effects.known or effects.opaque or effects.changes or effects.writes
+            if strict and unclear and " ".join(spelled) not in words:
+                return "the request is a question"
+    if removed and not (removes(words) or re.search(r"\b(mov|renam|put|go|call)", words)):
+        return "the request does not say that anything shall be deleted"
+    for path in removed:
+        if not is_named(path, words):
+            return f"the request does not name {path}"
+    for path in written:
+        bare = path.removeprefix("./")
+        if bare in known and bare in project.files and not is_named(bare, words):
+            return f"it would overwrite {path}, which the request does not name"
+    return ""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolwire.embedded.small import style
+from toolwire.embedded import small
+from toolwire.embedded.small.plan import read_plan
 from toolwire.embedded.small.tools import TOOLS, KnownFiles, to_real, to_shown
 from toolwire.events import (
     Finished,
@@ -31,8 +32,8 @@ PROJECT = KnownFiles(
     folders=("src",),
     text={"main.py": MAIN, "src/a.py": "b = 2\n"}.get,
 )
-OFFERED = {*TOOLS} - {"replace"}
-"""What is there before any file was seen."""
+OFFERED = {name for name, tool in TOOLS.items() if not tool.planned}
+"""What a command may use."""
 BUILT_IN = builtins().specs()
 
 
@@ -83,7 +84,7 @@ def ask(model: Model, asked: ModelRequest, project: KnownFiles = PROJECT) -> lis
     ids = count(1)
 
     async def go() -> list[ModelEvent]:
-        wrapped = style.wrap(model, lambda: f"id{next(ids)}", lambda: project)
+        wrapped = small.wrap(model, lambda: f"id{next(ids)}", lambda: project)
         return [event async for event in wrapped(asked)]
 
     return asyncio.run(go())
@@ -127,14 +128,12 @@ def test_only_a_few_tools_are_offered_and_foreign_ones_stay():
     assert set(branches(model.asked[0])) == {*OFFERED, "deploy", "reply"}
 
 
-def test_paths_that_exist_are_the_only_choices_for_reading_and_changing():
+def test_paths_that_exist_are_the_only_choices_for_reading():
     model = Model('{"reply": "hi"}')
     ask(model, request(user("hello")))
     offered = branches(model.asked[0])
     assert offered["read_file"]["path"]["enum"] == ["main.py", "src/a.py"]
-    assert offered["append"]["path"]["enum"] == ["main.py", "src/a.py"]
     assert offered["list_directory"]["path"]["enum"] == [".", "src"]
-    assert offered["write_file"]["path"] == {"type": "string"}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +168,7 @@ def test_what_was_sent_before_is_sent_again_byte_for_byte():
     grounds = iter(
         (PROJECT, KnownFiles(root="/home/me/app", files=("main.py", "src/a.py", "new.py")))
     )
-    wrapped = style.wrap(model, lambda: "id", lambda: next(grounds))
+    wrapped = small.wrap(model, lambda: "id", lambda: next(grounds))
 
     async def go(asked: ModelRequest) -> None:
         async for _ in wrapped(asked):
@@ -251,13 +250,11 @@ def test_a_conversation_without_tools_goes_as_it_is():
 
 @pytest.mark.parametrize("name", TOOLS)
 def test_every_short_tool_is_the_real_one_in_other_words(name: str):
-    real = TOOLS[name].real or name
-    spec = next(spec for spec in BUILT_IN if spec.name == real)
+    spec = next(spec for spec in BUILT_IN if spec.name == name)
     short = {argument.shown: "src/a.py" for argument in TOOLS[name].arguments}
     made = to_real(name, dict(short), KnownFiles(root="/r"))
     assert set(spec.parameters["required"]) <= set(made) <= set(spec.parameters["properties"])
-    if real == name:
-        assert to_shown(name, made, "/r") == short
+    assert to_shown(name, made, "/r") == short
 
 
 @pytest.mark.parametrize(
@@ -276,83 +273,45 @@ def test_paths_are_meant_from_the_root(written: str, meant: str):
     assert to_real("list_directory", {"path": written}, KnownFiles(root="/r")) == {"path": meant}
 
 
-def test_every_example_is_a_call_the_schema_allows():
-    told = style.fit(request(user("x")), PROJECT, listed=PROJECT).instructions
+def test_every_example_is_an_answer_that_some_question_allows():
+    told = small.fit(request(user("x")), PROJECT, listed=PROJECT).instructions
     lines = [line for line in told.partition("Examples:")[2].splitlines() if line[:1] == "{"]
     assert len(lines) > 12
     for line in lines:
         value = json.loads(line)
-        if "reply" not in value:
+        if "tool" in value:
             shown = TOOLS[value["tool"]]
             assert set(value["arguments"]) == {argument.shown for argument in shown.arguments}
+        elif "steps" in value:
+            assert read_plan(line).steps
+        else:
+            assert {*value} < {"reply", "changes", "add", "text"}
     assert re.search(r"\{\w+\}", told) is None
+
+
+def test_no_name_in_the_instructions_can_be_a_file_or_a_command_that_changes_one():
+    told = small.fit(request(user("x")), PROJECT, listed=PROJECT).instructions
+    assert re.search(r"\b(?:rm|mv|cp|dd)\b", told) is None
+    assert re.findall(r"[\w/-]+\.(?:py|js|md|txt|csv|ini|sh|log|css|json)\b", told) == []
+    for command in re.findall(r'"command": "([^"]+)"', told):
+        assert command.startswith(("git log", "ruff check")) or small.forbidden(
+            command, "run it", PROJECT
+        )
 
 
 def test_examples_of_tools_that_are_not_offered_are_left_out():
     some = tuple(spec for spec in BUILT_IN if spec.name in ("glob", "read_file"))
-    told = style.fit(request(user("x"), tools=some), PROJECT, listed=PROJECT).instructions
+    told = small.fit(request(user("x"), tools=some), PROJECT, listed=PROJECT).instructions
     assert "run_shell_command" not in told
     assert '{"tool": "glob"' in told
 
 
 READ_MAIN = called("read_file", {"absolute_path": "/home/me/app/main.py"})
-FOUND = "Found 1 match\n---\nFile: src/a.py\nL1: b = 2\n---"
-
-
-def named(sent: ModelRequest) -> list[Any]:
-    """The forms in which a line can be changed."""
-    assert sent.output is not None
-    assert sent.output.schema is not None
-    for branch in sent.output.schema["anyOf"]:
-        if branch["properties"].get("tool") == {"const": "replace"}:
-            arguments = branch["properties"]["arguments"]
-            return [it["properties"] for it in arguments.get("anyOf", [arguments])]
-    return []
-
-
-def test_lines_are_changed_only_in_files_that_were_seen_and_only_lines_that_are_there():
-    model = Model(*['{"reply": "hi"}'] * 3)
-    search = called("search_file_content", {"pattern": "b"}, "c2")
-    ask(model, request(user("go")))
-    ask(model, request(user("go"), READ_MAIN, result(MAIN)))
-    ask(model, request(user("go"), READ_MAIN, result(MAIN), search, result(FOUND, "c2")))
-    before, one, two = map(named, model.asked)
-    assert before == []
-    assert [form["path"]["enum"] for form in one] == [["main.py"]]
-    assert one[0]["old"]["enum"] == ["a = 1", "if a:", "    print(a)"]
-    assert [form["path"]["enum"] for form in two] == [["src/a.py"], ["main.py"]]
-
-
-def test_a_file_that_could_not_be_read_was_not_seen():
-    model = Model('{"reply": "hi"}')
-    failed = user(ToolResult(call_id="c1", parts=(Text("no"),), is_error=True))
-    ask(model, request(user("go"), READ_MAIN, failed))
-    assert named(model.asked[0]) == []
-
-
-def test_a_changed_line_and_an_addition_are_real_changes():
-    calls = (
-        '{"tool": "replace", "arguments": '
-        '{"path": "main.py", "old": "    print(a)", "new": "b()"}}',
-        '{"tool": "append", "arguments": {"path": "main.py", "lines": "c()"}}',
-    )
-    model = Model(*calls)
-    made: list[dict[str, Any]] = []
-    for _ in calls:
-        events = ask(model, request(user("go"), READ_MAIN, result(MAIN)))
-        assert ToolCallStarted("id1", "replace", made_id=True) in events
-        delta = next(event for event in events if isinstance(event, ToolCallDelta))
-        made.append(json.loads(delta.arguments))
-    assert [(it["old_string"], it["new_string"]) for it in made] == [
-        ("    print(a)", "    b()"),
-        ("    print(a)", "    print(a)\nc()"),
-    ]
-    assert {it["file_path"] for it in made} == {"/home/me/app/main.py"}
 
 
 def test_the_kind_of_a_request_is_asked_once_behind_the_same_words():
     model = Model(*['{"reply": "hi"}'] * 3)
-    wrapped = style.wrap(model, lambda: "id", lambda: PROJECT)
+    wrapped = small.wrap(model, lambda: "id", lambda: PROJECT)
 
     async def go(*messages: Message) -> None:
         async for _ in wrapped(request(*messages)):
@@ -378,91 +337,50 @@ def test_a_question_is_looked_at_and_talk_is_not():
     assert set(branches(talk.asked[0])) == {"reply"}
 
 
-def test_a_question_changes_no_file():
+def test_a_question_gets_neither_the_shell_nor_a_tool_that_writes():
     model = Model('{"reply": "1"}', kind='{"kind": "question"}')
     ask(model, request(user("what is a?"), READ_MAIN, result(MAIN)))
-    assert set(branches(model.asked[0])) == OFFERED - {"write_file", "append"} | {"reply"}
-
-
-def test_a_change_is_made_before_a_reply():
-    steps = [READ_MAIN, result(MAIN)]
-    edit = called("replace", {"file_path": "/home/me/app/main.py"}, "c2")
-    failed = user(ToolResult(call_id="c2", parts=(Text("not found"),), is_error=True))
-    denied = user(ToolResult(call_id="c2", is_error=True, outcome=Outcome.DENIED))
-    model = Model(*['{"reply": "done"}'] * 5, kind='{"kind": "change"}')
-    for more in ([], steps, [*steps, edit, failed], [*steps, edit, result("ok", "c2")]):
-        ask(model, request(user("set a to 2"), *more))
-    ask(model, request(user("set a to 2"), *steps, edit, denied))
-    offered = [set(branches(sent)) for sent in model.asked]
-    assert ["reply" in some for some in offered] == [False, False, False, True, True]
-    assert offered[4] == {"reply"}
-    assert "Now do what the request asks for." in model.asked[1].messages[-1].text
-
-
-def test_a_change_that_cannot_be_made_may_be_reported_in_the_end():
-    model = Model('{"reply": "there is no such thing"}', kind='{"kind": "change"}')
-    looks = [
-        message
-        for number in range(5)
-        for message in (
-            called("glob", {"pattern": f"*.{number}"}, f"c{number}"),
-            result("none", f"c{number}"),
-        )
-    ]
-    ask(model, request(user("set z to 2"), *looks))
-    assert {"reply", "glob"} <= set(branches(model.asked[0]))
+    assert set(branches(model.asked[0])) == OFFERED - {"run_shell_command"} | {"reply"}
 
 
 @pytest.mark.parametrize("kind", ["", "what?", '{"kind": "poem"}', "[]"])
-def test_a_kind_that_no_one_understands_leaves_all_ways_open(kind: str):
+def test_a_kind_that_cannot_be_read_is_a_question(kind: str):
     model = Model('{"reply": "hi"}', kind=kind)
     ask(model, request(user("go"), READ_MAIN, result(MAIN)))
-    assert set(branches(model.asked[0])) == {*TOOLS, "reply"}
+    assert set(branches(model.asked[0])) == OFFERED - {"run_shell_command"} | {"reply"}
 
 
-def edit(old: str, new: str) -> str:
-    arguments = {"path": "main.py", "old": old, "new": new}
-    return json.dumps({"tool": "replace", "arguments": arguments})
+def shell(command: str) -> str:
+    return json.dumps({"tool": "run_shell_command", "arguments": {"command": command}})
 
 
-def test_a_change_that_breaks_the_file_is_asked_for_again_without_that_line():
-    model = Model(edit("if a:", "if a: if b:"), edit("a = 1", "a = 2"))
-    events = ask(model, request(user("go"), READ_MAIN, result(MAIN)))
-    assert [form["old"]["enum"] for sent in model.asked for form in named(sent)] == [
-        ["a = 1", "if a:", "    print(a)"],
-        ["a = 1", "    print(a)"],
-    ]
-    (delta,) = (event for event in events if isinstance(event, ToolCallDelta))
-    assert json.loads(delta.arguments)["new_string"] == "a = 2"
-    assert events[-1] == Finished(reason=StopReason.TOOL_CALLS, usage=Usage(input=10, output=6))
-    assert len(events) == 4
-
-
-def test_the_third_such_change_is_left_to_the_person():
-    model = Model(*[edit("if a:", "if a: if b:")] * 3)
-    events = ask(model, request(user("go"), READ_MAIN, result(MAIN)))
-    assert len(model.asked) == 3
-    assert len([event for event in events if isinstance(event, ToolCallEnded)]) == 1
-
-
-def test_a_line_is_left_out_also_when_its_whole_block_was_meant():
-    model = Model(edit("if a:", "if a:\n    print(("), edit("a = 1", "a = 2"))
-    ask(model, request(user("go"), READ_MAIN, result(MAIN)))
-    assert [form["old"]["enum"] for form in named(model.asked[1])] == [["a = 1", "    print(a)"]]
-
-
-def test_a_change_that_changes_nothing_is_asked_for_again():
-    model = Model(edit("a = 1", "a = 1"), '{"reply": "no"}')
-    ask(model, request(user("go"), READ_MAIN, result(MAIN)))
-    assert [form["old"]["enum"] for form in named(model.asked[1])] == [["if a:", "    print(a)"]]
-
-
-def test_a_file_that_is_there_is_not_written_over():
-    write = '{"tool": "write_file", "arguments": {"path": "main.py", "content": "a"}}'
-    model = Model(write, '{"reply": "no"}')
-    events = ask(model, request(user("go")))
+def test_a_command_that_the_request_does_not_name_is_never_proposed():
+    model = Model(shell("rm -r src"), shell("mv main.py b.py"), '{"reply": "I deleted src."}')
+    events = ask(model, request(user("run the tests")))
     assert not any(isinstance(event, ToolCallStarted) for event in events)
-    assert "write_file" not in branches(model.asked[1])
+    assert set(branches(model.asked[2])) == {"reply"}
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == (
+        "Nothing was changed: no call changed a file."
+    )
+
+
+def test_a_refused_call_is_reported_as_such_and_never_as_a_success():
+    run = called("run_shell_command", {"command": "python3 main.py"})
+    denied = user(ToolResult(call_id="c1", is_error=True, outcome=Outcome.DENIED))
+    model = Model('{"reply": "I ran it. The file b.txt has been created."}')
+    events = ask(model, request(user("run main.py"), run, denied))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == (
+        "I ran it. Nothing was changed: a call was not allowed."
+    )
+
+
+def test_files_that_a_question_names_are_read_without_a_word_of_the_model():
+    model = Model(kind='{"kind": "question"}')
+    events = ask(model, request(user("compare main.py with src/a.py")))
+    read = [json.loads(event.arguments) for event in events if isinstance(event, ToolCallDelta)]
+    assert [it["absolute_path"] for it in read] == ["/home/me/app/main.py", "/home/me/app/src/a.py"]
+    assert model.asked == []
+    assert events[-1] == Finished(reason=StopReason.TOOL_CALLS, usage=Usage(input=10, output=2))
 
 
 @pytest.mark.parametrize(
@@ -489,7 +407,7 @@ def test_a_reply_that_goes_on_and_on_ends_with_a_sentence():
     text = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert text == (sentence * 14).strip()
     assert [type(event) for event in events[-2:]] == [Notice, Finished]
-    assert events[-1] == Finished(reason=StopReason.END, usage=Usage(output=2))
+    assert events[-1] == Finished(reason=StopReason.END, usage=Usage(input=10, output=2))
 
 
 def test_a_long_list_of_files_is_summarised_by_folder():
