@@ -3,6 +3,7 @@
 import contextlib
 import io
 import re
+from base64 import b64decode
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ from tests.fakes.simulated import Place, Simulated
 from toolwire.simulator import Script
 
 ROOT = Path(__file__).parents[1]
+RED = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+)
 _BLOCK = re.compile(r"^## (.+?)$|^```python\n(.*?)^```$(?:\n```text\n(.*?)^```$)?", re.M | re.S)
 
 
@@ -34,9 +38,10 @@ def examples_of(page: str) -> list[Example]:
 
 
 def printed_by(code: str, script: Script, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What an example prints in a folder with some notes, where Anthropic keeps to a script."""
+    """What an example prints, where Anthropic keeps to a script and the folder has two files."""
     place = Place(folder)
     (place.work / "notes.txt").write_text("to be done", "utf-8")
+    (place.work / "red.png").write_bytes(RED)
     shown = io.StringIO()
     with Simulated(script) as sim, monkeypatch.context() as at:
         at.chdir(place.work)

@@ -12,7 +12,8 @@ from tests.fakes.simulated import Place
 from toolwire.events import StopReason
 from toolwire.simulator import Call, Script, refused, replies, reply
 
-EXAMPLES = examples_of("docs/library.md")
+PAGES = ("docs/library.md", "docs/library-programs.md")
+EXAMPLES = [example for page in PAGES for example in examples_of(page)]
 SCRIPTS: dict[str, Callable[[Path], Script]] = {
     "Quick start": lambda work: replies(
         reply(Call.of("word_count", path="notes.txt")), "notes.txt has {last_result} words."
@@ -40,6 +41,37 @@ SCRIPTS: dict[str, Callable[[Path], Script]] = {
     ),
     "Any model": lambda work: replies(),
     "The wire formats alone": lambda work: replies(),
+    "Typed output": lambda work: replies(
+        '{"name": "Tokyo"}',
+        reply('{"name": "Tokyo", "people": 37000000}', when="required property 'people'"),
+        reply('{"result": ["Yokohama", "Chiba"]}', when="neighbours"),
+    ),
+    "Output while it grows": lambda work: replies(
+        reply('{"title": "Tea", "steps": ["Boil water.", "Wait."]}', delta=9)
+    ),
+    "Tools with dependencies": lambda work: replies(
+        reply(Call.of("in_stock", item="tea")),
+        "Yes, {last_result}.",
+        reply(Call.of("in_stock", item="tea")),
+        "Yes, {last_result}.",
+    ),
+    "Pictures and files": lambda work: replies(
+        reply("Red; there is something to be done.", when="to be done")
+    ),
+    "Start from messages": lambda work: replies("Ada.", "ADA."),
+    "Hooks": lambda work: replies(
+        reply(Call.of("read", path="/etc/passwd"), Call.of("read", path="NOTES.txt")),
+        reply("Done.", when="[password]"),
+    ),
+    "Agents as tools": lambda work: replies(
+        reply(Call.of("historian", prompt="When was the tower finished?")),
+        reply(Call.of("search", words="tower")),
+        reply("It was finished in 1889.", when="The tower was finished"),
+        "In 1889.",
+    ),
+    "Options of one run": lambda work: replies(
+        reply(Call.of("roll", sides=6)), "It is {last_result}.", reply(Call.of("roll", sides=6))
+    ),
 }
 
 
@@ -70,6 +102,7 @@ def test_the_examples_are_clean_under_a_strict_type_checker(tmp_path: Path) -> N
     ), done.stdout
 
 
-def test_every_link_of_the_page_leads_somewhere() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", (ROOT / "docs/library.md").read_text("utf-8"))
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_the_page_leads_somewhere(page: str) -> None:
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / page).read_text("utf-8"))
     assert [link for link in links if not (ROOT / "docs" / link).exists()] == []

@@ -178,6 +178,25 @@ def test_a_check_of_the_type_itself_is_given_back_to_the_model() -> None:
     assert "the number must be even" in model.asked[1].messages[-1].text
 
 
+def test_members_are_in_the_order_of_the_type() -> None:
+    class Step(TypedDict):
+        why: str
+        action: str
+
+    class Plan(msgspec.Struct):
+        thought: str
+        steps: list[Step]
+        answer: str
+
+    model = Scripted(says('{"thought": "", "steps": [], "answer": ""}'))
+    with Agent(model, output=Plan) as agent:
+        agent.run_sync("?")
+    system = model.asked[0].system[0].text
+    found = [system.index(f'"{name}":{{') for name in ("thought", "steps", "answer")]
+    assert found == sorted(found)
+    assert system.index('"why":{') < system.index('"action":{')
+
+
 def test_tools_run_before_the_typed_answer() -> None:
     @tool(effect=Effect.READ)
     def people(name: str) -> int:

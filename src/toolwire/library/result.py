@@ -1,8 +1,17 @@
 """Result of one prompt, its typed output, and the error of a failed one."""
 
 import sys
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+    is_typeddict,
+)
 
 import msgspec
 
@@ -173,7 +182,39 @@ def _by_msgspec(kind: Any) -> _Converted:
         schema = schema_of(kind)
     except TypeError as error:
         raise BadInput(f"output={kind!r} cannot be used: {error}") from error
-    return schema, lambda value: msgspec.convert(value, kind, dec_hook=path_of)
+    orders = {frozenset(order): order for order in _typed_dicts(kind, set())}
+    return (
+        cast(JsonObject, _in_order(schema, orders)),
+        lambda value: msgspec.convert(value, kind, dec_hook=path_of),
+    )
+
+
+def _typed_dicts(kind: Any, seen: set[type]) -> Iterator[tuple[str, ...]]:
+    """The members of each TypedDict in a type, in its own order."""
+    inner: Iterable[Any] = get_args(kind)
+    if isinstance(kind, type) and getattr(kind, "__annotations__", None):
+        if kind in seen:
+            return
+        seen.add(kind)
+        hints = get_type_hints(kind)
+        if is_typeddict(kind):
+            yield tuple(hints)
+        inner = hints.values()
+    for one in inner:
+        yield from _typed_dicts(one, seen)
+
+
+def _in_order(node: Any, orders: Mapping[frozenset[str], tuple[str, ...]]) -> Any:
+    """The schema with the members of TypedDicts as declared: msgspec sorts them, and models write
+    them in the order of the schema.
+    """
+    if isinstance(node, list):
+        return [_in_order(one, orders) for one in cast(list[Any], node)]
+    if not isinstance(node, dict):
+        return node
+    members = {key: _in_order(value, orders) for key, value in cast(JsonObject, node).items()}
+    order = orders.get(frozenset(members))
+    return {name: members[name] for name in order} if order else members
 
 
 def _has_pydantic(kind: Any) -> bool:
@@ -288,7 +329,7 @@ def _beginning_of_object(value: JsonObject, schema: JsonObject, definitions: Jso
     members: JsonObject = schema.get("properties", {})
     required = schema.get("required", ())
     found: JsonObject = {}
-    for name in (*value, *(name for name in required if name not in value)):
+    for name in (*value, *(name for name in members if name in required and name not in value)):
         one = _beginning(value.get(name, _MISSING), members.get(name) or {}, definitions)
         if one is not _MISSING:
             found[name] = one
