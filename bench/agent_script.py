@@ -10,7 +10,7 @@ from toolwire.events import Usage
 from toolwire.ids import new_id
 from toolwire.simulator.answers import Shape, Voice, written
 from toolwire.simulator.script import Call, Reply, Say, reply
-from toolwire.simulator.seals import Seals
+from toolwire.simulator.vendor_rules import Seals
 
 MODEL = "scripted"
 SNAPSHOT = (

@@ -29,7 +29,7 @@ from toolwire.context.mentions import user_message
 from toolwire.request import ToolSpec
 from toolwire.simulator import Reply, Simulator
 from toolwire.simulator.script import Question, refused
-from toolwire.simulator.seals import Seals, call_content
+from toolwire.simulator.vendor_rules import Seals, call_content
 
 MODEL = "google/gemini-2.5-pro"
 PIPED = "piped text\n"

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from toolwire.simulator import Answering, Reply, Script, Simulator
-from toolwire.simulator.seals import Seals
+from toolwire.simulator.vendor_rules import Seals
 
 BASES = {
     "openai-chat": "/v1",

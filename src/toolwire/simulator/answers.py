@@ -32,7 +32,7 @@ from toolwire.messages import Origin, Seal
 from toolwire.request import JsonObject
 from toolwire.simulator.received import Received
 from toolwire.simulator.script import EVERY, Call, Decline, Fault, Piece, Reply, Say, Show, Think
-from toolwire.simulator.seals import Seals, call_content
+from toolwire.simulator.vendor_rules import Seals, call_content
 from toolwire.wire.json_access import dump
 from toolwire.wire.sse import Frame, SseEncoder
 

@@ -23,8 +23,7 @@ from toolwire.simulator.answers import (
 )
 from toolwire.simulator.received import Received, Route
 from toolwire.simulator.script import NO_FAULT, Answering, Fault, Question, Reply, Script
-from toolwire.simulator.seals import Seals
-from toolwire.simulator.vendor_rules import Asked, check
+from toolwire.simulator.vendor_rules import Asked, Seals, check
 from toolwire.wire.json_access import dump, parse_object
 
 if TYPE_CHECKING:
