@@ -94,6 +94,8 @@ def test_the_examples_are_clean_under_a_strict_type_checker(tmp_path: Path) -> N
     for number, example in enumerate(EXAMPLES):
         file = tmp_path / f"example_{number}.py"
         file.write_text(f"# pyright: strict\n{example.code}", "utf-8")
+    inferred = (ROOT / "tests/library/inferred.py").read_text("utf-8")
+    (tmp_path / "inferred.py").write_text(f"# pyright: strict\n{inferred}", "utf-8")
     checker = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, str(tmp_path)]
     done = subprocess.run(checker, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (

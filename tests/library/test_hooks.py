@@ -81,7 +81,7 @@ def test_a_hook_sees_each_call_before_it_runs() -> None:
 
 def test_a_denied_call_tells_the_model_why() -> None:
     assert ran(Deciding(Deny("not on Fridays")), READS) == [
-        ("Tool execution denied by policy. not on Fridays", Outcome.DENIED)
+        ("Tool execution denied by a hook: not on Fridays", Outcome.DENIED)
     ]
 
 
@@ -100,7 +100,7 @@ def test_changed_arguments_run_and_the_call_stays_as_the_model_made_it() -> None
 def test_changed_arguments_are_validated() -> None:
     ((text, outcome),) = ran(Deciding(Change({"nam": "b"})), READS)
     assert outcome is Outcome.DENIED
-    assert "a hook changed the arguments, and they are no longer valid" in text
+    assert "denied by a hook: it changed the arguments, and they are no longer valid" in text
     assert "must have required property 'name'" in text
 
 
@@ -175,7 +175,7 @@ def test_the_strictest_of_several_hooks_decides_and_changes_add_up() -> None:
     ]
     assert [one.arguments for one in (*second.seen, *third.seen)] == [{"name": "b"}, {"name": "c"}]
     denied = ran([Deciding(Allow()), Deciding(Deny("no")), third], DELETES)
-    assert denied == [("Tool execution denied by policy. no", Outcome.DENIED)]
+    assert denied == [("Tool execution denied by a hook: no", Outcome.DENIED)]
     assert len(third.seen) == 1
 
 

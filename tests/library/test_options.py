@@ -1,4 +1,5 @@
 import asyncio
+import os
 import struct
 import zlib
 from dataclasses import dataclass
@@ -332,6 +333,14 @@ def test_a_file_that_cannot_be_sent_is_refused(
         (tmp_path / name).write_bytes(data)
     with Agent(Scripted(says("")), cwd=tmp_path) as agent, pytest.raises(BadInput, match=words):
         agent.run_sync(Path(name))
+
+
+def test_what_is_not_a_file_is_refused_and_never_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with Agent(Scripted(says("")), cwd=tmp_path) as agent:
+        for name in ("pipe", "."):
+            with pytest.raises(BadInput, match="is not a regular file"):
+                agent.run_sync(Path(name))
 
 
 def test_a_prompt_of_nothing_is_refused() -> None:

@@ -164,7 +164,7 @@ class Approval:
             opinion = await self._hooks.before(work, tool, self._context)
             if opinion.decision == "deny":
                 await self._decide(work, ApprovalOutcome.REJECT, opinion.reason)
-                return Denial(f"{DENIED} {opinion.reason}".rstrip(), "denied_by_hook")
+                return Denial(opinion.text, "denied_by_hook")
             ruling = self._ruling(work, tool, opinion)
         if ruling.decision == "allow":
             work.permit = _permit(ruling, "permit")
@@ -282,7 +282,7 @@ class OuterApproval(Hooks):
         named = ToolCall(id=self._outer_id(call.id), name=call.name, arguments=dump(call.arguments))
         ruling = self._outer.policy(named, call.effect, call.paths, call.arguments)
         if ruling.decision == "deny":
-            return Deny(ruling.reason)
+            return Deny(ruling.reason, f"{DENIED} {ruling.reason}".rstrip())
         if ruling.decision == "ask":
             self._asked.add(call.id)
             return Ask(ruling.reason)

@@ -65,6 +65,8 @@ class Deny(msgspec.Struct, frozen=True):
     """Refuses a call; the model gets the reason."""
 
     reason: str = ""
+    text: str = ""
+    """What the model gets in place of the usual sentence with the reason."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -107,11 +109,14 @@ class Opinion(msgspec.Struct, frozen=True):
     decision: str = ""
     """`allow`, `ask`, `deny`, or empty without an opinion."""
     reason: str = ""
+    text: str = ""
+    """Of a denial, for the model."""
 
 
 NO_OPINION = Opinion()
 _STRICTNESS = ("", "allow", "ask", "deny")
-INVALID = "a hook changed the arguments, and they are no longer valid: "
+DENIED = "Tool execution denied by a hook:"
+_INVALID = "it changed the arguments, and they are no longer valid: "
 
 
 class HookChain:
@@ -148,11 +153,11 @@ class HookChain:
                 found, arguments = _read(decided)
             except Exception as error:
                 await self._fail(error)
-                return Opinion("deny", "a hook failed")
+                return _denied("it failed")
             if arguments is not None:
                 problem = _invalid(tool, arguments, context)
                 if problem:
-                    return Opinion("deny", f"{INVALID}{problem}")
+                    return _denied(f"{_INVALID}{problem}")
                 work.give(arguments)
             if _STRICTNESS.index(found.decision) > _STRICTNESS.index(opinion.decision):
                 opinion = found
@@ -237,6 +242,10 @@ async def called(function: Callable[..., Any], *given: object) -> Any:
     return await returned if inspect.isawaitable(returned) else returned
 
 
+def _denied(reason: str, text: str = "") -> Opinion:
+    return Opinion("deny", reason, text or f"{DENIED} {reason}")
+
+
 def _read(decided: object) -> tuple[Opinion, JsonObject | None]:
     match decided:
         case None:
@@ -246,7 +255,7 @@ def _read(decided: object) -> tuple[Opinion, JsonObject | None]:
         case Ask():
             return Opinion("ask", decided.reason or "a hook requires approval"), decided.arguments
         case Deny():
-            return Opinion("deny", decided.reason or "a hook denies it"), None
+            return _denied(decided.reason or "no reason given", decided.text), None
         case Change():
             return NO_OPINION, decided.arguments
         case _:

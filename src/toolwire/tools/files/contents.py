@@ -3,6 +3,7 @@
 import os
 from enum import StrEnum
 from pathlib import Path
+from stat import S_ISREG
 
 import msgspec
 
@@ -199,7 +200,10 @@ def attachment(path: Path) -> Text | Media:
     be sent.
     """
     try:
-        size = path.stat().st_size
+        found = path.stat()
+        size = found.st_size
+        if not S_ISREG(found.st_mode):
+            raise BadInput(f"{path} is not a regular file")
         if size > LARGEST:
             raise BadInput(f"{path} has {size:,} bytes; a file to send may have {LARGEST:,}")
         data = path.read_bytes()
