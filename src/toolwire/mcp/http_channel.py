@@ -17,7 +17,7 @@ from toolwire.wire.sse import Frame, SseDecoder
 _JSON = "application/json"
 EVENTS = "text/event-stream"
 _LONGEST_ERROR = 64 * 1024
-_ERROR_SECONDS = 5.0
+_ERROR_SECONDS = 2.0
 _LONGEST_MARK = 4096
 _COME_BACK = 5
 """Times that an interrupted stream is continued although the server cannot be reached."""
@@ -152,8 +152,11 @@ class HttpChannel:
         except HttpRefused as refused:
             if self._is_lost(refused):
                 self.session = ""
+                lost = SessionLost(refused.status, refused.body, refused.headers)
+                if isinstance(message, RpcRequest):
+                    self._failed(message.id, lost)
                 self._closed("the server does not know the session any more")
-                raise SessionLost(refused.status, refused.body, refused.headers) from None
+                return
             if not self._answered(refused, message):
                 raise
 

@@ -17,7 +17,7 @@ CLOSE_SECONDS = 0.3
 _EXIT_SECONDS = 0.2
 """Between the end of a server's output and its exit."""
 _LAST_WORDS = 64 * 1024
-_READ = 1 << 20
+_READ = 1 << 18
 
 
 class CannotStart(ToolwireError):
@@ -82,6 +82,7 @@ class StdioChannel:
 
     async def aclose(self) -> None:
         """Closes its input, waits a moment, and ends whatever is left of it."""
+        self._messages.stop()
         self._input.close()
         await asyncio.wait({self._watching}, timeout=CLOSE_SECONDS)
         await self._end()
@@ -137,6 +138,10 @@ class _Messages:
         elif not self._unreadable:
             self._read(self.reader.feed(data))
         return len(data)
+
+    def stop(self) -> None:
+        """Drops whatever else comes."""
+        self._unreadable = True
 
     def close(self) -> None:
         """Reads a last line without an end."""

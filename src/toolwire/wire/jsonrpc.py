@@ -2,6 +2,8 @@
 
 import json
 import math
+from codecs import BOM_UTF8
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, cast
 
@@ -13,6 +15,7 @@ from toolwire.wire.json_access import encode
 from toolwire.wire.surrogates import without_halves
 
 LONGEST_LINE = 64 * 1024 * 1024
+_SHORTEST = len('{"method":"x"}')
 _LONGEST_SPREAD = 1024 * 1024
 """Bytes of a message over several lines within which it is recognised as one."""
 
@@ -173,8 +176,12 @@ class LineReader:
         self._open: list[bytes] = []
         """Lines since one that may begin a message over several lines."""
         self._open_size = 0
-        self.skipped: list[str] = []
-        """Lines that were not a message, cut to 200 characters each; the last twenty."""
+        self._skipped: deque[bytes] = deque(maxlen=20)
+
+    @property
+    def skipped(self) -> list[str]:
+        """Lines that were not a message, cut to 200 bytes each; the last twenty."""
+        return [line.decode("utf-8", "replace") for line in self._skipped]
 
     def feed(self, data: bytes) -> Iterator[RpcMessage]:
         """The messages that end in this data; linear in it."""
@@ -196,17 +203,18 @@ class LineReader:
         return self._line(line)
 
     def _line(self, line: bytes) -> list[RpcMessage]:
-        line = line.removesuffix(b"\r")
-        if not line.strip():
+        bare = line.strip().removeprefix(BOM_UTF8)
+        if not bare:
             return []
-        found = read(line)
-        if found:
-            self._open, self._open_size = [], 0
-            return found
+        # A flood of other lines is not worth two attempts to read each.
+        if len(bare) >= _SHORTEST and bare[:1] in (b"{", b"["):
+            found = read(bare)
+            if found:
+                self._open, self._open_size = [], 0
+                return found
         self._spread(line)
-        words = line[:200].decode("utf-8", "replace")
-        self.skipped = [*self.skipped[-19:], words]
-        self._skip(words)
+        self._skipped.append(line[:200])
+        self._skip(line[:200].decode("utf-8", "replace"))
         return []
 
     def _spread(self, line: bytes) -> None:
