@@ -192,13 +192,16 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True, tag="tool_result"):
     is_error: bool = False
     outcome: Outcome = Outcome.DONE
     kind: CallKind = CallKind.JSON
+    blocks: bool = False
+    """Whether its parts are equal blocks in an order, rather than a text with attachments."""
     cache: CacheMark | None = None
     kept: Kept | None = None
 
     @property
     def text(self) -> str:
-        """Returns all text parts, concatenated."""
-        return "".join(part.text for part in self.parts if isinstance(part, Text))
+        """Returns all text parts, concatenated; blocks are on lines of their own."""
+        joint = "\n" if self.blocks else ""
+        return joint.join(part.text for part in self.parts if isinstance(part, Text))
 
 
 class ServerBlock(msgspec.Struct, frozen=True, kw_only=True, tag="server_block"):

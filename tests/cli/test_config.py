@@ -122,11 +122,12 @@ def test_tables_with_names_are_set_too(work: Path) -> None:
     run("set", 'models."openai/gpt-5.6".context', "1000")
     run("set", "providers.mine", '{ dialect = "gemini", base_url = "https://h" }')
     run("set", "providers.mine.title", "Mine")
+    run("set", "mcp_servers.files.command", "serve")
     run("set", "mcp_servers.files.args", '["-v"]')
     assert tomllib.loads(own(work).read_text()) == {
         "models": {"openai/gpt-5.6": {"context": 1000}},
         "providers": {"mine": {"dialect": "gemini", "base_url": "https://h", "title": "Mine"}},
-        "mcp_servers": {"files": {"args": ["-v"]}},
+        "mcp_servers": {"files": {"command": "serve", "args": ["-v"]}},
     }
     assert run("get", 'models."openai/gpt-5.6".context').stdout == "1000\n"
 
@@ -194,9 +195,9 @@ def test_no_secret_is_shown(work: Path) -> None:
         command = "serve"
         args = ["--token", "{SENTINEL}", "--api-key={SENTINEL}", "-v", "https://u:{SENTINEL}@h/"]
         env = {{ ANY = "{SENTINEL}" }}
+        [mcp_servers.far]
         headers = {{ Authorization = "{SENTINEL}" }}
         url = "https://h/?token={SENTINEL}"
-        oauth = {{ client_secret = "{SENTINEL}", more = [{{ password = "{SENTINEL}" }}] }}
     """)
     for args in (("show",), ("show", "--json"), ("get", "mcp_servers"), ("get", "providers")):
         done = run(*args)

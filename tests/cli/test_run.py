@@ -45,15 +45,15 @@ def test_a_prompt_is_worked_on_with_tools_in_every_wire_format(place: Place, dia
     assert not sim.refusals
 
 
-def test_mcp_servers_are_reported_as_not_started_unless_no_mcp_is_given(place: Place):
-    (place.home / "config.toml").write_text('[mcp_servers.files]\ncommand = "serve"\n')
+def test_an_mcp_server_that_fails_is_reported_and_no_mcp_uses_none(place: Place):
+    (place.home / "config.toml").write_text('[mcp_servers.files]\ncommand = "no-such-server"\n')
     with Simulated([says("ok"), says("ok")]) as sim:
         warned = place.run(sim, "hi")
         silent = place.run(sim, "hi", "--no-mcp")
     assert (warned.code, silent.code) == (0, 0)
-    assert "mcp_servers are set (files)" in warned.err
-    assert "--no-mcp" in warned.err
-    assert "mcp_servers" not in silent.err
+    assert "MCP server files failed: " in warned.err
+    assert "no-such-server is not on the path" in warned.err
+    assert "MCP" not in silent.err
 
 
 def test_standard_input_comes_before_the_prompt(place: Place):

@@ -7,6 +7,7 @@ from toolwire.agent.usage import Limits
 from toolwire.config import trust
 from toolwire.config.schema import Key, keys, rendered
 from toolwire.errors import BadInput, UnknownName
+from toolwire.mcp.entry import Configured, read_entry
 from toolwire.providers import Prices, catalogue
 from toolwire.request import Effort
 from toolwire.tools.spec import ToolSettings
@@ -285,11 +286,55 @@ def _some(key: Key) -> object:
     raise AssertionError(key.path)
 
 
-def test_servers_are_kept_as_written_and_only_from_the_user(tmp_path: Path) -> None:
-    table = '[mcp_servers.files]\ncommand = "serve"\nargs = ["-v"]\nanything = 1'
-    found = settings(tmp_path, table)
-    assert found.mcp_servers == {"files": {"command": "serve", "args": ["-v"], "anything": 1}}
-    with pytest.raises(BadInput, match="mcp_servers: a project may not set this"):
+def test_servers_are_typed_and_those_of_a_project_not_approved(tmp_path: Path) -> None:
+    table = '[mcp_servers.files]\ncommand = "serve"\nargs = ["-v"]\n'
+    entry = read_entry("files", {"command": "serve", "args": ["-v"]})
+    assert settings(tmp_path, table).mcp_servers == {
+        "files": Configured(entry=entry, origin="user")
+    }
+    assert settings(tmp_path / "other", project=table).mcp_servers == {
+        "files": Configured(entry=entry, origin="project", approved=False)
+    }
+
+
+def test_the_users_server_wins_over_one_of_the_project_with_a_notice(tmp_path: Path) -> None:
+    own, other = (f'[mcp_servers.files]\ncommand = "{name}"\n' for name in ("mine", "theirs"))
+    (tmp_path / "config.toml").write_text(own)
+    project = tmp_path / "w" / ".toolwire"
+    project.mkdir(parents=True)
+    (project / "config.toml").write_text(other)
+    notices: list[str] = []
+    environ = {"TOOLWIRE_HOME": str(tmp_path)}
+    found = config.load(environ, tmp_path / "w", trusted=True, notice=notices.append)
+    assert found.mcp_servers["files"].entry.command == "mine"
+    assert "is ignored: you have one of that name" in notices[0]
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (
+            '[mcp_servers.a]\ncomand = "x"',
+            'unknown setting of mcp_servers.a "comand"; did you mean',
+        ),
+        ('[mcp_servers.a]\nurl = "http://h"\noauth = { scope = 1 }', "mcp_servers.a.oauth"),
+        ('[mcp_servers.a]\ncommand = "x"\ntimeout = 0', "a time limit must be above 0"),
+        ("[mcp_servers.a]\nargs = []", "give either command or url"),
+        ('[mcp_servers."a b"]\ncommand = "x"', "letters, digits"),
+    ],
+)
+def test_a_wrong_server_is_named_with_its_file(tmp_path: Path, table: str, words: str) -> None:
+    with pytest.raises(BadInput) as error:
+        settings(tmp_path, table)
+    assert words in str(error.value)
+    assert str(error.value).count("config.toml") == 1
+
+
+@pytest.mark.parametrize("name", ["trust", "believe_hints", "headers_command"])
+def test_a_project_may_not_loosen_what_its_server_may_do(tmp_path: Path, name: str) -> None:
+    value = '"x"' if name == "headers_command" else "true"
+    table = f'[mcp_servers.a]\ncommand = "x"\n{name} = {value}'
+    with pytest.raises(BadInput, match=f"a project may not set {name}"):
         settings(tmp_path, project=table)
 
 

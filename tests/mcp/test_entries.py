@@ -3,9 +3,17 @@ from pathlib import Path
 import pytest
 
 from toolwire.errors import BadInput
-from toolwire.mcp.entry import Unset, cache_key, definition, expanded, read_entry, shown
+from toolwire.mcp.entry import (
+    Unset,
+    cache_key,
+    definition,
+    expanded,
+    project_entry,
+    read_entry,
+    shown,
+)
 from toolwire.mcp.names import aliases, cleaned, offered_name
-from toolwire.mcp.projects import Approvals, combined, project_entry, read_file, read_json
+from toolwire.mcp.projects import Approvals, combined, read_file, read_json
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,16 @@ class TurnEnd(StrEnum):
     FAILED = "failed"
 
 
+class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """An MCP server at the beginning of a session."""
+
+    name: str
+    status: str
+    """`connected`, `failed`, `needs_login`, or `not_tried`."""
+    tools: int = 0
+    """How many of its tools are offered."""
+
+
 class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_opened"):
     """A process opens a session, or changes the model, style or mode of one that is open."""
 
@@ -52,6 +62,7 @@ class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_open
     forked_from: str = ""
     changed: str = ""
     """`model`, `style` or `mode`: changed by the user in the open session; else empty."""
+    mcp: tuple[ServerStatus, ...] = ()
 
 
 class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_started"):

@@ -22,7 +22,7 @@ from toolwire.agent.events import (
 from toolwire.agent.hooks import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.usage import NO_LIMITS, Limits, Spent, counted
-from toolwire.messages import Message, Outcome, Text, ToolCall, ToolResult
+from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput, capped
@@ -216,22 +216,32 @@ class Scheduler:
             await self.emit(ToolOutputText(call_id=call_id, text=text))
 
     async def _done(self, work: CallState, output: ToolOutput, note: str) -> None:
-        limit = self.context.settings.output_limit
-        text = output.text
-        if 0 < limit < len(text):
-            folder = self.context.workspace.temp
-            text = await asyncio.to_thread(capped, text, limit, folder, work.call.id)
+        text = await self._capped(output.text, work.call.id)
         text = f"{text}\n\n{note}" if note else text
+        parts: list[Text | Media] = [] if output.blocks and not text else [Text(text)]
+        parts += output.media
+        for number, block in enumerate(output.blocks):
+            if isinstance(block, Text):
+                block = Text(await self._capped(block.text, f"{work.call.id}_{number}"))
+            parts.append(block)
         result = ToolResult(
             call_id=work.call.id,
             name=work.call.name,
-            parts=(Text(text), *output.media),
+            parts=tuple(parts),
             kind=work.call.kind,
+            blocks=bool(output.blocks),
         )
         work.parts = (result, *output.beside)
         if output.stat is not None and work.edited is None:
             work.stat = output.stat
-        await self._finish(work, result, display=output.display or text, diff=output.diff)
+        await self._finish(work, result, display=output.display or result.text, diff=output.diff)
+
+    async def _capped(self, text: str, name: str) -> str:
+        """The text, or its ends if it is too long for the model; then all of it is in a file."""
+        limit = self.context.settings.output_limit
+        if not 0 < limit < len(text):
+            return text
+        return await asyncio.to_thread(capped, text, limit, self.context.workspace.temp, name)
 
     async def _fail(
         self, work: CallState, text: str, type: str, outcome: Outcome, display: str = ""

@@ -26,12 +26,14 @@ from toolwire.errors import ErrorKind, InvalidOutput, ProviderError, ToolwireErr
 from toolwire.events import StopReason
 from toolwire.messages import Message, Text, ToolCall
 from toolwire.model import Model
-from toolwire.request import ModelRequest
+from toolwire.request import ModelRequest, ToolSpec
 
 Inbox: TypeAlias = Callable[[], Sequence[Message]]
 """Messages of the user since the last call."""
 Changed: TypeAlias = Callable[[tuple[Message, ...]], None]
 """Receives the conversation after each change, also in a turn that is cancelled later."""
+Tools: TypeAlias = Callable[[], Awaitable[tuple[ToolSpec, ...]]]
+"""The tools that the next request offers."""
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 LOOPING = "not run: the same call was made over and over; the turn was stopped"
@@ -83,12 +85,14 @@ async def run_turn(
     shorten: Shorten | None = None,
     price: Price = cost_from_usage,
     output: OutputSchema | None = None,
+    tools: Tools | None = None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Sleep = asyncio.sleep,
 ) -> TurnEnded:
     """How the turn ended; `changed` receives the conversation after each new message.
 
     The final answer is held to `output`: one that does not fit is requested again, then an error.
+    `tools` is asked before each request, without it the request's own are offered.
 
     All events go through the scheduler's `emit`. A cancelled turn leaves a complete
     conversation: the cancellation is raised after every call has its result.
@@ -111,6 +115,7 @@ async def run_turn(
         changed=changed,
         shorten=shorten,
         output=output,
+        tools=tools,
     )
     return await turn.run(limits, inbox, clock)
 
@@ -127,8 +132,10 @@ class Turn:
         changed: Changed = _unread,
         shorten: Shorten | None = None,
         output: OutputSchema | None = None,
+        tools: Tools | None = None,
     ) -> None:
         self.request = request
+        self._tools = tools
         self._replies = replies
         self._scheduler = scheduler
         self._emit = scheduler.emit
@@ -163,6 +170,8 @@ class Turn:
             over = self._scheduler.spent.over(limits, elapsed())
             if over is not None:
                 return TurnEnded(reason=over[0], detail=over[1])
+            if self._tools is not None:
+                self.request = msgspec.structs.replace(self.request, tools=await self._tools())
             await self._shortened()
             reply = await self._replied()
             if reply is None:

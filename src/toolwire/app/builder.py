@@ -21,6 +21,7 @@ from toolwire.agent.events import (
     MessageAdded,
     Noticed,
     Reader,
+    ServerStatus,
     SessionOpened,
 )
 from toolwire.agent.hooks import NO_HOOKS, HookChain
@@ -64,10 +65,6 @@ if TYPE_CHECKING:
 
 SayNotice = Callable[[str], None]
 _MOST_NAMED = 10
-_NO_MCP = (
-    "mcp_servers are set ({}), but this version starts no MCP servers; remove the tables, or pass "
-    "--no-mcp to hide this warning"
-)
 _LOOSENESS = (Mode.PLAN, Mode.DEFAULT, Mode.AUTO_EDIT, Mode.YOLO)
 
 
@@ -108,8 +105,6 @@ async def open_session(
             transport=transport,
             consent=consent,
         )
-        if settings.mcp_servers and not options.no_mcp:
-            builder.notices.append(_NO_MCP.format(", ".join(settings.mcp_servers)))
         journal, past = await builder.journal(stack)
         temp = own.temp if own is not None else None
         if journal is None and own is None:
@@ -127,6 +122,8 @@ async def open_session(
         await sink(opening)
         for words in builder.notices:
             await sink(Noticed(kind="setup", message=words))
+        for words in () if toolbox.servers is None else toolbox.servers.notices():
+            await sink(Noticed(kind="mcp", message=words))
         messages = await settle(past, equipment.toolbox, sink)
         if own is not None and own.messages:
             messages = await _given(own.messages, bool(messages), sink)
@@ -253,9 +250,12 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         first = models[0]
         aside = model_stack((first,), cache_marks=True)
         toolbox = toolbox.with_model(aside, first.provider.dialect)
+        window = first.info.context if first.info is not None else 0
+        if toolbox.servers is not None:
+            toolbox.servers.fit(window)
         shorten = Compressor(
             aside,
-            window=first.info.context if first.info is not None else 0,
+            window=window,
             temp=toolbox.context.workspace.temp,
             emit=sink,
             rules=self.settings.compression,
@@ -333,13 +333,13 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             registry=own.tools if own is not None else None,
             rules=own is None or own.rules,
             notice=self.notices.append,
+            servers=self.options.servers,
         )
         # No nested generators: an event loop that ends closes both at once.
         stack.push_async_callback(toolbox.close)
-        if ask is not None:
-            return toolbox
-        offered = toolbox.registry.without(("ask_user",))
-        return msgspec.structs.replace(toolbox, registry=offered)
+        if ask is None:
+            toolbox.registry.take(toolbox.registry.without(("ask_user",)))
+        return toolbox
 
     def system(self, toolbox: Toolbox, mode: Mode) -> str:
         """Returns the system prompt: the host program's, or ours with the folder's notes."""
@@ -355,6 +355,8 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
                 notice=self.notices.append,
             )
         output = self.options.output
+        if toolbox.servers is not None:
+            text = "\n\n".join(filter(None, (text, toolbox.servers.prompt())))
         text = "\n\n".join(filter(None, (text, self.options.append_system)))
         return text if output is None else output.added_to(text)
 
@@ -365,7 +367,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             model=equipment.models[0].model,
             messages=messages,
             system=(Text(equipment.system),) if equipment.system else (),
-            tools=equipment.toolbox.registry.specs(),
+            tools=equipment.toolbox.specs(),
             reasoning=None if reasoning == Reasoning() else reasoning,
             temperature=self.options.temperature,
             output=equipment.format,
@@ -402,6 +404,7 @@ async def _surroundings(
 
 def _opening(id: str, equipment: Equipment, cwd: Path) -> SessionOpened:
     first = equipment.models[0]
+    servers = equipment.toolbox.servers
     return SessionOpened(
         session=id,
         model=equipment.name,
@@ -410,6 +413,10 @@ def _opening(id: str, equipment: Equipment, cwd: Path) -> SessionOpened:
         mode=equipment.mode,
         cwd=str(cwd),
         version=__version__,
+        mcp=tuple(
+            ServerStatus(name=name, status=status, tools=tools)
+            for name, status, tools in (() if servers is None else servers.states())
+        ),
     )
 
 

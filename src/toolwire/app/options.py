@@ -7,6 +7,7 @@ import msgspec
 from toolwire.agent.structured import OutputSchema
 from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
+from toolwire.app.servers import NO_CHOICE, ServerChoice
 from toolwire.messages import Message
 from toolwire.model import Model
 from toolwire.policy import Mode
@@ -40,8 +41,7 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[Path, ...] = ()
     """Folders of the workspace besides the working directory."""
     interactive: bool = False
-    no_mcp: bool = False
-    """Do not warn about `mcp_servers`, which are not started."""
+    servers: ServerChoice = NO_CHOICE
     kept: bool = True
     """Whether the session is written to disk."""
     may_forget: bool = False

@@ -1,6 +1,7 @@
 """A session: a conversation, one turn at a time, whose events are stored and delivered."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -36,7 +37,7 @@ from toolwire.model import Model
 from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
 from toolwire.providers import catalogue
-from toolwire.request import ModelRequest, ModelSettings, OutputFormat
+from toolwire.request import ModelRequest, ModelSettings, OutputFormat, ToolSpec
 from toolwire.sessions.records import is_stored
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteStore
@@ -196,6 +197,7 @@ class AgentSession:
                 shorten=self._equipment.shorten,
                 price=self.opened.price,
                 output=options.output or self._output,
+                tools=None if self.toolbox.servers is None else self._tools,
             )
             return _with_nearest_model(ended, self.opened)
         except SessionError as error:
@@ -205,6 +207,8 @@ class AgentSession:
             return ended
         finally:
             self._running = False
+            with suppress(SessionError):
+                await self._note_servers()
 
     def say(self, message: Message) -> None:
         """Adds a user message to the running turn, for its next step."""
@@ -280,6 +284,19 @@ class AgentSession:
             system=(Text(system),),
             output=enforced(output, self._equipment.models, tools=tools),
         )
+
+    async def _tools(self) -> tuple[ToolSpec, ...]:
+        """The tools of the next request: servers may have changed theirs."""
+        await self._note_servers()
+        tools = self.toolbox.specs()
+        if tools != self.request.tools:
+            self.request = msgspec.structs.replace(self.request, tools=tools)
+        return tools
+
+    async def _note_servers(self) -> None:
+        servers = self.toolbox.servers
+        for words in () if servers is None else servers.notices():
+            await self.note("mcp", words)
 
     def _take(self) -> list[Message]:
         taken, self._inbox = self._inbox, []

@@ -5,7 +5,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -14,6 +14,7 @@ from toolwire.agent.events import Emit, no_events
 from toolwire.agent.hooks import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.scheduler import Scheduler
+from toolwire.app.servers import ServerChoice, join_servers
 from toolwire.app.workspace_facts import locations_of
 from toolwire.config import Settings
 from toolwire.errors import BadInput, ToolwireError
@@ -24,6 +25,7 @@ from toolwire.policy.engine import Policy, roots
 from toolwire.policy.rule_file import ANSWERED, dump, limited, load, too_wide
 from toolwire.policy.rules import Rule, widened
 from toolwire.policy.ruling import Terms
+from toolwire.request import ToolSpec
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import locked_briefly, write_private
 from toolwire.tools.discovered import discover
@@ -31,6 +33,9 @@ from toolwire.tools.registry import Registry, builtins, installed
 from toolwire.tools.shell.environment import clean_environment
 from toolwire.tools.shell.shells import end_shells
 from toolwire.tools.spec import SandboxSpec, Tool, ToolContext, Workspace
+
+if TYPE_CHECKING:
+    from toolwire.mcp.session import SessionServers
 
 
 def read_rules(file: Path) -> tuple[Rule, ...]:
@@ -92,10 +97,20 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     context: ToolContext
     audit: Audit
+    servers: "SessionServers | None" = None
+    """The MCP servers, if any is configured."""
 
     async def close(self) -> None:
-        """Ends the processes that its commands left running."""
-        await end_shells(self.context.owner)
+        """Ends the processes that its commands left running, and its servers."""
+        try:
+            if self.servers is not None:
+                await self.servers.close()
+        finally:
+            await end_shells(self.context.owner)
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """Returns the tools as the next request declares them."""
+        return self.registry.specs() if self.servers is None else self.servers.specs()
 
     def with_model(self, model: Model, dialect: str) -> "Toolbox":
         """Returns a copy with a model for side questions."""
@@ -153,12 +168,14 @@ async def make_toolbox(
     registry: Registry | None = None,
     rules: bool = True,
     notice: Callable[[str], None] = _log.warning,
+    servers: ServerChoice | None = None,
 ) -> Toolbox:
     """Returns the toolbox of one session in a folder; the caller closes it.
 
     `folders` belong to the workspace too, `allowed` are entries of `--allowed-tools`, `tools` those
     of the host program, `temp` is where long outputs are stored. A `registry` replaces all tools;
     without `rules` the user's rule file is neither read nor written, and no ruling is recorded.
+    Without `servers` no MCP server is used.
     """
     context = ToolContext(
         workspace=workspace_of(cwd, environ, temp, folders),
@@ -189,7 +206,6 @@ async def make_toolbox(
             rule_file.with_absolute_paths((*standing, *_listed(settings, allowed)), locations),
             locations,
         ),
-        servers={tool.name: tool.server for tool in registry if tool.server},
         headless=headless,
         sandbox=context.sandbox,
     )
@@ -197,7 +213,14 @@ async def make_toolbox(
     context = msgspec.structs.replace(context, restricts=policy.restricts)
     record = AuditFile(own.state / AUDIT, notice).write if rules else _unrecorded
     audit = Audit(policy, registry, record)
-    return Toolbox(registry=registry, policy=policy, context=context, audit=audit)
+    policy.serve(registry)
+    toolbox = Toolbox(registry=registry, policy=policy, context=context, audit=audit)
+    if servers is None:
+        return toolbox
+    joined = await join_servers(
+        toolbox, settings, environ=environ, cwd=cwd, choice=servers, ask=ask
+    )
+    return msgspec.structs.replace(toolbox, servers=joined)
 
 
 def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:

@@ -16,6 +16,7 @@ from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
+from toolwire.app.servers import read_input
 from toolwire.app.session import AgentSession, stored_sessions
 from toolwire.cli import output
 from toolwire.cli.chat_input import LineInput, Questions
@@ -24,7 +25,6 @@ from toolwire.cli.output import OutputOptions
 from toolwire.cli.session_options import SessionFlags, open_transport, session_options
 from toolwire.cli.terminal import error_line
 from toolwire.cli.text_output import TextOutput
-from toolwire.context.mentions import user_message
 from toolwire.errors import SessionError, ToolwireError, UnknownName
 from toolwire.messages import Message, Text
 from toolwire.policy import Mode
@@ -216,9 +216,9 @@ class Chat:
 
     async def _prompted(self, session: AgentSession, line: str) -> None:
         attached, self._attached = self._attached, ()
-        prompt = user_message(
+        prompt = await read_input(
+            session.toolbox,
             line,
-            session.toolbox.context,
             attached=attached,
             respect_git_ignore=self._settings.context.respect_git_ignore,
         )

@@ -321,6 +321,7 @@ class StreamJsonOutput:
                     session_id=event.session,
                     model=event.model,
                     approval_mode=event.mode,
+                    mcp=msgspec.to_builtins(event.mcp),
                 )
             case MessageAdded():
                 if event.message.role == "user" and not event.context:

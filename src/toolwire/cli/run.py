@@ -19,6 +19,7 @@ import msgspec
 from toolwire.agent.events import TurnEnd, TurnEnded, reader_of
 from toolwire.agent.structured import OutputSchema
 from toolwire.app.builder import open_session
+from toolwire.app.servers import read_input
 from toolwire.app.session import AgentSession
 from toolwire.cli import output as exits
 from toolwire.cli.consent import consent
@@ -39,7 +40,6 @@ from toolwire.cli.session_options import (
 )
 from toolwire.cli.terminal import error_line
 from toolwire.cli.text_output import TextOutput
-from toolwire.context.mentions import user_message
 from toolwire.errors import BadInput, ToolwireError, UnknownName
 
 _FORMATS = ("text", "json", "stream-json")
@@ -204,10 +204,9 @@ class Run:
             return code
 
     async def _sent(self, session: AgentSession) -> TurnEnded:
-        prompt_message = await asyncio.to_thread(
-            user_message,
+        prompt_message = await read_input(
+            session.toolbox,
             self._prompt.typed,
-            session.toolbox.context,
             piped=self._prompt.piped,
             attached=self._flags.attached,
             respect_git_ignore=self._settings.context.respect_git_ignore,

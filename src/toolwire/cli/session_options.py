@@ -13,6 +13,7 @@ import msgspec
 from toolwire import config
 from toolwire.agent.structured import OutputSchema
 from toolwire.app.options import SessionOptions
+from toolwire.app.servers import ServerChoice
 from toolwire.cli.consent import asker, check_workspace
 from toolwire.client.http.transport import HttpTransport, Transport
 from toolwire.client.record import RecordingTransport, ReplayTransport
@@ -130,10 +131,16 @@ _OPTIONS = (
     ),
     click.option("--yes", is_flag=True, help="Download the embedded model without asking."),
     click.option("--weights", type=FILE, help="Use this model file for the embedded model."),
+    click.option("--no-mcp", is_flag=True, help="Use no MCP servers."),
     click.option(
-        "--no-mcp",
-        is_flag=True,
-        help="Do not warn about mcp_servers, which this version does not start.",
+        "--mcp", multiple=True, metavar="LIST", help="Comma-separated MCP servers; use only these."
+    ),
+    click.option(
+        "--mcp-config",
+        multiple=True,
+        type=FILE,
+        metavar="FILE",
+        help="File with further MCP servers: JSON with mcpServers, or TOML.",
     ),
     click.option(
         "--record", type=FILE, help="Record every exchange to this file, without secrets."
@@ -172,6 +179,8 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
     yes: bool
     weights: Path | None
     no_mcp: bool
+    mcp: tuple[str, ...]
+    mcp_config: tuple[Path, ...]
     record: Path | None
     replay: Path | None
 
@@ -212,7 +221,12 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
             temperature=self.temperature,
             folders=self.folders,
             interactive=interactive,
-            no_mcp=self.no_mcp,
+            servers=ServerChoice(
+                off=self.no_mcp,
+                only=_listed(self.mcp),
+                files=self.mcp_config,
+                interactive=interactive,
+            ),
             kept=not self.no_session,
             may_forget=True,
             output=output,
@@ -246,6 +260,8 @@ def _check_together(flags: SessionFlags) -> None:
             flags.no_session and (flags.session or flags.latest or flags.resume is not None),
         ),
         ("--record and --replay", flags.record and flags.replay),
+        ("--no-mcp and --mcp", flags.no_mcp and flags.mcp),
+        ("--no-mcp and --mcp-config", flags.no_mcp and flags.mcp_config),
     )
     for names, contradict in pairs:
         if contradict:

@@ -11,7 +11,8 @@ import click
 from toolwire import config
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
 from toolwire.agent.questions import Approver, Choice, Confirmation, UserAnswer
-from toolwire.app.toolbox import Toolbox, open_registry, open_toolbox
+from toolwire.app.servers import ServerChoice
+from toolwire.app.toolbox import Toolbox, open_toolbox
 from toolwire.cli.chat_input import remembered, shown
 from toolwire.cli.session_options import SANDBOX
 from toolwire.cli.terminal import ask_line, can_ask, echo_table, fail
@@ -22,7 +23,6 @@ from toolwire.messages import Message, Text, ToolCall
 from toolwire.request import JsonObject, ModelRequest
 from toolwire.terminal_text import one_line
 from toolwire.tools.registry import Registry
-from toolwire.tools.shell.environment import clean_environment
 from toolwire.tools.spec import Effect
 from toolwire.wire.json_access import dump, parse, parse_object
 
@@ -41,8 +41,7 @@ def list_tools(as_json: bool) -> None:
     try:
         cwd = Path.cwd()
         settings = _settings(cwd)
-        environ = clean_environment(os.environ, (), settings.tools.environment)
-        found = asyncio.run(open_registry(settings, environ=environ, cwd=cwd))
+        found = asyncio.run(_offered(settings, cwd))
     except ToolwireError as error:
         fail(error)
         return
@@ -51,6 +50,19 @@ def list_tools(as_json: bool) -> None:
         return
     rows = ((one.name, one.effect, _first_sentence(one.description)) for one in found)
     echo_table(("TOOL", "EFFECT", "WHAT IT DOES"), rows)
+
+
+async def _offered(settings: Settings, cwd: Path) -> Registry:
+    async with open_toolbox(
+        settings, environ=os.environ, cwd=cwd, notice=_notice, servers=ServerChoice()
+    ) as toolbox:
+        _note_servers(toolbox)
+        return toolbox.registry
+
+
+def _note_servers(toolbox: Toolbox) -> None:
+    for words in () if toolbox.servers is None else toolbox.servers.notices():
+        _notice(words)
 
 
 @tools_command.command("call")
@@ -114,9 +126,15 @@ async def _called(
     async with AsyncExitStack() as opened:
         toolbox = await opened.enter_async_context(
             open_toolbox(
-                settings, environ=os.environ, cwd=cwd, headless=approver is None, notice=_notice
+                settings,
+                environ=os.environ,
+                cwd=cwd,
+                headless=approver is None,
+                notice=_notice,
+                servers=ServerChoice(),
             )
         )
+        _note_servers(toolbox)
         tool = toolbox.registry.get(name)
         if tool is not None and tool.effect is Effect.NETWORK and settings.default_model:
             toolbox = await _with_model(toolbox, settings, opened)
@@ -153,6 +171,7 @@ def _described(found: Registry, name: str) -> JsonObject:
         "effect": tool.effect,
         "aliases": list(tool.aliases),
         "parameters": tool.parameters,
+        "server": tool.server,
     }
 
 

@@ -5,7 +5,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -17,6 +17,9 @@ from toolwire.errors import BadInput, ToolwireError, UnknownName
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.storage.paths import state_paths
+
+if TYPE_CHECKING:
+    from toolwire.mcp.entry import Configured
 
 FILE = "config.toml"
 PROJECT_FILE = Path(".toolwire") / FILE
@@ -114,6 +117,23 @@ def read_models(
     return others | described
 
 
+def read_servers(
+    tables: Mapping[str, Mapping[str, object]], layer: "Layer"
+) -> dict[str, "Configured"]:
+    """Returns the MCP servers of a layer; those of a project are not approved yet."""
+    if not tables:
+        return {}
+    from toolwire.mcp.entry import Configured, project_entry, read_entry  # noqa: PLC0415 - start-up time
+
+    read = project_entry if layer.project else read_entry
+    return {
+        name: Configured(
+            entry=read(name, dict(table)), origin=layer.kind, approved=not layer.project
+        )
+        for name, table in tables.items()
+    }
+
+
 DEFAULT = "default"
 FLAG = "flag"
 
@@ -136,7 +156,13 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
     base: Path
     """The folder that its relative paths start from."""
     file: Path | None = None
-    project: bool = False
+    kind: str = "user"
+    """`system`, `user` or `project`."""
+
+    @property
+    def project(self) -> bool:
+        """Whether the project brings it."""
+        return self.kind == "project"
 
 
 def load(
@@ -178,16 +204,19 @@ def resolve(
         *_of_flags(flags or {}, cwd),
     ):
         found.add(layer, files.user)
+    for words in found.notices:
+        (notice or _to_stderr)(words)
     return found.resolved(trusted=trusted)
 
 
 def check_file(files: ConfigFiles, file: Path, text: str) -> None:
     """Validates a file with this text, on top of the lower layers."""
     found = _Merged()
-    for one in (files.system, files.user, files.project):
+    for kind in ("system", "user", "project"):
+        one: Path = getattr(files, kind)
         content = text if one == file else read_text(one)
         if content is not None:
-            found.add(file_layer(one, content, project=one == files.project), files.user)
+            found.add(file_layer(one, content, kind), files.user)
         if one == file:
             return
 
@@ -210,11 +239,9 @@ def parse(file: Path, text: str) -> dict[str, Any]:
         raise BadInput(f"{file} is not TOML: {error}; correct it there") from error
 
 
-def file_layer(file: Path, text: str, *, project: bool = False) -> Layer:
+def file_layer(file: Path, text: str, kind: str = "user") -> Layer:
     """Returns the layer of a file with this text."""
-    return Layer(
-        origin=str(file), table=parse(file, text), base=file.parent, file=file, project=project
-    )
+    return Layer(origin=str(file), table=parse(file, text), base=file.parent, file=file, kind=kind)
 
 
 def _trusted(
@@ -252,13 +279,13 @@ def _to_stderr(message: str) -> None:
 
 
 def _of_files(files: ConfigFiles, *, with_project: bool) -> Iterator[Layer]:
-    sources = [files.system, files.user]
+    sources = {"system": files.system, "user": files.user}
     if with_project and has_project_file(files):
-        sources.append(files.project)
-    for file in sources:
+        sources["project"] = files.project
+    for kind, file in sources.items():
         text = read_text(file)
         if text is not None:
-            yield file_layer(file, text, project=file is files.project)
+            yield file_layer(file, text, kind)
 
 
 def _of_variables(environ: Mapping[str, str], cwd: Path) -> Iterator[Layer]:
@@ -292,7 +319,8 @@ class _Merged:
         self._raw: dict[str, Any] = {}
         self._providers: dict[str, Provider] = {}
         self._models: dict[str, ModelInfo] = {}
-        self._servers: dict[str, dict[str, Any]] = {}
+        self._servers: dict[str, Configured] = {}
+        self.notices: list[str] = []
         self._files: list[Path] = []
         self._by_project: set[str] = set()
 
@@ -336,10 +364,23 @@ class _Merged:
             case "models":
                 self._models = read_models(tables, self._models)
             case _:
-                self._servers |= tables
+                tables = self._without_clashes(tables, layer)
+                self._servers |= read_servers(tables, layer)
         for name, table in tables.items():
             self._raw[dotted(key.path, name)] = table
             self._origins[dotted(key.path, name)] = layer.origin
+
+    def _without_clashes(
+        self, tables: dict[str, dict[str, Any]], layer: Layer
+    ) -> dict[str, dict[str, Any]]:
+        """Returns the servers without those of a project that the user also has."""
+        if not layer.project:
+            return tables
+        for name in tables.keys() & self._servers.keys():
+            self.notices.append(
+                f"the MCP server {name} of {layer.origin} is ignored: you have one of that name"
+            )
+        return {name: table for name, table in tables.items() if name not in self._servers}
 
     def resolved(self, *, trusted: bool | None) -> Resolved:
         """Returns the merged settings."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -15,9 +15,15 @@ from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
-from toolwire.request import JsonObject, Reasoning
+from toolwire.request import Reasoning
 from toolwire.setting import Count, setting
-from toolwire.tools.spec import ToolSettings
+from toolwire.tools.spec import McpSettings, ToolSettings
+
+if TYPE_CHECKING:
+    from toolwire.mcp.entry import Configured
+else:
+    # Loaded only where a server is configured.
+    Configured = Any
 
 ModelName: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^[^/]+/.", extra={"expected": '"provider/model"'})
@@ -61,9 +67,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[ModelInfo, ...],
         setting("Facts about models, by `provider/model`.", tables=True, project=True),
     ] = ()
+    mcp: McpSettings = McpSettings()
     mcp_servers: Annotated[
-        Mapping[str, JsonObject],
-        setting("MCP servers, by name. This version does not start them, and warns.", tables=True),
+        Mapping[str, Configured],
+        setting(
+            "MCP servers, by name; those of a project start only after `toolwire mcp approve`.",
+            tables=True,
+            project=True,
+        ),
     ] = {}
     files: tuple[Path, ...] = ()
     """Files that were read, highest precedence last."""

@@ -3,7 +3,7 @@
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -49,6 +49,9 @@ Allows: TypeAlias = Callable[[Path], bool]
 """Whether a real path outside of the workspace may be read."""
 
 
+NO_RESOURCES: Mapping[str, tuple[Text | Media, ...]] = {}
+
+
 class Mentioned(msgspec.Struct, frozen=True, kw_only=True):
     """The user's message, and the result of its mentions."""
 
@@ -72,11 +75,13 @@ def user_message(
     attached: Iterable[Path] = (),
     allows: Allows = _never,
     respect_git_ignore: bool = True,
+    resources: Mapping[str, tuple[Text | Media, ...]] = NO_RESOURCES,
 ) -> Mentioned:
     """The user's message: piped input, a blank line, the prompt, then the files it mentions.
 
     Without a prompt the piped text is the prompt. Otherwise it is data: no mentions in it. Files
-    that the user `attached` may be anywhere; BadInput if one cannot be.
+    that the user `attached` may be anywhere; BadInput if one cannot be. `resources` are the
+    contents of mentions that do not name files.
     """
     prompt, piped = printable(prompt), printable(piped)
     text = f"{piped}\n\n{prompt}" if prompt and piped else prompt or piped
@@ -84,9 +89,13 @@ def user_message(
     gathering = _Gathering(context, allows, git=respect_git_ignore, typed=bool(prompt))
     for file in attached:
         gathering.attach(file)
+    more: list[Text | Media] = []
     for name in mentions(prompt or piped):
-        gathering.add(name)
-    parts = gathering.parts()
+        if name not in resources:
+            gathering.add(name)
+        elif resources[name]:
+            more += (Text(f"\nContent from @{printable(name)}:\n"), *resources[name])
+    parts = [*gathering.parts(), *more]
     body: tuple[Part, ...] = (Text(BEGINS), *parts, Text(ENDS)) if parts else ()
     return Mentioned(
         message=Message(role="user", parts=(Text(text), *body)),

@@ -3,14 +3,14 @@
 import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 import msgspec
 
-from toolwire.errors import BadInput
+from toolwire.errors import BadInput, UnknownName
+from toolwire.tools.spec import Defer
 
 Transport: TypeAlias = Literal["stdio", "http", "sse"]
-Defer: TypeAlias = Literal["auto", "always", "never"]
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?::-([^}]*))?\}|([A-Za-z_]\w*))")
 OWN_ONLY = ("trust", "believe_hints", "headers_command")
@@ -68,11 +68,21 @@ class ServerEntry(
         return self.transport or ("http" if self.url else "stdio")
 
 
-def read_entry(name: str, table: object, origin: str) -> ServerEntry:
+class Configured(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry and where it comes from."""
+
+    entry: ServerEntry
+    origin: str
+    """`user`, `system`, `project`, `.mcp.json` or `flag`."""
+    approved: bool = True
+
+
+def read_entry(name: str, table: object, origin: str = "") -> ServerEntry:
     """The entry of a table; BadInput names what is wrong with it."""
-    where = f"mcp_servers.{name} in {origin}"
+    where = f"mcp_servers.{name} in {origin}" if origin else f"mcp_servers.{name}"
     if not _NAME.fullmatch(name):
         raise BadInput(f'{where}: a server name has letters, digits, "_" and "-" only')
+    _check_names(where, table, ServerEntry)
     try:
         entry = msgspec.convert(table, ServerEntry)
     except msgspec.ValidationError as error:
@@ -86,6 +96,26 @@ def read_entry(name: str, table: object, origin: str) -> ServerEntry:
     if min(entry.timeout, entry.max_seconds, entry.startup_timeout) <= 0:
         raise BadInput(f"{where}: a time limit must be above 0")
     return entry
+
+
+def _check_names(where: str, table: object, struct: type[msgspec.Struct]) -> None:
+    """BadInput names an unknown member and the nearest known one."""
+    known = struct.__struct_fields__
+    for name in cast(dict[str, object], table) if isinstance(table, dict) else ():
+        if name not in known:
+            raise BadInput(str(UnknownName(f"setting of {where}", name, known)))
+        if name == "oauth":
+            inner = cast(dict[str, object], table)[name]
+            _check_names(f"{where}.oauth", inner, OAuthEntry)
+
+
+def project_entry(name: str, table: Mapping[str, object], origin: str = "") -> ServerEntry:
+    """The entry of a project's settings; what only the user may set is an error."""
+    refused = [key for key in OWN_ONLY if key in table]
+    if refused:
+        where = f"mcp_servers.{name} in {origin}" if origin else f"mcp_servers.{name}"
+        raise BadInput(f"{where}: a project may not set {', '.join(refused)}")
+    return read_entry(name, dict(table), origin)
 
 
 def cleaned_name(name: str) -> str:

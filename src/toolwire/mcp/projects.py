@@ -8,22 +8,20 @@ from typing import Any, cast
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.mcp.entry import OWN_ONLY, ServerEntry, cleaned_name, definition, of_json, read_entry
+from toolwire.mcp.entry import (
+    Configured,
+    ServerEntry,
+    cleaned_name,
+    definition,
+    of_json,
+    read_entry,
+)
 from toolwire.storage.private_files import locked_briefly, write_private
 
 FILE = ".mcp.json"
 APPROVALS = "mcp-approvals.json"
 _LARGEST = 1 << 20
 _approvals = msgspec.json.Decoder(dict[str, dict[str, str]])
-
-
-class Configured(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry and where it comes from."""
-
-    entry: ServerEntry
-    origin: str
-    """`user`, `system`, `project`, `.mcp.json` or `flag`."""
-    approved: bool = True
 
 
 def read_file(folder: Path, notice: Callable[[str], None]) -> dict[str, ServerEntry]:
@@ -65,16 +63,6 @@ def read_json(text: str, origin: str, notice: Callable[[str], None]) -> dict[str
         except BadInput as error:
             notice(str(error))
     return found
-
-
-def project_entry(name: str, table: Mapping[str, object], origin: str) -> ServerEntry:
-    """The entry of a project's settings; what only the user may set is an error."""
-    refused = [key for key in OWN_ONLY if key in table]
-    if refused:
-        raise BadInput(
-            f"mcp_servers.{name} in {origin}: a project may not set {', '.join(refused)}"
-        )
-    return read_entry(name, dict(table), origin)
 
 
 class Approvals:

@@ -75,7 +75,7 @@ def _block(value: Any, tool: str) -> Block:
         case "image" | "audio":
             return _media(block, kind, tool)
         case "resource":
-            return _resource(members(block.get("resource")), tool)
+            return resource_block(members(block.get("resource")), tool)
         case "resource_link":
             name = text(block.get("title")) or text(block.get("name"))
             uri = text(block.get("uri"))
@@ -104,7 +104,8 @@ def _media(block: JsonObject, kind: str, tool: str) -> Block:
     return Block(parts=(Text(note), media), display=f"[{kind.capitalize()}: {mime}]")
 
 
-def _resource(resource: JsonObject, tool: str) -> Block:
+def resource_block(resource: JsonObject, tool: str) -> Block:
+    """The parts of a resource's content."""
     written = resource.get("text")
     if isinstance(written, str):
         return Block(parts=(Text(written),), display=f"[Embedded Resource: {_mime(resource)}]")

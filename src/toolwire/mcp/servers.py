@@ -2,32 +2,31 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 
 import msgspec
 
-from toolwire.errors import BadInput, ToolwireError
-from toolwire.mcp.client import Host, Lists
+from toolwire.errors import ToolwireError
+from toolwire.mcp.client import Elicit, Host, Lists, ServerClient
 from toolwire.mcp.connection import Reach, ServerConnection, State
 from toolwire.mcp.entry import ServerEntry, Unset, expanded
+from toolwire.mcp.http_channel import Login
 from toolwire.mcp.lists import ServerPrompt, ServerResource
+from toolwire.mcp.names import prefixes
 from toolwire.mcp.peer import Progress
 from toolwire.mcp.remembered import Memory, Remembered, now
 from toolwire.mcp.tools import Offer, as_tool, offers
 from toolwire.request import JsonObject
-from toolwire.tools.spec import Tool
+from toolwire.tools.spec import McpSettings, Tool
 
 _INSTRUCTIONS = 2000
 """Characters of a server's instructions in the system prompt."""
 
 
-class McpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The `[mcp]` table."""
+class RequiredMissing(ToolwireError):
+    """A server that the run needs cannot start."""
 
-    allowed: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
-    wait_seconds: float | None = None
-    require_types: bool = False
-    defer: str = "auto"
+    kind = "mcp_required"
 
 
 class Server:
@@ -66,26 +65,41 @@ class Server:
             )
             self._memory.keep(self.entry, self.remembered)
 
-    async def call(self, tool: str, arguments: JsonObject, progress: Progress | None) -> JsonObject:
-        """The raw result of a call, started first if need be."""
+    async def client(self) -> ServerClient:
+        """The connected server, started first if need be."""
         if self.connection.state is not State.READY:
             await self.connect()
-        return await self.connection.call(tool, arguments, progress)
+        return await self.connection.ready()
 
-    def offers(self, taken: Iterable[str], *, require_types: bool) -> tuple[Offer, ...]:
+    async def call(self, tool: str, arguments: JsonObject, progress: Progress | None) -> JsonObject:
+        """The raw result of a call."""
+        return await (await self.client()).call(tool, arguments, progress)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that a tool of it was offered under in this session."""
+        return tuple(self._names.values())
+
+    def offers(
+        self, taken: Iterable[str], foreign: tuple[str, ...] = (), *, require_types: bool = False
+    ) -> tuple[Offer, ...]:
         """Its tools with their names; a name once offered stays with its tool."""
         if self.lists is None:
             return ()
-        others = set(taken) - set(self._names.values())
-        found: list[Offer] = []
+        new = [tool for tool in self.lists.tools if tool.name not in self._names]
+        taken = {*taken, *self.names}
         for offer in offers(
-            self.name, self.entry, self.lists.tools, others, require_types=require_types
+            self.name, self.entry, new, taken, foreign=foreign, require_types=require_types
         ):
             if offer.name:
-                name = self._names.setdefault(offer.tool.name, offer.name)
-                offer = msgspec.structs.replace(offer, name=name)
-            found.append(offer)
-        return tuple(found)
+                self._names[offer.tool.name] = offer.name
+        found = offers(self.name, self.entry, self.lists.tools, (), require_types=require_types)
+        return tuple(
+            msgspec.structs.replace(offer, name=self._names[offer.tool.name])
+            if offer.name
+            else offer
+            for offer in found
+        )
 
 
 class Servers:
@@ -100,12 +114,18 @@ class Servers:
         host: Host,
         memory: Memory,
         notice: Callable[[str], None],
+        login: Callable[[str, ServerEntry], Login] | None = None,
+        elicit: Callable[[str], Elicit] | None = None,
+        closing: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self._closing = closing
         self._settings = settings
         self._notice = notice
         self.changed = False
         """Whether a list has changed since `tools` was last asked."""
         self.servers: dict[str, Server] = {}
+        self.lost: dict[str, str] = {}
+        """Why each of the others cannot be started."""
         self._tasks: list[asyncio.Task[None]] = []
         for name, entry in entries.items():
             if not entry.enabled or not self._is_chosen(name):
@@ -115,8 +135,15 @@ class Servers:
             except Unset as error:
                 self._lost(name, entry, str(error))
                 continue
-            own = msgspec.structs.replace(host, changed=self._watch(name))
-            connection = ServerConnection(name, filled, own, reach)
+            own = msgspec.structs.replace(
+                host,
+                changed=self._watch(name),
+                elicit=host.elicit if elicit is None else elicit(name),
+            )
+            way = reach
+            if login is not None:
+                way = msgspec.structs.replace(reach, login=partial(login, name))
+            connection = ServerConnection(name, filled, own, way)
             self.servers[name] = Server(name, filled, connection, memory)
 
     def _is_chosen(self, name: str) -> bool:
@@ -125,7 +152,8 @@ class Servers:
 
     def _lost(self, name: str, entry: ServerEntry, why: str) -> None:
         if entry.required:
-            raise BadInput(f"MCP server {name} is required and cannot start: {why}")
+            raise RequiredMissing(f"MCP server {name} is required and cannot start: {why}")
+        self.lost[name] = why
         self._notice(f"MCP server {name} is not started: {why}")
 
     async def open(self, wait_seconds: float, *, start: bool) -> None:
@@ -143,14 +171,21 @@ class Servers:
         needed = [self._needed(server) for server in self.servers.values() if server.entry.required]
         if waiting and wait_seconds > 0:
             await asyncio.wait(waiting, timeout=wait_seconds)
+            for server, task in zip(unknown, waiting, strict=True):
+                if not task.done():
+                    self._notice(
+                        f"MCP server {server.name} has not answered within {wait_seconds:g} "
+                        "seconds; its tools join when it does"
+                    )
         await asyncio.gather(*needed)
 
     async def _needed(self, server: Server) -> None:
         try:
             await server.connect()
         except ToolwireError as error:
-            raise BadInput(
-                f"MCP server {server.name} is required and cannot start: {error}"
+            why = server.connection.error or str(error)
+            raise RequiredMissing(
+                f"MCP server {server.name} is required and cannot start: {why}"
             ) from error
 
     def _begin(self, server: Server) -> "asyncio.Task[None]":
@@ -165,7 +200,8 @@ class Servers:
         except ToolwireError as error:
             words = server.connection.last_words.strip().rpartition("\n")[2]
             more = f" ({words})" if words else ""
-            self._notice(f"MCP server {server.name} failed: {error}{more}")
+            why = server.connection.error or str(error)
+            self._notice(f"MCP server {server.name} failed: {why}{more}")
         if server.lists != before:
             self.changed = True
 
@@ -186,17 +222,27 @@ class Servers:
         else:
             self.changed = True
 
+    def offers(self, taken: Iterable[str]) -> dict[str, tuple[Offer, ...]]:
+        """What each server lists, in the order of the settings and of each server."""
+        reserved = set(taken)
+        found: dict[str, tuple[Offer, ...]] = {}
+        for name, server in self.servers.items():
+            others = [other for other in self.servers if other != name]
+            kept = {each for other in others for each in self.servers[other].names}
+            found[name] = server.offers(
+                reserved | kept, prefixes(others), require_types=self._settings.require_types
+            )
+        return found
+
     def tools(self, taken: Iterable[str]) -> tuple[Tool, ...]:
-        """The tools of all servers, in the order of the settings and of each server."""
+        """The tools of all servers that are offered."""
         self.changed = False
-        names = list(taken)
-        found: list[Tool] = []
-        for server in self.servers.values():
-            for offer in server.offers(names, require_types=self._settings.require_types):
-                if offer.name:
-                    names.append(offer.name)
-                    found.append(as_tool(server.name, server.entry, offer, server.call))
-        return tuple(found)
+        return tuple(
+            as_tool(name, self.servers[name].entry, offer, self.servers[name].call)
+            for name, offers in self.offers(taken).items()
+            for offer in offers
+            if offer.name
+        )
 
     def prompts(self) -> tuple[tuple[Server, ServerPrompt], ...]:
         """Every prompt with its server."""
@@ -232,3 +278,5 @@ class Servers:
         endings: list[Awaitable[object]] = [*self._tasks]
         endings += [server.connection.aclose() for server in self.servers.values()]
         await asyncio.gather(*endings, return_exceptions=True)
+        if self._closing is not None:
+            await self._closing()

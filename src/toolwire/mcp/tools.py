@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import msgspec
 
+from toolwire.errors import ToolwireError
 from toolwire.mcp.entry import ServerEntry
 from toolwire.mcp.headers import fault
 from toolwire.mcp.lists import ListedTool, members
@@ -17,6 +18,7 @@ from toolwire.request import JsonObject
 from toolwire.tools.spec import Effect, Run, Tool, ToolContext, ToolFailed, ToolOutput
 
 Call = Callable[[str, JsonObject, Progress | None], "Any"]
+DONE = "Tool execution succeeded."
 _TYPELESS = (
     "Skipping tool '{tool}' from MCP server '{server}' because it has missing types in its "
     "parameter schema. Please file an issue with the owner of the MCP server."
@@ -39,6 +41,7 @@ def offers(
     tools: Iterable[ListedTool],
     taken: Iterable[str],
     *,
+    foreign: tuple[str, ...] = (),
     require_types: bool = False,
 ) -> tuple[Offer, ...]:
     """The tools of a server in its order, each with the name it gets among those taken."""
@@ -46,7 +49,7 @@ def offers(
     found: list[Offer] = []
     for tool in tools:
         why = _left_out(server, entry, tool, require_types=require_types)
-        name = "" if why else offered_name(server, tool.name, names)
+        name = "" if why else offered_name(server, tool.name, names, foreign)
         names.add(name)
         found.append(Offer(tool=tool, name=name, why=why, warnings=_warnings(tool)))
     return tuple(found)
@@ -125,6 +128,7 @@ def as_tool(server: str, entry: ServerEntry, offer: Offer, call: Call) -> Tool:
         title=tool.title,
         aliases=tuple(each for each in _aliases(server, tool.name) if each != offer.name),
         server=server,
+        hints=tuple(f"{name}: {str(value).lower()}" for name, value in tool.hints.items()),
     )
 
 
@@ -134,7 +138,11 @@ def _aliases(server: str, tool: str) -> Sequence[str]:
 
 def _run(name: str, call: Call) -> Run:
     async def run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
-        result = read_result(await call(name, arguments, context.emit), name)
+        try:
+            raw = await call(name, arguments, context.emit)
+        except ToolwireError as error:
+            raise ToolFailed(str(error), type=error.kind) from error
+        result = read_result(raw, name)
         if result.is_error:
             raise ToolFailed(
                 tool_error(name, arguments, result.content),
@@ -147,8 +155,8 @@ def _run(name: str, call: Call) -> Run:
 
 
 def output_of(result: CallResult) -> ToolOutput:
-    """One text is the output itself; several parts stand beside it, as in the captures."""
+    """One text is the output itself; several parts are blocks in order, as in the captures."""
     parts = result.parts
     if len(parts) == 1 and isinstance(parts[0], Text):
         return ToolOutput(text=parts[0].text, display=result.display)
-    return ToolOutput(beside=parts, display=result.display)
+    return ToolOutput(text="" if parts else DONE, blocks=parts, display=result.display)

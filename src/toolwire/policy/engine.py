@@ -16,6 +16,7 @@ from toolwire.policy.shell.command_ruling import CommandRuling
 from toolwire.policy.shell.commands import effects_of, inner_commands, program_name
 from toolwire.policy.shell.ruling import ShellRuling
 from toolwire.request import JsonObject
+from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect, Permit, Restricts, SandboxSpec
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def _rule(
         effect=effect,
         mode=terms.mode,
         server=terms.servers.get(tool, ""),
+        aliases=terms.aliases.get(tool, ()),
+        digest=terms.digests.get(tool, ""),
         arguments=tuple((name, _as_text(value)) for name, value in arguments.items()),
     )
     command = arguments.get("command")
@@ -232,6 +235,16 @@ class Policy:
         if not rules:
             return None
         return lambda tool, path: restriction(rules, self.terms.mode, tool, path)
+
+    def serve(self, registry: Registry) -> None:
+        """Rules on the tools of servers as the registry has them now."""
+        served = [tool for tool in registry if tool.server]
+        self.terms = msgspec.structs.replace(
+            self.terms,
+            servers={tool.name: tool.server for tool in served},
+            aliases={tool.name: registry.aliases_of(tool) for tool in served},
+            digests={tool.name: tool.digest for tool in served},
+        )
 
     def set_mode(self, mode: Mode) -> None:
         """Rules in another mode from now on; answers of the user still apply."""

@@ -28,6 +28,7 @@ class _Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decision: Verdict
     tool: _Text = "*"
     server: str = ""
+    digest: str = ""
     effect: Effect | None = None
     command: str | tuple[str, ...] | None = None
     exact: bool = False
@@ -85,6 +86,7 @@ def _rule(written: _Written, origin: str) -> Rule:
         decision=written.decision,
         tool=plain(written.tool),
         server=written.server,
+        digest=written.digest,
         effect=written.effect,
         command=words,
         exact=written.exact,
@@ -157,7 +159,7 @@ def _absolute(pattern: str, locations: Locations) -> str:
 def dump(rule: Rule) -> str:
     """One rule as a TOML table, to be added to a rule file."""
     lines = ["[[rule]]", f"decision = {_quoted(rule.decision)}", f"tool = {_quoted(rule.tool)}"]
-    for name in ("server", "project", "path", "reason"):
+    for name in ("server", "digest", "project", "path", "reason"):
         value: str = getattr(rule, name)
         lines += [f"{name} = {_quoted(value)}"] if value else []
     lines += [f"effect = {_quoted(rule.effect)}"] if rule.effect else []

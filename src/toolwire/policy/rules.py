@@ -41,6 +41,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Name or pattern (`*`, `?`)."""
     server: str = ""
     """Name or pattern of an MCP server."""
+    digest: str = ""
+    """The texts of a server's tool that the user approved; others do not match."""
     effect: Effect | None = None
     command: tuple[str, ...] = ()
     """First words of a shell command; `*` matches anything within a word."""
@@ -104,6 +106,9 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect
     mode: Mode
     server: str = ""
+    aliases: tuple[str, ...] = ()
+    """Further names of the tool, which rules may use."""
+    digest: str = ""
     arguments: tuple[tuple[str, str], ...] = ()
     command: Invocation | None = None
     path: str = ""
@@ -111,7 +116,9 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
 
 def match(rule: Rule, act: Act) -> RuleMatch:
     """Whether a rule applies to an act."""
-    if not fnmatchcase(act.tool, rule.tool):
+    if not any(fnmatchcase(name, rule.tool) for name in (act.tool, *act.aliases)):
+        return RuleMatch.NO
+    if rule.digest and rule.digest != act.digest:
         return RuleMatch.NO
     if rule.server and not (act.server and fnmatchcase(act.server, rule.server)):
         return RuleMatch.NO

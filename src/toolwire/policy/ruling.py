@@ -74,6 +74,10 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] = ()
     servers: Mapping[str, str] = {}
     """Tool names and the MCP server of each."""
+    aliases: Mapping[str, tuple[str, ...]] = {}
+    """Tool names and further names of each, which rules may use."""
+    digests: Mapping[str, str] = {}
+    """Names of servers' tools and the digest of the texts of each."""
     headless: bool = False
     """No user can be asked: calls that need approval are denied."""
     shell: str = "run_shell_command"
@@ -216,7 +220,7 @@ def _remembered(act: Act, location: Location | None) -> tuple[Rule, ...]:
     if act.command is not None:
         return _remembered_command(act)
     if location is None or location.is_near:
-        return (Rule(decision=Verdict.ALLOW, tool=act.tool, server=act.server),)
+        return (Rule(decision=Verdict.ALLOW, tool=act.tool, server=act.server, digest=act.digest),)
     if location.zone is not Zone.OUTSIDE or any(mark in location.path for mark in "*?"):
         return ()
     return (Rule(decision=Verdict.ALLOW, tool=act.tool, path=location.path),)

@@ -84,13 +84,20 @@ class Registry:
     def __init__(self, tools: Iterable[Tool]) -> None:
         self._tools: dict[str, Tool] = {}
         self._aliases: dict[str, str] = {}
+        self.take(tools)
+
+    def take(self, tools: Iterable[Tool]) -> None:
+        """Replaces all tools in place: every holder of the registry sees them from now on."""
+        found: dict[str, Tool] = {}
         for tool in tools:
-            if tool.name in self._tools:
+            if tool.name in found:
                 raise BadInput(f'two tools are called "{tool.name}"; rename or exclude one')
-            self._tools[tool.name] = tool
-        for tool in self:
+            found[tool.name] = tool
+        aliases: dict[str, str] = {}
+        for tool in found.values():
             for alias in tool.aliases:
-                self._aliases.setdefault(alias, tool.name)
+                aliases.setdefault(alias, tool.name)
+        self._tools, self._aliases = found, aliases
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())
@@ -136,7 +143,17 @@ class Registry:
         allowed = {plain(entry) for entry in core}
         denied = {plain(entry) for entry in exclude if "(" not in entry}
         return Registry(
-            tool for tool in self if (not core or tool.name in allowed) and tool.name not in denied
+            tool
+            for tool in self
+            if (not core or tool.name in allowed) and denied.isdisjoint((tool.name, *tool.aliases))
+        )
+
+    def aliases_of(self, tool: Tool) -> tuple[str, ...]:
+        """The aliases that mean this tool and no other."""
+        return tuple(
+            alias
+            for alias in tool.aliases
+            if alias not in self._tools and self._aliases.get(alias) == tool.name
         )
 
     def unknown(self, name: str) -> str:

@@ -1,5 +1,6 @@
 """Tools: typed arguments, a declared effect, one function, a bounded result."""
 
+import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -53,6 +54,8 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     """The result itself."""
     media: tuple[Media, ...] = ()
+    blocks: tuple[Text | Media, ...] = ()
+    """The result in equal parts, in place of the text."""
     beside: tuple[Text | Media, ...] = ()
     """Parts that follow the result in the same message (contents of many files)."""
     display: str = ""
@@ -110,6 +113,9 @@ VariableName: TypeAlias = Annotated[
         extra={"expected": "a variable's name or `PREFIX_*`"},
     ),
 ]
+
+
+Defer: TypeAlias = Literal["auto", "always", "never"]
 
 
 class ToolSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,6 +195,36 @@ class ToolSettings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
 
 
+class McpSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The `[mcp]` table of the configuration."""
+
+    allowed: Annotated[
+        tuple[str, ...], setting("MCP servers that are used; an empty list uses all.")
+    ] = ()
+    excluded: Annotated[
+        tuple[str, ...],
+        setting(
+            "MCP servers that are not used; a project may add to them.", project=True, joins=True
+        ),
+    ] = ()
+    wait_seconds: Annotated[
+        Amount,
+        setting(
+            "Seconds to wait for servers whose tools are not remembered; a chat does not wait."
+        ),
+    ] = 10.0
+    require_types: Annotated[
+        bool, setting("Leave out tools with parameters that have no type.")
+    ] = False
+    defer: Annotated[
+        Defer,
+        setting(
+            "Whether the model has to find server tools with `find_tools`: `auto` above 40 tools "
+            "or a tenth of its context."
+        ),
+    ] = "auto"
+
+
 DEFAULT_SETTINGS = ToolSettings()
 Restricts: TypeAlias = Callable[[str, str], str]
 """Decision of the rules on an absolute path that no call names: `deny`, `ask` or empty."""
@@ -260,6 +296,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it is an agent: its own calls are ruled on one by one, so it needs no approval."""
     deps: Any = None
     """Type of the dependencies that it reads from its context; None for any or none."""
+    hints: tuple[str, ...] = ()
+    """What its server says of its effects: shown in questions."""
+
+    @property
+    def digest(self) -> str:
+        """A digest of its texts and schema: what an answer of the user about it is bound to."""
+        about = (self.server, self.name, self.title, self.description, self.parameters)
+        return hashlib.sha256(msgspec.json.encode(about, order="sorted")).hexdigest()[:32]
 
     @property
     def spec(self) -> ToolSpec:

@@ -38,6 +38,9 @@ from toolwire.request import NO_SOURCE, JsonObject, ModelRequest, Source
 from toolwire.wire.json_access import is_object, parse_object, text_or_empty
 from toolwire.wire.surrogates import whole_characters
 
+DONE = "Tool execution succeeded."
+"""The output of a result whose blocks follow it."""
+
 
 class PartWriter:
     """Writes parts one by one. What cannot be carried goes into the losses."""
@@ -133,8 +136,13 @@ class PartWriter:
         if wire_id:
             body["id"] = wire_id
         body["name"] = result.name or result.call_id if call is None else self._wire_name(call)
-        inside, beside, notes = self._attached(result, path, inside="parts" in wire)
         response = wire.get("response")
+        if result.blocks and not result.is_error and not is_object(response):
+            body["response"] = {"output": DONE}
+            written = (self.write(part, f"{path}.parts") for part in result.parts)
+            part = {RESPONSE: with_kept(body, result.kept, f"{RESPONSE}.")}
+            return [with_kept(part, result.kept), *(one for each in written for one in each)]
+        inside, beside, notes = self._attached(result, path, inside="parts" in wire)
         if not is_object(response):
             text = "\n".join([*([result.text] if result.text else ()), *notes])
             response = {"error" if result.is_error else "output": text}
