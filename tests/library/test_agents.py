@@ -338,3 +338,30 @@ def test_a_child_is_not_confined_less_than_its_parent(tmp_path: Path) -> None:
     with parent(child, **where) as agent:
         agent.run_sync("?")
     assert seen == ["auto"]
+
+
+class Broken(Hooks):
+    def before_call(self, call: HookedCall) -> None:
+        if call.name == "look":
+            raise RuntimeError("broken hook")
+
+
+@pytest.mark.parametrize("whose", ["parent", "child"])
+def test_a_hook_that_raises_inside_a_child_stops_the_parent(whose: str) -> None:
+    child = Agent(
+        Scripted(LOOKS, says("Small.")), tools=[look], hooks=Broken() if whose == "child" else ()
+    )
+    with parent(child, hooks=Broken() if whose == "parent" else ()) as agent:
+        with pytest.raises(RuntimeError, match="broken hook"):
+            agent.run_sync("?")
+        answered = [one.call_id for message in agent.messages for one in message.results]
+    assert answered == ["p1"]
+
+
+def test_an_approver_that_raises_inside_a_child_stops_the_parent() -> None:
+    def approve(question: Confirmation) -> bool:
+        raise RuntimeError("broken approver")
+
+    child = Agent(Scripted(DELETES, says("?")), tools=[delete])
+    with parent(child, approve=approve) as agent, pytest.raises(RuntimeError, match="broken app"):
+        agent.run_sync("?")

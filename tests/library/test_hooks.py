@@ -302,3 +302,38 @@ def test_a_slow_hook_does_not_stop_the_event_loop() -> None:
 
     loop: asyncio.AbstractEventLoop
     asyncio.run(work())
+
+
+def shell(hooks: Any, command: str, folder: Path, **more: Any) -> list[tuple[str, Outcome]]:
+    call = ("c1", "run_shell_command", {"command": command})
+    with Agent(
+        Scripted(calls(call), says("Done.")),
+        builtin_tools=["run_shell_command"],
+        hooks=hooks,
+        cwd=folder,
+        **more,
+    ) as agent:
+        agent.run_sync("?")
+        return results(agent)
+
+
+def test_a_command_that_a_hook_changes_is_proven_again(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("here")
+    changed = shell(Deciding(Change({"command": "rm a.txt"})), "cat a.txt", tmp_path)
+    assert changed[0][1] is Outcome.DENIED
+    assert (tmp_path / "a.txt").exists()
+    ((text, outcome),) = shell(Deciding(Change({"command": "cat a.txt"})), "ls", tmp_path)
+    assert ("here" in text, outcome) == (True, Outcome.DONE)
+
+
+def test_a_question_shows_the_command_that_a_hook_made(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("here")
+    asked: list[str] = []
+
+    def approve(question: Confirmation) -> bool:
+        asked.append(question.call.arguments)
+        return False
+
+    shell(Deciding(Change({"command": "rm a.txt"})), "ls", tmp_path, approve=approve)
+    assert asked == ['{"command":"rm a.txt"}']
+    assert (tmp_path / "a.txt").exists()

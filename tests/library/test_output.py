@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import msgspec
 import pydantic
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.fakes.scripted import Scripted, calls, says
 from tests.fakes.simulated import Place, Simulated
@@ -29,6 +31,7 @@ from toolwire import (
     TurnFailed,
     tool,
 )
+from toolwire.library.result import PartialOutput, output_of
 from toolwire.simulator import replies, reply
 
 
@@ -399,3 +402,60 @@ def test_a_vendor_streams_a_typed_answer(tmp_path: Path) -> None:
         assert sim.refusals == []
     assert len(seen) > 5
     assert seen[-1] == {"title": "Tea time", "tags": ["hot"]}
+
+
+class Node(msgspec.Struct):
+    name: str
+    size: float
+    mood: Mood | None
+    tags: dict[str, list[int]] = {}
+    inner: "list[Node]" = []
+
+
+NODES = st.recursive(
+    st.builds(
+        Node,
+        name=st.text(max_size=8),
+        size=st.floats(allow_nan=False, allow_infinity=False),
+        mood=st.none() | st.sampled_from(Mood),
+        tags=st.dictionaries(st.text(max_size=3), st.lists(st.integers(0, 9), max_size=2)),
+    ),
+    lambda inner: st.builds(
+        Node,
+        name=st.text(max_size=8),
+        size=st.integers(-9, 9).map(float),
+        mood=st.none(),
+        inner=st.lists(inner, max_size=3),
+    ),
+    max_leaves=6,
+)
+
+
+@given(node=NODES, cuts=st.lists(st.integers(1, 20), max_size=40))
+def test_whatever_the_pieces_each_partial_object_is_valid_and_the_last_is_whole(
+    node: Node, cuts: list[int]
+) -> None:
+    text = msgspec.json.encode(node).decode()
+    output = output_of(Node)
+    assert output is not None
+    partial, at, shown = PartialOutput(output), 0, ()
+    for cut in (*cuts, len(text)):
+        shown = partial.add(text[at : at + cut]) or shown
+        at += cut
+        for one in shown:
+            assert msgspec.convert(msgspec.to_builtins(one), Node) == one
+    assert shown == (output.read(text),) == (node,)
+
+
+@given(pieces=st.lists(st.text(max_size=6), max_size=12), kind=st.sampled_from([Node, Trip, Card]))
+def test_no_text_breaks_a_partial_output(pieces: list[str], kind: Any) -> None:
+    partial = PartialOutput(output_of(kind))
+    for piece in ("{", *pieces):
+        partial.add(piece)
+
+
+def test_a_tree_too_deep_to_show_is_not_shown() -> None:
+    partial = PartialOutput(output_of(dict[str, Any]))
+    assert partial.add('{"a":' * 3) == ({"a": {"a": {}}},)
+    # Whether it can be shown depends on the depth of the caller; it never raises.
+    assert len(partial.add('{"a":' * 480)) <= 1

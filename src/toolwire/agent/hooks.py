@@ -152,7 +152,7 @@ class HookChain:
                 decided = await called(before_call, self._seen(work, tool, context))
                 found, arguments = _read(decided)
             except Exception as error:
-                await self._fail(error)
+                await self.fail(error)
                 return _denied("it failed")
             if arguments is not None:
                 problem = _invalid(tool, arguments, context)
@@ -179,7 +179,7 @@ class HookChain:
             try:
                 output = _changed(output, await called(after_call, seen))
             except Exception as failure:
-                await self._fail(failure)
+                await self.fail(failure)
         return output
 
     def observing(self, model: Model) -> Model:
@@ -205,7 +205,7 @@ class HookChain:
             for receive in receivers:
                 await called(receive, *given)
         except Exception as error:
-            await self._fail(error)
+            await self.fail(error)
 
     def _overriding(self, name: str) -> tuple[Callable[..., Any], ...]:
         """The methods of this name that a hook defines itself."""
@@ -213,7 +213,8 @@ class HookChain:
         defining = (one for one in self.hooks if getattr(type(one), name, None) is not default)
         return tuple(getattr(one, name) for one in defining)
 
-    async def _fail(self, error: Exception) -> None:
+    async def fail(self, error: Exception) -> None:
+        """Reports what a hook raised; raises it if no one receives it."""
         if self._failed is None:
             raise error
         self._failed(error)

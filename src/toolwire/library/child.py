@@ -76,6 +76,10 @@ async def _delegated(plan: Plan, name: str, prompt: str, context: ToolContext) -
         )
     except ToolwireError as error:
         raise ToolFailed(f"{name} failed: {error}", type="agent_failed") from error
+    except Exception as error:
+        # An approver, hook or listener of the program is broken: its caller gets the exception.
+        await outer.hooks.fail(error)
+        raise ToolFailed(f"{name} failed", type="agent_failed") from error
     finally:
         await child.close()
     stopped = "" if result.ok else f"\n\n[{name} stopped early ({result.stop}): {result.detail}]"

@@ -296,12 +296,12 @@ class PartialOutput:
         if output is None:
             return ("".join(self._text),)
         tree = self._json.value
-        filled = _beginning(tree, output.schema, output.schema.get("$defs", {}))
-        if tree is None or filled is _MISSING:
-            return ()
         try:
+            filled = _beginning(tree, output.schema, output.schema.get("$defs", {}))
+            if tree is None or filled is _MISSING:
+                return ()
             return (output.convert(filled),)
-        except ValueError:
+        except (ValueError, RecursionError):
             return ()
 
 
