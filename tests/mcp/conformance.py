@@ -1,4 +1,4 @@
-"""The official conformance suite: `python -m tests.mcp.conformance server`.
+"""The official conformance suite: `python -m tests.mcp.conformance server|client [REVISION…]`.
 
 Installs the suite and a Node that it runs on into a folder below the user's cache, once.
 """
@@ -6,6 +6,7 @@ Installs the suite and a Node that it runs on into a folder below the user's cac
 import asyncio
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from toolwire.mcp_server.server import McpServer
 
 PACKAGES = ("node@22", "@modelcontextprotocol/conformance@0.2.0-alpha.12")
 REVISIONS = ("2025-11-25", "2026-07-28")
+CLIENT_REVISIONS = ("2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 FOLDER = Path(
     os.environ.get("TOOLWIRE_CONFORMANCE")
     or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "toolwire-conformance"
@@ -69,6 +71,21 @@ async def check_server(revision: str) -> tuple[int, str]:
         return await _run(*words, "server", "--url", url, "--requirements", revision)
 
 
+async def client_scenarios(revision: str) -> list[str]:
+    """The scenarios of a revision for clients, without those of extensions."""
+    _, listed = await _run(*suite(), "list", "--client", "--spec-version", revision)
+    return re.findall(rf"(?m)^  - (\S+) \[[^\]]*{revision}[^\]]*\]", listed)
+
+
+async def check_client(revision: str, scenario: str) -> tuple[bool, str]:
+    """Whether our client passes a scenario without a failure or a warning, and the report."""
+    client = shlex.join([sys.executable, str(Path(__file__).with_name("conformance_client.py"))])
+    words = ["client", "--command", client, "--scenario", scenario, "--spec-version", revision]
+    code, report = await _run(*suite(), *words, "--timeout", "90000")
+    passed = re.search(r"Passed: (\d+)/\1, 0 failed, 0 warnings", report)
+    return code == 0 and passed is not None, report
+
+
 async def _run(*words: str) -> tuple[int, str]:
     process = await asyncio.create_subprocess_exec(
         *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, cwd=FOLDER
@@ -84,19 +101,38 @@ def summary(report: str) -> str:
 
 
 def main() -> int:
-    if sys.argv[1:2] != ["server"]:
-        print("usage: python -m tests.mcp.conformance server", file=sys.stderr)
+    checks = {"server": _all_of_server, "client": _all_of_client}
+    check = checks.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    if check is None:
+        print("usage: python -m tests.mcp.conformance server|client [REVISION…]", file=sys.stderr)
         return 2
-    worst = 0
     try:
-        for revision in sys.argv[2:] or REVISIONS:
-            code, report = asyncio.run(check_server(revision))
-            print(f"server {revision}: exit code {code}\n{summary(report)}")
-            worst = max(worst, code)
+        return check(sys.argv[2:])
     except NoSuite as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def _all_of_server(revisions: list[str]) -> int:
+    worst = 0
+    for revision in revisions or REVISIONS:
+        code, report = asyncio.run(check_server(revision))
+        print(f"server {revision}: exit code {code}\n{summary(report)}")
+        worst = max(worst, code)
     return worst
+
+
+def _all_of_client(revisions: list[str]) -> int:
+    failed = 0
+    for revision in revisions or CLIENT_REVISIONS:
+        scenarios = asyncio.run(client_scenarios(revision))
+        for scenario in scenarios:
+            passed, report = asyncio.run(check_client(revision, scenario))
+            failed += not passed
+            print(f"client {revision} {scenario}: {'passed' if passed else report}", flush=True)
+        print(f"client {revision}: {len(scenarios)} scenarios", flush=True)
+    print(f"client: {failed} failed")
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -109,7 +109,9 @@ def call(message: dict[str, Any]) -> None:
 def main() -> None:
     sleeping = ["sleep", f"1000.0{SETTINGS['token']}"]
     # With the output of the server, which would otherwise not end with it.
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL} if SETTINGS["how"] == "close output" else {}
+    quiet: dict[str, Any] = (
+        {"stdout": subprocess.DEVNULL} if SETTINGS["how"] == "close output" else {}
+    )
     subprocess.Popen(sleeping, **quiet)
     subprocess.Popen(sleeping, start_new_session=True, **quiet)
     at("start")

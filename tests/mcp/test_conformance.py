@@ -25,3 +25,13 @@ def test_the_server_passes_every_scored_scenario(revision: str):
     failed = re.findall(r"✗ (?!tasks-)(\S+)", scored)
     assert (code, failed) == (0, []), summary
     assert len(re.findall(r"✓ ", scored)) >= 30
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("revision", conformance.CLIENT_REVISIONS)
+def test_the_client_passes_every_scenario_that_is_not_an_extension(revision: str):
+    scenarios = asyncio.run(conformance.client_scenarios(revision))
+    assert len(scenarios) >= {"2025-03-26": 2, "2025-06-18": 5, "2025-11-25": 19}.get(revision, 33)
+    for scenario in scenarios:
+        passed, report = asyncio.run(conformance.check_client(revision, scenario))
+        assert passed, f"{scenario}:\n{report}"
