@@ -70,6 +70,7 @@ class Watchdog:
 
     def serve(self) -> None:
         """Supervise one command after another until the channel closes."""
+        self._send(protocol.watching(os.getpid(), self._group))
         while (received := protocol.receive_order(self._line)) is not None:
             order, outputs = received
             self._status = None
@@ -82,7 +83,7 @@ class Watchdog:
                 for descriptor in outputs:
                     os.close(descriptor)
                 os.chdir("/")
-            self._send(protocol.started(self._shell, os.getpid(), self._group))
+            self._send(protocol.started(self._shell))
             if self._watch():
                 return
 
@@ -166,6 +167,7 @@ class Watchdog:
             drain(self._wake)
         if left_group and not cgroups.enter(self._group):
             self._group = ""
+            self._send(protocol.watching(os.getpid(), ""))
 
     def _wait_for_all(self, seconds: float) -> bool:
         until = time.monotonic() + seconds

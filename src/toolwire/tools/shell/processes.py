@@ -29,6 +29,7 @@ from toolwire.tools.shell.watchdogs import (
 
 _RECEIVED = 1 << 16
 _ANSWER_WITHIN = protocol.TERM_SECONDS + 1.5
+_WAKE_EVERY = 0.05
 _FORCE_ROUNDS = 500
 _STOPPED = 4
 _STOPPED_TOO_OFTEN = 5 * _STOPPED
@@ -114,7 +115,6 @@ class Shell:
         self._unread = bytearray()
         self._live = LiveTail()
         self._stopped = 0
-        self._group = ""
         _check_directory(directory)
         readers: list[int] = []
         writers: list[int] = []
@@ -140,7 +140,7 @@ class Shell:
             raise
         finally:
             _close(writers)
-        self._watchdog = self._watched.watchdog
+        self._watchdog, self._group = self._watched.watchdog, self._watched.group
         self._program = words[0] if words else "bash"
         pipes = dict(zip(readers, (out, err), strict=True))
         self._pipes = OutputPipes(self._loop, pipes, self._received)
@@ -190,12 +190,15 @@ class Shell:
         """End everything the command started: SIGTERM first, then SIGKILL."""
         if not self.running:
             return
-        self._wake_watchdog()
         try:
             self._watched.channel.send(protocol.END)
         except OSError:
             self._lost()
-        await asyncio.wait({self._gone}, timeout=_ANSWER_WITHIN)
+        until = self._loop.time() + _ANSWER_WITHIN
+        while not self._gone.done() and self._loop.time() < until:
+            # The command may stop it at any time.
+            self._wake_watchdog()
+            await asyncio.wait({self._gone}, timeout=_WAKE_EVERY)
         if not self._gone.done():
             await self._force()
 
@@ -203,6 +206,7 @@ class Shell:
         """End everything without the watchdog, which does not answer."""
         for _ in range(_FORCE_ROUNDS):
             found = await asyncio.to_thread(kill_stragglers, self._traces())
+            self._wake_watchdog()
             if not found or self._gone.done():
                 break
             await asyncio.sleep(0.002)
@@ -264,14 +268,18 @@ class Shell:
 
     def _report(self, line: str, sender: int) -> None:
         word, _, rest = line.partition(" ")
-        if word == "started":
-            self.pid, self._watchdog, self._group = protocol.parse_started(rest)
+        if word == "watching":
+            self._watchdog, self._group = protocol.parse_watching(rest)
             # In a namespace it knows itself by another number than ours.
             self._watchdog = sender or self._watchdog
+        elif word == "started":
+            self.pid = int(rest)
         elif word == "done":
             # Nothing of the command is left: the watchdog is free for another.
             self._loop.remove_reader(self._watched.channel)
-            free = msgspec.structs.replace(self._watched, watchdog=self._watchdog)
+            free = msgspec.structs.replace(
+                self._watched, watchdog=self._watchdog, group=self._group
+            )
             self._watchdogs.take_back(free)
             self._settle()
         elif word == "gone":

@@ -5,7 +5,9 @@
                            both outputs and of an input if it is not empty
                            END, which ends the command; ignored when none runs
     watchdog -> agent      lines of text:
-        started PID WATCHDOG GROUP  the shell runs, in this control group if it has one
+        watching PID GROUP          at its start: it exists, in this control group if it has one;
+                                    a command may stop it before it can send anything else
+        started PID                 the shell runs
         failed ERRNO                the shell could not be started
         exited STATUS PIDS          the shell ended ("-" if unknown) and left these processes
         done                        nothing is left: the watchdog takes the next order
@@ -86,15 +88,20 @@ def _received(line: socket.socket, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def started(pid: int, watchdog: int, group: str) -> str:
+def watching(pid: int, group: str) -> str:
+    """The first line of a watchdog."""
+    return f"watching {pid} {group}"
+
+
+def parse_watching(rest: str) -> tuple[int, str]:
+    """Watchdog and control group."""
+    pid, group = rest.split(" ", 1)
+    return int(pid), group
+
+
+def started(pid: int) -> str:
     """The line of a command that runs."""
-    return f"started {pid} {watchdog} {group}"
-
-
-def parse_started(rest: str) -> tuple[int, int, str]:
-    """Shell, watchdog and control group."""
-    pid, watchdog, group = rest.split(" ", 2)
-    return int(pid), int(watchdog), group
+    return f"started {pid}"
 
 
 def failed(error: OSError) -> str:
@@ -119,7 +126,7 @@ IGNORED = tuple(number for number in (signal.SIGPIPE, getattr(signal, "SIGXFSZ",
 DEAF_TO = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 """Signals that a watchdog ignores."""
 _STOP_SECONDS = 0.1
-"""Signals by which a command can stop its watchdog."""
+"""Between two signals of the kernel that continue a stopped watchdog."""
 
 
 def process_control(option: int, value: int) -> bool:
@@ -185,7 +192,11 @@ def resume_by(line: socket.socket) -> None:
 
 
 def _resume_every(seconds: float) -> None:
-    """Make the kernel send SIGCONT periodically: it ends a stop and has no other effect."""
+    """Make the kernel send SIGCONT periodically: it ends a stop and has no other effect.
+
+    A SIGSTOP that meets one not yet received drops it, and the timer with it: the agent sends it
+    too while it waits for a watchdog.
+    """
     try:
         import ctypes  # noqa: PLC0415 - not every Python has it
 

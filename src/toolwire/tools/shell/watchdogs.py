@@ -52,6 +52,8 @@ class Watched(msgspec.Struct, frozen=True, eq=False):
     channel: socket.socket
     watchdog: int = 0
     """Its process id; zero until it has reported."""
+    group: str = ""
+    """The control group of its commands, known as soon as its process id is."""
     number: int = 0
     """The marker that every process of its commands inherits; zero if unsupported."""
     plan: str = ""
