@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from bench import agent_peers, agent_session, agent_turn, floor, ours, sdks, streams
+from bench.measure import trend
 from bench.report import Goal, Table, render, render_goals
 from bench.startup import Sample
 from toolwire.collect import Collector
@@ -215,3 +216,17 @@ def test_a_goal_says_whether_its_limit_is_kept():
     lines = render_goals((kept, broken)).splitlines()
     assert lines[-2].split("|")[-2].strip() == "yes"
     assert lines[-1].split("|")[-2].strip() == "NO"
+
+
+def test_a_trend_counts_growth_in_full_and_a_disturbed_figure_little():
+    turns = [float(turn) for turn in range(400, 2001, 200)]
+    steady = [10.0] * 9
+    growing = [10 + 3 * (turn - 400) / 1600 for turn in turns]
+    assert trend(turns, steady) == 1
+    assert trend(turns, growing) == pytest.approx(1.3)
+    for at in range(9):
+        for figure in (5.0, 20.0):
+            disturbed = [*steady[:at], figure, *steady[at + 1 :]]
+            assert trend(turns, disturbed) == 1
+            disturbed = [*growing[:at], figure, *growing[at + 1 :]]
+            assert trend(turns, disturbed) == pytest.approx(1.3, abs=0.05)
