@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -36,6 +37,8 @@ from toolwire.tools.spec import SandboxSpec, Tool, ToolContext, Workspace
 
 if TYPE_CHECKING:
     from toolwire.mcp.session import SessionServers
+
+_NOT_POSIX = "commands are analysed as they run on Linux and macOS, not on Windows"
 
 
 def read_rules(file: Path) -> tuple[Rule, ...]:
@@ -208,6 +211,7 @@ async def make_toolbox(
         ),
         headless=headless,
         sandbox=context.sandbox,
+        unproven=_NOT_POSIX if sys.platform == "win32" else "",
     )
     policy = Policy(terms, _rule_writer(own.config / RULES, notice) if rules else _not_stored)
     context = msgspec.structs.replace(context, restricts=policy.restricts)
@@ -227,7 +231,7 @@ def sandbox_of(settings: Settings, cwd: Path) -> SandboxSpec:
     """Returns the sandbox; BadInput if the system does not support the named level."""
     tools = settings.tools
     level = tools.sandbox
-    if level in ("off", "none"):
+    if level in ("off", "none") or (level == "auto" and sys.platform == "win32"):
         return SandboxSpec()
     if level != "auto":
         from toolwire.tools.shell.sandbox import detect  # noqa: PLC0415 - starts a process

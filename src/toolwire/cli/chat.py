@@ -27,6 +27,7 @@ from toolwire.cli.terminal import error_line
 from toolwire.cli.text_output import TextOutput
 from toolwire.errors import SessionError, ToolwireError, UnknownName
 from toolwire.messages import Message, Text
+from toolwire.platform import handle_signals
 from toolwire.policy import Mode
 from toolwire.terminal_text import one_line
 from toolwire.wire.json_access import dump
@@ -98,18 +99,15 @@ class Chat:
 
     async def run(self, prompt: str = "") -> None:
         """Runs until the user quits; begins with the prompt, if there is one."""
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupted)
         self._main, self._prompt = asyncio.current_task(), prompt
-        try:
-            with self._lines.pasting():
-                await self._sessions()
-        except asyncio.CancelledError:
-            if self._pressed < 2 or self._main is None:
-                raise
-            self._main.uncancel()
-        finally:
-            loop.remove_signal_handler(signal.SIGINT)
+        with handle_signals(asyncio.get_running_loop(), (signal.SIGINT,), self._interrupted):
+            try:
+                with self._lines.pasting():
+                    await self._sessions()
+            except asyncio.CancelledError:
+                if self._pressed < 2 or self._main is None:
+                    raise
+                self._main.uncancel()
 
     async def _sessions(self) -> None:
         options = self._flags.options(interactive=True)

@@ -3,11 +3,10 @@
 import asyncio
 import codecs
 import os
-import select
 import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, TextIO
+from typing import TextIO
 
 import click
 
@@ -20,7 +19,8 @@ from toolwire.agent.questions import (
     McpDetails,
     UserAnswer,
 )
-from toolwire.cli.terminal import YES, discard_typed, write_control
+from toolwire.cli.terminal import YES, write_control
+from toolwire.platform import discard_input, raw_echo, read_input, wait_for_input
 from toolwire.terminal_text import one_line
 from toolwire.tools.proposals import Proposal
 
@@ -29,28 +29,6 @@ _NO_MARKS = "\x1b[?2004l"
 _PASTE = "\x1b[200~"
 _PASTED = "\x1b[201~"
 """Around pasted text, where the terminal marks it."""
-
-
-def _with_raw_echo(descriptor: int) -> list[Any] | None:
-    """Makes the terminal echo marks as they are, so that it does not show them; returns its
-    attributes from before, None without a terminal.
-    """
-    if not os.isatty(descriptor):
-        return None
-    import termios
-
-    before = termios.tcgetattr(descriptor)
-    raw = [*before[:3], before[3] & ~termios.ECHOCTL, *before[4:]]
-    termios.tcsetattr(descriptor, termios.TCSANOW, raw)
-    return before
-
-
-def _restore(descriptor: int, attributes: list[Any] | None) -> None:
-    if attributes is not None:
-        import termios
-
-        with suppress(termios.error):
-            termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
 
 
 class LineInput:
@@ -101,13 +79,12 @@ class LineInput:
     @contextmanager
     def pasting(self) -> Generator[None]:
         """Makes the terminal mark pasted text inside the block, so that it is one message."""
-        attributes = _with_raw_echo(self._descriptor)
-        self._mark(_MARK_PASTES)
-        try:
-            yield
-        finally:
-            self._mark(_NO_MARKS)
-            _restore(self._descriptor, attributes)
+        with raw_echo(self._descriptor):
+            self._mark(_MARK_PASTES)
+            try:
+                yield
+            finally:
+                self._mark(_NO_MARKS)
 
     def _mark(self, sequence: str) -> None:
         if os.environ.get("TERM", "dumb") != "dumb":
@@ -140,7 +117,7 @@ class LineInput:
 
     def _forget(self) -> None:
         with suppress(OSError):
-            discard_typed(self._descriptor)
+            discard_input(self._descriptor)
         self._decoder.reset()
         self._begun = ""
 
@@ -148,9 +125,9 @@ class LineInput:
         descriptor = self._descriptor
         while True:
             # Waits without reading: unread input can still be discarded.
-            select.select([descriptor], [], [])
+            wait_for_input(descriptor)
             with self._reading:
-                if not select.select([descriptor], [], [], 0)[0]:
+                if not wait_for_input(descriptor, 0):
                     continue
                 lines = self._take()
                 question = self._questions
@@ -162,7 +139,7 @@ class LineInput:
     def _take(self) -> list[str] | None:
         """Returns complete lines; None at the end of the input."""
         try:
-            data = os.read(self._descriptor, 65536)
+            data = read_input(self._descriptor)
         except OSError:
             # The terminal is gone.
             data = b""

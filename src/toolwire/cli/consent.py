@@ -16,6 +16,7 @@ import click
 from toolwire.cli.terminal import agrees, ask_line, can_ask, write_control
 from toolwire.config import trust
 from toolwire.errors import BadInput
+from toolwire.platform import account_home
 from toolwire.terminal_text import one_line
 
 if TYPE_CHECKING:
@@ -51,10 +52,7 @@ def check_workspace(cwd: Path, environ: Mapping[str, str]) -> None:
 
 def _homes(environ: Mapping[str, str]) -> list[Path]:
     named = [environ["HOME"]] if environ.get("HOME") else []
-    with suppress(ImportError, KeyError):
-        import pwd
-
-        named.append(pwd.getpwuid(os.getuid()).pw_dir)
+    named += [home] if (home := account_home()) else []
     return [Path(each).resolve() for each in dict.fromkeys(named) if each != "/"] or [Path.home()]
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import select
 import signal
 import stat
 import sys
@@ -41,6 +40,7 @@ from toolwire.cli.session_options import (
 from toolwire.cli.terminal import error_line
 from toolwire.cli.text_output import TextOutput
 from toolwire.errors import BadInput, ToolwireError, UnknownName
+from toolwire.platform import handle_signals, wait_for_input
 
 _FORMATS = ("text", "json", "stream-json")
 
@@ -157,7 +157,7 @@ def _ready(source: BinaryIO) -> bool:
     mode = os.fstat(source.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         return True
-    return bool(select.select([source], [], [], _PATIENCE)[0])
+    return wait_for_input(source.fileno(), _PATIENCE)
 
 
 class Run:
@@ -232,14 +232,8 @@ def interruptible() -> Generator[None]:
             # The watchdogs end commands that still run.
             os._exit(exits.CANCELLED)
 
-    signals = (signal.SIGINT, signal.SIGTERM)
-    for one in signals:
-        loop.add_signal_handler(one, stop)
-    try:
+    with handle_signals(loop, (signal.SIGINT, signal.SIGTERM), stop):
         yield
-    finally:
-        for one in signals:
-            loop.remove_signal_handler(one)
 
 
 def _uncancel() -> None:

@@ -1,7 +1,6 @@
 """The terminal: streams that escape what is printed, tables, errors and questions."""
 
 import os
-import select
 import sys
 from codecs import lookup
 from collections.abc import Iterable, Sequence
@@ -102,17 +101,6 @@ def protect_streams() -> None:
             setattr(sys, name, SafeStream(cast("TextIOWrapper[Any]", stream)))
 
 
-def discard_typed(descriptor: int) -> None:
-    """Discards unread input, including an incomplete line on a terminal."""
-    if os.isatty(descriptor):
-        import termios
-
-        termios.tcflush(descriptor, termios.TCIFLUSH)
-        return
-    while select.select([descriptor], [], [], 0)[0] and os.read(descriptor, 65536):
-        pass
-
-
 def can_ask() -> bool:
     """Whether a user at a terminal can read and answer a question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
@@ -122,13 +110,15 @@ def ask_line(question: str) -> str | None:
     """Returns the line typed after the question; None without input or terminal."""
     if not can_ask():
         return None
+    from toolwire.platform import discard_input
+
     body, _, last = question.rpartition("\n")
     sys.stdout.flush()
     if body:
         sys.stderr.write(f"{body}\n")
     sys.stderr.flush()
     # Before the last line, so that an answer typed as soon as it is visible counts.
-    discard_typed(sys.stdin.fileno())
+    discard_input(sys.stdin.fileno())
     sys.stderr.write(f"{last} ")
     sys.stderr.flush()
     line = sys.stdin.readline()

@@ -3,12 +3,13 @@
 import asyncio
 import os
 import shutil
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from toolwire.errors import ToolwireError
-from toolwire.tools.shell.processes import Shell
+from toolwire.tools.shell.shells import Shell
 from toolwire.wire import jsonrpc
 from toolwire.wire.jsonrpc import LONGEST_LINE, BrokenLine, Id, LineReader, RpcMessage
 
@@ -37,6 +38,10 @@ class StdioChannel:
         receive: Callable[[RpcMessage], None],
         closed: Callable[[str], None],
     ) -> None:
+        if sys.platform == "win32":
+            raise CannotStart(
+                "a server that is a program needs Linux or macOS; on Windows connect to one by url"
+            )
         program = shutil.which(words[0], path=environ.get("PATH", ""))
         if program is None:
             raise CannotStart(f"the program {words[0]} is not on the path")

@@ -84,6 +84,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """The tool whose `command` is shell text."""
     sandbox: SandboxSpec = SandboxSpec()
     """Confinement of commands that run without asking."""
+    unproven: str = ""
+    """Why no shell text can be proven harmless on this system; empty where it can."""
 
 
 ALLOWED = Finding(decision=Verdict.ALLOW)

@@ -9,14 +9,7 @@ from pathlib import Path
 import msgspec
 
 from toolwire.errors import SessionError
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
-
-_FAR = 1 << 30
-"""Windows locks also prevent reading, so lock a byte that is never read."""
+from toolwire.platform import lock_file
 
 
 class _Holder(msgspec.Struct, frozen=True):
@@ -56,7 +49,7 @@ def _locked(path: Path, session: str) -> int:
             raise SessionError(
                 f'cannot lock session "{session}": {error.strerror}: {path}'
             ) from error
-        if not try_lock(handle):
+        if not lock_file(handle):
             holder = _holder(handle)
             os.close(handle)
             raise SessionError(
@@ -67,19 +60,6 @@ def _locked(path: Path, session: str) -> int:
             return handle
         # The holder unlinked the lock file while we waited; try again on the new one.
         os.close(handle)
-
-
-def try_lock(handle: int) -> bool:
-    """Locks an open file if no other process has; False if one has."""
-    try:
-        if sys.platform == "win32":
-            os.lseek(handle, _FAR, os.SEEK_SET)
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def _still_named(handle: int, path: Path) -> bool:

@@ -9,12 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from toolwire.errors import BadInput
-from toolwire.storage.locks import try_lock
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from toolwire.platform import lock_file
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _PAUSE = 0.05
@@ -69,10 +64,7 @@ def locked_briefly(path: Path) -> Generator[None]:
     """Hold the file's lock for a read and a write; other processes wait."""
     handle = _open_lock(path, "write.lock")
     try:
-        if sys.platform == "win32":
-            msvcrt.locking(handle, msvcrt.LK_LOCK, 1)
-        else:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+        lock_file(handle, wait=True)
         yield
     finally:
         os.close(handle)
@@ -88,7 +80,7 @@ async def locked(
     handle = _open_lock(path, "lock")
     try:
         waited = 0.0
-        while not try_lock(handle):
+        while not lock_file(handle):
             if patience is not None and waited >= patience:
                 raise BadInput(f"another program has been refreshing {path} for {patience:.0f} s")
             await sleep(_PAUSE)

@@ -11,9 +11,9 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
+from toolwire.tools.shell.limits import ProcessLimits
 from toolwire.tools.shell.output import Spool
-from toolwire.tools.shell.processes import ProcessLimits, Shell
-from toolwire.tools.shell.shells import confined_by
+from toolwire.tools.shell.shells import Shell, confined_by
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput, Workspace
 from toolwire.wire.json_access import encode, parse
 

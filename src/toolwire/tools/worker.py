@@ -4,11 +4,9 @@ It is started by file name and imports nothing of the package. On standard input
 frames, each with its length before it. It dies with its parent, after its time, or on request.
 """
 
-import fcntl
 import importlib.util
 import os
 import re
-import resource
 import select
 import signal
 import struct
@@ -17,7 +15,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 LENGTH = struct.Struct(">Q")
-_MEMORY = 4 << 30
+MEMORY = 4 << 30
+"""Bytes that it may use."""
 
 
 def main() -> None:
@@ -26,18 +25,23 @@ def main() -> None:
     _confine(int(lifeline))
     answer = {"lines": _lines, "page": _page}[mode](*arguments)
     while (frame := _read()) is not None:
-        signal.alarm(int(seconds))
+        _end_within(int(seconds))
         reply = answer(frame)
-        signal.alarm(0)
+        _end_within(0)
         sys.stdout.buffer.write(LENGTH.pack(len(reply)) + reply)
         sys.stdout.buffer.flush()
 
 
 def _confine(lifeline: int) -> None:
+    if sys.platform == "win32":
+        return  # the job object of the parent limits its memory, and ends it with the parent
+    import fcntl  # noqa: PLC0415 - not on every system
+    import resource  # noqa: PLC0415 - same
+
     for one in (signal.SIGINT, signal.SIGALRM):
         signal.signal(one, signal.SIG_DFL)
     with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     with suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     # The parent holds the other end and never writes: closing it raises a signal that ends us.
@@ -45,6 +49,12 @@ def _confine(lifeline: int) -> None:
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     if select.select([lifeline], [], [], 0)[0]:
         os._exit(1)
+
+
+def _end_within(seconds: int) -> None:
+    """End this process after its time, 0 for no limit; on Windows the parent does it."""
+    if sys.platform != "win32":
+        signal.alarm(seconds)
 
 
 def _read() -> bytes | None:

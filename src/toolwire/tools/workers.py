@@ -1,17 +1,16 @@
 """Child processes for work that may not end: stopped by a limit, cancellation or our exit."""
 
 import os
-import select
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from toolwire.platform import Lifeline, wait_for_bytes
 from toolwire.tools import worker
 from toolwire.tools.shell.environment import NEUTRAL, PYTHON, helper_environment
 
-_POLL = 50
-"""Milliseconds."""
+_POLL = 0.05
 _GRACE = 5
 _LARGEST = 1 << 30
 
@@ -34,7 +33,7 @@ class Worker:
         self._left = seconds
         self._stopped = stopped
         self._process: subprocess.Popen[bytes] | None = None
-        self._lifeline = -1
+        self._lifeline: Lifeline | None = None
 
     def __enter__(self) -> "Worker":
         return self
@@ -67,6 +66,9 @@ class Worker:
     def close(self) -> None:
         """End the process, whatever it does."""
         process, self._process = self._process, None
+        lifeline, self._lifeline = self._lifeline, None
+        if lifeline is not None:
+            lifeline.close()
         if process is None:
             return
         process.kill()
@@ -75,38 +77,34 @@ class Worker:
             with suppress(OSError):
                 if pipe is not None:
                     pipe.close()
-        os.close(self._lifeline)
 
     def _start(self) -> subprocess.Popen[bytes]:
-        reading, self._lifeline = os.pipe()
         limit = int(self._left) + _GRACE
         try:
-            self._process = subprocess.Popen(  # noqa: S603 - our own file, by our own Python
-                (*PYTHON, worker.__file__, str(reading), str(limit), *self._command),
+            self._lifeline = Lifeline(worker.MEMORY)
+            self._process = process = subprocess.Popen[bytes](
+                (*PYTHON, worker.__file__, self._lifeline.name, str(limit), *self._command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                pass_fds=(reading,),
                 cwd=NEUTRAL,
                 env=helper_environment(os.environ),
+                **self._lifeline.options,
             )
+            self._lifeline.hold(process.pid)
         except OSError as error:
-            os.close(self._lifeline)
+            self.close()
             raise WorkerFailed(f"no process can be started: {error}") from error
-        finally:
-            os.close(reading)
-        return self._process
+        return process
 
     def _read(self, output: int, size: int, start: float) -> bytes:
         found = bytearray()
-        waiting = select.poll()
-        waiting.register(output, select.POLLIN)
         while len(found) < size:
             if self._stopped():
                 raise WorkerFailed("stopped")
             if time.monotonic() - start > self._left:
                 raise TookTooLong("the work takes too long")
-            if not waiting.poll(_POLL):
+            if not wait_for_bytes(output, _POLL):
                 continue
             chunk = os.read(output, min(size - len(found), 1 << 20))
             if not chunk:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import select
-import sys
 from asyncio import BufferedProtocol, Transport, get_running_loop
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
@@ -19,6 +17,7 @@ from toolwire.client.http.head import (
     end_of_head,
     read_head,
 )
+from toolwire.platform import has_input
 
 if TYPE_CHECKING:
     from asyncio import BaseTransport, Future, TimerHandle
@@ -317,7 +316,7 @@ class Connection(BufferedProtocol):
         if now >= self._expires or not self._is_idle():
             return False
         # The close may not have reached the event loop yet.
-        return not _has_something_to_read(self._wire.get_extra_info("socket").fileno())
+        return not has_input(self._wire.get_extra_info("socket").fileno())
 
     def drop(self) -> None:
         """Close at once."""
@@ -327,11 +326,3 @@ class Connection(BufferedProtocol):
     def _is_idle(self) -> bool:
         wire = self._wire
         return not (self._lost or wire.is_closing() or wire.get_write_buffer_size())
-
-
-def _has_something_to_read(socket: int) -> bool:
-    if sys.platform == "win32":
-        return bool(select.select([socket], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(socket, select.POLLIN)
-    return bool(poll.poll(0))

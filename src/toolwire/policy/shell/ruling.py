@@ -132,7 +132,7 @@ class ShellRuling(CommandRuling):
         start = self.terms.locations.locate(directory or ".", writes=False)
         if start.zone is not Zone.INSIDE and self.terms.mode is not Mode.YOLO:
             self.ask("It runs outside the workspace.")
-        script = prove(text)
+        script = Unproven(self.terms.unproven) if self.terms.unproven else prove(text)
         if isinstance(script, Unproven):
             self.unproven(script.reason)
             return ""

@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 
 from toolwire.errors import BadInput
+from toolwire.platform import unlink_at
 from toolwire.request import JsonObject
 from toolwire.tools.files.edit import Edit, diff_of, edit_of, stat_of, write_edit
 from toolwire.tools.files.encodings import line_end, with_line_end
@@ -191,7 +192,7 @@ def _made(changes: list[_Change], context: ToolContext) -> None:
 def _delete(edit: Edit, context: ToolContext) -> None:
     try:
         with parent(edit.path, context.workspace) as (folder, name):
-            os.unlink(name, dir_fd=folder)
+            unlink_at(name, dir_fd=folder)
     except OSError as error:
         raise ToolFailed(
             f"{edit.given} cannot be deleted: {error.strerror}", type="file_write_failure"

@@ -7,8 +7,7 @@ import msgspec
 
 from toolwire.request import JsonObject
 from toolwire.tools.shell.output import Spool, decoded_tail, plain_text
-from toolwire.tools.shell.processes import Shell
-from toolwire.tools.shell.shells import shells_of
+from toolwire.tools.shell.shells import Shell, shells_of
 from toolwire.tools.spec import Effect, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 

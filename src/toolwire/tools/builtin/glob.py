@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 
+from toolwire.platform import stat_at
 from toolwire.request import JsonObject
 from toolwire.tools.files.paths import locate, named, resolved, search_touches, starts
 from toolwire.tools.files.protection import Hidden, LeftOut, Visibility, with_line
@@ -147,7 +148,7 @@ def _globs(pattern: str, shown: str, start: Path, *, ignore_case: bool) -> Globs
 
 def modified(names: list[str], folder: int) -> list[float]:
     """When files of an open directory were last written to; 0 for one that is gone."""
-    look = os.stat
+    look = stat_at
     try:
         return [look(name, dir_fd=folder, follow_symlinks=False).st_mtime for name in names]
     except OSError:
@@ -156,7 +157,7 @@ def modified(names: list[str], folder: int) -> list[float]:
 
 def _modified(name: str, folder: int) -> float:
     try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
+        return stat_at(name, dir_fd=folder, follow_symlinks=False).st_mtime
     except OSError:
         return 0.0
 

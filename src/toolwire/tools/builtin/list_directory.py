@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from toolwire.platform import scandir
 from toolwire.request import JsonObject
 from toolwire.tools.files.paths import locate, located, named, open_folder, stat_error, touching
 from toolwire.tools.files.protection import LeftOut, Visibility, with_line
@@ -114,7 +115,7 @@ def _entries(path: Path, given: str, context: ToolContext) -> list[tuple[str, bo
             f"Error listing directory: {stat_error(given, error)}", type="ls_execution_error"
         ) from error
     try:
-        with os.scandir(folder) as entries:
+        with scandir(folder) as entries:
             return [(entry.name, entry.is_dir()) for entry in entries]
     except OSError as error:
         raise ToolFailed(

@@ -2,7 +2,9 @@
 
 import asyncio
 import errno
+import os
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +12,11 @@ from typing import Annotated
 import msgspec
 
 from toolwire.request import JsonObject
-from toolwire.tools.shell.environment import find_program
+from toolwire.tools.shell.environment import find_shell, is_powershell
+from toolwire.tools.shell.limits import Ended, ProcessLimits
 from toolwire.tools.shell.output import FILE_LIMIT, Spool, decoded_head, decoded_tail, plain_text
-from toolwire.tools.shell.processes import Confined, Ended, ProcessLimits, Shell
-from toolwire.tools.shell.shells import confined_by, shells_of
-from toolwire.tools.spec import Effect, Permit, ToolContext, ToolFailed, ToolOutput
+from toolwire.tools.shell.shells import Confined, Shell, confined_by, shells_of
+from toolwire.tools.spec import Effect, Permit, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import tool, words
 
 _EMPTY = "Command cannot be empty."
@@ -152,6 +154,13 @@ def _start(
     directory = _folder(args.directory or "", context)
     command = permit.command or args.command
     command = command.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    # Never a shell of the workspace, even if that is on the search path.
+    program = find_shell(environ, context.workspace.roots)
+    if sys.platform == "win32" and not program:
+        raise ToolFailed(
+            "no shell was found; the user may install Git for Windows or PowerShell",
+            type="shell_execute_error",
+        )
     try:
         return Shell(
             command,
@@ -160,8 +169,7 @@ def _start(
             out=out,
             err=err,
             confined=confined,
-            # Never a shell of the workspace, even if that is on the search path.
-            program=find_program("bash", environ, context.workspace.roots),
+            program=program,
         )
     except OSError as error:
         reason = errno.errorcode.get(error.errno or 0, "EIO")
@@ -270,6 +278,8 @@ def _blocked(
     spools: tuple[Spool, Spool],
 ) -> str:
     """A line that explains a denial, if the sandbox plausibly caused one."""
+    if sys.platform == "win32":
+        return ""
     from toolwire.tools.shell.sandbox import session  # noqa: PLC0415 - only when it is on
 
     failed = bool(ended.exit_code or ended.signal)
@@ -335,4 +345,20 @@ def _wrapped(part: str, text: _Text, lines: int) -> list[str]:
     ]
 
 
+_BASH, _POWERSHELL = "bash -c <command>", "powershell -NoProfile -Command <command>"
+
+
+def for_powershell(tool: Tool) -> Tool:
+    """The tool as a model sees it where PowerShell runs the commands."""
+    shown = msgspec.json.encode(tool.parameters).decode()
+    shown = shown.replace(_BASH, _POWERSHELL).replace("bash command", "PowerShell command")
+    first, _, rest = tool.description.partition("\n")
+    begins = first.split(". ")[0].replace(_BASH, _POWERSHELL)
+    return msgspec.structs.replace(
+        tool, description=f"{begins}.\n{rest}", parameters=msgspec.json.decode(shown)
+    )
+
+
 TOOL = run_shell_command
+if sys.platform == "win32" and is_powershell(find_shell(os.environ)):
+    TOOL = for_powershell(TOOL)

@@ -9,6 +9,7 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.messages import Media, MediaKind, Text
+from toolwire.platform import pread
 from toolwire.tools.files.encodings import bom_of, detect, printable
 from toolwire.tools.files.paths import open_file, shown
 from toolwire.tools.files.text import LARGEST, MOST_LINES, Lines, read_lines
@@ -151,7 +152,7 @@ def _read(
     file: int, path: Path, given: str, context: ToolContext, start: int, count: int | None
 ) -> Content:
     size = os.fstat(file).st_size
-    kind = file_type(given, os.pread(file, SNIFFED, 0))
+    kind = file_type(given, pread(file, SNIFFED, 0))
     in_parts = kind is FileType.TEXT and (start > 0 or count is not None)
     if size > LARGEST and not in_parts:
         raise ToolFailed(
@@ -165,14 +166,14 @@ def _read(
             return Content(note=f"Cannot display content of binary file: {name}")
         case FileType.MEDIA:
             mime = mime_of(given)
-            data = os.pread(file, size, 0)
+            data = pread(file, size, 0)
             return Content(media=Media.of_bytes(media_kind(mime), mime, data))
         case FileType.SVG:
             if size > _LARGEST_SVG:
                 name = shown(given, context.workspace)
                 note = f"Cannot display content of SVG file larger than 1MB: {name}"
                 return Content(note=note)
-            data = os.pread(file, size, 0)
+            data = pread(file, size, 0)
             return Content(note=printable(detect(data).decode(data)))
         case FileType.TEXT:
             most = MOST_LINES if count is None else count

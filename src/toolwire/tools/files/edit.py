@@ -9,6 +9,17 @@ from pathlib import Path
 
 import msgspec
 
+from toolwire.platform import (
+    FILE,
+    access_at,
+    keep_attributes,
+    link_at,
+    open_at,
+    replace_at,
+    stat_at,
+    sync_folder,
+    unlink_at,
+)
 from toolwire.request import JsonObject
 from toolwire.tools.files.encodings import UTF8, Encoding, printable
 from toolwire.tools.files.paths import locate, named, parent
@@ -16,7 +27,7 @@ from toolwire.tools.files.text import Document, digest_of, encoded, remember, st
 from toolwire.tools.proposals import DiffStat, Proposal
 from toolwire.tools.spec import ToolContext, ToolFailed, ToolOutput, Workspace
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | FILE
 
 
 def write_new(
@@ -32,20 +43,20 @@ def write_new(
             _name_new(written.temporary, name, folder)
         finally:
             written.discard()
-        _settle(folder)
+        sync_folder(folder)
         return written.stamp
 
 
-def _name_new(temporary: str, name: str, folder: int | None) -> None:
+def _name_new(temporary: str, name: str, folder: int) -> None:
     try:
         # Unlike a rename, a link never replaces a file that was created meanwhile.
-        os.link(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        link_at(temporary, name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
     except OSError as error:
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
             raise
         # This file system has no hard links: keep the name with an empty file first.
-        os.close(os.open(name, _NEW, 0o666, dir_fd=folder))
-        os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.close(open_at(name, _NEW, 0o666, dir_fd=folder))
+        replace_at(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def write_over(path: Path, data: bytes, workspace: Workspace, stamp: str) -> str:
@@ -55,43 +66,41 @@ def write_over(path: Path, data: bytes, workspace: Workspace, stamp: str) -> str
     old contents: they may be outside the workspace, and nothing there is written.
     """
     with parent(path, workspace) as (folder, name):
-        before = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if not os.access(name, os.W_OK, dir_fd=folder):
+        before = stat_at(name, dir_fd=folder, follow_symlinks=False)
+        if not access_at(name, os.W_OK, dir_fd=folder):
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         written = _Written(folder, name, data, before)
         try:
-            now = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            now = stat_at(name, dir_fd=folder, follow_symlinks=False)
             if stamp_of(now) != stamp:
                 raise ToolFailed(
                     f"File changed while it was being edited: {path}. No edits made. "
                     "Use read_file to see what it holds now, then try again.",
                     type="file_changed",
                 )
-            os.replace(written.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+            replace_at(written.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             written.discard()
             raise
-        _settle(folder)
+        sync_folder(folder)
         return written.stamp
 
 
 class _Written:
     """The new contents on disk, under a temporary name."""
 
-    def __init__(
-        self, folder: int | None, name: str, data: bytes, like: os.stat_result | None
-    ) -> None:
+    def __init__(self, folder: int, name: str, data: bytes, like: os.stat_result | None) -> None:
         self._folder = folder
         path = Path(name)
         # A name at its full length leaves no room for ours.
         self.temporary = str(path.with_name(f".{path.name[:40]}.{os.urandom(6).hex()}.tmp"))
         # The file is private until it has its final mode.
         mode = 0o666 if like is None else 0o600
-        handle = os.open(self.temporary, _NEW, mode, dir_fd=folder)
+        handle = open_at(self.temporary, _NEW, mode, dir_fd=folder)
         try:
             with os.fdopen(handle, "wb") as file:
                 if like is not None:
-                    _keep_attributes(file.fileno(), name, folder, like)
+                    keep_attributes(file.fileno(), name, folder, like)
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
@@ -103,41 +112,7 @@ class _Written:
     def discard(self) -> None:
         """Unlink the name; the file itself stays if it has another one by now."""
         with suppress(FileNotFoundError):
-            os.unlink(self.temporary, dir_fd=self._folder)
-
-
-def _keep_attributes(file: int, name: str, folder: int | None, like: os.stat_result) -> None:
-    made = os.fstat(file)
-    if (made.st_uid, made.st_gid) != (like.st_uid, like.st_gid):
-        with suppress(PermissionError):
-            os.fchown(file, like.st_uid, like.st_gid)
-    _keep_extended(file, name, folder)
-    os.fchmod(file, like.st_mode & 0o7777)
-
-
-def _keep_extended(file: int, name: str, folder: int | None) -> None:
-    if not hasattr(os, "listxattr"):
-        return
-    try:
-        old = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except OSError:
-        return
-    try:
-        for attribute in os.listxattr(old):
-            try:
-                os.setxattr(file, attribute, os.getxattr(old, attribute))
-            except OSError:
-                continue
-    except OSError:
-        return
-    finally:
-        os.close(old)
-
-
-def _settle(folder: int | None) -> None:
-    """Sync the folder, so that the new name survives a power failure."""
-    if folder is not None:
-        os.fsync(folder)
+            unlink_at(self.temporary, dir_fd=self._folder)
 
 
 _AROUND = 3

@@ -7,19 +7,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from toolwire.platform import FILE, FOLDER, mkdir_at, open_at, stat_at
 from toolwire.request import JsonObject
 from toolwire.tools.spec import ToolContext, ToolFailed, TouchedPaths, Workspace
 
-_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
-_FILE = (
-    getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    # Opening a named pipe would block until another process writes to it.
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 _LONGEST = 4096
-_STEPS = os.open in os.supports_dir_fd
 
 
 def named(workspace: Workspace) -> str:
@@ -100,7 +92,7 @@ def open_file(path: Path, workspace: Workspace, *, temp: bool = False) -> int:
     The path has no links; one that appears since is a race, and is refused.
     """
     with parent(path, workspace, temp=temp) as (folder, name):
-        found = _step(path, name, os.O_RDONLY | _FILE, folder)
+        found = _step(path, name, os.O_RDONLY | FILE, folder)
     try:
         kind = os.fstat(found).st_mode
         if stat.S_ISDIR(kind):
@@ -116,35 +108,28 @@ def open_file(path: Path, workspace: Workspace, *, temp: bool = False) -> int:
 def open_folder(path: Path, workspace: Workspace) -> int:
     """A descriptor of a directory at a path from `locate`."""
     if _root_of(path, workspace, temp=False) == path:
-        return os.open(path, _FOLDER)
+        return open_at(path, FOLDER)
     with parent(path, workspace) as (folder, name):
-        return _step(path, name, _FOLDER | _FILE, folder)
+        return _step(path, name, FOLDER | FILE, folder)
 
 
 @contextmanager
 def parent(
     path: Path, workspace: Workspace, *, temp: bool = False, create: bool = False
-) -> Generator[tuple[int | None, str]]:
-    """The directory that contains the path, opened step by step from its root, and the last name.
-    None and the whole path where the system does not support it.
-    """
+) -> Generator[tuple[int, str]]:
+    """The directory that contains the path, opened step by step from its root, and the name."""
     root = _root_of(path, workspace, temp=temp)
     if path == root:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if root is None:
         raise ToolFailed(f"not a file of the workspace: {path}", type="path_not_in_workspace")
-    if not _STEPS:
-        if create:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        yield None, str(path)
-        return
     *folders, name = path.relative_to(root).parts
-    held = os.open(root, _FOLDER)
+    held = open_at(root, FOLDER)
     try:
         for folder in folders:
             if create:
                 _make(folder, held)
-            below = _step(path, folder, _FOLDER | getattr(os, "O_NOFOLLOW", 0), held)
+            below = _step(path, folder, FOLDER | FILE, held)
             os.close(held)
             held = below
         yield held, name
@@ -154,14 +139,14 @@ def parent(
 
 def _make(name: str, folder: int) -> None:
     try:
-        os.mkdir(name, dir_fd=folder)
+        mkdir_at(name, dir_fd=folder)
     except FileExistsError:
         return
 
 
-def _step(path: Path, name: str, flags: int, folder: int | None) -> int:
+def _step(path: Path, name: str, flags: int, folder: int) -> int:
     try:
-        return os.open(name, flags, dir_fd=folder)
+        return open_at(name, flags, dir_fd=folder)
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK) and _is_link(name, folder):
             raise ToolFailed(
@@ -173,9 +158,9 @@ def _step(path: Path, name: str, flags: int, folder: int | None) -> int:
         raise
 
 
-def _is_link(name: str, folder: int | None) -> bool:
+def _is_link(name: str, folder: int) -> bool:
     try:
-        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+        return stat.S_ISLNK(stat_at(name, dir_fd=folder, follow_symlinks=False).st_mode)
     except OSError:
         return False
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from toolwire.platform import pread
 from toolwire.tools.files.encodings import UTF8, Encoding, detect, printable
 from toolwire.tools.files.paths import open_file
 from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
@@ -203,7 +204,7 @@ def read_lines(
 ) -> Lines:
     """Lines of an open text file, from `start`; only what is shown is held in memory."""
     begun, found = now(), os.fstat(file)
-    head = os.pread(file, _HEAD, 0)
+    head = pread(file, _HEAD, 0)
     encoding = detect(head, whole=len(head) == found.st_size)
     known = None if encoding.wide else indexes.get(found)
     if known is not None:
@@ -241,10 +242,10 @@ def _read_all(file: int, reader: "_LineReader", *, digested: bool) -> LineIndex:
 
 
 def _chunks(file: int, position: int = 0) -> Iterator[bytes]:
-    while chunk := os.pread(file, _CHUNK, position):
+    while chunk := pread(file, _CHUNK, position):
         # A read may return less than requested; each step of the index begins with a chunk.
         while len(chunk) < _CHUNK and (
-            more := os.pread(file, _CHUNK - len(chunk), position + len(chunk))
+            more := pread(file, _CHUNK - len(chunk), position + len(chunk))
         ):
             chunk += more
         position += len(chunk)

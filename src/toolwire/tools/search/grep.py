@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from toolwire.platform import FILE, open_at
 from toolwire.tools.files.contents import SNIFFED, looks_binary
 from toolwire.tools.files.encodings import detect, printable
 from toolwire.tools.files.paths import open_folder
@@ -32,7 +33,7 @@ from toolwire.tools.spec import ToolFailed, Workspace
 MOST_MATCHES = 20_000
 _LARGEST = 256 << 20
 _AT_ONCE = 1 << 16
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OPEN = os.O_RDONLY | FILE
 
 
 class FoundLine(msgspec.Struct, frozen=True):
@@ -156,7 +157,7 @@ def _sifted(
 
     Most files have none: a call for each step of each file would cost more than the steps.
     """
-    open_, read, close = os.open, os.read, os.close
+    open_, read, close = open_at, os.read, os.close
     for name in names:
         try:
             handle = open_(name, _OPEN, dir_fd=folder)

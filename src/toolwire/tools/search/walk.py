@@ -1,6 +1,7 @@
 """The files below a directory, depth first or level by level; no link is followed."""
 
 import os
+import sys
 import time
 import unicodedata
 from collections import deque
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import msgspec
 
+from toolwire.platform import FILE, FOLDER, open_at, scandir, stat_at
 from toolwire.tools.files.paths import open_folder
 from toolwire.tools.search.ignore import GIT_FILE, NEVER_SEARCHED, Ignored, IgnoreRules, Level
 from toolwire.tools.spec import ToolFailed, Workspace
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = FOLDER | FILE
 
 
 class Folder(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +76,7 @@ def entries(folder: int) -> FolderEntries:
 
 
 def _scanned(folder: int) -> FolderEntries:
-    with os.scandir(folder) as listed:
+    with scandir(folder) as listed:
         every = list(listed)
         names = [entry.name for entry in every]
         # Most are files, and one question each is enough for them.
@@ -119,14 +121,15 @@ class RememberedFolders:
             found = _NO_ENTRIES
         if len(self._known) >= _MOST_REMEMBERED:
             self._known.clear()
-        if time.time_ns() - changed > self._settled:
+        # On Windows it is the time of creation.
+        if sys.platform != "win32" and time.time_ns() - changed > self._settled:
             self._known[key] = changed, found
         return found
 
     def holds_nothing(self, name: str, above: int) -> bool:
         """Whether a directory in an open one is known to have no entries that matter."""
         try:
-            status = os.stat(name, dir_fd=above, follow_symlinks=False)
+            status = stat_at(name, dir_fd=above, follow_symlinks=False)
         except OSError:
             return True
         known = self._known.get((status.st_dev, status.st_ino))
@@ -238,7 +241,7 @@ def _to_enter(plan: Walk, folder: _OpenFolder) -> list[tuple[str, Ignored]]:
 
 def _enter(plan: Walk, above: _OpenFolder, name: str, hidden: Ignored) -> _OpenFolder | None:
     try:
-        descriptor = os.open(name, _FOLDER, dir_fd=above.descriptor)
+        descriptor = open_at(name, _FOLDER, dir_fd=above.descriptor)
     except OSError:
         # Gone, forbidden, or a link by now.
         return None
@@ -350,7 +353,7 @@ def breadth_first(
 def _sorted_entries(path: Path, workspace: Workspace) -> list[tuple[str, bool]]:
     folder = open_folder(path, workspace)
     try:
-        with os.scandir(folder) as entries:
+        with scandir(folder) as entries:
             found = [
                 (entry.name, entry.is_dir(follow_symlinks=False))
                 for entry in entries

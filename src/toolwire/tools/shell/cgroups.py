@@ -5,9 +5,10 @@ watchdog. It locks the folder: what no process has locked any more belonged to a
 killed, and is removed by the next. Standard library only: it runs in a bare interpreter.
 """
 
-import fcntl
 import os
 import time
+
+from toolwire.platform.posix import fcntl
 
 ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 """Where version 2 is mounted: alone, or beside version 1."""

@@ -1,5 +1,7 @@
 """Programs we start, and the variables they get: an allowlist, not a filter."""
 
+import base64
+import ntpath
 import os
 import re
 import shutil
@@ -55,9 +57,17 @@ _CONTINUOUS_INTEGRATION = """
     GITHUB_ACTIONS GITHUB_WORKSPACE GITHUB_REPOSITORY GITHUB_REF GITHUB_REF_NAME GITHUB_SHA
     RUNNER_OS RUNNER_ARCH RUNNER_TEMP
 """
+_WINDOWS = """
+    SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT OS USERPROFILE USERNAME USERDOMAIN COMPUTERNAME
+    APPDATA LOCALAPPDATA PROGRAMDATA ALLUSERSPROFILE PUBLIC HOMEDRIVE HOMEPATH
+    PROGRAMFILES PROGRAMFILES(X86) PROGRAMW6432 COMMONPROGRAMFILES COMMONPROGRAMFILES(X86)
+    COMMONPROGRAMW6432 NUMBER_OF_PROCESSORS PROCESSOR_ARCHITECTURE PROCESSOR_IDENTIFIER
+    PROCESSOR_LEVEL PROCESSOR_REVISION PSMODULEPATH
+"""
 # Left out on purpose: whatever makes another program run its value (BASH_ENV, LD_PRELOAD,
 # GIT_CONFIG_*, NODE_OPTIONS, PYTHONPATH, EDITOR, …) and sockets of agents that sign or decrypt.
-_NAMES = frozenset(f"{_SESSION}{_NETWORK}{_TOOLCHAINS}{_CONTINUOUS_INTEGRATION}".split())
+_LISTED = f"{_SESSION}{_NETWORK}{_TOOLCHAINS}{_CONTINUOUS_INTEGRATION}"
+_NAMES = frozenset((_LISTED + _WINDOWS if sys.platform == "win32" else _LISTED).split())
 _LOCALE = re.compile(r"LC_[A-Z]+")
 
 _SECRET_VALUE = re.compile(
@@ -135,7 +145,7 @@ def hide_environment() -> None:
 
 PYTHON = (sys.executable, "-P", "-E")
 """This Python, without the current folder on its path and without variables that change it."""
-NEUTRAL = "/"
+NEUTRAL = os.environ.get("SYSTEMROOT", "C:\\") if sys.platform == "win32" else "/"
 """Working directory of programs that need none: no project can place a file there."""
 _LOGINS = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 # Hooks, monitors, pagers, helpers and remotes of a repository are programs of its own.
@@ -176,9 +186,67 @@ def safe_folders(folders: Iterable[str], projects: Iterable[Path] = ()) -> list[
 
 
 def _inside(path: str, root: str) -> bool:
-    return root != "/" and (path == root or path.startswith(f"{root}/"))
+    if sys.platform == "win32":
+        path, root = path.lower(), root.lower()
+    return root != os.sep and (path == root or path.startswith(f"{root}{os.sep}"))
 
 
 def helper_environment(environ: Mapping[str, str], named: Iterable[str] = ()) -> dict[str, str]:
     """Variables for our helper programs: no secrets except proxy logins and the named ones."""
     return clean_environment(environ, (), (*_LOGINS, *named))
+
+
+_GIT_BASH = r"Git\bin\bash.exe"
+_POWERSHELL = r"System32\WindowsPowerShell\v1.0\powershell.exe"
+
+
+def windows_shells(environ: Mapping[str, str], git: str) -> tuple[str, ...]:
+    """Where a shell may be on Windows, the best first: Git Bash, PowerShell 7, PowerShell 5.
+
+    `git` is the path of git if it is known. `bash.exe` on the search path is not among them: the
+    one in System32 runs in the Linux subsystem, with other files.
+    """
+    folders = [environ.get(name, "") for name in ("PROGRAMFILES", "PROGRAMW6432", "LOCALAPPDATA")]
+    bashes = [
+        ntpath.join(folder, more, _GIT_BASH)
+        for folder, more in zip(folders, ("", "", "Programs"), strict=True)
+        if folder
+    ]
+    parts = git.replace("/", "\\").lower().split("\\")
+    if "cmd" in parts[-2:] or "bin" in parts[-2:]:
+        bashes.insert(0, ntpath.join(ntpath.dirname(ntpath.dirname(git)), r"bin\bash.exe"))
+    powershells = [
+        *(ntpath.join(folders[0], r"PowerShell\7\pwsh.exe") for _ in folders[0][:1]),
+        ntpath.join(environ.get("SYSTEMROOT", r"C:\Windows"), _POWERSHELL),
+    ]
+    return tuple(dict.fromkeys((*bashes, *powershells)))
+
+
+def find_shell(environ: Mapping[str, str], projects: Iterable[Path] = ()) -> str:
+    """The shell that runs commands, outside of any project; empty if there is none."""
+    if sys.platform != "win32":
+        return find_program("bash", environ, projects)
+    roots = tuple(projects)
+    shells = windows_shells(environ, find_program("git", environ, roots))
+    folders = safe_folders(map(ntpath.dirname, shells), roots)
+    return next(
+        (one for one in shells if ntpath.dirname(one) in folders and os.path.isfile(one)), ""
+    )
+
+
+def is_powershell(program: str) -> bool:
+    """Whether a shell reads PowerShell's language, not bash's."""
+    return ntpath.basename(program).lower() in ("powershell.exe", "pwsh.exe")
+
+
+def shell_words(program: str, command: str) -> tuple[str, ...]:
+    """The command line by which a shell runs one command."""
+    if is_powershell(program):
+        # Encoded, since no quoting survives both the C runtime and PowerShell; the exit code of
+        # the last program would else be lost.
+        script = f"$ProgressPreference = 'SilentlyContinue'\n{command}\nexit $LASTEXITCODE"
+        encoded = base64.b64encode(script.encode("utf-16-le", "replace")).decode()
+        return (program, "-NoLogo", "-NoProfile", "-NonInteractive", "-EncodedCommand", encoded)
+    # Two newlines: bash would otherwise turn itself into a last simple command, and a signal to
+    # that would look like one to the shell.
+    return (program, "-c", f"{command}\n\n")

@@ -9,7 +9,6 @@ leave.
 import gc
 import json
 import os
-import resource
 import select
 import signal
 import socket
@@ -18,6 +17,7 @@ import time
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from toolwire.platform.posix import resource
 from toolwire.tools.shell import cgroups, protocol
 from toolwire.tools.shell.process_table import below, kill_below, signal_each
 from toolwire.tools.shell.protocol import (

@@ -2,16 +2,16 @@
 
 import asyncio
 import codecs
-import fcntl
 import os
 import re
 import sys
-import termios
 from collections import deque
 from collections.abc import Callable, Mapping
 from io import FileIO
 from pathlib import Path
 from typing import Protocol
+
+from toolwire.platform import FILE, bytes_waiting, pread
 
 FILE_LIMIT = 256 * 1024 * 1024
 """Maximum bytes in a file: a flood must not fill the disk."""
@@ -176,7 +176,7 @@ class Spool:
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             self.file.unlink(missing_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | FILE
             self._out = FileIO(os.open(self.file, flags, 0o600), "r+")
         except OSError:
             self._out = None
@@ -207,7 +207,7 @@ class Spool:
     def _end_of_file(self, size: int) -> bytes:
         start = max(self._written - size, 0)
         try:
-            return os.pread(self._out.fileno(), self._written - start, start) if self._out else b""
+            return pread(self._out.fileno(), self._written - start, start) if self._out else b""
         except OSError:
             return b""
 
@@ -327,9 +327,7 @@ class OutputPipes:
     def read_what_is_there(self) -> None:
         """Read what was written so far; a child that keeps writing cannot block this."""
         for reading in tuple(self._pipes):
-            waiting = int.from_bytes(
-                fcntl.ioctl(reading, termios.FIONREAD, bytes(4)), sys.byteorder
-            )
+            waiting = bytes_waiting(reading)
             while waiting > 0:
                 got = self._read(reading, waiting)
                 if not got:
@@ -387,6 +385,8 @@ def wide_pipe() -> tuple[int, int]:
     """A pipe for an output; a larger buffer means fewer reads, if the system allows one."""
     reading, writing = os.pipe()
     if sys.platform == "linux":
+        from toolwire.platform.posix import fcntl  # noqa: PLC0415 - not on every system
+
         try:
             fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, _SIZE)
         except OSError:

@@ -17,6 +17,7 @@ import msgspec
 from toolwire.request import JsonObject
 from toolwire.tools.shell import cgroups, protocol
 from toolwire.tools.shell.environment import MARK
+from toolwire.tools.shell.limits import Ended, ProcessLimits, nap, over
 from toolwire.tools.shell.output import LiveTail, OutputPipes, OutputSink, Spool, wide_pipe
 from toolwire.tools.shell.process_table import below, is_stopped, signal_each
 from toolwire.tools.shell.watchdogs import (
@@ -37,28 +38,6 @@ _STOPPED_TOO_OFTEN = 5 * _STOPPED
 _CREDENTIALS = struct.Struct("3i")
 _VERSIONS = itertools.count(1)
 _STOPPED_PROBLEM = "the command kept stopping the process that watches over it, so it was ended"
-
-
-class ProcessLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Time limits of a command in seconds; zero means no limit."""
-
-    wall: float = 0.0
-    idle: float = 0.0
-    """Without any output."""
-    live: float = 1.0
-    """Between two pieces of live output."""
-
-
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How a shell ended, and what it left running."""
-
-    exit_code: int | None = None
-    signal: int | None = None
-    background: tuple[int, ...] = ()
-    problem: str = ""
-    """Why it was stopped; empty if it exited on its own."""
-    unstarted: str = ""
-    """Name of the system's error if it never started."""
 
 
 class Confined(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,12 +144,12 @@ class Shell:
         begun = shown = now = self._loop.time()
         while not self._ended.done():
             await asyncio.wait(
-                {self._ended}, timeout=_nap(limits, now - begun, now - self._pipes.last)
+                {self._ended}, timeout=nap(limits, now - begun, now - self._pipes.last)
             )
             if self._ended.done():
                 break
             now = self._loop.time()
-            problem = _over(limits, now - begun, now - self._pipes.last)
+            problem = over(limits, now - begun, now - self._pipes.last)
             if problem:
                 await self.end()
                 return msgspec.structs.replace(self._result(), problem=problem)
@@ -382,24 +361,6 @@ def _check_directory(directory: Path) -> None:
 def _close(descriptors: list[int]) -> None:
     for descriptor in descriptors:
         os.close(descriptor)
-
-
-def _over(limits: ProcessLimits, wall: float, idle: float) -> str:
-    if limits.wall and wall >= limits.wall:
-        return f"stopped after {limits.wall:g} seconds, the time limit of a command"
-    if limits.idle and idle >= limits.idle:
-        return f"stopped after {limits.idle:g} seconds without output"
-    return ""
-
-
-def _nap(limits: ProcessLimits, wall: float, idle: float) -> float:
-    """Seconds until the next limit may be reached."""
-    rests = [limits.live]
-    if limits.wall:
-        rests.append(limits.wall - wall)
-    if limits.idle:
-        rests.append(limits.idle - idle)
-    return max(0.001, min(rests))
 
 
 def _from_status(status: int | None, background: tuple[int, ...]) -> Ended:

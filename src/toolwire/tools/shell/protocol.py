@@ -17,7 +17,6 @@ A closed channel ends its command, and a closed line to the fork server ends all
 Standard library only: it runs in a bare interpreter.
 """
 
-import fcntl
 import json
 import os
 import signal
@@ -28,6 +27,8 @@ import time
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
+
+from toolwire.platform.posix import fcntl
 
 EXIT_GRACE = 0.1
 """Seconds that an exited shell's processes get to end before they are reported."""

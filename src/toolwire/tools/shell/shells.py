@@ -1,14 +1,21 @@
 """Processes of the sessions: commands that run on in the background, and their sandboxes."""
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING
 
 from toolwire.tools.shell.output import Spool
-from toolwire.tools.shell.processes import Confined, Shell
 from toolwire.tools.spec import ToolContext, ToolFailed
+
+if sys.platform == "win32":
+    from toolwire.tools.shell.job_processes import Confined, Shell
+else:
+    from toolwire.tools.shell.processes import Confined, Shell
 
 if TYPE_CHECKING:
     from toolwire.tools.shell.sandbox.session import Sandbox
+
+__all__ = ["Confined", "Shell", "Shells", "confined_by", "end_shells", "shells_of"]
 
 _REMEMBERED = 16
 

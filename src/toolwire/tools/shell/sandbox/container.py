@@ -3,7 +3,6 @@
 Standard library only: it runs in a bare interpreter.
 """
 
-import fcntl
 import os
 import signal
 import socket
@@ -11,6 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeAlias
 
+from toolwire.platform.posix import fcntl
 from toolwire.tools.shell import cgroups
 from toolwire.tools.shell.protocol import READY
 from toolwire.tools.shell.sandbox import system

@@ -3,12 +3,12 @@
 import ctypes
 import errno
 import os
-import resource
 import signal
 import struct
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+from toolwire.platform.posix import resource
 from toolwire.tools.shell.sandbox import system
 from toolwire.tools.shell.sandbox.system import Surroundings
 

@@ -3,6 +3,11 @@
 Standard library only: it runs in a bare interpreter.
 """
 
+import sys
+
+if sys.platform == "win32":
+    raise ImportError("this module needs Linux or macOS")
+
 import ctypes
 import os
 import stat
