@@ -22,6 +22,7 @@ from toolwire import (
     ModelRequest,
     ToolContext,
     TurnEnd,
+    load_settings,
     tool,
 )
 from toolwire.agent.events import ToolFinished, UsageCounted
@@ -365,3 +366,21 @@ def test_an_approver_that_raises_inside_a_child_stops_the_parent() -> None:
     child = Agent(Scripted(DELETES, says("?")), tools=[delete])
     with parent(child, approve=approve) as agent, pytest.raises(RuntimeError, match="broken app"):
         agent.run_sync("?")
+
+
+def test_a_rule_of_the_parent_hides_files_from_the_searches_of_a_child(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    (place.work / "secret").mkdir()
+    (place.work / "secret" / "a.txt").write_text("needle")
+    (place.work / "b.txt").write_text("needle")
+    rule = '[[rule]]\ntool = "*"\npath = "secret/**"\ndecision = "deny"\n'
+    (place.home / "policy.toml").write_text(rule)
+    where: dict[str, Any] = {"environ": place.environ(), "cwd": place.work}
+    search = calls(("c1", "search_file_content", {"pattern": "needle"}))
+    model = Scripted(search, says("?"))
+    child = Agent(model, builtin_tools=["search_file_content"], **where)
+    settings = load_settings(place.work, place.environ())
+    with parent(child, settings=settings, **where) as agent:
+        agent.run_sync("?")
+    text = model.asked[1].messages[-1].results[0].text
+    assert ("b.txt" in text, "secret" in text) == (True, False)

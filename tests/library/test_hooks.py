@@ -1,10 +1,13 @@
 import asyncio
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.fakes.scripted import Scripted, calls, says
+from tests.fakes.simulated import LONGEST, Place
 from toolwire import (
     Agent,
     Allow,
@@ -337,3 +340,45 @@ def test_a_question_shows_the_command_that_a_hook_made(tmp_path: Path) -> None:
     shell(Deciding(Change({"command": "rm a.txt"})), "ls", tmp_path, approve=approve)
     assert asked == ['{"command":"rm a.txt"}']
     assert (tmp_path / "a.txt").exists()
+
+
+LOST = """
+import os, sys
+from toolwire import Agent, Effect, Finished, StopReason, tool
+from toolwire.events import ToolCallDelta, ToolCallEnded, ToolCallStarted
+async def model(request):
+    yield ToolCallStarted("c1", "read")
+    yield ToolCallDelta("c1", '{"name": "a"}')
+    yield ToolCallEnded("c1")
+    yield Finished(reason=StopReason.TOOL_CALLS)
+@tool(effect=Effect.READ)
+def read(name: str) -> str:
+    print(agent.session, flush=True)
+    os._exit(1)
+agent = Agent(model, tools=[read], kept=True)
+agent.run_sync("?")
+"""
+
+
+def test_a_read_that_a_crash_lost_passes_the_hooks_when_it_runs_again(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", LOST],
+        cwd=place.work,
+        env=place.environ(),
+        capture_output=True,
+        text=True,
+        timeout=LONGEST,
+    )
+    hook = Deciding(Change({"name": "b"}))
+    with Agent(
+        Scripted(says("Done.")),
+        tools=[read],
+        hooks=hook,
+        session=done.stdout.strip(),
+        environ=place.environ(),
+        cwd=place.work,
+    ) as agent:
+        agent.run_sync("Go on.")
+        assert results(agent) == [("contents of b", Outcome.DONE)]
+    assert [one.arguments for one in hook.seen] == [{"name": "a"}]

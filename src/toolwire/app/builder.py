@@ -124,7 +124,7 @@ async def open_session(
             await sink(Noticed(kind="setup", message=words))
         for words in () if toolbox.servers is None else toolbox.servers.notices():
             await sink(Noticed(kind="mcp", message=words))
-        messages = await settle(past, equipment.toolbox, sink)
+        messages = await settle(past, equipment.toolbox, sink, hooks.bound(id))
         if own is not None and own.messages:
             messages = await _given(own.messages, bool(messages), sink)
         if not messages and own is None and not models[0].provider.small:
@@ -339,7 +339,7 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
         stack.push_async_callback(toolbox.close)
         if ask is None:
             toolbox.registry.take(toolbox.registry.without(("ask_user",)))
-        return toolbox
+        return toolbox if own is None else toolbox.hosted(own.deps, own.restricts)
 
     def system(self, toolbox: Toolbox, mode: Mode) -> str:
         """Returns the system prompt: the host program's, or ours with the folder's notes."""

@@ -1,6 +1,7 @@
 """Options of a session."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from toolwire.prompted import StyleChoice, ToolStyle
 from toolwire.providers._spec import NoAuth, Provider
 from toolwire.providers.custom import Upstream
 from toolwire.tools.registry import Registry
+from toolwire.tools.spec import Restricts
 
 
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +67,10 @@ class HostOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """Used in place of the configured model."""
     messages: tuple[Message, ...] = ()
     """The conversation that a new session starts from."""
+    deps: Any = None
+    """For the tools, until a turn brings its own."""
+    restricts: Restricts | None = None
+    """Rules against paths besides those of the session."""
     rules: bool = False
     """Whether the user's rule file applies and stores answers, and rulings are recorded."""
     temp: Path | None = None

@@ -370,7 +370,9 @@ def open_journal(
     return store.create(str(cwd)) if options.kept else None
 
 
-async def settle(past: Session, toolbox: Toolbox, sink: Emit) -> tuple[Message, ...]:
+async def settle(
+    past: Session, toolbox: Toolbox, sink: Emit, hooks: HookChain = NO_HOOKS
+) -> tuple[Message, ...]:
     """Returns the past with every call answered: reads run again, the rest is reported."""
     if not past.open:
         return past.messages
@@ -385,7 +387,7 @@ async def settle(past: Session, toolbox: Toolbox, sink: Emit) -> tuple[Message, 
     for event in plan.finished:
         await record(event)
     if plan.again:
-        await toolbox.scheduler(emit=record).run(plan.again)
+        await toolbox.scheduler(emit=record, hooks=hooks).run(plan.again)
     await record(AnswersGiven(call_ids=plan.call_ids))
     return (*past.messages, answered(past.open, finished))
 

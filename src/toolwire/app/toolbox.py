@@ -33,7 +33,7 @@ from toolwire.tools.discovered import discover
 from toolwire.tools.registry import Registry, builtins, installed
 from toolwire.tools.shell.environment import clean_environment
 from toolwire.tools.shell.shells import end_shells
-from toolwire.tools.spec import SandboxSpec, Tool, ToolContext, Workspace
+from toolwire.tools.spec import Restricts, SandboxSpec, Tool, ToolContext, Workspace
 
 if TYPE_CHECKING:
     from toolwire.mcp.session import SessionServers
@@ -115,6 +115,12 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
         """Returns the tools as the next request declares them."""
         return self.registry.specs() if self.servers is None else self.servers.specs()
 
+    def hosted(self, deps: object, restricts: Restricts | None) -> "Toolbox":
+        """Returns a copy with the host program's dependencies and further rules against paths."""
+        both = _both(self.context.restricts, restricts)
+        context = msgspec.structs.replace(self.context, deps=deps, restricts=both)
+        return msgspec.structs.replace(self, context=context)
+
     def with_model(self, model: Model, dialect: str) -> "Toolbox":
         """Returns a copy with a model for side questions."""
         context = msgspec.structs.replace(self.context, model=model, model_dialect=dialect)
@@ -132,7 +138,9 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
         """Returns a scheduler that applies this policy and records approvals and rulings."""
         return Scheduler(
             self.registry,
-            context=msgspec.structs.replace(self.context, deps=deps),
+            context=self.context
+            if deps is None
+            else msgspec.structs.replace(self.context, deps=deps),
             policy=self.policy,
             approver=approver,
             editor=editor,
@@ -286,6 +294,13 @@ async def open_registry(
     core, exclude = settings.tools.core, settings.tools.exclude
     found = found.permitted(core, exclude).without(own.names)
     return limited(found.with_tools(own.permitted((), exclude)), core, exclude)
+
+
+def _both(one: Restricts | None, other: Restricts | None) -> Restricts | None:
+    """Returns the stricter of two rules against paths."""
+    if one is None or other is None:
+        return one or other
+    return lambda tool, path: min(one(tool, path), other(tool, path), key=("deny", "ask", "").index)
 
 
 def _listed(settings: Settings, allowed: Sequence[str]) -> tuple[Rule, ...]:

@@ -90,7 +90,7 @@ _LEVELS = ("off", "none", "auto", "workspace-write", "read-only")
 
 
 def _no_wider(plan: Plan, context: ToolContext) -> Plan:
-    """The child's plan in a sandbox at least as tight as that of the session that runs it."""
+    """The child's plan, confined at least as much as the session that runs it."""
     own, outer = plan.settings.tools, context.settings
     tools = msgspec.structs.replace(
         own,
@@ -99,7 +99,10 @@ def _no_wider(plan: Plan, context: ToolContext) -> Plan:
         sandbox_writable=tuple(
             path for path in own.sandbox_writable if path in outer.sandbox_writable
         ),
+        allow_private_addresses=own.allow_private_addresses and outer.allow_private_addresses,
     )
     return msgspec.structs.replace(
-        plan, settings=msgspec.structs.replace(plan.settings, tools=tools)
+        plan,
+        settings=msgspec.structs.replace(plan.settings, tools=tools),
+        own=msgspec.structs.replace(plan.own, restricts=context.restricts),
     )

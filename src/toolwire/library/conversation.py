@@ -156,7 +156,7 @@ class Conversation:
 
     async def _turn(self, message: Message, options: RunOptions) -> TurnEnded:
         if self._session is None:
-            self._session = await self._open()
+            self._session = await self._open(options)
         asked = options.approve is not None or (self._outer is not None and self._outer.answers)
         return await self._session.send(
             message,
@@ -169,9 +169,9 @@ class Conversation:
             ),
         )
 
-    async def _open(self) -> AgentSession:
+    async def _open(self, options: RunOptions) -> AgentSession:
         plan = self.plan
-        own = plan.own
+        own = msgspec.structs.replace(plan.own, deps=options.deps)
         if own.temp is None and not (plan.options.kept or plan.options.session):
             folder = mkdtemp(prefix="toolwire-")
             # Also without a close: dropped with its event loop, or at exit.
