@@ -24,6 +24,8 @@ from toolwire.mcp.connection import Reach, ServerConnection, State
 from toolwire.mcp.entry import read_entry
 from toolwire.mcp.http_channel import HttpRefused
 from toolwire.mcp.peer import RpcError
+from toolwire.mcp.remembered import Memory
+from toolwire.mcp.servers import McpSettings, Servers
 from toolwire.wire.jsonrpc import BrokenLine, LineReader
 
 RAW = Path(__file__).with_name("raw_server.py")
@@ -170,6 +172,39 @@ answer({"content": []})
                 return await server.call("echo", {}, None), len(changes)
 
     assert asyncio.run(ask()) == ({"content": []}, 20_000)
+
+
+def test_a_flood_of_changed_lists_asks_for_few_lists(tmp_path: Path):
+    async def ask() -> int:
+        program = """
+for each in range(5000):
+    out(b'{"method": "notifications/tools/list_changed"}\\n')
+answer({"content": []})
+"""
+        reach = Reach(
+            directory=tmp_path,
+            environ=dict(os.environ),
+            transport=HttpTransport(),
+            login=lambda entry: Credentials(),
+        )
+        servers = Servers(
+            {"test": read_entry("test", raw(program), "")},
+            McpSettings(),
+            reach=reach,
+            host=Host(),
+            memory=Memory(tmp_path / "memory"),
+            notice=print,
+        )
+        try:
+            await servers.open(30, start=True)
+            async with asyncio.timeout(60):
+                await servers.servers["test"].call("echo", {}, None)
+            await asyncio.sleep(0.5)
+            return (tmp_path / "received").read_text().count("tools/list")
+        finally:
+            await servers.close()
+
+    assert asyncio.run(ask()) < 50
 
 
 def test_requests_that_are_answered_late_are_limited(tmp_path: Path):

@@ -198,13 +198,17 @@ def open_servers(
     elicit: Callable[[str], Elicit] | None = None,
 ) -> Servers:
     """The servers, none of them started yet."""
-    from toolwire.client.http.transport import HttpTransport  # noqa: PLC0415 - only with servers
+    from toolwire.client.http.transport import (  # noqa: PLC0415 - only with servers
+        HttpLimits,
+        HttpTransport,
+    )
     from toolwire.mcp.client import Host  # noqa: PLC0415 - only with servers
     from toolwire.mcp.remembered import Memory  # noqa: PLC0415 - only with servers
     from toolwire.mcp.servers import Servers  # noqa: PLC0415 - only with servers
 
     folder = access.cwd.resolve()
-    transport = HttpTransport()
+    # Requests have limits of their own, longer than a model may be silent.
+    transport = HttpTransport(HttpLimits(read=None))
     servers = Servers(
         entries,
         settings.mcp,

@@ -19,6 +19,8 @@ from toolwire.mcp.tools import Offer, as_tool, offers
 from toolwire.request import JsonObject
 from toolwire.tools.spec import McpSettings, Tool
 
+_LAST_WORDS = 500
+"""Characters of a failed server's last line in a notice."""
 _INSTRUCTIONS = 2000
 """Characters of a server's instructions in the system prompt."""
 
@@ -40,6 +42,7 @@ class Server:
         self.connection = connection
         self.remembered = memory.find(entry)
         self._memory = memory
+        self.refreshing = asyncio.Lock()
         self._names: dict[str, str] = {}
         """Names that its tools were offered under; they keep them."""
 
@@ -127,6 +130,8 @@ class Servers:
         self.lost: dict[str, str] = {}
         """Why each of the others cannot be started."""
         self._tasks: list[asyncio.Task[None]] = []
+        self._stale: set[str] = set()
+        """Servers whose changed list was not asked for yet."""
         for name, entry in entries.items():
             if not entry.enabled or not self._is_chosen(name):
                 continue
@@ -198,7 +203,7 @@ class Servers:
         try:
             await server.connect()
         except ToolwireError as error:
-            words = server.connection.last_words.strip().rpartition("\n")[2]
+            words = server.connection.last_words.strip().rpartition("\n")[2][:_LAST_WORDS]
             more = f" ({words})" if words else ""
             why = server.connection.error or str(error)
             self._notice(f"MCP server {server.name} failed: {why}{more}")
@@ -209,14 +214,20 @@ class Servers:
         def changed(kind: str) -> None:
             del kind
             server = self.servers.get(name)
-            if server is not None:
-                self._tasks.append(asyncio.ensure_future(self._refresh(server)))
+            # One list is asked for at a time, and at most one more waits: servers may flood.
+            if server is not None and name not in self._stale:
+                self._stale.add(name)
+                task = asyncio.ensure_future(self._refresh(server))
+                self._tasks.append(task)
+                task.add_done_callback(self._tasks.remove)
 
         return changed
 
     async def _refresh(self, server: Server) -> None:
         try:
-            await server.connection.refresh()
+            async with server.refreshing:
+                self._stale.discard(server.name)
+                await server.connection.refresh()
         except ToolwireError as error:
             self._notice(f"MCP server {server.name} did not list its tools again: {error}")
         else:
@@ -275,7 +286,7 @@ class Servers:
         """Ends all servers at once."""
         for task in self._tasks:
             task.cancel()
-        endings: list[Awaitable[object]] = [*self._tasks]
+        endings: list[Awaitable[object]] = list(self._tasks)
         endings += [server.connection.aclose() for server in self.servers.values()]
         await asyncio.gather(*endings, return_exceptions=True)
         if self._closing is not None:
