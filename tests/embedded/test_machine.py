@@ -1,10 +1,12 @@
+import re
 from pathlib import Path
 
 import pytest
 
-from toolwire.embedded.catalogue import DEFAULT, SMALL
+from toolwire.embedded.catalogue import DEFAULT, LARGER, MODELS, SMALL, Weights
 from toolwire.embedded.machine import Machine, Sizes, fitting, machine, sizes
 from toolwire.errors import BadInput
+from toolwire.providers.catalogue import find
 
 
 def written(folder: Path, **files: str) -> Path:
@@ -57,3 +59,45 @@ def test_the_small_model_is_for_small_machines():
     assert fitting(Machine(cores=2, free=3_000_000_000)) is SMALL
     assert fitting(Machine(cores=2, free=8_000_000_000)) is DEFAULT
     assert fitting(Machine(cores=2)) is DEFAULT
+
+
+GIGABYTE = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("cores", "free", "gpu", "model"),
+    [
+        (2, 64, 0, "qwen2.5-coder-1.5b"),
+        (8, 6, 0, "qwen2.5-coder-1.5b"),
+        (8, 9, 0, "qwen3-4b"),
+        (16, 16, 0, "qwen2.5-coder-7b"),
+        (4, 16, 6, "qwen2.5-coder-7b"),
+        (4, 16, 4, "qwen3-4b"),
+        (4, 32, 12, "qwen2.5-coder-14b"),
+        (64, 3, 0, "qwen2.5-coder-0.5b"),
+    ],
+)
+def test_a_larger_model_is_chosen_where_it_has_room_and_is_fast(
+    cores: int, free: int, gpu: int, model: str
+):
+    here = Machine(cores=cores, free=free * GIGABYTE, gpu=gpu * GIGABYTE)
+    assert fitting(here).model == model
+    assert sizes(MODELS[model], here).context >= 2048
+
+
+def test_a_suitable_model_that_is_stored_comes_before_a_download():
+    here = Machine(cores=64, free=64 * GIGABYTE)
+    assert fitting(here) is LARGER[0]
+    assert fitting(here, stored=[DEFAULT.file]) is DEFAULT
+    assert fitting(here, stored=[DEFAULT.file, LARGER[1].file]) is LARGER[1]
+    assert fitting(here, stored=[SMALL.file]) is LARGER[0]
+    assert fitting(Machine(cores=2, free=64 * GIGABYTE), stored=[LARGER[0].file]) is DEFAULT
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_every_model_is_pinned_free_and_complete(model: Weights):
+    assert re.fullmatch(r"[0-9a-f]{64}", model.sha256)
+    assert model.licence in ("Apache-2.0", "MIT")
+    assert model.url.startswith("https://huggingface.co/")
+    assert model.url.endswith(f"/{model.file}")
+    assert find("local", model.model) is not None

@@ -197,7 +197,10 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             upstream=options.upstream,
             before=before,
         )
-        chosen = await choose_here(choose, self.settings, self.environ, self.transport)
+        weights = self.consent.weights if self.consent is not None else None
+        chosen = await choose_here(
+            choose, self.settings, self.environ, self.transport, weights=weights
+        )
         if chosen.short:
             self.notices.append(f'"{chosen.short}" is {chosen.name}')
         models = await open_models(

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path, PurePath
 
 import msgspec
 
@@ -12,6 +13,7 @@ from toolwire.errors import BadInput, ErrorKind, ProviderError, nearest_name
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ApiKey, ModelInfo
 from toolwire.providers.custom import NAME, Upstream
+from toolwire.storage.paths import state_paths
 
 _FIRST = ("anthropic", "openai", "google", "openrouter")
 """Tried before the others, which follow in listed order."""
@@ -147,25 +149,44 @@ async def choose_here(
     transport: Transport,
     *,
     look: bool = True,
+    weights: Path | None = None,
 ) -> Chosen:
     """Returns the configured model, else one of a running server, else the embedded one. `look`:
-    whether to probe for servers.
+    whether to probe for servers; `weights`: a model file that the user names.
     """
     try:
         return choose()
     except ProviderError as error:
         if error.kind != ErrorKind.AUTH:
             raise
-    from toolwire.embedded.machine import find_server, fitting, machine  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.machine import find_server  # noqa: PLC0415 - start-up time
 
     found = await find_server(transport, environ) if look else None
     if found is not None:
         reason = f"nothing is configured, and {found.title} runs on this machine"
         return Chosen(name=found.name, reason=reason, settings=settings)
-    weights = fitting(machine())
+    model = _embedded(environ, weights)
     seen = "no model server runs on this machine" if look else "servers were not probed"
     reason = f"nothing is configured, and {seen}"
-    return Chosen(name=f"local/{weights.model}", reason=reason, settings=settings)
+    return Chosen(name=f"local/{model}", reason=reason, settings=settings)
+
+
+def _embedded(environ: Mapping[str, str], weights: Path | None) -> str:
+    """Returns the embedded model: the one of a named file, else the one that suits the machine."""
+    from toolwire.embedded.catalogue import DEFAULT, MODELS  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.engine import gpu_memory  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.machine import fitting, machine  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.weights import NAMED  # noqa: PLC0415 - start-up time
+
+    named = weights.name if weights is not None else PurePath(environ.get(NAMED, "")).name
+    for model in MODELS.values() if named else ():
+        if model.file == named:
+            return model.model
+    if named:
+        return fitting(machine(), stored=[DEFAULT.file]).model
+    folder = state_paths(environ).cache / "models"
+    stored = [path.name for path in folder.glob("*.gguf")] if folder.is_dir() else []
+    return fitting(machine(gpu=gpu_memory()), stored).model
 
 
 def _named(settings: Settings, model: str, provider: str) -> tuple[str, str]:

@@ -202,6 +202,11 @@ class _Slot(msgspec.Struct):
 _slots = msgspec.json.Decoder(list[_Slot]).decode
 
 
+class _Device(msgspec.Struct):
+    type: Any = None
+    memory_free: int = 0
+
+
 class _Server(Protocol):
     @property
     def listening_address(self) -> str: ...
@@ -294,6 +299,8 @@ def start(path: Path, sizes: Sizes, states: Path, name: str) -> Engine:
     params.model.path = str(path)
     params.model_alias = {name}
     params.n_ctx = sizes.context
+    # As many layers on a GPU as fit; all on the CPU where llama.cpp finds none.
+    params.n_gpu_layers = -1
     params.n_parallel = 1
     params.n_batch = params.n_ubatch = _BATCH
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = sizes.threads
@@ -355,6 +362,18 @@ def _llama() -> Any:
             return import_module(_PACKAGE)
     except ImportError as error:
         raise _not_installed() from error
+
+
+def gpu_memory() -> int:
+    """Free memory of the largest GPU that llama.cpp finds, in bytes; 0 without one."""
+    if find_spec(_PACKAGE) is None:
+        return 0
+    try:
+        devices = msgspec.convert(_llama().get_device_info(), list[_Device])
+    except (AttributeError, OSError, RuntimeError, ModelMissing, msgspec.ValidationError):
+        return 0
+    graphics = (it.memory_free for it in devices if "GPU" in getattr(it.type, "name", ""))
+    return max(graphics, default=0)
 
 
 def _not_installed() -> ModelMissing:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -10,7 +10,7 @@ import msgspec
 
 from toolwire import providers
 from toolwire.client.http.transport import Outgoing, Transport
-from toolwire.embedded.catalogue import DEFAULT, SMALL, Weights
+from toolwire.embedded.catalogue import DEFAULT, LARGER, SMALL, Weights
 from toolwire.embedded.partial import readable
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.providers import catalogue
@@ -23,8 +23,8 @@ _WORKING = 400_000_000
 _LEAST_CONTEXT = 2048
 _MOST_CONTEXT = 8192
 """A longer context would take minutes to read."""
-_COMFORT = 4_000_000_000
-"""Free memory below which the small model is the better choice."""
+_GPU_SHARE = 1.25
+"""Free memory of a GPU for weights of size 1: it holds the context too."""
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +32,8 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
     cores: int
     free: int | None = None
+    gpu: int = 0
+    """Free memory of the largest GPU that llama.cpp finds, in bytes."""
 
 
 class Sizes(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,15 +43,25 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True):
     context: int
 
 
-def machine(group: Path = _GROUP, meminfo: Path = Path("/proc/meminfo")) -> Machine:
+def machine(group: Path = _GROUP, meminfo: Path = Path("/proc/meminfo"), gpu: int = 0) -> Machine:
     """This machine, as far as the process may use it."""
     known = {value for value in (_available(meminfo), _group_memory(group)) if value is not None}
-    return Machine(cores=_cores(group), free=min(known, default=None))
+    return Machine(cores=_cores(group), free=min(known, default=None), gpu=gpu)
 
 
-def fitting(machine: Machine) -> Weights:
-    """The model that suits the machine."""
-    return SMALL if machine.free is not None and machine.free < _COMFORT else DEFAULT
+def fitting(machine: Machine, stored: Collection[str] = ()) -> Weights:
+    """The model that suits the machine; one of the suitable that is stored before any other."""
+    suitable = [it for it in LARGER if _suits(it, machine)]
+    if machine.free is None or machine.free >= DEFAULT.memory:
+        suitable.append(DEFAULT)
+    return next((it for it in suitable if it.file in stored), next(iter(suitable), SMALL))
+
+
+def _suits(weights: Weights, machine: Machine) -> bool:
+    """Whether a larger model has room and is fast enough."""
+    on_gpu = machine.gpu >= weights.size * _GPU_SHARE
+    fast = on_gpu or machine.cores >= weights.cores
+    return fast and machine.free is not None and machine.free >= weights.memory
 
 
 def sizes(weights: Weights, machine: Machine) -> Sizes:

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from tests.embedded.small.test_small import (
@@ -11,6 +13,7 @@ from tests.embedded.small.test_small import (
     result,
     user,
 )
+from toolwire.events import TextDelta, ToolCallDelta
 from toolwire.messages import Message
 
 LOOK = called("search_file_content", {"pattern": "x"})
@@ -68,3 +71,53 @@ def test_a_folder_is_listed_with_its_numbers_and_without_caches():
         "Result of list_directory:\nDirectory listing for .: 1 folders, 2 files\n"
         "src/\nmain.py\nREADME.md"
     )
+
+
+@pytest.mark.parametrize(
+    ("reply", "question", "shown"),
+    [
+        ("The setting is 25. It has been doubled to 50.", True, "The setting is 25. Nothing was"),
+        ("The crash has been fixed in 2.1.", True, "The crash has been fixed in 2.1."),
+        ("Set in line 3 of main.py.", True, "Set in line 3 of main.py."),
+        ("I updated main.py.", True, "Nothing was changed: no call changed a file."),
+        ("I did not change it. It was not renamed.", False, "I did not change it. It was not"),
+        ("Renamed it. Done.", False, "Nothing was changed: no call changed a file."),
+        ("b.txt was written.", False, "Nothing was changed: no call changed a file."),
+        ("The answer is 4.", False, "The answer is 4."),
+    ],
+)
+def test_a_claim_that_no_call_supports_is_held_back(reply: str, question: bool, shown: str):
+    kind = "question" if question else "command"
+    model = Model(json.dumps({"reply": reply}), kind=f'{{"kind": "{kind}"}}')
+    events = ask(model, request(user("which one?"), LOOK, result("fixed the crash in 2.1")))
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text.startswith(shown)
+    assert ("Nothing was changed" in text) == ("Nothing was" in shown)
+
+
+def test_a_claim_after_a_call_that_changed_something_stays():
+    model = Model('{"reply": "I wrote out.txt."}', kind='{"kind": "command"}')
+    run = called("run_shell_command", {"command": "python3 main.py > out.txt"})
+    done = result("Command: x\nOutput: (empty)\nError: (none)\nExit Code: 0")
+    events = ask(model, request(user("run main.py into out.txt"), run, done))
+    assert TextDelta("I wrote out.txt.") in events
+
+
+def test_figures_of_a_table_and_of_marked_words_are_given():
+    model = Model('{"reply": "hi"}', kind='{"kind": "question"}')
+    read = called("read_file", {"absolute_path": f"{PROJECT.root}/main.py"})
+    table = "month,units\njan,120\nfeb,95\njan,30\n"
+    ask(model, request(user("which month sold most?"), read, result(table)))
+    assert model.asked[0].messages[-1].text.splitlines()[1] == (
+        "(4 lines; units: highest 120 (jan), lowest 30 (jan), sum 245; by month: jan 150, feb 95)"
+    )
+    log = Model('{"reply": "hi"}', kind='{"kind": "question"}')
+    ask(log, request(user("how many ERROR lines?"), read, result("a ERROR b\nc\nERROR d")))
+    assert log.asked[0].messages[-1].text.splitlines()[1] == "(3 lines; ERROR in 2 of them)"
+
+
+def test_after_a_search_in_vain_the_rarest_word_of_the_request_is_searched_for():
+    model = Model(kind='{"kind": "question"}')
+    look = called("search_file_content", {"pattern": "printing.of"})
+    events = ask(model, request(user("where is the print call?"), look, result("No matches found")))
+    assert ToolCallDelta("id1", '{"pattern":"print"}') in events

@@ -17,11 +17,13 @@ from toolwire.embedded.small.past import (
     Honesty,
     Past,
     Question,
+    Ran,
     RequestKind,
+    found_nothing,
     read_kind,
     since_request,
 )
-from toolwire.embedded.small.plan import kind_of, to_read
+from toolwire.embedded.small.plan import kind_of, search_word, to_read
 from toolwire.embedded.small.tools import (
     LEFT_OUT,
     MOST_CHOICES,
@@ -188,6 +190,10 @@ class _Conversation:
                 for event in self._called(Calls(tuple(("read_file", it) for it in reads))):
                     yield event
                 return
+        if kind is RequestKind.QUESTION and (word := _other_search(ran, words, project)):
+            for event in self._called(Calls((("search_file_content", {"pattern": word}),))):
+                yield event
+            return
         refused = 0
         while True:
             done = refused >= _MOST_REFUSED or self._late
@@ -238,6 +244,14 @@ class _Conversation:
         fitted = fit(before, project, listed=self._listed or project, kinds=self._kinds)
         prepared = json_style.prepare(fitted.request, instructions=fitted.instructions)
         return prepared.request if prepared is not None else fitted.request
+
+
+def _other_search(ran: Sequence[Ran], words: str, project: KnownFiles) -> str:
+    """A word to search for after a search that found nothing; empty if it is not needed."""
+    searched = [it for it in ran if it.call.name == "search_file_content"]
+    if not searched or ran[-1] != searched[-1] or not found_nothing(searched[-1].result.text):
+        return ""
+    return search_word(words, project, " ".join(it.call.arguments for it in searched).split('"'))
 
 
 def _offers(request: ModelRequest, name: str) -> bool:

@@ -131,7 +131,8 @@ def change_schema(text: str) -> JsonObject:
     lines = units(text)
     if lines:
         old["enum"] = list(lines)
-    change = closed_object({"old": old, "new": new})
+    # The new text first: the model then finds the line more reliably.
+    change = closed_object({"new": new, "old": old})
     several: JsonObject = {
         "type": "array",
         "items": change,
@@ -158,11 +159,31 @@ def changed(text: str, found: JsonObject) -> str:
             return apply(text, [(same[0], more)])
         gap = "\n\n\n" if re.match(r"(async )?(def|class) ", more) else "\n"
         return f"{text.rstrip()}{gap if text.strip() else ''}{more}\n"
+    return apply(text, [(it.old, it.new) for it in _pairs(found)])
+
+
+def _pairs(found: JsonObject) -> list[_Pair]:
     try:
-        changes = msgspec.convert(found.get("changes"), list[_Pair])
+        return msgspec.convert(found.get("changes", []), list[_Pair])
     except msgspec.ValidationError:
-        return text
-    return apply(text, [(it.old, it.new) for it in changes])
+        return []
+
+
+def misplaced(text: str, found: JsonObject) -> str:
+    """Another line of the text that a change resembles more than the line it replaces."""
+    lines = {it: _words(it) for it in text.split("\n") if it.strip()}
+    for it in _pairs(found):
+        new, old = _words(it.new), _words(it.old)
+        if "\n" in it.old or title(it.old) or not it.new.strip() or it.old in it.new:
+            continue
+        best = max(lines, key=lambda line: len(lines[line] & new), default="")
+        if len(lines[best] & new) > len(old & new) + 1:
+            return best
+    return ""
+
+
+def _words(line: str) -> set[str]:
+    return {*re.findall(r"\w+", line)}
 
 
 def span(before: str, after: str) -> tuple[str, str]:

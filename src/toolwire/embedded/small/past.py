@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from toolwire.embedded.small.tools import TOOLS, KnownFiles, by_folder, to_shown
+from toolwire.embedded.small.tools import TOOLS, KnownFiles, by_folder, figures, to_shown
 from toolwire.events import Finished, ModelEvent, Notice, TextDelta, TextEnded, Usage
 from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
 from toolwire.model import Model, reading
@@ -102,7 +102,7 @@ _LONG_LIST = (
 _cache = re.compile(
     r"\.git|\.?venv|env|node_modules|__pycache__|build|dist|target|\.[\w-]*cache|\.tox|.*\.egg-info"
 ).fullmatch
-_nothing = re.compile(r"No (matches|files) found").match
+found_nothing = re.compile(r"No (matches|files) found").match
 _decode = msgspec.json.Decoder().decode
 
 
@@ -193,7 +193,7 @@ class Past:
         text = self._shortened(text, name)
         if name == "read_file" and not result.is_error:
             # It cannot count.
-            text = f"({lines} lines)\n{text}"
+            text = f"({lines} lines{figures(result.text, self._request_text)})\n{text}"
         if self.kind is not RequestKind.CHANGE:
             # After every result, not only the last: the prefix before the newest stays cached.
             hint = self._next(name, result)
@@ -204,7 +204,7 @@ class Past:
     def _next(self, name: str, result: ToolResult) -> str:
         if result.is_error:
             return "That did not work. Do it another way."
-        if _nothing(result.text):
+        if found_nothing(result.text):
             return "Nothing was found. Look for a single shorter word."
         if name not in TOOLS:
             return "If all is done, reply."
@@ -248,7 +248,7 @@ def _visible(text: str, project: KnownFiles) -> str:
 
 
 def _found(look: tuple[str, ToolResult]) -> bool:
-    return not look[1].is_error and not _nothing(look[1].text)
+    return not look[1].is_error and not found_nothing(look[1].text)
 
 
 def _listing(project: KnownFiles) -> str:
@@ -275,14 +275,15 @@ _VERB = (
     r"|implemented|switched|converted|rewrote|rewritten|recorded|stored|applied|cleaned up"
     r"|completed|dropped|improved|reverted|restored|cleared|emptied|merged|split|sorted|installed)"
 )
+_LATELY = r"(?:\s+\w+ly|\s+(?:now|also|just|then|both|all|been))*"
 _own = re.compile(
-    rf"\b(?:I|we)\b(?:\s+have|\s+had|'ve|’ve)?(?:\s+\w+ly|\s+(?:now|also|just|then|both|all|been))*\s+{_VERB}\b"
-    r"|\bsuccessfully\b"
-    rf"|^\W*(?:(?:done|ok|okay|sure|great|yes)\W+)*{_VERB}\b(?!\s+(?:by|on|in \d))",
+    rf"\b(?:I|we)\b(?:\s+have|\s+had|'ve|’ve)?{_LATELY}\s+{_VERB}\b|\bsuccessfully\b",
     re.IGNORECASE,
 ).search
+_perfect = re.compile(rf"\b(?:has|have)\b{_LATELY}\s+been{_LATELY}\s+({_VERB})\b", re.I).search
 _passive = re.compile(
-    rf"\b(?:has|have|had|was|were|been|gets?|got)\b(?:\s+\w+ly|\s+(?:now|also|been|both|all))*\s+{_VERB}\b"
+    rf"\b(?:has|have|had|was|were|been|gets?|got)\b{_LATELY}\s+{_VERB}\b"
+    rf"|^\W*(?:(?:done|ok|okay|sure|great|yes)\W+)*{_VERB}\b"
     r"|\b(?:is|are) now\b|\bnow (?:\w+s|have|has|do)\b|\bno longer\b"
     r"|^\W*(?:all )?(?:done|finished|completed)\b|\b(?:is|are) (?:done|complete|finished)\b",
     re.IGNORECASE,
@@ -358,6 +359,7 @@ class Honesty:
         self._changed = any(it.call.name in _CHANGING and it.succeeded for it in ran)
         self._refused = any(it.refused for it in ran)
         self._question = question
+        self._results = " ".join(it.result.text for it in ran).lower()
         self._open = ""
         self.held_back = False
 
@@ -377,7 +379,10 @@ class Honesty:
 
     def _holds(self, sentence: str) -> bool:
         claims = _own(sentence) is not None
-        if not self._question:
+        if self._question and (perfect := _perfect(sentence)):
+            # An answer may repeat what a file says: "the crash has been fixed in 2.1".
+            claims = claims or perfect[1].lower() not in self._results
+        elif not self._question:
             claims = claims or _passive(sentence) is not None
         if not claims or self._changed or _denial(sentence):
             return True

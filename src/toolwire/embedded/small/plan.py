@@ -17,6 +17,7 @@ from toolwire.embedded.small.tools import (
     KnownFiles,
     forbidden,
     is_named,
+    is_order,
     is_question,
     removes,
     runs,
@@ -47,10 +48,10 @@ _imports = re.compile(
 )
 _moves_words = re.compile(r"\b(?:mv|move|rename|cp|copy|mkdir)\b", re.IGNORECASE).search
 _searches = re.compile(
-    r"\b(?:where|which files?|what files?|which pages?|find|search|grep|look for|list"
-    r"|everywhere)\b",
+    r"\W*(?:please |can you |could you )*(?:find|search|grep|look|list|where|show"
+    r"|(?:in )?(?:which|what) (?:files|pages|modules|scripts)|which page)\b",
     re.IGNORECASE,
-).search
+).match
 _goal = re.compile(
     r"(?:\b(?:into|to|as|named|called|name|file|create|make|write|save|new|add|it|need)\b)[\s`'\"]*\Z",
     re.IGNORECASE,
@@ -136,6 +137,8 @@ def kind_of(words: str, answered: RequestKind | None) -> RequestKind:
     """The kind of a request: a question never changes anything, deleting and moving is a change."""
     if answered is None or (answered is RequestKind.CHANGE and is_question(words)):
         return RequestKind.QUESTION
+    if answered is RequestKind.QUESTION and is_order(words):
+        return RequestKind.CHANGE
     if answered is RequestKind.COMMAND and not is_question(words) and not runs(words):
         return RequestKind.CHANGE if removes(words) or _moves_words(words) else answered
     return answered
@@ -198,6 +201,16 @@ def to_read(words: str, project: KnownFiles, *, change: bool = True) -> list[str
     for path in found[:MOST_READ]:
         found += _imported(path, texts(path), project)
     return [*dict.fromkeys(found)][:MOST_READ]
+
+
+def search_word(words: str, project: KnownFiles, without: Iterable[str]) -> str:
+    """The rarest word of the request that occurs in the project; empty without one."""
+    texts = _Texts(project)
+    counts: Counter[str] = Counter()
+    names = {name for name in _names(words) if name not in without}
+    for path in project.files[:_MOST_SEARCHED]:
+        counts.update(names & {*re.findall(r"\w+", texts(path))})
+    return min(counts, key=lambda name: (counts[name], -len(name)), default="")
 
 
 def _sharing(names: set[str], texts: "_Texts", project: KnownFiles) -> list[str]:
@@ -294,7 +307,7 @@ def _allowed(
             if step.path.rstrip("/") not in project.folders:
                 yield step
         case StepKind.RUN:
-            if not forbidden(step.command, words, project):
+            if runs(words) and not forbidden(step.command, words, project):
                 yield step
         case StepKind.LOOK | StepKind.READ | StepKind.OTHER:
             yield step

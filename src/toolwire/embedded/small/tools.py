@@ -237,6 +237,53 @@ def by_folder(text: str, read: Callable[[str], str | None], limit: int) -> str:
     return "\n".join([*lines, f"and {left} other folders"] if left else lines)
 
 
+_MOST_FIGURES = 400
+"""Characters of what is computed from a table or a log."""
+_MOST_GROUPS = 12
+
+
+def figures(text: str, words: str) -> str:
+    """What a small model cannot compute: sums and extremes of a table, lines with a marked word."""
+    found = _columns([line.split(",") for line in text.splitlines() if line.strip()])
+    for word in dict.fromkeys(re.findall(r"\b[A-Z]{3,}\b|(?<=[\"'`])[^\"'`\n]+(?=[\"'`])", words)):
+        count = sum(word in line for line in text.splitlines())
+        if count:
+            found.append(f"{word} in {count} of them")
+    return "".join(f"; {it}" for it in found)[:_MOST_FIGURES]
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
+    head, *rest = rows or [[]]
+    if len(head) < 2 or not rest or any(len(row) != len(head) for row in rest):
+        return []
+    found: list[str] = []
+    for at, name in enumerate(head):
+        values = [_number(row[at]) for row in rest]
+        numbers = [value for value in values if value is not None]
+        if at == 0 or len(numbers) != len(rest):
+            continue
+        low, high = (pick(range(len(rest)), key=numbers.__getitem__) for pick in (min, max))
+        total = f"sum {sum(numbers):.10g}"
+        found.append(
+            f"{name.strip()}: highest {rest[high][at].strip()} ({rest[high][0].strip()}), lowest "
+            f"{rest[low][at].strip()} ({rest[low][0].strip()}), {total}"
+        )
+        groups: dict[str, float] = {}
+        for row, value in zip(rest, numbers, strict=True):
+            groups[row[0].strip()] = groups.get(row[0].strip(), 0.0) + value
+        if 1 < len(groups) < len(rest) and len(groups) <= _MOST_GROUPS:
+            found.append(f"by {head[0]}: {', '.join(f'{it} {groups[it]:.10g}' for it in groups)}")
+    return found
+
+
+def _number(text: str) -> float | None:
+    """The number that a cell contains; None for any other text."""
+    try:
+        return float(text.strip().lstrip("$€£"))
+    except ValueError:
+        return None
+
+
 def _folders(paths: list[str]) -> Mapping[str, list[str]]:
     """Files grouped by folder; the largest folders are expanded as long as all fit."""
     found: dict[str, list[str]] = {"": paths}
@@ -297,6 +344,22 @@ runs = re.compile(
     r"|build)\b",
     re.IGNORECASE,
 ).search
+
+
+_orders = re.compile(
+    r"(?:^|[.,;:!]|\b(?:and|then|please|pls|just|now|should|must|shall|also|to|it))\s*"
+    r"(?:(?:please|pls|also|then|just|now)\s+)*"
+    r"(?:add|adjust|append|bump|change|convert|copy|correct|create|cut|decrease|delete|divide"
+    r"|double|drop|edit|erase|exchange|extend|fill|fix|generate|halve|implement|increase|insert"
+    r"|lower|make|merge|modify|move|multiply|put|raise|record|refactor|remove|rename|repair"
+    r"|replace|rewrite|save|set|sort|split|store|swap|switch|translate|turn|update|write)\b",
+    re.IGNORECASE,
+).search
+
+
+def is_order(words: str) -> bool:
+    """Whether the request orders a change, and is not a question."""
+    return not is_question(words) and _orders(words) is not None
 
 
 def is_question(words: str) -> bool:

@@ -256,12 +256,17 @@ class Change:
 
     def _edited(self, step: PlanStep, found: JsonObject, project: KnownFiles) -> None:
         text = project.text(step.path) or ""
+        if "nothing" in found and len(self._steps) == 1 and not self._tries:
+            self._again(f"The request needs a change of {step.path}.")
+            return
         if "nothing" in found:
             self._tries = _MOST_TRIES
             self._complaint = "no line of it has to change"
             return
         after = edits.changed(text, found)
         wrong = self._wrong(step, text, after)
+        if not wrong and not self._tries and (line := edits.misplaced(text, found)):
+            wrong = f"That does not replace the line that it resembles: {line.strip()}."
         if wrong:
             self._again(wrong)
             return
