@@ -51,3 +51,16 @@ def test_two_sentences_in_turn_are_a_loop():
 def test_where_the_text_is_cut_makes_no_difference(text: str, size: int):
     whole = f"Before it begins, a sentence. {text} " * 20
     assert (_read(whole, size) is None) == (_read(whole, 1) is None)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_loop_after_a_long_word_is_found(size: int):
+    word = "x" * 9_000
+    assert _read(f"{word} and then", size) is None
+    assert _read(f"{word} " + "I will read the file again to be sure that it is right. " * 30, size)
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_rows_of_equal_values_in_json_are_no_loop(size: int):
+    assert _read('{"rows": [' + '{"name": "unknown", "people": 0}, ' * 100, size) is None
+    assert _read("See this: " + '{"name": "unknown", "people": 0}, ' * 100, size) is not None

@@ -118,6 +118,9 @@ class TextLoops:
             chunk = self._text[at : at + _CHUNK]
             if self._repeats(chunk, at + self._dropped):
                 return Suspicion(what=f"Repeated text: {chunk.strip()!r}")
+        else:
+            # Without it, all of a long word is searched again with every letter.
+            self._at = len(self._text)
         self._trim()
         return None
 
