@@ -13,9 +13,18 @@ from pathlib import Path
 from bench.report import Goal, Section, as_json, render, render_goals
 
 WIRE = ("memory", "loopback", "growth", "arguments", "requests", "startup")
-SECTIONS = (*WIRE, "tools", "agent")
+SECTIONS = (*WIRE, "tools", "agent", "mcp")
 OUT = Path(__file__).parent / "out" / "wire.json"
-_PEERS = ("msgspec", "aiohttp", "openai", "anthropic", "google-genai", "pydantic-ai-slim", "jiter")
+_PEERS = (
+    "msgspec",
+    "aiohttp",
+    "mcp",
+    "openai",
+    "anthropic",
+    "google-genai",
+    "pydantic-ai-slim",
+    "jiter",
+)
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bench import agent_peers, agent_session, agent_turn, floor, ours, sdks, streams
+from bench import agent_peers, agent_session, agent_turn, floor, mcp, ours, sdks, streams
 from bench.measure import trend
 from bench.report import Goal, Table, render, render_goals
 from bench.startup import Sample
@@ -230,3 +230,10 @@ def test_a_trend_counts_growth_in_full_and_a_disturbed_figure_little():
             assert trend(turns, disturbed) == 1
             disturbed = [*growing[:at], figure, *growing[at + 1 :]]
             assert trend(turns, disturbed) == pytest.approx(1.3, abs=0.05)
+
+
+@pytest.mark.parametrize("way", mcp.WAYS)
+def test_every_way_to_an_mcp_server_gets_its_answers(way: str):
+    if way == "SDK":
+        pytest.importorskip("mcp", reason="the official SDK is not installed")
+    assert mcp.cost(way, 1000, 2, 1) > 0

@@ -202,7 +202,11 @@ class ServerConnection:
     async def _open_now(self) -> "_Open":
         """The connection that works now, not one whose end was not noticed yet."""
         while True:
-            opened = await self._opened(None)
+            ready = self._ready
+            if ready is not None and ready.done() and not ready.exception():
+                opened = ready.result()
+            else:
+                opened = await self._opened(None)
             if not opened.peer.is_closed:
                 return opened
             await asyncio.sleep(0)

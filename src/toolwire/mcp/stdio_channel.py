@@ -18,7 +18,7 @@ CLOSE_SECONDS = 0.3
 _EXIT_SECONDS = 0.2
 """Between the end of a server's output and its exit."""
 _LAST_WORDS = 64 * 1024
-_READ = 1 << 18
+_READ = 1 << 16
 
 
 class CannotStart(ToolwireError):
