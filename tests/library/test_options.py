@@ -1,4 +1,5 @@
 import asyncio
+import json
 import os
 import struct
 import zlib
@@ -29,9 +30,12 @@ from toolwire import (
     ToolResult,
     TurnEnd,
     UnknownName,
+    load_settings,
     tool,
 )
+from toolwire.app.servers import approvals_of
 from toolwire.events import Finished, StopReason, TextDelta, Usage
+from toolwire.mcp.projects import read_file
 from toolwire.messages import Outcome
 from toolwire.request import ModelRequest, Reasoning
 from toolwire.simulator import Call, replies, reply
@@ -377,3 +381,27 @@ def test_a_mode_is_given_by_name_too() -> None:
         Agent(Scripted(says("")), mode=unknown)
     with Agent(Scripted(says("Hi.")), mode="plan") as agent:
         assert agent.run_sync("Hi").text == "Hi."
+
+
+@pytest.mark.parametrize("configured", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_servers_of_a_project_start_only_with_the_users_settings(
+    configured: bool, tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    started = tmp_path / "started"
+    entry = {"command": "touch", "args": [str(started)]}
+    (place.work / ".mcp.json").write_text(json.dumps({"mcpServers": {"own": entry}}))
+    (found,) = read_file(place.work, print).values()
+    approvals_of(place.environ()).keep(place.work, "own", found, allowed=True)
+    where: dict[str, Any] = {"environ": place.environ(), "cwd": place.work}
+    settings = load_settings(place.work, place.environ()) if configured else None
+    with Agent(Scripted(says("Hi.")), settings=settings, **where) as agent:
+        assert agent.run_sync("Hi").text == "Hi."
+    assert started.exists() is configured
+
+
+def test_a_session_changes_no_tools_of_the_agent(tmp_path: Path) -> None:
+    agent = Agent(Scripted(says("Hi.")), builtin_tools=["ask_user", "glob"], cwd=tmp_path)
+    with agent:
+        agent.run_sync("Hi")
+        assert agent._conversation.plan.own.tools.names == ("ask_user", "glob")  # pyright: ignore[reportPrivateUsage]

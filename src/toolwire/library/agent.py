@@ -23,6 +23,7 @@ from toolwire.agent.events import AgentEvent
 from toolwire.agent.hooks import Hooks
 from toolwire.agent.usage import Limits
 from toolwire.app.options import HostOverrides, SessionOptions, opened
+from toolwire.app.servers import ServerChoice
 from toolwire.config import Settings, load
 from toolwire.errors import BadInput, UnknownName
 from toolwire.library.child import as_tool
@@ -203,6 +204,7 @@ class Agent(Generic[Output]):
                 session=session,
                 kept=kept,
                 limits=limits,
+                servers=ServerChoice(off=settings is None),
             ),
             settings=given,
             own=HostOverrides(

@@ -35,6 +35,7 @@ from toolwire.library.result import Gathering, PartialOutput, Result, TurnFailed
 from toolwire.messages import Media, Message, Text
 from toolwire.request import ModelSettings
 from toolwire.tools.files.contents import attachment
+from toolwire.tools.registry import Registry
 
 Approved: TypeAlias = bool | Choice | UserAnswer
 Approve: TypeAlias = Callable[[Confirmation], Approved | Awaitable[Approved]]
@@ -171,7 +172,9 @@ class Conversation:
 
     async def _open(self, options: RunOptions) -> AgentSession:
         plan = self.plan
-        own = msgspec.structs.replace(plan.own, deps=options.deps)
+        # A registry of its own: a session takes tools out and adds those of its servers.
+        tools = Registry(plan.own.tools)
+        own = msgspec.structs.replace(plan.own, tools=tools, deps=options.deps)
         if own.temp is None and not (plan.options.kept or plan.options.session):
             folder = mkdtemp(prefix="toolwire-")
             # Also without a close: dropped with its event loop, or at exit.
