@@ -59,7 +59,10 @@ eval: $(READY)
 # The documentation site, in build/site: pages made from the program are made again, then all links checked.
 docs: $(READY)
 	$(BIN)/python -m toolwire.cli.document > docs/reference.md
+	$(BIN)/python -m toolwire.cli.document man > docs/toolwire.1
+	$(BIN)/python -m toolwire.cli.document completions > src/toolwire/cli/completions.json
 	$(BIN)/python -m toolwire.config.document > docs/configuration.md
+	$(BIN)/python -m toolwire.config.document schema > docs/settings.schema.json
 	$(BIN)/python -m toolwire.tools.document > docs/tools.md
 	$(BIN)/python -m toolwire.providers.document > docs/providers.md
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -17,6 +17,13 @@ calls = [{ name = "read_file", arguments = { absolute_path = "NOTES" } }]
 text = "It reads: {last_result}"
 """
 
+_SHARED = (
+    "man/man1/toolwire.1",
+    "bash-completion/completions/toolwire",
+    "zsh/site-functions/_toolwire",
+    "fish/vendor_completions.d/toolwire.fish",
+)
+
 
 def main() -> None:
     """Runs each step in an empty home; the first that fails ends the program with its output."""
@@ -28,6 +35,9 @@ def main() -> None:
         for command in ("providers", "models", "config"):
             _run(home, command, "--help")
         _expect("read_file" in _run(home, "tools", "list"), "tools list")
+        _expect("--model" in _run(home, "__complete", "run", "--mo"), "completion")
+        for name in _SHARED:
+            _expect((Path(sys.prefix) / "share" / name).is_file(), name)
         print(_agent(home))
         _library(home)
     print("the wheel works")

@@ -242,3 +242,83 @@ def test_a_person_at_a_terminal_is_asked_once(work: Path, said: str, style: str)
         assert terminal.end() == 0
         terminal.close()
         assert json.loads(shown)["tool_style"]["value"] == style
+
+
+def editor(folder: Path, *contents: str) -> str:
+    """An editor that leaves these contents, one after the other."""
+    for number, content in enumerate(contents):
+        (folder / f"{number}.toml").write_text(content)
+    script = folder / "editor.sh"
+    script.write_text(
+        f'#!/bin/sh\ncd "{folder}"\nnext=$(ls [0-9]*.toml | head -n 1)\n'
+        'cp "$1" seen.toml\n[ -n "$next" ] && mv "$next" "$1"\nexit 0\n'
+    )
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_edit_stores_a_valid_file(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = work.parent / "home" / "config.toml"
+    monkeypatch.setenv("VISUAL", editor(work, "[limits]\nturns = 7\n"))
+    done = run("edit")
+    assert (done.exit_code, done.output) == (0, f"{file} is stored\n")
+    assert file.read_text() == "[limits]\nturns = 7\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert (work / "seen.toml").read_text().startswith("#:schema ")
+    assert run("edit").output == f"{file} is unchanged\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [("limits = 3 4\n", "would not be TOML"), ("[limits]\nturn = 1\n", 'did you mean "turns"')],
+)
+def test_edit_without_a_terminal_keeps_the_old_file(
+    content: str, error: str, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = work.parent / "home" / "config.toml"
+    assert run("set", "limits.turns", "3").exit_code == 0
+    before = file.read_text()
+    monkeypatch.setenv("EDITOR", editor(work, content))
+    monkeypatch.delenv("VISUAL", raising=False)
+    done = run("edit")
+    assert done.exit_code == 1
+    assert error in done.output
+    assert done.output.endswith(f"{file} is unchanged\n")
+    assert file.read_text() == before
+
+
+def test_edit_may_be_tried_again_at_a_terminal(work: Path) -> None:
+    file = work.parent / "home" / "config.toml"
+    program = editor(work, "[limits]\nturn = 1\n", "[limits]\nturns = 1\n")
+    env = {**os.environ, "VISUAL": program, "TERM": "dumb"}
+    terminal = Terminal(["config", "edit"], cwd=work, env=env)
+    terminal.wait_for('did you mean "turns"')
+    terminal.wait_for("Edit it again?")
+    terminal.type("y")
+    assert terminal.end() == 0
+    assert (work / "seen.toml").read_text() == "[limits]\nturn = 1\n"
+    assert file.read_text() == "[limits]\nturns = 1\n"
+    terminal.close()
+
+
+def test_edit_does_not_overwrite_what_another_program_stored(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = work.parent / "home" / "config.toml"
+    assert run("set", "limits.turns", "3").exit_code == 0
+    script = work / "editor.sh"
+    script.write_text(
+        f'#!/bin/sh\necho "[limits]" > "$1"\necho "# other" > "{file}"\nsleep 0.01\ntouch "$1"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(script))
+    done = run("edit")
+    assert done.exit_code == 1
+    assert "was changed by another program" in done.output
+    assert file.read_text() == "# other\n"
+
+
+def test_the_schema_is_printed(work: Path) -> None:
+    done = run("schema")
+    assert done.exit_code == 0
+    assert json.loads(done.output)["title"] == "Settings of toolwire"

@@ -9,6 +9,10 @@ _FEW_COLLECTIONS = 20_000
 def main() -> None:
     """Run the `toolwire` command."""
     _fill_streams()
+    if sys.argv[1:2] == ["__complete"]:
+        from toolwire.cli.completion_values import answer
+
+        return answer(sys.argv[2:])
     if sys.argv[1:] != ["--version"]:
         sys.exit(_run())
     from toolwire import __version__

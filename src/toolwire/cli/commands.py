@@ -25,6 +25,7 @@ _COMMANDS = {
     "logout": "Remove stored credentials.",
     "config": "Show and change the settings; trust a folder.",
     "doctor": "Report what is configured and reachable, and how to fix the rest.",
+    "completion": "Print the completion script of bash, zsh or fish.",
     "simulate": "Serve a scripted model over HTTP in every wire format.",
 }
 _MODULES = {

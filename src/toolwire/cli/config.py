@@ -6,15 +6,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import msgspec
 
 from toolwire import config
 from toolwire.cli.consent import asker
-from toolwire.cli.terminal import echo_table, fail
+from toolwire.cli.terminal import agrees, echo_table, fail
 from toolwire.config import edit, trust
 from toolwire.config.display import Row, file_states, rows
-from toolwire.config.layers import ConfigFiles, config_files
+from toolwire.config.layers import ConfigFiles, config_files, read_text
 from toolwire.config.schema import keys
-from toolwire.errors import ToolwireError, UnknownName
+from toolwire.errors import BadInput, ToolwireError, UnknownName
 from toolwire.wire.json_access import dump
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -91,6 +92,46 @@ def unset(key: str, project: bool) -> None:
         with _trust_kept():
             edit.unset_value(files, file, key)
         click.echo(f"{key} is no longer set in {file}", err=True)
+
+
+@config_command.command("edit")
+@_TARGET
+def edit_(project: bool) -> None:
+    """Open your file or the project's in the editor, and check it afterwards.
+
+    The editor is $VISUAL or $EDITOR. A file with an error is not stored: you may edit it again, or
+    keep the old one.
+    """
+    with _errors_reported():
+        files, file = _target(project)
+        before = read_text(file)
+        text: str = before if before is not None else edit.NEW_FILE
+        while True:
+            edited = click.edit(text, extension=".toml", require_save=False)
+            if edited is None or edited == (before if before is not None else edit.NEW_FILE):
+                click.echo(f"{file} is unchanged", err=True)
+                return
+            try:
+                with _trust_kept():
+                    edit.store(files, file, edited, before)
+                break
+            except ToolwireError as error:
+                click.echo(f"toolwire: {error}", err=True)
+                if not agrees("Edit it again? Without a yes, the old file stays."):
+                    raise BadInput(f"{file} is unchanged") from error
+                text = edited
+        click.echo(f"{file} is stored", err=True)
+
+
+@config_command.command("schema")
+def schema() -> None:
+    """Print the JSON Schema of a settings file, for editors.
+
+    Put "#:schema PATH" in the first line of the file; see the page about settings.
+    """
+    from toolwire.config.document import settings_schema
+
+    click.echo(msgspec.json.format(msgspec.json.encode(settings_schema()), indent=2).decode())
 
 
 @config_command.command("path")

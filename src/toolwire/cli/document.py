@@ -1,10 +1,16 @@
-"""Generates the command reference: `python -m toolwire.cli.document`."""
+"""Generates what derives from the commands: `python -m toolwire.cli.document [KIND]`.
 
+KIND is `reference` (a page), `man` (the manual page) or `completions` (the table of completions).
+"""
+
+import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
+from toolwire import __version__
 from toolwire.cli.commands import toolwire
 
 _HEAD = """\
@@ -66,5 +72,177 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+_KINDS = {
+    "--model": "models",
+    "--provider": "providers",
+    "--session": "sessions",
+    "--resume": "sessions",
+    "--allowed-tools": "tools",
+    "--tools": "tools",
+    "--mcp": "servers",
+    "--from": "dialects",
+    "--to": "dialects",
+    "models -p": "providers",
+    "providers NAME": "providers",
+    "tools call NAME": "tools",
+    "login PROVIDER": "providers",
+    "logout PROVIDER": "providers",
+    "decode DIALECT": "dialects",
+    "config get KEY": "settings",
+    "config set KEY": "settings",
+    "config unset KEY": "settings",
+    "sessions show ID": "sessions",
+    "sessions export ID": "sessions",
+    "sessions fork ID": "sessions",
+    "sessions delete ID": "sessions",
+    "mcp approve NAME": "servers",
+    "mcp remove NAME": "servers",
+    "mcp test NAME": "servers",
+    "mcp login NAME": "servers",
+    "mcp logout NAME": "servers",
+    "mcp get NAME": "servers",
+}
+"""Kinds of values of options, by their name or by command and name."""
+
+
+def completions() -> str:
+    """Returns the table of completions as JSON."""
+    from toolwire import dialects, providers
+    from toolwire.config.schema import keys
+    from toolwire.providers.catalogue import models
+    from toolwire.tools.registry import builtins
+
+    names = {
+        "models": sorted(f"{one.provider}/{one.id}" for one in models()),
+        "providers": list(providers.names()),
+        "tools": [tool.name for tool in builtins()],
+        "settings": [key.path for key in keys().values()],
+        "dialects": list(dialects.NAMES),
+    }
+    root = click.Context(toolwire, info_name="toolwire")
+    tree = _node(root)
+    # Without a command, the options are those of chat and run.
+    for name in ("chat", "run"):
+        tree["options"] |= tree["commands"][name]["options"]
+    return f"{json.dumps({'names': names, 'tree': tree}, indent=1, ensure_ascii=False)}\n"
+
+
+def _node(context: click.Context) -> dict[str, Any]:
+    command, path = context.command, context.command_path.removeprefix("toolwire").strip()
+    params = command.get_params(context)
+    arguments = [one for one in params if isinstance(one, click.Argument)]
+    below = list(_contexts(context))[1:]
+    return {
+        "help": command.get_short_help_str(100),
+        "options": {
+            name: {"help": _first_sentence(one.help or ""), "values": _kind(one, path)}
+            for one in params
+            if isinstance(one, click.Option) and not one.hidden
+            for name in (*one.opts, *one.secondary_opts)
+        },
+        "arguments": [_kind(one, path) or "" for one in arguments],
+        "many": any(one.nargs < 0 for one in arguments),
+        "commands": {str(one.info_name): _node(one) for one in below if one.parent is context},
+    }
+
+
+def _kind(param: click.Parameter, path: str) -> str | list[str] | None:
+    """Returns the values that a parameter takes; None for a flag, empty if any text."""
+    if isinstance(param, click.Option) and (param.is_flag or param.count):
+        return None
+    if isinstance(param.type, click.Choice):
+        return [str(one) for one in param.type.choices]
+    if isinstance(param.type, click.Path):
+        return "folders" if not param.type.file_okay else "files"
+    name = param.human_readable_name.removesuffix("...")
+    if isinstance(param, click.Option):
+        name = next((one for one in param.opts if f"{path} {one}" in _KINDS), param.opts[-1])
+        named = next((_KINDS[one] for one in param.opts if one in _KINDS), "")
+    else:
+        named = ""
+    return _KINDS.get(f"{path} {name}", named)
+
+
+def _first_sentence(text: str) -> str:
+    return " ".join(text.split()).partition(". ")[0].rstrip(".")
+
+
+_FILES = (
+    (
+        "config.toml in the user's configuration folder",
+        "Settings; toolwire config path prints all files.",
+    ),
+    (".toolwire/config.toml", "Settings of a project, in use once the folder is trusted."),
+    (
+        "policy.toml beside the user's settings",
+        "Rules: what runs without asking, and what never runs.",
+    ),
+)
+_ENVIRONMENT = (
+    ("TOOLWIRE_HOME", "One folder for settings, sessions, credentials and cache."),
+    (
+        "OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, …",
+        "Keys; toolwire providers NAME names the variable of a provider.",
+    ),
+    ("NO_COLOR", "No colours."),
+    ("VISUAL, EDITOR", "The editor of toolwire config edit."),
+)
+_CODES = (
+    ("0", "Done."),
+    ("1", "Failed."),
+    ("2", "Wrong usage."),
+    ("41", "No or bad credentials."),
+    ("42", "Bad input."),
+    ("53", "A limit of the turn was reached."),
+    ("54", "Stopped for looping."),
+    ("130", "Cancelled."),
+)
+
+
+def manual() -> str:
+    """Returns the manual page, toolwire(1), as roff."""
+    root = click.Context(toolwire, info_name="toolwire")
+    every = list(_contexts(root))
+    lines = [
+        f'.TH TOOLWIRE 1 "" "toolwire {__version__}" "User Commands"',
+        *(".SH NAME", r"toolwire \- exact tool calling for every model, and a coding agent"),
+        *(".SH SYNOPSIS", ".B toolwire", _roff("[OPTIONS] [PROMPT]"), ".br", ".B toolwire"),
+        *(_roff("COMMAND [ARGS]..."), ".SH DESCRIPTION", *_roff_paragraphs(toolwire.help or "")),
+        *(".SH COMMANDS", *(line for one in every[1:] for line in _manual_section(one))),
+        *(".SH FILES", *_roff_list(_FILES), ".SH ENVIRONMENT", *_roff_list(_ENVIRONMENT)),
+        *(".SH EXIT STATUS", *_roff_list(_CODES)),
+    ]
+    return "\n".join((*lines, ""))
+
+
+def _manual_section(context: click.Context) -> Iterator[str]:
+    command = context.command
+    usage = " ".join((context.command_path, *command.collect_usage_pieces(context)))
+    yield f".SS {_roff(usage)}"
+    yield from _roff_paragraphs(command.help or "")
+    for one in command.get_params(context):
+        record = one.get_help_record(context) if isinstance(one, click.Option) else None
+        if record is not None and "--help" not in one.opts:
+            yield from (".TP", f".B {_roff(record[0])}", _roff(" ".join(record[1].split())))
+
+
+def _roff_paragraphs(text: str) -> Iterator[str]:
+    for paragraph in text.split("\n\n"):
+        yield from (".PP", _roff(" ".join(paragraph.split())))
+
+
+def _roff_list(found: tuple[tuple[str, str], ...]) -> Iterator[str]:
+    for name, meaning in found:
+        yield from (".TP", f".B {_roff(name)}", _roff(meaning))
+
+
+def _roff(text: str) -> str:
+    """Returns the text on one line, with what roff would interpret escaped."""
+    text = text.replace("\\", r"\e").replace("-", r"\-").replace("…", "...")
+    return rf"\&{text}" if text[:1] in (".", "'") else text
+
+
+_GENERATED = {"reference": page, "man": manual, "completions": completions}
+
 if __name__ == "__main__":
-    sys.stdout.write(page())
+    sys.stdout.write(_GENERATED[sys.argv[1] if len(sys.argv) > 1 else "reference"]())

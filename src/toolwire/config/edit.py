@@ -243,8 +243,38 @@ def _table_value(text: str) -> object:
     return found["value"] if len(found) == 1 else text
 
 
+NEW_FILE = """\
+#:schema https://raw.githubusercontent.com/toolwire/toolwire/main/docs/settings.schema.json
+# Settings of toolwire: `toolwire config show` lists them all with their values.
+"""
+
+
+def store(files: ConfigFiles, file: Path, text: str, before: str | None) -> None:
+    """Stores a whole file that was edited, if it is valid and nothing else changed it."""
+    from toolwire.storage.private_files import locked_briefly  # noqa: PLC0415 - loads asyncio
+
+    with locked_briefly(files.user):
+        if read_text(file) != before:
+            raise BadInput(f"{file} was changed by another program meanwhile")
+        try:
+            tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise BadInput(f"{file} would not be TOML: {error}") from error
+        _write(files, file, text, before is not None)
+
+
+def _write(files: ConfigFiles, file: Path, text: str, exists: bool) -> None:
+    from toolwire.storage.private_files import write_private  # noqa: PLC0415 - loads asyncio
+
+    check_file(files, file, text)
+    mode = file.stat().st_mode & 0o777 if exists else None
+    write_private(file, text.encode())
+    if mode is not None:
+        file.chmod(mode)
+
+
 def _change(files: ConfigFiles, file: Path, change: Callable[[str], str]) -> None:
-    from toolwire.storage.private_files import locked_briefly, write_private  # noqa: PLC0415 - loads asyncio
+    from toolwire.storage.private_files import locked_briefly  # noqa: PLC0415 - loads asyncio
 
     # One lock for all files, in the user's folder: none in the project.
     with locked_briefly(files.user):
@@ -257,8 +287,4 @@ def _change(files: ConfigFiles, file: Path, change: Callable[[str], str]) -> Non
             raise BadInput(f"{file}: {error}") from error
         if new == old:
             return
-        check_file(files, file, new)
-        mode = file.stat().st_mode & 0o777 if old is not None else None
-        write_private(file, new.encode())
-        if mode is not None:
-            file.chmod(mode)
+        _write(files, file, new, old is not None)

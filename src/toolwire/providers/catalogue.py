@@ -20,7 +20,7 @@ _NAMES = 500
 _DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2})$")
 
 
-class _Entry(ModelFacts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ModelEntry(ModelFacts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model of the file, or of the user's settings."""
 
 
@@ -28,7 +28,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     dated: str
     shared: dict[str, str]
     """Providers that offer the models of another at its prices."""
-    models: dict[str, dict[str, _Entry]]
+    models: dict[str, dict[str, ModelEntry]]
 
 
 def models(
@@ -102,11 +102,11 @@ def described(name: str, table: Mapping[str, object]) -> ModelInfo:
     provider, slash, model = name.partition("/")
     if not slash or not model:
         raise BadInput(f'{where} names no model; write [models."provider/model"]')
-    _check_keys(where, table, _Entry.__struct_fields__)
+    _check_keys(where, table, ModelEntry.__struct_fields__)
     if "prices" in table:
         _check_keys(f"{where}.prices", table["prices"], Prices.__struct_fields__)
     try:
-        entry = msgspec.convert(dict(table), _Entry)
+        entry = msgspec.convert(dict(table), ModelEntry)
     except msgspec.ValidationError as error:
         raise BadInput(f"{where}: {error}") from error
     base = find(provider, model) or ModelInfo(provider=provider, id=model)
@@ -136,6 +136,6 @@ def _known() -> tuple[ModelInfo, ...]:
     )
 
 
-def _info(provider: str, name: str, entry: _Entry, dated: str) -> ModelInfo:
+def _info(provider: str, name: str, entry: ModelEntry, dated: str) -> ModelInfo:
     facts: dict[str, Any] = asdict(entry) | {"dated": entry.dated or dated}
     return ModelInfo(provider=provider, id=name, **facts)

@@ -25,8 +25,8 @@ _SET_BY_USER = "set in the configuration"
 _T = TypeVar("_T")
 
 
-class _Table(msgspec.Struct, forbid_unknown_fields=True):
-    """Keys of a table; absent ones are inherited from the entry it extends."""
+class ProviderTable(msgspec.Struct, forbid_unknown_fields=True):
+    """Keys of `[providers.NAME]`; absent ones are inherited from the entry it extends."""
 
     extends: str = ""
     dialect: str = ""
@@ -54,7 +54,7 @@ def custom(
     for key in table:
         if key not in _KEYS:
             raise UnknownName(f"setting of {where}", key, _KEYS)
-    given = _read(dict(table), _Table, where)
+    given = _read(dict(table), ProviderTable, where)
     if given.extends:
         if find is None:
             raise BadInput(f"{where}.extends: nothing can be extended here")
@@ -64,7 +64,7 @@ def custom(
     return _with_quirks(_changed(base, name, given, where), given.quirks, where)
 
 
-def _from_nothing(name: str, given: _Table, where: str) -> Provider:
+def _from_nothing(name: str, given: ProviderTable, where: str) -> Provider:
     for key in ("dialect", "base_url"):
         if not getattr(given, key):
             raise BadInput(f'{where} has no "{key}"; set it, or extends = "<provider>"')
@@ -77,7 +77,7 @@ def _from_nothing(name: str, given: _Table, where: str) -> Provider:
     )
 
 
-def _changed(base: Provider, name: str, given: _Table, where: str) -> Provider:
+def _changed(base: Provider, name: str, given: ProviderTable, where: str) -> Provider:
     changes: dict[str, Any] = {"name": name, "auth": _auth(base, given, where)}
     for key in _PLAIN_KEYS:
         value = getattr(given, key)
@@ -96,7 +96,7 @@ def _changed(base: Provider, name: str, given: _Table, where: str) -> Provider:
     return msgspec.structs.replace(base, **changes)
 
 
-def _lower(given: _Table) -> set[str]:
+def _lower(given: ProviderTable) -> set[str]:
     return {key.lower() for key in given.headers or {}}
 
 
@@ -108,7 +108,7 @@ def _url(base: Provider, url: str, where: str) -> str:
     return completed(base.dialect, url)
 
 
-def _auth(base: Provider, given: _Table, where: str) -> Auth:
+def _auth(base: Provider, given: ProviderTable, where: str) -> Auth:
     if given.key_env is None:
         if given.base_url and given.extends:
             # A key must not be sent to an address that is not its vendor's.
@@ -136,7 +136,7 @@ def _key_place(base: Provider) -> tuple[str, str]:
     return (usual, "") if usual else ("authorization", "Bearer ")
 
 
-def _prefix(given: _Table, usual: str) -> str:
+def _prefix(given: ProviderTable, usual: str) -> str:
     if given.key_prefix is not None:
         return given.key_prefix
     if given.key_header is None:
