@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import secrets
 import signal
 import sys
@@ -84,9 +85,13 @@ def serve_command(
     """
     from toolwire.errors import ToolwireError, UnknownName
 
-    if token and no_token:
+    if token is not None and not re.fullmatch(r"[\x21-\x7e]+", token):
+        raise click.UsageError(
+            "--token is empty, or has spaces or letters that a header cannot have"
+        )
+    if token is not None and no_token:
         raise click.UsageError("--token and --no-token contradict each other; give one")
-    if address is None and (token or no_token):
+    if address is None and (token is not None or no_token):
         raise click.UsageError("--token and --no-token are for --http; add it")
     named = tuple(one.strip() for each in tools for one in each.split(",") if one.strip())
     flags = ServeFlags(

@@ -9,7 +9,14 @@ from toolwire.mcp.peer import answered
 from toolwire.mcp_server.connection import ClientConnection
 from toolwire.mcp_server.server import McpServer
 from toolwire.mcp_server.streams import EventStream
-from toolwire.wire.jsonrpc import Id, RpcFailure, RpcMessage, RpcRequest, RpcResult
+from toolwire.wire.jsonrpc import (
+    INVALID_REQUEST,
+    Id,
+    RpcFailure,
+    RpcMessage,
+    RpcRequest,
+    RpcResult,
+)
 
 _PRIMED_SINCE = "2025-11-25"
 _MOST_FINISHED = 32
@@ -63,10 +70,15 @@ class HttpSession:
         if requests:
             self._streams[stream.name] = stream
             self._forget_finished()
-        for request in requests:
-            self._carrier.setdefault(request.id, stream)
         for message in messages:
+            if isinstance(message, RpcRequest) and message.id in self._carrier:
+                # Not handed on: its answer would go to the stream of the other one.
+                stream.put(RpcFailure(message.id, INVALID_REQUEST, "this id is still in use"))
+                continue
+            if isinstance(message, RpcRequest):
+                self._carrier[message.id] = stream
             self.connection.receive(message)
+        self._finish(stream)
         return stream
 
     def stream(self, name: str) -> EventStream | None:
@@ -111,7 +123,12 @@ class HttpSession:
     def _finished(self, number: Id) -> None:
         """A request that was cancelled ends its stream without an answer."""
         stream = self._carrier.pop(number, None)
-        if stream is not None and stream not in self._carrier.values():
+        if stream is not None:
+            self._finish(stream)
+
+    def _finish(self, stream: EventStream) -> None:
+        """Ends a stream whose requests are all answered."""
+        if stream not in self._carrier.values():
             stream.finish()
 
     def _answer(self, message: RpcResult | RpcFailure) -> None:
@@ -119,8 +136,7 @@ class HttpSession:
         if stream is None:
             return
         stream.put(message)
-        if stream not in self._carrier.values():
-            stream.finish()
+        self._finish(stream)
 
     async def cancel(self, request: Id) -> bool:
         """A notification has to cancel it."""
