@@ -491,3 +491,30 @@ def test_a_fork_of_ours_gets_a_line_of_its_own(tmp_path: Path) -> None:
         [sys.executable, "-c", FORKED, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["parent", "child", "parent"]
+
+
+_NESTED = """
+import asyncio, os, resource, sys
+from pathlib import Path
+from toolwire.tools.shell.output import Spool
+from toolwire.tools.shell.processes import ProcessLimits, Shell
+
+resource.setrlimit(10, (int(sys.argv[1]), int(sys.argv[1])))
+
+async def main():
+    out = Spool(1 << 20, Path("out"))
+    command = "grep 'file locks' /proc/self/limits"
+    shell = Shell(command, directory=Path.cwd(), environ=dict(os.environ), out=out, err=out)
+    await shell.finish(ProcessLimits(), lambda text: None)
+    print(out.head.decode().split()[3])
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the marker is a limit of Linux")
+def test_a_command_below_another_is_marked_with_a_lower_limit(tmp_path: Path) -> None:
+    outer = (1 << 58) + 12345
+    words = [sys.executable, "-c", _NESTED, str(outer)]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert 0 < int(done.stdout) < outer, done.stderr

@@ -192,7 +192,10 @@ class Watchdog:
 def _set_number(number: int) -> None:
     """Mark every process started from here with a number."""
     if number and sys.platform == "linux":
-        resource.setrlimit(_LOCKS_LIMIT, (number, number))
+        try:
+            resource.setrlimit(_LOCKS_LIMIT, (number, number))
+        except ValueError:
+            return  # refused where the system's own limit is lower; other traces have to do
 
 
 def _launcher(plan: dict[str, Any], around: "Surroundings | None") -> "Launcher":

@@ -94,6 +94,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return protocol.encode_order(body)
 
 
+def _new_number() -> int:
+    """A marker lower than that of a command which we are part of: only root may raise a limit."""
+    own = number_of(os.getpid())
+    return (own if own > 1 << 57 else 1 << 61) - 1 - int.from_bytes(os.urandom(7))
+
+
 class Watchdogs:
     """Starts commands with a watchdog beside each; safe to use from any thread."""
 
@@ -189,7 +195,7 @@ class Watchdogs:
             except BaseException:
                 ours.close()
                 raise
-        return Watched(ours, number=(1 << 60) + int.from_bytes(os.urandom(7)), plan=plan)
+        return Watched(ours, number=_new_number(), plan=plan)
 
     def _ready(self) -> socket.socket:
         if self._line is None:
