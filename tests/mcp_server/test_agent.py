@@ -33,7 +33,7 @@ async def agent(
     (place.home / "config.toml").write_text('default_model = "simulator/simulated"\n')
     async with asyncio.timeout(LONGEST), Simulator(replies) as simulator:
         environ = place.environ(TOOLWIRE_SIMULATOR_BASE_URL=simulator.origin)
-        options = {"agent": True, "environ": environ, **more}
+        options: dict[str, Any] = {"agent": True, "environ": environ, **more}
         async with client(kind, place, (), mode, **options) as server:
             yield server
 

@@ -74,7 +74,8 @@ class Raw:
         fields = {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
         if "name" in params:
             fields["Mcp-Name"] = params["name"]
-        body = message(method, **{"_meta": META, **params})
+        known: dict[str, Any] = {"_meta": META, **params}
+        body = message(method, **known)
         return self.http.post(self.url, data=body, headers={**self.fields, **fields})
 
     async def greet(self) -> None:
