@@ -270,7 +270,7 @@ def test_when_the_time_is_used_up_the_work_ends_with_what_was_done():
     answer = agent.model
 
     async def slow(request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        agent.now += small.BUDGET / 2
+        agent.now += small.BUDGET / 2.5
         async for event in answer(request):
             yield event
 
@@ -360,3 +360,42 @@ def test_what_a_change_depends_on_is_read(words: str, files: list[str]):
 def test_no_closing_word_is_written_by_the_model():
     agent = Agent(TWO, plan="not a plan")
     assert re.fullmatch("Nothing was changed.", agent.run("improve it all"))
+
+
+@pytest.mark.parametrize(
+    ("words", "before", "after"),
+    [
+        ("rename the function load to fetch in a.txt", "load() loaded", "fetch() loaded"),
+        ("a.txt: the version goes from 4.6.3 to 5.1.0", "v 4.6.3", "v 5.1.0"),
+        ("use 20 instead of 10 in a.txt", "wait 10", "wait 20"),
+        ("load must be called fetch in a.txt", "load", "fetch"),
+        ('replace "old name" with "new name" in a.txt', "the old name", "the new name"),
+        ("fix a.txt (teh -> the)", "teh cat", "the cat"),
+    ],
+)
+def test_a_text_that_the_request_names_is_replaced_without_the_model(
+    words: str, before: str, after: str
+):
+    plan = steps({"do": "edit", "path": "a.txt", "what": "change it"})
+    agent = Agent({"a.txt": f"{before}\n"}, plan=plan)
+    assert agent.run(words) == "Changed a.txt."
+    assert agent.files == {"a.txt": f"{after}\n"}
+
+
+def test_a_number_that_occurs_twice_is_left_to_the_model():
+    change = {"changes": [{"new": "wait 20", "old": "wait 10"}]}
+    plan = steps({"do": "substitute", "old": "10", "new": "20", "path": "a.txt"})
+    agent = Agent({"a.txt": "wait 10\nsize 10\n"}, plan=plan, change=change)
+    agent.run("wait 20 instead of 10 in a.txt")
+    assert agent.files == {"a.txt": "wait 20\nsize 10\n"}
+
+
+def test_a_change_of_a_line_that_another_one_resembles_is_asked_for_again():
+    page = "<html>\n<title>High Fell Hotel</title>\n</html>\n"
+    wrong = {"changes": [{"new": "<title>New Mill Hotel</title>", "old": "</html>"}]}
+    right = {"changes": [{"new": "<title>New Mill Hotel</title>", "old": page.splitlines()[1]}]}
+    plan = steps({"do": "edit", "path": "a.html", "what": "the title"})
+    agent = Agent({"a.html": page}, plan=plan, change=[wrong, right])
+    agent.run("make the title of a.html New Mill Hotel")
+    assert agent.files["a.html"] == page.replace("High Fell", "New Mill")
+    assert "resembles: <title>High Fell Hotel</title>." in agent.questions[-1][1]

@@ -192,7 +192,8 @@ def test_the_first_request_names_the_files_and_a_result_names_the_request():
     assert call.text == '{"tool": "read_file", "arguments": {"path":"main.py"}}'
     assert answer.text == (
         "Result of read_file:\n(1 lines)\nsee src/a.py\n\n(The request was: what is main?\n"
-        "If this answers the whole request, reply, and name the file.)"
+        "If this answers the whole request, reply with all facts that it asks for: values, "
+        "names and numbers, and the file.)"
     )
 
 
@@ -202,7 +203,7 @@ def test_a_long_result_is_cut_and_the_cut_is_reported_to_both():
     events = ask(model, request(user("read"), step, result("a" * 1000 + "b" * 1000)))
     heard = model.asked[0].messages[-1].text
     assert "[… 400 characters left out here …]" in heard
-    assert len(heard) < 1800
+    assert len(heard) < 1850
     assert events[0] == Notice(
         "result_cut", "400 characters of the result of read_file were left out for this small model"
     )
@@ -364,14 +365,15 @@ def test_a_command_that_the_request_does_not_name_is_never_proposed():
     )
 
 
-def test_a_refused_call_is_reported_as_such_and_never_as_a_success():
+def test_a_refused_call_is_reported_without_the_model():
     run = called("run_shell_command", {"command": "python3 main.py"})
     denied = user(ToolResult(call_id="c1", is_error=True, outcome=Outcome.DENIED))
-    model = Model('{"reply": "I ran it. The file b.txt has been created."}')
+    model = Model()
     events = ask(model, request(user("run main.py"), run, denied))
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == (
-        "I ran it. Nothing was changed: a call was not allowed."
+        "`python3 main.py` was not allowed and did not run, so I stopped there."
     )
+    assert model.asked == []
 
 
 def test_files_that_a_question_names_are_read_without_a_word_of_the_model():

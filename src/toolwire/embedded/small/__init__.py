@@ -20,6 +20,7 @@ from toolwire.embedded.small.past import (
     Ran,
     RequestKind,
     found_nothing,
+    not_allowed,
     read_kind,
     since_request,
 )
@@ -32,6 +33,7 @@ from toolwire.embedded.small.tools import (
     forbidden,
     shown_tools,
     to_real,
+    without_paths,
 )
 from toolwire.embedded.small.work import Calls, Change, Closing, Query
 from toolwire.events import (
@@ -62,8 +64,11 @@ _LONGEST_REPLY = 400
 """Characters of a reply, after which it ends with the current sentence."""
 _MOST_REFUSED = 2
 """Commands that the request does not allow, before the model must reply."""
-BUDGET = 120.0
+BUDGET = 110.0
 """Seconds of the model's work for one request, after which nothing new is begun."""
+LIMIT = 150.0
+"""Seconds of the model's work for one request, after which an answer is cut off."""
+_OUT_OF_TIME = "I stopped here: the time for one request is used up."
 
 _sentence_end = re.compile(r"[.!?](?=\s)").search
 _calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
@@ -101,18 +106,19 @@ class _Conversation:
         self._request = ("", 0)
         """The newest request, and the number of messages up to it."""
         self._spent = 0.0
+        self._began = 0.0
         self._written = 0
         self._input: int | None = None
         """Tokens of the last prompt; the tools as the agent knows them would be many more."""
 
     async def ask(self, request: ModelRequest, project: KnownFiles) -> AsyncIterator[ModelEvent]:
-        began = self._clock()
+        self._began = self._clock()
         try:
             async with reading(self._answer(request, project)) as events:
                 async for event in events:
                     yield self._counted(event) if isinstance(event, Finished) else event
         finally:
-            self._spent += self._clock() - began
+            self._spent += self._clock() - self._began
 
     def _counted(self, event: Finished) -> Finished:
         """Adds the questions to the output tokens; the input is that of the last prompt."""
@@ -131,7 +137,7 @@ class _Conversation:
         words, upto = _newest(request.messages)
         if (words, upto) != self._request:
             self._request = (words, upto)
-            self._spent, self._change = 0.0, None
+            self._spent, self._began, self._change = 0.0, self._clock(), None
             kind = Question(
                 self._model, self._prepared(request, project, upto), QUESTION, KINDS, "kind"
             )
@@ -165,7 +171,9 @@ class _Conversation:
                     return
                 case Query() as found:
                     prepared = self._prepared(request, project, len(request.messages))
-                    query = Question(self._model, prepared, found.words, found.schema, found.name)
+                    query = Question(
+                        self._model, prepared, found.words, found.schema, found.name, self._expired
+                    )
                     async with reading(self._questions(query)) as events:
                         async for event in events:
                             yield event
@@ -194,6 +202,10 @@ class _Conversation:
             for event in self._called(Calls((("search_file_content", {"pattern": word}),))):
                 yield event
             return
+        if denied := [it for it in ran if it.refused]:
+            yield TextDelta(not_allowed(denied))
+            yield Finished(reason=StopReason.END)
+            return
         refused = 0
         while True:
             done = refused >= _MOST_REFUSED or self._late
@@ -211,6 +223,10 @@ class _Conversation:
                         yield out
                     if reader.complete:
                         break
+                    if self._expired():
+                        yield TextDelta(_OUT_OF_TIME)
+                        yield Finished(reason=StopReason.END)
+                        return
             self._written += reader.usage.output or 0
             if not reader.refused:
                 return
@@ -218,7 +234,14 @@ class _Conversation:
 
     @property
     def _late(self) -> bool:
-        return self._spent > BUDGET
+        return self._used > BUDGET
+
+    @property
+    def _used(self) -> float:
+        return self._spent + self._clock() - self._began
+
+    def _expired(self) -> bool:
+        return self._used > LIMIT
 
     async def _questions(self, question: Question) -> AsyncIterator[ModelEvent]:
         async with reading(question.events()) as events:
@@ -312,7 +335,7 @@ def fit(
 def _useful(tools: Sequence[ToolSpec], past: Past) -> tuple[ToolSpec, ...]:
     """The tools that are useful now: no shell for a question, no call a third time."""
     return tuple(
-        tool
+        without_paths(tool, past.read) if tool.name == "read_file" else tool
         for tool in tools
         if tool.name not in past.repeated
         and (tool.name != "run_shell_command" or past.kind is RequestKind.COMMAND)

@@ -66,7 +66,8 @@ def change(text: str, old: str, new: str) -> tuple[str, str]:
     fresh = _indented(new.removesuffix("\n").split("\n"), named[0])
     if len(named) == 1 and _has_body(named[0], fresh):
         end = _block_end(lines, begin, closing=_closes(fresh[-1]) is not None)
-        if title(fresh[0]) not in ("", title(named[0])):
+        renamed = fresh[1:] == lines[begin + 1 : end]
+        if not renamed and title(fresh[0]) not in ("", title(named[0])):
             # A definition with another name is added next to it.
             fresh = [*lines[begin:end], "", *fresh]
         elif _falls_through(fresh):

@@ -1,7 +1,7 @@
 """The conversation in short form for a small model, what its calls did, and what it may claim."""
 
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -43,9 +43,16 @@ class Question:
     """One question about the conversation; `answer` and `usage` are set after its events."""
 
     def __init__(
-        self, model: Model, request: ModelRequest, words: str, schema: JsonObject, name: str
+        self,
+        model: Model,
+        request: ModelRequest,
+        words: str,
+        schema: JsonObject,
+        name: str,
+        expired: Callable[[], bool] = lambda: False,
     ) -> None:
         self._model = model
+        self._expired = expired
         self._request = msgspec.structs.replace(
             request,
             messages=(*request.messages[:-1], _with(request.messages[-1], words)),
@@ -62,6 +69,8 @@ class Question:
                 match event:
                     case TextDelta():
                         pieces.append(event.text)
+                        if self._expired():
+                            break
                     case Finished():
                         self.usage = event.usage
                     case TextEnded():
@@ -143,6 +152,14 @@ class Past:
         if self.kind is not RequestKind.QUESTION:
             return False
         return len(self._done) < _MOST_VAIN_LOOKS and not any(map(_found, self._ended))
+
+    @property
+    def read(self) -> set[str]:
+        """Files that were read for this request."""
+        given = (
+            object_in(arguments) or {} for name, arguments in self._done if name == "read_file"
+        )
+        return {str(to_shown("read_file", it, self._project.root).get("path", "")) for it in given}
 
     @property
     def repeated(self) -> list[str]:
@@ -340,6 +357,15 @@ def since_request(messages: Sequence[Message]) -> list[Ran]:
             elif isinstance(part, ToolResult) and part.call_id in calls:
                 found.append(Ran(calls[part.call_id], part))
     return found
+
+
+def not_allowed(denied: Sequence[Ran]) -> str:
+    """Closing words after calls that were not allowed."""
+    names: list[str] = []
+    for it in denied:
+        given = object_in(it.call.arguments) or {}
+        names.append(f"`{given['command']}`" if "command" in given else it.call.name)
+    return f"{listed(names)} was not allowed and did not run, so I stopped there."
 
 
 def excerpt(text: str) -> str:

@@ -58,6 +58,20 @@ _goal = re.compile(
 ).search
 _from = re.compile(r"\b(?:from|of|read|open|take|copy|convert|use|using)[\s`'\"]*\Z", re.I).search
 _onwards = re.compile(r"[\s`'\",]*(?:and |then )*(?:into|to|write|save|put|store)\b", re.I).match
+_TERM = r"(?:\"[^\"\n]+\"|'[^'\n]+'|`[^`\n]+`|[\w.#/+-]*[\w#])"
+_OLD, _NEW = rf"(?P<old>{_TERM})", rf"(?P<new>{_TERM})"
+_EXCHANGES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:rename|replace|change|exchange|swap)\b[^.;\n]*?{_OLD}\s+(?:to|into|with|by)\s+{_NEW}",
+        rf"\bfrom\s+{_OLD}\s+to\s+{_NEW}",
+        rf"{_OLD}\s*(?:->|=>|→)\s*{_NEW}",
+        rf"{_OLD}\s+(?:should|must|shall|has to|needs to|will)\s+(?:now\s+)?be"
+        rf"(?:\s+(?:called|named|renamed(?:\s+to)?|changed\s+to|replaced\s+(?:by|with)))?\s+{_NEW}",
+        rf"\b{_NEW}\s+instead\s+of\s+{_OLD}",
+    )
+)
+"""Phrases that name a text and what replaces it."""
 _joined = re.compile(
     r"[\s`'\",]*(?:,|&|\+|\band\b|\band in\b|\band to\b|\bas well as\b|\band also in\b)"
     r"[\s`'\"]*(?:in |to |the |file )*[\s`'\"]*"
@@ -290,7 +304,7 @@ def _allowed(
         case StepKind.SUBSTITUTE:
             yield from _substitution(step, project, named)
         case StepKind.EDIT:
-            yield step
+            yield _literal(step, words, project) or step
         case StepKind.CREATE if step.path in project.files:
             if (project.text(step.path) or "").strip():
                 yield msgspec.structs.replace(step, do=StepKind.EDIT)
@@ -321,7 +335,7 @@ def _substitution(step: PlanStep, project: KnownFiles, named: list[str]) -> Iter
     for path in paths:
         text = project.text(path) or ""
         after = edits.substitute(text, step.old, step.new)
-        vague = len(step.old) < _LEAST_WORD and text.count(step.old) > 1
+        vague = _is_vague(step.old, text)
         if text != after and not vague and not edits.damage(path, text, after):
             yield msgspec.structs.replace(step, path=path)
         elif path == step.path:
@@ -329,6 +343,31 @@ def _substitution(step: PlanStep, project: KnownFiles, named: list[str]) -> Iter
             if step.old == step.new:
                 what = f"set {step.new}"
             yield PlanStep(do=StepKind.EDIT, path=path, what=what)
+
+
+def _literal(step: PlanStep, words: str, project: KnownFiles) -> PlanStep | None:
+    """A substitution, where the request names the old and the new text word for word."""
+    text = project.text(step.path) or ""
+    for pattern in _EXCHANGES:
+        for match in pattern.finditer(words):
+            old, new = (_unquoted(match[name]) for name in ("old", "new"))
+            vague = _is_vague(old, text)
+            after = edits.substitute(text, old, new)
+            if after == text or vague or edits.substitute(text, new, old) != text:
+                continue
+            if not edits.damage(step.path, text, after):
+                return PlanStep(do=StepKind.SUBSTITUTE, path=step.path, old=old, new=new)
+    return None
+
+
+def _is_vague(old: str, text: str) -> bool:
+    """Whether a short word or a number occurs several times and may mean different things."""
+    short = len(old) < _LEAST_WORD or re.fullmatch(r"[\d.]+", old) is not None
+    return short and len(re.findall(rf"(?<!\w){re.escape(old)}(?!\w)", text)) > 1
+
+
+def _unquoted(text: str) -> str:
+    return text.strip("\"'`").rstrip(".,;:!?")
 
 
 def _deletions(step: PlanStep, words: str, project: KnownFiles) -> Iterable[PlanStep]:

@@ -1,8 +1,8 @@
 """Short forms of the built-in tools and their results, and the commands that a request allows."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Literal, cast
 
 import msgspec
 
@@ -65,12 +65,13 @@ TOOLS: Mapping[str, Shown] = {
     ),
     "read_file": Shown(
         about="the text of one file",
-        then="If this answers the whole request, reply, and name the file.",
+        then="If this answers the whole request, reply with all facts that it asks for: values, "
+        "names and numbers, and the file.",
         arguments=(Argument(shown="path", real="absolute_path", kind="file"),),
     ),
     "search_file_content": Shown(
         about="lines in all files that match a word or a regular expression",
-        then="If these lines are not the whole answer, read the file next.",
+        then="If these lines are the whole answer, reply with what they say. Else read the file.",
         arguments=(Argument(shown="pattern", real="pattern"),),
     ),
     "glob": Shown(
@@ -122,6 +123,17 @@ def shown_tools(tools: Sequence[AnyTool], project: KnownFiles) -> tuple[ToolSpec
         elif not TOOLS[tool.name].planned:
             found.append(_short(tool.name, project))
     return tuple(found)
+
+
+def without_paths(tool: ToolSpec, seen: Collection[str]) -> ToolSpec:
+    """The tool without the choice of paths that were seen already."""
+    members = cast(JsonObject, tool.parameters.get("properties") or {})
+    path = cast(JsonObject, members.get("path") or {})
+    left = [it for it in cast(list[str], path.get("enum") or []) if it not in seen]
+    if not left:
+        return tool
+    parameters = closed_object({**members, "path": {**path, "enum": left}})
+    return msgspec.structs.replace(tool, parameters=parameters)
 
 
 def to_real(

@@ -91,13 +91,13 @@ class Change:
         """What to do now, after all calls so far."""
         self._settle(ran[self._settled :])
         self._settled = len(ran)
+        if (ready := self._ready) is not None:
+            self._take()
+            return ready
         if late and not self._stopped:
             self._stopped = "the time for one request is used up"
         if self._stopped:
             return Closing(self._report(project))
-        if (ready := self._ready) is not None:
-            self._take()
-            return ready
         if not self._planned:
             return self._before_plan(project)
         while self._at < len(self._steps):
