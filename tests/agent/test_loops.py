@@ -61,6 +61,6 @@ def test_a_loop_after_a_long_word_is_found(size: int):
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_rows_of_equal_values_in_json_are_no_loop(size: int):
+def test_rows_of_equal_values_in_json_are_not_a_loop(size: int):
     assert _read('{"rows": [' + '{"name": "unknown", "people": 0}, ' * 100, size) is None
     assert _read("See this: " + '{"name": "unknown", "people": 0}, ' * 100, size) is not None

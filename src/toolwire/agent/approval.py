@@ -306,7 +306,7 @@ class OuterApproval(Hooks):
 
 
 def _with_opinion(ruling: Ruled, opinion: Opinion) -> Ruled:
-    """The ruling after the hooks: stricter at their word, and looser only where it would ask."""
+    """The ruling after the hooks, which may tighten it, and loosen it only where it would ask."""
     if opinion.decision == "ask" and ruling.decision == "allow":
         return _Ask(opinion.reason, approved=_permit(ruling, "permit"))
     answers = opinion.decision == "allow" and ruling.decision == "ask"
