@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -84,8 +85,8 @@ async def ours(use: Use) -> None:
 
 async def sdk(use: Use) -> None:
     """The client of the official SDK, with a handshake."""
-    import mcp  # pyright: ignore[reportMissingTypeStubs]
-
+    # By name: to the type checker this module has the same.
+    mcp: Any = import_module("mcp")
     parameters = mcp.StdioServerParameters(command=WORDS[0], args=list(WORDS[1:]))
     async with mcp.Client(parameters, mode="legacy") as client:
 

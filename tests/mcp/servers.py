@@ -83,3 +83,16 @@ def answer(**members: Any) -> str:
     """A line that answers the request."""
     body = {"jsonrpc": "2.0", "id": 0, **members}
     return json.dumps(body).replace('"id": 0', '"id": $ID', 1)
+
+
+async def listening(port: int) -> None:
+    """Waits until a server accepts connections."""
+    async with asyncio.timeout(60):
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(0.05)
+            else:
+                writer.close()
+                return

@@ -483,7 +483,10 @@ def test_the_error_of_a_slow_body_is_reported_without_it(tmp_path: Path):
     assert "the reason" in asyncio.run(ask())
 
 
-def test_a_session_that_the_server_forgot_is_opened_anew_and_the_call_sent_once(tmp_path: Path):
+@pytest.mark.parametrize("status", [404, 400, 200])
+def test_a_session_that_the_server_forgot_is_opened_anew_and_the_call_sent_once(
+    tmp_path: Path, status: int
+):
     async def ask() -> tuple[Any, list[str]]:
         scripted = ScriptedHttp({}, "json")
         known: set[str] = set()
@@ -499,7 +502,9 @@ def test_a_session_that_the_server_forgot_is_opened_anew_and_the_call_sent_once(
                 body = {"jsonrpc": "2.0", "id": message["id"], "result": GREETING}
                 return web.json_response(body, headers={"mcp-session-id": session})
             if request.headers.get("mcp-session-id") not in known:
-                return web.Response(status=404)
+                error = {"code": -32001, "message": "Session not found"}
+                body = {"jsonrpc": "2.0", "id": message.get("id"), "error": error}
+                return web.json_response(body, status=status)
             if message["method"] == "tools/call":
                 calls.append(message["params"]["name"])
             return await scripted.post(request)

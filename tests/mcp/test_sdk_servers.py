@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.servers import connected
+from tests.mcp.servers import connected, listening
 from toolwire.mcp.client import Host
 from toolwire.mcp.connection import ServerConnection
 from toolwire.mcp.results import read_result
@@ -49,25 +49,13 @@ async def place(transport: str, record: Path) -> AsyncGenerator[dict[str, Any]]:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        await _listening(port)
+        await listening(port)
         path = "sse" if transport == "sse" else "mcp"
         kind = "sse" if transport == "sse" else "http"
         yield {"url": f"http://127.0.0.1:{port}/{path}", "transport": kind}
     finally:
         process.kill()
         await process.wait()
-
-
-async def _listening(port: int) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-            except OSError:
-                await asyncio.sleep(0.05)
-            else:
-                writer.close()
-                return
 
 
 async def until(is_so: Any) -> bool:

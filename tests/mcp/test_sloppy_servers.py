@@ -212,6 +212,23 @@ def test_a_server_that_answers_every_method_with_an_empty_object_connects(
     assert listed(transport, tmp_path, script).tools == ()
 
 
+@pytest.mark.parametrize("code", [-32000, -32001, -32600, -32601, -32602, -32603, 0, 7])
+def test_any_error_to_the_question_for_its_era_leads_to_a_handshake(
+    transport: str, tmp_path: Path, code: int
+):
+    refused = [answer(error={"code": code, "message": "Bad Request: Server not initialized"})]
+    assert len(listed(transport, tmp_path, {"server/discover": refused}).tools) == 1
+
+
+def test_a_modern_server_on_stdio_may_refuse_the_handshake_with_any_error(tmp_path: Path):
+    about = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+    script = {
+        "initialize": [answer(error={"code": -32000, "message": "no handshake here"})],
+        "server/discover": [answer(result=about)],
+    }
+    assert len(listed("stdio", tmp_path, script).tools) == 1
+
+
 def test_a_server_that_never_answers_the_question_for_its_era_gets_a_handshake(tmp_path: Path):
     async def ask() -> Lists:
         script = {"server/discover": ["sleep"]}

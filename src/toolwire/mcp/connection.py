@@ -12,7 +12,15 @@ from toolwire.errors import ConnectionFailed, ToolwireError
 from toolwire.mcp.client import LEGACY, MODERN, Host, Lists, ServerClient
 from toolwire.mcp.entry import ServerEntry
 from toolwire.mcp.http_channel import HttpChannel, HttpRefused, Login, SessionLost
-from toolwire.mcp.peer import CLOSED, Peer, Progress, RpcError, TimeLimits
+from toolwire.mcp.peer import (
+    CLOSED,
+    TIMED_OUT,
+    ConnectionLost,
+    Peer,
+    Progress,
+    RpcError,
+    TimeLimits,
+)
 from toolwire.mcp.sse_channel import SseChannel
 from toolwire.mcp.stdio_channel import CannotStart, StdioChannel
 from toolwire.request import JsonObject
@@ -193,11 +201,24 @@ class ServerConnection:
         try:
             try:
                 return await (await self._open_now()).client.call(tool, arguments, progress)
-            except SessionLost:
+            except (SessionLost, RpcError) as error:
+                if not self._is_session_lost(error):
+                    raise
                 # The server refused it unread: the one case in which it is sent again.
                 return await (await self._open_now()).client.call(tool, arguments, progress)
         except ConnectionFailed as error:
             raise RpcError(CLOSED, f"Connection closed: {error}") from error
+
+    def _is_session_lost(self, error: ToolwireError) -> bool:
+        """Whether an error means the session; then the connection is opened anew."""
+        if isinstance(error, SessionLost):
+            return True
+        named = isinstance(error, RpcError) and error.code == TIMED_OUT
+        if self.entry.kind != "http" or not named or "session" not in str(error).lower():
+            return False
+        if self._ready is not None and self._ready.done() and not self._ready.exception():
+            self._ready.result().end("the server does not know the session any more")
+        return True
 
     async def _open_now(self) -> "_Open":
         """The connection that works now, not one whose end was not noticed yet."""
@@ -276,7 +297,8 @@ class ServerConnection:
     def _give_up(self, error: BaseException | None) -> None:
         self.state = State.NEEDS_LOGIN if isinstance(error, NeedsLogin) else State.FAILED
         self._task = None
-        self._refuse(self.error or "Not connected")
+        words = error.words if isinstance(error, RpcError) else self.error
+        self._refuse(words or "Not connected")
 
     def _refuse(self, why: str) -> None:
         """Answers those who wait for the server."""
@@ -328,7 +350,7 @@ async def _greet_stdio(client: ServerClient, wanted: str, limits: TimeLimits) ->
     try:
         await client.greet_legacy(wanted if wanted in LEGACY else LEGACY[-1], limits)
     except RpcError as error:
-        if error.code == CLOSED or wanted in LEGACY:
+        if isinstance(error, ConnectionLost) or wanted in LEGACY:
             raise
         if not await client.greet_modern(MODERN[-1], limits):
             raise error from None
@@ -343,7 +365,7 @@ async def _greet_http(client: ServerClient, wanted: str, limits: TimeLimits) -> 
             ):
                 return
         except RpcError as error:
-            if wanted in MODERN or error.code == CLOSED:
+            if wanted in MODERN or isinstance(error, ConnectionLost):
                 raise
         except HttpRefused as refused:
             if wanted in MODERN or not 400 <= refused.status < 500 or refused.status == 401:

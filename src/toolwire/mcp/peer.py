@@ -47,6 +47,10 @@ class RpcError(ToolwireError):
         self.data = data
 
 
+class ConnectionLost(RpcError):
+    """The connection ended; a server may use the same number for an error of its own."""
+
+
 Progress: TypeAlias = Callable[[str], None]
 Serve: TypeAlias = Callable[[str, JsonObject], Awaitable[Any]]
 """Answers a request of the other side; RpcError becomes the error it receives."""
@@ -266,7 +270,7 @@ class Peer:
     def close(self, why: str = "Connection closed") -> None:
         """Answers everything that is open with an error; nothing is sent any more."""
         if self._closed is None:
-            self._closed = RpcError(CLOSED, why)
+            self._closed = ConnectionLost(CLOSED, why)
         for pending in self._pending.values():
             if not pending.answer.done():
                 pending.answer.set_exception(self._closed)
