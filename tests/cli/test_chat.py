@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.simulated import Place, Simulated
 from tests.fakes.terminal import PATIENCE, Terminal
 from toolwire.simulator import Reply
-from toolwire.simulator.script import Call, Fault, Say
+from toolwire.simulator.script import Call, Fault, Say, Think
 
 
 class Chat(Terminal):
@@ -147,3 +147,153 @@ def test_without_a_terminal_it_points_to_run(place: Place):
     assert done.code == 2
     assert "toolwire run" in done.err
     assert place.toolwire().code == 2
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "words"),
+    [
+        (["--model", "nosuch/x"], 2, 'unknown provider "nosuch"'),
+        (["--model", "sonet"], 42, 'did you mean "anthropic/'),
+        (["--model", "openai/gpt-5"], 41, "OPENAI_API_KEY"),
+        (["--session", "nope"], 1, 'no session "nope"'),
+        (["--continue"], 1, "no session in"),
+        (["--resume"], 1, "no session in"),
+        (["--upstream", "nosuch=http://x"], 2, 'unknown dialect "nosuch"'),
+        (["--system", "@none.md"], 42, "no such file"),
+        (["--allowed-tools", "nosuch"], 2, "unknown tool in --allowed-tools"),
+        (["--replay", "none.jsonl"], 42, "none.jsonl cannot be read"),
+    ],
+)
+def test_an_error_at_the_start_is_one_line(place: Place, args: list[str], code: int, words: str):
+    given = args if {"--model", "--upstream"} & set(args) else [*args, "--model", "ollama/x"]
+    terminal = Terminal(["chat", *given], cwd=place.work, env=place.environ(TERM="dumb"))
+    assert terminal.end() == code, terminal.all
+    terminal.close()
+    (line,) = terminal.all.strip().splitlines()
+    assert line.startswith("toolwire: ")
+    assert words in line
+
+
+def test_no_consent_to_a_download_is_one_line(place: Place):
+    pytest.importorskip("xllamacpp")
+    env = place.environ(TERM="dumb", OLLAMA_HOST="127.0.0.1:1")
+    options = ["chat", "--model", "local/qwen2.5-coder-0.5b"]
+    terminal = Terminal(options, cwd=place.work, env=env)
+    terminal.wait_for("Download it now? [y/N] ")
+    terminal.type("")
+    assert terminal.end() == 41
+    assert "Traceback" not in terminal.all
+    assert terminal.all.strip().splitlines()[-1].startswith("toolwire: ")
+    terminal.close()
+
+
+def test_an_error_in_a_command_of_the_chat_is_one_line_and_the_chat_goes_on(place: Place):
+    with Simulated([says("one")]) as sim:
+        terminal = Chat(place, sim)
+        terminal.wait_for("> ")
+        for name, words in (
+            ("nosuch/x", 'unknown provider "nosuch"'),
+            ("sonet", 'unknown model "sonet"'),
+            ("openai/gpt-5", "OPENAI_API_KEY"),
+        ):
+            terminal.type(f"/model {name}")
+            terminal.wait_for("toolwire: ")
+            terminal.wait_for(words)
+            terminal.wait_for("> ")
+        terminal.type("hello")
+        terminal.wait_for("one")
+        assert "Traceback" not in terminal.all
+        terminal.close()
+
+
+@pytest.mark.parametrize(
+    ("typed", "made"),
+    [("ok", True), ("sure", True), ("Yes", True), ("", False), ("nope, not now", False)],
+)
+def test_an_answer_means_what_the_question_shows(place: Place, typed: str, made: bool):
+    with Simulated([writes(place), says("I see")]) as sim:
+        terminal = Chat(place, sim)
+        terminal.wait_for("> ")
+        terminal.type("write x.txt")
+        terminal.wait_for("run it? [y]es")
+        terminal.wait_for("[n]o (or Enter)")
+        terminal.type(typed)
+        terminal.wait_for("I see")
+        assert (place.work / "x.txt").exists() == made
+        terminal.close()
+
+
+def test_a_pasted_block_is_one_message(place: Place):
+    with Simulated([says("one"), says("two")]) as sim:
+        options = ["chat", "--upstream", sim.upstream()]
+        terminal = Terminal(options, cwd=place.work, env=place.environ(TERM="xterm"))
+        terminal.wait_for("\x1b[?2004h")
+        terminal.wait_for("> ")
+        terminal.type("\x1b[200~first line\nsecond line\n\n  third\x1b[201~ and typed")
+        terminal.wait_for("one")
+        terminal.wait_for("> ")
+        terminal.type("plain")
+        terminal.wait_for("two")
+        terminal.leave()
+        assert terminal.all.rstrip().endswith("\x1b[?2004l")
+        assert "^[[" not in terminal.all
+        terminal.close()
+    messages = [body["messages"][-1]["content"] for body in sim.bodies]
+    assert messages == ["first line\nsecond line\n\n  third and typed", "plain"]
+
+
+def test_the_spinner_stops_before_a_question(place: Place):
+    with Simulated([writes(place), says("I see")]) as sim:
+        options = ["chat", "--upstream", sim.upstream()]
+        terminal = Terminal(options, cwd=place.work, env=place.environ(TERM="xterm"))
+        terminal.wait_for("> ")
+        terminal.type("write x.txt")
+        terminal.wait_for("thinking")
+        terminal.wait_for("instead: ")
+        time.sleep(0.5)
+        terminal.read()
+        assert terminal.seen == ""
+        terminal.type("y")
+        terminal.wait_for("I see")
+        terminal.close()
+
+
+def test_a_session_to_resume_is_chosen_from_a_list(place: Place):
+    with Simulated([says("one"), says("two"), says("three")]) as sim:
+        place.run(sim, "about apples")
+        place.run(sim, "about pears")
+        terminal = Chat(place, sim, "--resume")
+        terminal.wait_for("about pears")
+        terminal.wait_for("about apples")
+        terminal.wait_for("[1] ")
+        terminal.type("2")
+        terminal.wait_for("> ")
+        terminal.type("go on")
+        terminal.wait_for("three")
+        terminal.close()
+    assert "about apples" in str(sim.bodies[2])
+
+
+def test_losses_at_no_cost_are_not_shown_after_a_change_of_model(place: Place):
+    thinks = Reply(pieces=(Think("hm"), Say("one")))
+    with Simulated([thinks, says("two")]) as sim:
+        address = sim.upstream("openai-responses").partition("=")[2]
+        env = place.environ(
+            TERM="dumb",
+            OPENAI_API_KEY="k",
+            OPENAI_BASE_URL=address,
+            ANTHROPIC_API_KEY="k",
+            ANTHROPIC_BASE_URL=address.removesuffix("/v1"),
+        )
+        terminal = Terminal(["chat", "-m", "openai/gpt-5"], cwd=place.work, env=env)
+        terminal.wait_for("> ")
+        terminal.type("hello")
+        terminal.wait_for("one")
+        terminal.wait_for("> ")
+        terminal.type("/model sonnet")
+        terminal.wait_for("anthropic/claude-sonnet")
+        terminal.type("again")
+        terminal.wait_for("two")
+        terminal.close()
+    assert "seal" not in terminal.all
+    assert "messages[" not in terminal.all

@@ -410,3 +410,116 @@ def test_output_is_utf_8_whatever_the_environment_says(place: Place, encoding: s
     call = place.toolwire("tools", "call", "glob", '{"pattern": "*"}', "--json", env=env)
     assert (ended.code, ended.out) == (0, "→ 漢\n")
     assert "ä.txt" in json.loads(call.out)["parts"][0]["functionResponse"]["response"]["output"]
+
+
+def test_a_refused_key_names_its_provider_and_variable(place: Place):
+    with Simulated([Reply(pieces=(), fault=refused(401, "the API key is not valid"))] * 3) as sim:
+        address = sim.upstream().partition("=")[2]
+        env = {"OPENAI_API_KEY": "sk-secret-0123456789", "OPENAI_BASE_URL": address}
+        ended = place.toolwire("run", "hi", "--model", "openai/gpt-4.1", env=env)
+    assert ended.code == 41
+    assert "openai: the API key is not valid (credential from OPENAI_API_KEY)" in ended.err
+    assert "sk-secret" not in ended.err
+
+
+def test_a_tool_call_without_a_terminal_advises_its_own_options(place: Place):
+    ended = place.toolwire("tools", "call", "run_shell_command", '{"command": "touch x"}')
+    assert ended.code == 1
+    assert ended.err.startswith("Tool execution denied by policy.")
+    assert "--yes" in ended.err
+    assert "--allowed-tools" not in ended.err
+    assert "--approval-mode" not in ended.err
+
+
+@pytest.mark.parametrize(
+    ("entry", "code"),
+    [
+        ("nosuch", 2),
+        ("write_fil", 2),
+        ("run_shel_command(git)", 2),
+        ("write_file", 0),
+        ("ShellTool(git status)", 0),
+        ("mcp_github_create_issue", 0),
+        ("github__create_issue", 0),
+        ("read_*", 0),
+    ],
+)
+def test_an_allowed_tool_has_to_exist(place: Place, entry: str, code: int):
+    with Simulated([says("ok")]) as sim:
+        ended = place.run(sim, "hi", "--allowed-tools", entry)
+    assert ended.code == code, ended.err
+    if code:
+        assert f'unknown tool in --allowed-tools "{entry.partition("(")[0]}"' in ended.err
+        assert not sim.bodies
+    if entry == "write_fil":
+        assert 'did you mean "write_file"?' in ended.err
+
+
+def test_a_web_search_is_offered_only_where_it_works(place: Place):
+    with Simulated([says("ok")] * 2) as sim:
+        place.run(sim, "hi")
+        place.run(sim, "hi", dialect="gemini")
+    chat, gemini = (json.dumps(body["tools"]) for body in sim.bodies)
+    assert "google_web_search" not in chat
+    assert "web_fetch" in chat
+    assert "google_web_search" in gemini
+
+
+def test_notes_go_to_our_own_file_and_gemini_cli_s_is_only_read(place: Place):
+    theirs = place.root / ".gemini" / "GEMINI.md"
+    theirs.parent.mkdir()
+    theirs.write_text("I like coffee.\n")
+    save = Reply(pieces=(Call.of("save_memory", fact="I like tea."),))
+    with Simulated([save, says("ok"), says("ok"), save, says("ok")]) as sim:
+        place.run(sim, "remember", "--allowed-tools", "save_memory")
+        place.run(sim, "what do I like?")
+        (place.home / "config.toml").write_text('[tools]\nmemory_file = ".gemini/GEMINI.md"\n')
+        assert theirs.read_text() == "I like coffee.\n"
+        place.run(sim, "remember", "--allowed-tools", "save_memory")
+    assert (place.home / "AGENTS.md").read_text() == "## Saved notes\n- I like tea.\n"
+    system = sim.bodies[2]["messages"][0]["content"]
+    assert "I like tea." in system
+    assert "I like coffee." in system
+    assert theirs.read_text() == "I like coffee.\n\n## Gemini Added Memories\n- I like tea.\n"
+
+
+def test_what_a_conversion_loses_at_no_cost_is_for_verbose(place: Place):
+    write = Reply(pieces=(Call.of("write_file", file_path=str(place.work / "x"), content="hi"),))
+    with Simulated([write, says("no"), write, says("no"), says("ok")]) as sim:
+        plain = place.run(sim, "go", dialect="openai-responses")
+        verbose = place.run(sim, "go", "--verbose", dialect="openai-responses")
+        lines = place.run(sim, "go", "-c", "--output-format", "stream-json", dialect="gemini")
+    assert "is_error" not in plain.err
+    assert "is_error: error flag" in verbose.err
+    assert "seal" not in lines.out + lines.err
+    assert "is_error" not in lines.out
+
+
+def test_a_setting_that_is_not_applied_is_reported(place: Place):
+    with Simulated([says("ok")]) as sim:
+        address = sim.upstream().partition("=")[2]
+        env = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": address}
+        ended = place.toolwire("run", "x", "-m", "openai/gpt-5", "--temperature", "0.1", env=env)
+    assert "temperature is not applied: " in ended.err
+    assert ended.code == 0
+
+
+def test_the_usual_cache_is_searched_for_a_model_too(place: Place):
+    from toolwire.client.http.transport import HttpTransport
+    from toolwire.embedded.catalogue import DEFAULT
+    from toolwire.embedded.weights import DownloadConsent, WeightStore, on_disk
+    from toolwire.storage.paths import state_paths, usual_cache
+
+    environ = place.environ(XDG_CACHE_HOME=str(place.root / "cache"))
+    usual = usual_cache(environ)
+    assert usual is not None
+    store = WeightStore.of(state_paths(environ), environ, HttpTransport(), DownloadConsent())
+    assert on_disk(DEFAULT, store) is None
+    file = usual / "models" / DEFAULT.file
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"GGUF")
+    assert on_disk(DEFAULT, store) == file
+    own = place.home / "cache" / "models" / DEFAULT.file
+    own.parent.mkdir(parents=True)
+    own.write_bytes(b"GGUF")
+    assert on_disk(DEFAULT, store) == own

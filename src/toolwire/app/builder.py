@@ -48,7 +48,7 @@ from toolwire.context import NAMES
 from toolwire.context.memory import Memory, load_memory, with_memory
 from toolwire.context.prompt import PromptFacts, chosen_prompt
 from toolwire.context.surroundings import surroundings
-from toolwire.errors import BadInput, SessionError
+from toolwire.errors import BadInput, SessionError, UnknownName
 from toolwire.history import balance
 from toolwire.ids import new_id
 from toolwire.messages import Message, Part, Text, ToolResult
@@ -58,6 +58,7 @@ from toolwire.sessions.replay import Session, replay
 from toolwire.sessions.store import OpenJournal, SessionStore
 from toolwire.tools.builtin.save_memory import memory_file
 from toolwire.tools.files.protection import Visibility
+from toolwire.tools.registry import plain
 from toolwire.tools.spec import Tool
 
 if TYPE_CHECKING:
@@ -338,11 +339,22 @@ class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
             notice=self.notices.append,
             servers=self.options.servers,
         )
+        if own is None:
+            self._check_allowed(toolbox)
         # No nested generators: an event loop that ends closes both at once.
         stack.push_async_callback(toolbox.close)
         if ask is None:
             toolbox.registry.take(toolbox.registry.without(("ask_user",)))
         return toolbox if own is None else toolbox.hosted(own.deps, own.restricts)
+
+    def _check_allowed(self, toolbox: Toolbox) -> None:
+        """Raises for an allowed tool that does not exist; those of MCP servers may come later."""
+        registry, servers = toolbox.registry, toolbox.servers is not None
+        for entry in self.options.allowed:
+            name = plain(entry)
+            later = servers or name.startswith("mcp_") or "__" in name
+            if not (later or registry.get(name) or set(name) & set("*?[")):
+                raise UnknownName("tool in --allowed-tools", name, registry.names)
 
     def system(self, toolbox: Toolbox, mode: Mode) -> str:
         """Returns the system prompt: the host program's, or ours with the folder's notes."""

@@ -136,6 +136,7 @@ async def open_model(
         model,
         transport=transport,
         credential=credential,
+        origin=credential.origin,
         base_url=base,
         quirks=catalogue.quirks_of(provider, model, settings.models),
         learned=learned,

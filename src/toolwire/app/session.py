@@ -254,6 +254,7 @@ class AgentSession:
             self.request,
             model=opened.model,
             system=(Text(equipment.system),) if equipment.system else (),
+            tools=equipment.toolbox.specs(),
             output=equipment.format,
         )
         for words in notices:

@@ -25,7 +25,7 @@ from toolwire.policy import Mode, rule_file
 from toolwire.policy.engine import Policy, roots
 from toolwire.policy.rule_file import ANSWERED, dump, limited, load, too_wide
 from toolwire.policy.rules import Rule, widened
-from toolwire.policy.ruling import Terms
+from toolwire.policy.ruling import NO_USER, Terms
 from toolwire.request import ToolSpec
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import locked_briefly, write_private
@@ -34,6 +34,7 @@ from toolwire.tools.registry import Registry, builtins, installed
 from toolwire.tools.shell.environment import clean_environment
 from toolwire.tools.shell.shells import end_shells
 from toolwire.tools.spec import Restricts, SandboxSpec, Tool, ToolContext, Workspace
+from toolwire.tools.web.grounding import searches
 
 if TYPE_CHECKING:
     from toolwire.mcp.session import SessionServers
@@ -86,8 +87,11 @@ def _text(file: Path) -> str:
         raise BadInput(f"{file} is not UTF-8; save it again as UTF-8") from error
 
 
+_SEARCH = "google_web_search"
 RULES = "policy.toml"
 AUDIT = "audit.jsonl"
+NOTES = "AGENTS.md"
+"""The user's own notes, which `save_memory` adds to."""
 
 AskPerson: TypeAlias = Callable[[str, tuple[str, ...]], Awaitable[str]]
 _log = logging.getLogger(__name__)
@@ -97,11 +101,14 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
     """What a session needs to run calls."""
 
     registry: Registry
+    """The tools that are offered."""
     policy: Policy
     context: ToolContext
     audit: Audit
     servers: "SessionServers | None" = None
     """The MCP servers, if any is configured."""
+    unusable: tuple[Tool, ...] = ()
+    """Tools that the model for side questions cannot serve."""
 
     async def close(self) -> None:
         """Ends the processes that its commands left running, and its servers."""
@@ -122,9 +129,12 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, context=context)
 
     def with_model(self, model: Model, dialect: str) -> "Toolbox":
-        """Returns a copy with a model for side questions."""
+        """Returns a copy with a model for side questions, and the tools that work with it."""
         context = msgspec.structs.replace(self.context, model=model, model_dialect=dialect)
-        return msgspec.structs.replace(self, context=context)
+        tools = self.registry.with_tools(self.unusable)
+        unusable = () if searches(context) else tuple(filter(None, (tools.get(_SEARCH),)))
+        self.registry.take(tools.without(one.name for one in unusable))
+        return msgspec.structs.replace(self, context=context, unusable=unusable)
 
     def scheduler(
         self,
@@ -168,6 +178,7 @@ async def make_toolbox(
     cwd: Path,
     mode: Mode = Mode.DEFAULT,
     headless: bool = False,
+    advice: str = NO_USER,
     folders: Sequence[Path] = (),
     allowed: Sequence[str] = (),
     secrets: Iterable[str] = (),
@@ -183,16 +194,20 @@ async def make_toolbox(
 ) -> Toolbox:
     """Returns the toolbox of one session in a folder; the caller closes it.
 
-    `folders` belong to the workspace too, `allowed` are entries of `--allowed-tools`, `tools` those
-    of the host program, `temp` is where long outputs are stored. A `registry` replaces all tools;
+    `advice` is how a call could be allowed that no user can approve, `folders` belong to the
+    workspace too, `allowed` are entries of `--allowed-tools`, `tools` those of the host program,
+    `temp` is where long outputs are stored. A `registry` replaces all tools;
     without `rules` the user's rule file is neither read nor written, and no ruling is recorded.
     Without `servers` no MCP server is used.
     """
+    own = state_paths(environ)
     context = ToolContext(
         workspace=workspace_of(cwd, environ, temp, folders),
         owner=new_id(),
         environ=clean_environment(environ, secrets, settings.tools.environment),
-        settings=settings.tools,
+        settings=msgspec.structs.replace(
+            settings.tools, memory_file=settings.tools.memory_file or str(own.config / NOTES)
+        ),
         sandbox=sandbox_of(settings, cwd),
         model=model,
         model_dialect=model_dialect,
@@ -203,7 +218,6 @@ async def make_toolbox(
         registry = await open_registry(
             settings, environ=context.environ, cwd=cwd, tools=tools, context=context
         )
-    own = state_paths(environ)
     locations = locations_of(context.workspace, environ)
     standing = tuple(
         rule
@@ -218,6 +232,7 @@ async def make_toolbox(
             locations,
         ),
         headless=headless,
+        advice=advice,
         sandbox=context.sandbox,
         unproven=_NOT_POSIX if sys.platform == "win32" else "",
     )

@@ -26,7 +26,7 @@ from toolwire.config.display import file_states
 from toolwire.embedded.catalogue import MODELS
 from toolwire.embedded.machine import machine, sizes
 from toolwire.embedded.partial import readable
-from toolwire.embedded.weights import DownloadConsent, WeightStore
+from toolwire.embedded.weights import DownloadConsent, WeightStore, on_disk
 from toolwire.errors import ToolwireError
 from toolwire.providers import catalogue
 from toolwire.providers._spec import Provider
@@ -119,7 +119,8 @@ def _config_files() -> dict[str, str]:
         None: "not trusted; you have not been asked yet",
     }
     listed = {layer: f"{file} ({state})" for layer, file, state in found}
-    return {**listed, "this folder": words[trusted]}
+    notes = "not read" if trusted is False else "read as text, never as commands or settings"
+    return {**listed, "this folder": words[trusted], "its AGENTS.md": notes}
 
 
 def _sandbox(settings: Settings) -> JsonObject:
@@ -294,9 +295,9 @@ def _embedded(model: str, transport: Transport) -> str:
     except ToolwireError as error:
         return f"no: {error}"
     store = WeightStore.of(state_paths(os.environ), os.environ, transport, DownloadConsent())
-    file = store.named or store.folder / weights.file
+    file = store.named or on_disk(weights, store)
     how = f"{found.threads} threads, {found.context} tokens of context"
-    if file.is_file():
+    if file is not None and file.is_file():
         return f"yes: {file} ({how})"
     return f"its file is downloaded once, on consent: {readable(weights.size)} ({how})"
 

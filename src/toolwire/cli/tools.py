@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from toolwire import config
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolOutputText
@@ -15,7 +16,7 @@ from toolwire.app.servers import ServerChoice
 from toolwire.app.toolbox import Toolbox, open_toolbox
 from toolwire.cli.chat_input import remembered, shown
 from toolwire.cli.session_options import SANDBOX
-from toolwire.cli.terminal import ask_line, can_ask, echo_table, fail
+from toolwire.cli.terminal import YES, ask_line, can_ask, echo_table, fail
 from toolwire.config import Settings
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.ids import new_id
@@ -26,7 +27,8 @@ from toolwire.tools.registry import Registry
 from toolwire.tools.spec import Effect
 from toolwire.wire.json_access import dump, parse, parse_object
 
-_CHOICES = {"y": Choice.ONCE, "a": Choice.ALWAYS, "n": Choice.CANCEL}
+_CHOICES = {**dict.fromkeys(YES, Choice.ONCE), "a": Choice.ALWAYS, "n": Choice.CANCEL}
+_ADVICE = "There is no one to approve it here; use a terminal, or approve it with --yes."
 
 
 @click.group("tools")
@@ -132,6 +134,7 @@ async def _called(
                 headless=approver is None,
                 notice=_notice,
                 servers=ServerChoice(),
+                advice=_ADVICE,
             )
         )
         _note_servers(toolbox)
@@ -152,7 +155,11 @@ async def _with_model(toolbox: Toolbox, settings: Settings, opened: AsyncExitSta
     model = await open_model(
         settings.default_model, settings=settings, environ=os.environ, transport=transport
     )
-    return toolbox.with_model(model.ask, model.provider.dialect)
+    # Also a tool that this model cannot serve: its own error says what it needs.
+    context = msgspec.structs.replace(
+        toolbox.context, model=model.ask, model_dialect=model.provider.dialect
+    )
+    return msgspec.structs.replace(toolbox, context=context)
 
 
 def _notice(text: str) -> None:

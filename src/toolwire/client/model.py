@@ -45,6 +45,7 @@ def connect(
     *,
     transport: Transport,
     credential: Credential,
+    origin: str = "",
     base_url: str = "",
     quirks: Quirks | None = None,
     learned: Learned | None = None,
@@ -58,6 +59,7 @@ def connect(
 ) -> Model:
     """A callable model; failures before the first event are retried, later ones raised.
 
+    `origin` says where the credential comes from, for the error if it is refused.
     `project` returns the project that Code Assist bodies must name, which only the login knows.
     `sign` signs each attempt, for servers that check a signature of the body.
     """
@@ -75,6 +77,7 @@ def connect(
         facts=facts_of(provider, model),
         transport=transport,
         credential=credential,
+        origin=origin,
         learned=Learned() if learned is None else learned,
         policy=policy,
         sleep=sleep,
@@ -105,6 +108,8 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
     facts: Facts
     transport: Transport
     credential: Credential
+    origin: str
+    """Where the credential comes from, for errors."""
     learned: Learned
     policy: RetryPolicy
     sleep: Callable[[float], Awaitable[object]]
@@ -230,6 +235,9 @@ class _RequestRun:
         """The error without the secrets of the last attempt, its message shortened."""
         cleaned = Redactor(self._secrets).clean(error)
         message = str(cleaned)
+        if cleaned.kind == ErrorKind.AUTH and self._line.origin:
+            message = f"{self._line.provider.name}: {message} (credential {self._line.origin})"
+            cleaned.args = (message,)
         if len(message) > _LONGEST_MESSAGE:
             left = len(message) - _LONGEST_MESSAGE
             cleaned.args = (f"{message[:_LONGEST_MESSAGE]}… ({left} more characters)",)

@@ -28,7 +28,7 @@ from toolwire.embedded.partial import (
     sha256_of,
 )
 from toolwire.errors import BadInput, ConnectionFailed, ModelMissing, ToolwireError
-from toolwire.storage.paths import StatePaths
+from toolwire.storage.paths import StatePaths, usual_cache
 from toolwire.storage.private_files import locked
 from toolwire.tools.shell.environment import PYTHON, helper_environment
 
@@ -273,6 +273,8 @@ class WeightStore(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     transport: Transport
     environ: Mapping[str, str]
+    shared: Path | None = None
+    """Another folder that may have the file; it is only read."""
     named: Path | None = None
     """A file named by the user; it is verified and used in place."""
     consents: bool = False
@@ -298,6 +300,7 @@ class WeightStore(msgspec.Struct, frozen=True, kw_only=True):
         named = environ.get(NAMED, "")
         return cls(
             folder=where.cache / "models",
+            shared=_shared(where, environ),
             transport=transport,
             environ=environ,
             named=consent.weights or (Path(named).expanduser() if named else None),
@@ -306,6 +309,12 @@ class WeightStore(msgspec.Struct, frozen=True, kw_only=True):
             report=consent.report,
             notice=notice,
         )
+
+
+def _shared(where: StatePaths, environ: Mapping[str, str]) -> Path | None:
+    """The usual folder of models, where another one is set: the same file is not fetched twice."""
+    usual = usual_cache(environ)
+    return None if usual is None or usual == where.cache else usual / "models"
 
 
 def question(weights: Weights) -> str:
@@ -317,15 +326,23 @@ def question(weights: Weights) -> str:
     )
 
 
+def on_disk(weights: Weights, store: WeightStore) -> Path | None:
+    """The file in the cache, or in the shared one; it is not verified."""
+    folders = (store.folder, *(() if store.shared is None else (store.shared,)))
+    return next((each / weights.file for each in folders if (each / weights.file).is_file()), None)
+
+
 async def present(weights: Weights, store: WeightStore) -> Path | None:
     """The file, if it is present and verified; nothing is fetched."""
     if store.named is not None:
         return await _named(weights, store, store.named)
-    path = store.folder / weights.file
-    if not path.is_file():
+    path = on_disk(weights, store)
+    if path is None:
         return None
     if await _hash(path, _record(weights, store)) == weights.sha256:
         return path
+    if path.parent != store.folder:
+        return None
     store.notice(f"{path} does not have the expected hash and was removed")
     path.unlink(missing_ok=True)
     return None

@@ -91,12 +91,6 @@ def _far(shell: CommandRuling, *, writes: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-NO_USER = (
-    "There is no one to approve it here. Reach the goal with what is allowed, or tell the user "
-    "what to allow: --allowed-tools, a rule in the rule file, or another --approval-mode."
-)
-
-
 def rule(
     tool: str, effect: Effect, paths: Iterable[str], arguments: JsonObject, terms: Terms
 ) -> Ruling:
@@ -111,7 +105,7 @@ def rule(
         )
     if terms.headless and ruling.decision is Verdict.ASK:
         return msgspec.structs.replace(
-            ruling, decision=Verdict.DENY, reason=f"{ruling.reason} {NO_USER}"
+            ruling, decision=Verdict.DENY, reason=f"{ruling.reason} {terms.advice}"
         )
     return ruling
 

@@ -66,6 +66,12 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     remembers: tuple[Rule, ...] = ()
 
 
+NO_USER = (
+    "There is no one to approve it here. Reach the goal with what is allowed, or tell the user "
+    "what to allow: --allowed-tools, a rule in the rule file, or another --approval-mode."
+)
+
+
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a ruling depends on besides the call."""
 
@@ -80,6 +86,8 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
     """Names of servers' tools and the digest of the texts of each."""
     headless: bool = False
     """No user can be asked: calls that need approval are denied."""
+    advice: str = NO_USER
+    """The end of such a denial: how the call could be allowed."""
     shell: str = "run_shell_command"
     """The tool whose `command` is shell text."""
     sandbox: SandboxSpec = SandboxSpec()

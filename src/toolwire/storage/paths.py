@@ -1,5 +1,6 @@
 """State directories: `TOOLWIRE_HOME` if it is set, else the platform's own."""
 
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -42,6 +43,20 @@ def state_paths(environ: Mapping[str, str]) -> StatePaths:
         sessions=own.user_data_path / _SESSIONS,
         state=own.user_state_path,
     )
+
+
+def usual_cache(environ: Mapping[str, str]) -> Path | None:
+    """The cache directory of this environment's user, whatever `TOOLWIRE_HOME` is; None without a
+    home.
+    """
+    home = environ.get("HOME", "")
+    if sys.platform == "win32":
+        local = environ.get("LOCALAPPDATA", "")
+        return Path(local) / "toolwire" / "Cache" if local else None
+    if sys.platform == "darwin":
+        return Path(home) / "Library" / "Caches" / "toolwire" if home else None
+    base = environ.get("XDG_CACHE_HOME", "") or (f"{home}/.cache" if home else "")
+    return Path(base) / "toolwire" if base else None
 
 
 _CREDENTIALS = "credentials.json"

@@ -188,7 +188,13 @@ class ToolSettings(msgspec.Struct, frozen=True, kw_only=True):
     sandbox_writable: Annotated[
         tuple[str, ...], setting("Additional folders writable in the sandbox.")
     ] = ()
-    memory_file: Annotated[str, setting("File of `save_memory`, below your home folder.")] = ""
+    memory_file: Annotated[
+        str,
+        setting(
+            "File of `save_memory`, below your home folder; `.gemini/GEMINI.md` shares it with "
+            "gemini-cli. If not set, `AGENTS.md` beside the settings."
+        ),
+    ] = ""
     environment: Annotated[
         tuple[VariableName, ...],
         setting("Additional variables passed to commands; `NAME` or `PREFIX_*`."),

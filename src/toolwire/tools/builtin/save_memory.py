@@ -14,7 +14,10 @@ from toolwire.tools.typed import tool, words
 from toolwire.wire.json_access import dump
 
 HEADER = "## Gemini Added Memories"
+"""In gemini-cli's own file, if the setting names it."""
+OWN_HEADER = "## Saved notes"
 _FILE = Path(".gemini") / "GEMINI.md"
+"""gemini-cli's, for a context without the setting; sessions of toolwire always have it."""
 
 
 class SaveMemory(msgspec.Struct, frozen=True):
@@ -30,7 +33,7 @@ class SaveMemory(msgspec.Struct, frozen=True):
 
 
 def memory_file(context: ToolContext) -> Path:
-    """The file with the facts; `memory_file` among the tools' settings names another file."""
+    """The file with the facts: the user's own notes, or what the setting `memory_file` names."""
     return context.workspace.home / (context.settings.memory_file or _FILE)
 
 
@@ -57,19 +60,20 @@ async def save_memory(args: SaveMemory, context: ToolContext) -> ToolOutput:
 def _store(file: Path, fact: str) -> None:
     file.resolve().parent.mkdir(parents=True, exist_ok=True)
     old, mode = (file.read_bytes(), file.stat().st_mode) if file.exists() else (b"", None)
-    new = with_fact(old.decode("utf-8", "surrogateescape"), fact)
+    header = HEADER if file.name == "GEMINI.md" else OWN_HEADER
+    new = with_fact(old.decode("utf-8", "surrogateescape"), fact, header)
     replace_file(file, new.encode("utf-8", "surrogateescape"), mode)
 
 
-def with_fact(text: str, fact: str) -> str:
-    """The file's text with one more fact at the end of its section."""
+def with_fact(text: str, fact: str, header: str = HEADER) -> str:
+    """The file's text with one more fact at the end of the section with this heading."""
     bare = re.sub(r"^-[-\s]*", "", fact.strip()).strip()
     line = f"- {bare}"
-    start = text.find(HEADER)
+    start = text.find(header)
     if start < 0:
         gap = "" if not text or text.endswith("\n\n") else "\n" if text.endswith("\n") else "\n\n"
-        return f"{text}{gap}{HEADER}\n{line}\n"
-    body = start + len(HEADER)
+        return f"{text}{gap}{header}\n{line}\n"
+    body = start + len(header)
     end = text.find("\n## ", body)
     end = len(text) if end < 0 else end
     section = f"{text[body:end].rstrip()}\n{line}"
