@@ -1,7 +1,9 @@
 import asyncio
 import json
 import os
+import shlex
 import struct
+import sys
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from tests.fakes.scripted import Scripted, calls, says
 from tests.fakes.simulated import Place, Simulated
+from tests.mcp.servers import SCRIPTED
 from toolwire import (
     Agent,
     BadInput,
@@ -33,7 +36,7 @@ from toolwire import (
     load_settings,
     tool,
 )
-from toolwire.app.servers import approvals_of
+from toolwire.app.servers import approvals_of, host_choice
 from toolwire.events import Finished, StopReason, TextDelta, Usage
 from toolwire.mcp.projects import read_file
 from toolwire.messages import Outcome
@@ -405,3 +408,48 @@ def test_a_session_changes_no_tools_of_the_agent(tmp_path: Path) -> None:
     with agent:
         agent.run_sync("Hi")
         assert agent._conversation.plan.own.tools.names == ("ask_user", "glob")  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("form", ["command", "table"])
+def test_a_program_gives_its_agent_mcp_servers(form: str, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    (place.work / ".mcp.json").write_text('{"mcpServers": {"other": {"command": "false"}}}')
+    line = [sys.executable, str(SCRIPTED)]
+    servers: Any = [shlex.join(line)]
+    if form == "table":
+        servers = {"scripted_server": {"command": line[0], "args": line[1:]}}
+    model = Scripted(calls(("c1", "echo", {})), says("Done."))
+    events: list[Any] = []
+    with Agent(
+        model,
+        mcp=servers,
+        approve=lambda question: question.call.name == "echo",
+        environ=place.environ(),
+        cwd=place.work,
+        on_event=events.append,
+    ) as agent:
+        result = agent.run_sync("?")
+    assert results(result.messages) == [("hello", Outcome.DONE)]
+    assert result.calls[0].server == "scripted_server"
+    assert [one.message for one in events if type(one).__name__ == "Noticed"] == []
+
+
+@pytest.mark.parametrize(
+    ("servers", "words"),
+    [
+        ("https://one.example/mcp", "mcp is a list of addresses and commands; write"),
+        ({"a b": {"command": "x"}}, "a server name has letters"),
+        ({"a": {"comand": "x"}}, 'did you mean "command"'),
+        ([""], "give either command or url"),
+    ],
+)
+def test_a_server_that_cannot_be_is_refused_at_once(servers: Any, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        Agent(Scripted(says("")), mcp=servers)
+
+
+def test_servers_of_one_name_are_numbered() -> None:
+    choice = host_choice(
+        ["https://one.example/a", "https://one.example/b", "npx -y @scope/files"], users=False
+    )
+    assert choice.only == ("one_example", "one_example-2", "files")

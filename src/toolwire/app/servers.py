@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import tomllib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -49,6 +51,41 @@ class ServerChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NO_CHOICE = ServerChoice()
+
+
+HostServers: TypeAlias = Mapping[str, Mapping[str, Any]] | Sequence[str]
+"""Servers of a host program: addresses and commands, or tables as in the settings by name."""
+
+
+def host_choice(servers: HostServers, *, users: bool) -> ServerChoice:
+    """The servers of a host program, and the user's own if `users`."""
+    if not servers:
+        return ServerChoice(off=not users)
+    from toolwire.mcp.entry import read_entry  # noqa: PLC0415 - only with servers
+
+    tables = servers if isinstance(servers, Mapping) else _named(servers)
+    given = {name: read_entry(name, dict(table), "mcp") for name, table in tables.items()}
+    return ServerChoice(given=given, only=() if users else tuple(given))
+
+
+def _named(lines: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """A table for each address or command line, under the name of its host or program."""
+    from toolwire.mcp.entry import cleaned_name  # noqa: PLC0415 - only with servers
+
+    if isinstance(lines, str):
+        raise BadInput(f'mcp is a list of addresses and commands; write ["{lines}"]')
+    found: dict[str, dict[str, Any]] = {}
+    for line in lines:
+        if line.startswith(("http://", "https://")):
+            name, table = urlsplit(line).hostname or "", {"url": line}
+        else:
+            command, *args = shlex.split(line) or [""]
+            files = [word for word in (command, *args) if not word.startswith("-")]
+            name, table = Path(files[-1]).stem, {"command": command, "args": args}
+        name = cleaned_name(name)
+        number = sum(one == name or one.startswith(f"{name}-") for one in found)
+        found[f"{name}-{number + 1}" if number else name] = table
+    return found
 
 
 def are_configured(settings: Settings, cwd: Path, choice: ServerChoice) -> bool:

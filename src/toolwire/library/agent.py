@@ -23,7 +23,7 @@ from toolwire.agent.events import AgentEvent
 from toolwire.agent.hooks import Hooks
 from toolwire.agent.usage import Limits
 from toolwire.app.options import HostOverrides, SessionOptions, opened
-from toolwire.app.servers import ServerChoice
+from toolwire.app.servers import HostServers, host_choice
 from toolwire.config import Settings, load
 from toolwire.errors import BadInput, UnknownName
 from toolwire.library.child import as_tool
@@ -152,6 +152,7 @@ class Agent(Generic[Output]):
         system: str = "",
         tools: Iterable[AnyTool] = (),
         builtin_tools: bool | Sequence[str] = (),
+        mcp: HostServers = (),
         deps: object = None,
         model_settings: ModelSettings | None = None,
         messages: Sequence[Message] = (),
@@ -176,6 +177,7 @@ class Agent(Generic[Output]):
         - `output`: type of `result.output`; the answer is validated, and requested again
         - `system`: the system prompt
         - `tools`: functions or `Tool`s; `builtin_tools`: names of built-in ones, or True for all
+        - `mcp`: MCP servers whose tools it has: addresses and commands, or tables by name
         - `deps`: any object for the tools, as `ToolContext.deps`
         - `model_settings`: temperature, effort, tool choice and more
         - `messages`: a conversation to start from
@@ -204,7 +206,7 @@ class Agent(Generic[Output]):
                 session=session,
                 kept=kept,
                 limits=limits,
-                servers=ServerChoice(off=settings is None),
+                servers=host_choice(mcp, users=settings is not None),
             ),
             settings=given,
             own=HostOverrides(
