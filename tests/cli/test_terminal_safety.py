@@ -35,7 +35,7 @@ def assert_harmless(shown: str) -> None:
 
 
 def chat(place: Place, sim: Simulated, *args: str) -> Terminal:
-    options = ["chat", "--upstream", sim.upstream(), *args]
+    options = ["chat", "--plain", "--upstream", sim.upstream(), *args]
     return Terminal(options, cwd=place.work, env=place.environ(TERM="xterm"))
 
 

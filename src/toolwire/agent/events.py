@@ -8,7 +8,7 @@ import msgspec
 
 from toolwire.agent.questions import Confirmation
 from toolwire.events import Finished, ModelEvent, Usage
-from toolwire.messages import Loss, Media, Message, Outcome, Text, ToolCall, ToolResult
+from toolwire.messages import Loss, Media, MediaKind, Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.tools.proposals import DiffStat
 
 
@@ -139,6 +139,36 @@ class Noticed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
     message: str
     loss: Loss | None = None
     """What a conversion lost, for the kind `loss`."""
+
+
+_WIRE_NOTICES = frozenset(
+    {
+        *("prefix", "schema_weakened", "seal_dropped", "text_differs", "second_start"),
+        *("unknown_finish", "no_finish_reason", "unmarked_end", "dropped_choice", "other_choices"),
+        *("nameless_call", "duplicate_call", "late_arguments", "glued_arguments", "broken_end"),
+        *("half_character", "extra_text"),
+    }
+)
+"""Kinds of notices about a wire format, at no cost for the user."""
+_SETTINGS = ("temperature", "top_p", "max_output_tokens", "reasoning")
+_MEDIA = frozenset((*map(str, MediaKind), "media", "file"))
+
+
+def notice_text(event: Noticed, *, verbose: bool = False) -> str:
+    """Returns a notice for the user; empty for one that costs nothing, unless `verbose`.
+
+    A loss costs something if a setting that the user chose is not applied, or media is not sent.
+    """
+    loss = event.loss
+    if verbose:
+        return event.message
+    if loss is None:
+        return "" if event.kind in _WIRE_NOTICES else event.message
+    if loss.path.partition(".")[0] in _SETTINGS:
+        return "" if loss.why.startswith("sent as") else f"{loss.path} is not applied: {loss.why}"
+    if loss.what.partition(" ")[0] in _MEDIA and not loss.path.endswith(".name"):
+        return f"{loss.what} is not sent to the model: {loss.why}"
+    return ""
 
 
 class HistoryReplaced(msgspec.Struct, frozen=True, kw_only=True, tag="history_replaced"):

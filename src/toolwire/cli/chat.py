@@ -12,6 +12,7 @@ from typing import TextIO
 import click
 import msgspec
 
+from toolwire import __version__
 from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
@@ -35,8 +36,13 @@ from toolwire.wire.json_access import dump
 
 @click.command("chat")
 @click.argument("prompt", required=False)
+@click.option(
+    "--plain",
+    is_flag=True,
+    help="Plain lines: for screen readers, and terminals that cannot redraw.",
+)
 @session_options
-def chat_command(flags: SessionFlags, prompt: str | None) -> None:
+def chat_command(flags: SessionFlags, prompt: str | None, plain: bool) -> None:
     """Chat with a model that works on the files in this folder; it asks before it changes any.
 
     The chat begins with PROMPT, if there is one. Without a terminal, use `toolwire run`.
@@ -45,6 +51,9 @@ def chat_command(flags: SessionFlags, prompt: str | None) -> None:
         raise click.UsageError("chat needs a terminal; for scripts and pipes use toolwire run")
 
     async def talk() -> None:
+        if not plain and redraws(os.environ) and sys.stdout.isatty():
+            await _terminal_app(flags, prompt or "")
+            return
         chat = Chat(flags, os.environ, source=sys.stdin, out=sys.stdout, err=sys.stderr)
         await chat.run(prompt or "")
 
@@ -54,6 +63,37 @@ def chat_command(flags: SessionFlags, prompt: str | None) -> None:
         click.echo(error_line(error), err=True, nl=False)
         usage = isinstance(error, UnknownName)
         raise SystemExit(output.USAGE if usage else output.code_of_error(error)) from error
+
+
+async def _terminal_app(flags: SessionFlags, prompt: str) -> None:
+    from prompt_toolkit.input import create_input
+
+    from toolwire.tui.app import Start, TerminalApp
+
+    settings, cwd = flags.read_settings(os.environ)
+    start = Start(
+        options=flags.options(interactive=True),
+        settings=settings,
+        cwd=cwd,
+        environ=os.environ,
+        transport=lambda stack: open_transport(flags, stack),
+        consent=lambda agrees: consent(flags.weights, flags.yes, agrees),
+        prompt=prompt,
+        attached=flags.attached,
+        chooses=flags.chooses,
+        verbose=flags.verbose,
+        version=__version__,
+    )
+    await TerminalApp(start, create_input(), sys.stdout).run()
+
+
+def redraws(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal can move its cursor, and the user does not need plain lines."""
+    accessible = environ.get("ACCESSIBLE", "") not in ("", "0")
+    # The consoles of Windows are not tried yet.
+    if sys.platform == "win32":
+        return False
+    return environ.get("TERM", "") not in ("", "dumb", "unknown") and not accessible
 
 
 _MOST_LISTED = 10

@@ -22,12 +22,13 @@ from toolwire.agent.events import (
     ToolStarted,
     TurnEnd,
     TurnEnded,
+    notice_text,
 )
 from toolwire.agent.usage import Stats
 from toolwire.cli.terminal import write_control
 from toolwire.errors import BadInput, ErrorKind, ModelMissing, ToolwireError, UnknownName
 from toolwire.events import RefusalDelta, TextDelta
-from toolwire.messages import MediaKind, Message, Outcome, Refusal, Text
+from toolwire.messages import Message, Outcome, Refusal, Text
 from toolwire.request import JsonObject
 from toolwire.terminal_text import one_line
 from toolwire.tools.spec import Effect
@@ -64,34 +65,6 @@ class OutputOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PLAINLY = OutputOptions()
-_WIRE_NOTICES = frozenset(
-    {
-        *("prefix", "schema_weakened", "seal_dropped", "text_differs", "second_start"),
-        *("unknown_finish", "no_finish_reason", "unmarked_end", "dropped_choice", "other_choices"),
-        *("nameless_call", "duplicate_call", "late_arguments", "glued_arguments", "broken_end"),
-        *("half_character", "extra_text"),
-    }
-)
-"""Kinds of notices about a wire format, at no cost for the user."""
-_SETTINGS = ("temperature", "top_p", "max_output_tokens", "reasoning")
-_MEDIA = frozenset((*map(str, MediaKind), "media", "file"))
-
-
-def notice_text(event: Noticed, *, verbose: bool = False) -> str:
-    """Returns a notice for the user; empty for one that costs nothing, unless `verbose`.
-
-    A loss costs something if a setting that the user chose is not applied, or media is not sent.
-    """
-    loss = event.loss
-    if verbose:
-        return event.message
-    if loss is None:
-        return "" if event.kind in _WIRE_NOTICES else event.message
-    if loss.path.partition(".")[0] in _SETTINGS:
-        return "" if loss.why.startswith("sent as") else f"{loss.path} is not applied: {loss.why}"
-    if loss.what.partition(" ")[0] in _MEDIA and not loss.path.endswith(".name"):
-        return f"{loss.what} is not sent to the model: {loss.why}"
-    return ""
 
 
 class Denials:

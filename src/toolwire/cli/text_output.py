@@ -17,6 +17,7 @@ from toolwire.agent.events import (
     ToolStarted,
     TurnEnd,
     TurnEnded,
+    notice_text,
 )
 from toolwire.cli.output import (
     PLAINLY,
@@ -25,7 +26,6 @@ from toolwire.cli.output import (
     Writable,
     error_of,
     hint,
-    notice_text,
 )
 from toolwire.cli.terminal import error_line, write_control
 from toolwire.events import Notice, RefusalDelta, TextDelta

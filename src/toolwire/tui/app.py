@@ -1,0 +1,456 @@
+"""The terminal app: sessions, turns and the user's words, on one inline screen."""
+
+import asyncio
+import signal
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import msgspec
+from prompt_toolkit.input import Input
+
+from toolwire.agent.events import AgentEvent, MessageAdded, SessionEvent, TurnEnd, TurnEnded
+from toolwire.agent.usage import Stats
+from toolwire.app.builder import open_session
+from toolwire.app.options import SessionOptions
+from toolwire.app.session import AgentSession, stored_sessions
+from toolwire.client.http.transport import Transport
+from toolwire.config import Settings
+from toolwire.context.mentions import user_message
+from toolwire.errors import BadInput, ToolwireError
+from toolwire.messages import Message, Text
+from toolwire.platform import handle_signals
+from toolwire.policy import Mode
+from toolwire.tools.proposals import Proposal
+from toolwire.tui import commands
+from toolwire.tui.composer import Composer, history_file
+from toolwire.tui.drawing import Drawing
+from toolwire.tui.finder import FileNames
+from toolwire.tui.keys import bindings
+from toolwire.tui.menu import Menu
+from toolwire.tui.notify import announcement, title
+from toolwire.tui.output import FrameOutput
+from toolwire.tui.own_words import branch, edited, remembered, run_command
+from toolwire.tui.questions import QuestionPanel
+from toolwire.tui.screen import Screen
+from toolwire.tui.themes import theme_for
+from toolwire.tui.views import Pager, Picker
+
+if TYPE_CHECKING:
+    from toolwire.embedded.weights import DownloadConsent
+
+_CYCLE = (Mode.DEFAULT, Mode.AUTO_EDIT, Mode.PLAN)
+_AGAIN = 2.0
+"""Seconds within which a second Ctrl-C leaves."""
+_LONG = 10.0
+"""Seconds of a turn from which its end is announced."""
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """What the app is started with."""
+
+    options: SessionOptions
+    settings: Settings
+    cwd: Path
+    environ: Mapping[str, str]
+    transport: Callable[[AsyncExitStack], Transport]
+    consent: "Callable[[Callable[[str], Awaitable[bool]]], DownloadConsent]"
+    prompt: str = ""
+    attached: tuple[Path, ...] = ()
+    """Files for the first message."""
+    chooses: bool = False
+    """Whether the user chooses a session of the folder first."""
+    verbose: bool = False
+    version: str = ""
+
+
+class TerminalApp:
+    """One terminal, and the sessions that the user opens on it, one at a time."""
+
+    def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
+        self.start = start
+        theme, colours = theme_for("auto", start.environ)
+        self._terminal = terminal
+        self._output = FrameOutput(out, start.environ.get("TERM", ""))
+        self.composer = Composer(history_file(start.environ, start.cwd))
+        self.questions = QuestionPanel(self._asked)
+        self._names: FileNames | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self.menu = Menu(commands.listed, self._choices, self._files)
+        self.composer.buffer.on_text_changed += self._typed
+        self.composer.buffer.on_cursor_position_changed += self._typed
+        self.screen = Screen(
+            terminal,
+            self._output,
+            composer=self.composer.buffer,
+            keys=bindings(self),
+            live=self._live,
+            below=self._below,
+            colours=bool(colours),
+        )
+        columns = self._output.get_size().columns
+        self.drawing = Drawing(theme, colours, columns, self.screen.print, verbose=start.verbose)
+        self._stats = Stats()
+        self._session: AgentSession | None = None
+        self._turn: asyncio.Task[TurnEnded] | None = None
+        self._inbox: asyncio.Queue[str] = asyncio.Queue()
+        self._next: SessionOptions | None = None
+        self._pressed = 0.0
+        self._spoken = False
+        """Whether the model said something in this turn."""
+        self._sent = ""
+        self._attached = start.attached
+        self._shell_output = ""
+        """Output of the user's own commands, for the next message."""
+        self._ended = False
+        self._branch = ""
+        self.focused = True
+
+    # What keys and commands use.
+
+    @property
+    def session(self) -> AgentSession:
+        """The open session."""
+        if self._session is None:
+            raise BadInput("the session is not open yet")
+        return self._session
+
+    @property
+    def working(self) -> bool:
+        """Whether a turn is under way."""
+        return self._turn is not None
+
+    def say(self, text: str, role: str = "") -> None:
+        """Prints lines of our own."""
+        self.drawing.note(text, role)
+
+    def leave(self, *, new: bool = False, resume: str = "") -> None:
+        """Ends the session; goes on with a new one, or with another."""
+        if new or resume:
+            options = self.start.options
+            self._next = msgspec.structs.replace(options, session=resume, latest=False)
+        self._inbox.put_nowait("")
+
+    def statistics(self) -> object:
+        """Usage so far."""
+        return self._stats.body()
+
+    def write_out(self, sequence: str) -> None:
+        """Writes a sequence of our own to the terminal."""
+        with self._output.frame():
+            self._output.write_raw(sequence)
+
+    async def page(self, heading: str, rows: list[str]) -> None:
+        """Shows rows on a page of their own."""
+        with self.screen.suspended(cooked=False):
+            await Pager(self._terminal, self._output, self.drawing.painter, heading, rows).run()
+
+    async def pick(self, heading: str, items: list[tuple[str, str]]) -> str:
+        """Lets the user choose on a page of its own; empty for none."""
+        with self.screen.suspended(cooked=False):
+            painter = self.drawing.painter
+            return await Picker(self._terminal, self._output, painter, heading, items).run()
+
+    def submit(self) -> None:
+        """Sends what is written: now, or to the turn's next step."""
+        if not self.composer.text.strip():
+            return
+        text = self.composer.take()
+        if self.working and not text.startswith(("/", "!", "#")):
+            self.session.say(Message(role="user", parts=(Text(text),)))
+            self.drawing.queue(text)
+        elif self.working:
+            self._keep(text)
+        else:
+            self._inbox.put_nowait(text)
+        self.screen.change()
+
+    def queue(self) -> None:
+        """Keeps what is written for after the turn."""
+        text = self.composer.take()
+        if text.strip():
+            self._keep(text)
+
+    def _keep(self, text: str) -> None:
+        self._inbox.put_nowait(text)
+        self.drawing.queue(text)
+        self.screen.change()
+
+    def take_back(self) -> bool:
+        """Moves the messages that wait into the composer; False if there are none."""
+        waiting: list[str] = []
+        while not self._inbox.empty():
+            waiting.append(self._inbox.get_nowait())
+        for text in waiting:
+            self.drawing.unqueue(text)
+        if waiting:
+            self.composer.set("\n".join(waiting))
+        return bool(waiting)
+
+    def interrupt(self) -> None:
+        """Ctrl-C: stops the turn, clears the composer, leaves if pressed again."""
+        now = time.monotonic()
+        again = now - self._pressed < _AGAIN
+        self._pressed = now
+        if self.questions.asking:
+            self.questions.cancel()
+        if again:
+            self.quit()
+        elif self._turn is not None:
+            self.stop_turn()
+        elif self.composer.text:
+            self.composer.set("")
+        else:
+            self.say("press Ctrl-C again to leave", "dim")
+
+    def stop_turn(self) -> None:
+        """Stops the running turn."""
+        if self._turn is not None:
+            self._turn.cancel()
+
+    def quit(self) -> None:
+        """Leaves the app."""
+        self._ended = True
+        self.questions.cancel()
+        self.stop_turn()
+        self._inbox.put_nowait("")
+
+    def cycle_mode(self) -> None:
+        """Changes to the next approval mode."""
+        if self._session is None:
+            return
+        now = self.session.mode
+        after = _CYCLE[(_CYCLE.index(now) + 1) % len(_CYCLE)] if now in _CYCLE else _CYCLE[0]
+        self._inbox.put_nowait(f"/mode {after}")
+
+    async def write_in_editor(self) -> None:
+        """Opens the composer's text in the user's editor."""
+        text = self.composer.whole(self.composer.text)
+        with self.screen.suspended():
+            found = await asyncio.to_thread(edited, text, ".md")
+        if found is not None:
+            self.composer.set(found.rstrip("\n"))
+
+    # Running.
+
+    async def run(self) -> None:
+        """Runs until the user leaves; raises what ended the session."""
+        self._banner()
+        loop = asyncio.get_running_loop()
+        task: asyncio.Task[None] | None = None
+
+        def begun() -> None:
+            nonlocal task
+            task = loop.create_task(self._sessions())
+
+        spinner = loop.create_task(self._spin())
+        try:
+            with handle_signals(loop, (signal.SIGTERM, signal.SIGHUP), self.quit):
+                await self.screen.run(begun)
+        finally:
+            spinner.cancel()
+            self.write_out(title(""))
+        if task is not None:
+            await task
+
+    async def _sessions(self) -> None:
+        try:
+            options: SessionOptions | None = self.start.options
+            if self.start.chooses:
+                chosen = await self.pick("sessions of this folder", commands.stored(self))
+                options = msgspec.structs.replace(options, session=chosen) if chosen else None
+            while options is not None and not self._ended:
+                self._next = None
+                await self._one_session(options)
+                options = self._next
+        finally:
+            self.screen.stop()
+
+    async def _one_session(self, options: SessionOptions) -> None:
+        start = self.start
+        async with AsyncExitStack() as stack:
+            if options.session or options.latest:
+                self._replay(options)
+            session = await stack.enter_async_context(
+                open_session(
+                    options,
+                    settings=start.settings,
+                    environ=start.environ,
+                    cwd=start.cwd,
+                    readers=(self._receive,),
+                    approver=self.questions.approve,
+                    editor=self._edit,
+                    ask=self.questions.ask,
+                    transport=start.transport(stack),
+                    consent=start.consent(self.questions.agrees),
+                )
+            )
+            self._session = session
+            self._names = FileNames(session.toolbox.context.workspace)
+            self._branch = branch(start.cwd)
+            self.screen.change()
+            if start.prompt and self._next is None:
+                self._inbox.put_nowait(start.prompt)
+            try:
+                await self._conversation(session)
+            finally:
+                self._session = None
+
+    def _replay(self, options: SessionOptions) -> None:
+        store = stored_sessions(self.start.environ)
+        found = store.latest(str(self.start.cwd)) if options.latest else None
+        name = options.session or (found.id if found is not None else "")
+        with suppress(ToolwireError):
+            contents = store.read(name)
+            self.drawing.replay(contents.events, 2 * self.screen.size.rows)
+
+    async def _conversation(self, session: AgentSession) -> None:
+        while not self._ended and self._next is None:
+            line = await self._inbox.get()
+            if not line:
+                return
+            self.drawing.unqueue(line)
+            if commands.is_command(line):
+                await commands.run(self, line)
+            elif line.startswith("!") and line[1:].strip():
+                await self._own_command(line[1:].strip())
+            elif line.startswith("# ") or (line.startswith("#") and line[1:2].isalpha()):
+                self.say(await remembered(line[1:].strip(), session.toolbox.context), "dim")
+            else:
+                await self._prompted(session, line)
+
+    async def _own_command(self, command: str) -> None:
+        self.say(f"$ {command}", "call")
+        output = await run_command(command, self.start.cwd, self.start.environ)
+        self.say(output.rstrip("\n") or "(no output)", "dim")
+        self._shell_output += f"I ran `{command}`:\n{output}\n"
+
+    async def _prompted(self, session: AgentSession, line: str) -> None:
+        attached, self._attached = self._attached, ()
+        prompt = user_message(
+            line,
+            session.toolbox.context,
+            piped=self._shell_output,
+            attached=attached,
+            respect_git_ignore=self.start.settings.context.respect_git_ignore,
+        )
+        self._shell_output = ""
+        for words in prompt.notices:
+            await session.note("mention", words)
+        self._sent = line
+        await self._turn_ended(session, prompt.message)
+        while session.waiting and not self._ended:
+            await self._turn_ended(session, None)
+
+    async def _turn_ended(self, session: AgentSession, message: Message | None) -> None:
+        began = time.monotonic()
+        self._spoken = False
+        self.write_out(title("working"))
+        self._turn = asyncio.create_task(session.send(message))
+        try:
+            await self._turn
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            self._stopped()
+        except ToolwireError as error:
+            self.say(f"error: {error}", "failed")
+        finally:
+            self._turn = None
+            self.write_out(title("toolwire"))
+            if time.monotonic() - began > _LONG:
+                self._announce("the turn has ended")
+            self._branch = branch(self.start.cwd)
+            self.screen.change()
+
+    def _stopped(self) -> None:
+        if self.drawing.state.working:
+            self._add(TurnEnded(reason=TurnEnd.CANCELLED))
+        if not self._spoken and not self.composer.text:
+            self.composer.set(self._sent)
+
+    async def _edit(self, proposal: Proposal) -> str:
+        with self.screen.suspended():
+            found = await asyncio.to_thread(edited, proposal.after, proposal.path.suffix or ".txt")
+        return proposal.after if found is None else found
+
+    # Drawing.
+
+    async def _receive(self, received: SessionEvent) -> None:
+        self._add(received.event)
+
+    def _add(self, event: AgentEvent) -> None:
+        self._stats.add(event)
+        if isinstance(event, MessageAdded):
+            self._spoken = self._spoken or event.message.role == "assistant"
+            for part in event.message.parts:
+                if isinstance(part, Text):
+                    self.drawing.unqueue(part.text)
+        self.drawing.add(event)
+        self.screen.change()
+
+    def _asked(self) -> None:
+        if self.questions.asking:
+            self._announce("a question waits")
+        self.screen.change()
+
+    def _announce(self, words: str) -> None:
+        if not self.focused:
+            self.write_out(announcement(words, self.start.environ))
+
+    def _banner(self) -> None:
+        start = self.start
+        painter = self.drawing.painter
+        line = painter.line(
+            ("toolwire", "strong"),
+            (f" {start.version} · {start.cwd} · /help for help", "dim"),
+        )
+        with self._output.frame():
+            self._output.write_raw(f"{line}\r\n")
+
+    def _live(self) -> list[str]:
+        size = self.screen.size
+        self.drawing.fits(size.columns)
+        rows = self.drawing.live(size)
+        if self.questions.asking:
+            return [*rows[-3:], *self.questions.rows(self.drawing.painter, size)]
+        return rows
+
+    def _below(self) -> list[str]:
+        session = self._session
+        info = session.opened.info if session is not None else None
+        keys = "esc stops" if self.working else ""
+        window = (info.context or 0) if info is not None else 0
+        row = self.drawing.status(window=window, branch=self._branch, keys=keys)
+        return [*self.menu.rows(self.drawing.painter), row]
+
+    def _typed(self, event: object = None) -> None:
+        del event
+        buffer = self.composer.buffer
+        self.menu.update(buffer.text, buffer.cursor_position)
+
+    def _choices(self, name: str) -> tuple[str, ...]:
+        command = commands.known(name)
+        return command.choices(self) if command is not None and command.choices else ()
+
+    def _files(self) -> list[str]:
+        names = self._names
+        if names is None:
+            return []
+        if not names.fresh and (self._reading is None or self._reading.done()):
+            self._reading = asyncio.create_task(self._read_names(names))
+        return names.names
+
+    async def _read_names(self, names: FileNames) -> None:
+        await asyncio.to_thread(names.read)
+        self._typed()
+        self.screen.change()
+
+    async def _spin(self) -> None:
+        while True:
+            await asyncio.sleep(0.25)
+            if self.drawing.state.working:
+                self.screen.change()

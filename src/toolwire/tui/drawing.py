@@ -1,0 +1,159 @@
+"""What the screen shows of a session: finished entries once, the rest as rows of the live area."""
+
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from toolwire.agent.events import AgentEvent
+from toolwire.tui.blocks import Block, BlockKind
+from toolwire.tui.entries import EntryLines, ViewOptions
+from toolwire.tui.live import Size, live_rows, status_row
+from toolwire.tui.render import MarkdownLines, Painter
+from toolwire.tui.state import State, fold
+from toolwire.tui.themes import Theme
+from toolwire.tui.transcript import Entry, NoteEntry, ProseEntry, TranscriptFold
+
+_HELD = 2
+"""Wrapped lines of an open paragraph that later words may still change."""
+
+
+class Drawing:
+    """Folds events, and renders each entry once at the terminal's present width."""
+
+    def __init__(
+        self,
+        theme: Theme,
+        colours: str,
+        columns: int,
+        write: Callable[[list[str]], None],
+        *,
+        verbose: bool = False,
+    ) -> None:
+        self._theme = theme
+        self._colours = colours
+        self._write = write
+        self.state = State()
+        self.options = ViewOptions()
+        self.painter = Painter(theme, colours, columns)
+        self._transcript = TranscriptFold(verbose=verbose)
+        self._lines = EntryLines(self.painter, self.options)
+        self._printed = 0
+        """Lines of the open block that are already above the live area."""
+        self.entries: list[Entry] = []
+
+    def add(self, event: AgentEvent) -> None:
+        """Takes an event, and prints what it finishes."""
+        self.state = fold(self.state, event, time.monotonic())
+        for entry in self._transcript.add(event):
+            self._print(entry)
+
+    def replay(self, events: Iterable[AgentEvent], rows: int) -> None:
+        """Takes the past of a session, and prints the end of it."""
+        past = [entry for event in events for entry in self._transcript.add(event)]
+        self.entries.extend(past)
+        lines = [line for entry in past for line in self._lines.lines(entry)]
+        left = len(lines) - rows
+        if left > 0:
+            self.note(f"… {left} earlier lines: Ctrl-O", "dim")
+        self._write(lines[-rows:])
+
+    def note(self, text: str, role: str = "") -> None:
+        """Prints lines of our own."""
+        for line in text.split("\n"):
+            self._print(NoteEntry(line, role))
+
+    def fits(self, columns: int) -> None:
+        """Renders for this width from now on."""
+        if self.painter.width != max(columns, 8):
+            self.painter = Painter(self._theme, self._colours, columns)
+            self._lines = EntryLines(self.painter, self.options)
+
+    def set_options(self, options: ViewOptions) -> None:
+        """Shows later entries in another way."""
+        self.options = options
+        self._lines = EntryLines(self.painter, options)
+
+    def queue(self, text: str) -> None:
+        """Shows a message that waits."""
+        self.state = msgspec.structs.replace(self.state, queue=(*self.state.queue, text))
+
+    def unqueue(self, text: str) -> None:
+        """Removes a message that waits no longer."""
+        left = list(self.state.queue)
+        if text in left:
+            left.remove(text)
+            self.state = msgspec.structs.replace(self.state, queue=tuple(left))
+
+    def whole(self) -> list[str]:
+        """All entries, with results and thoughts whole."""
+        lines = EntryLines(self.painter, msgspec.structs.replace(_WHOLE, diff=self.options.diff))
+        return [line for entry in self.entries for line in lines.lines(entry)]
+
+    def live(self, size: Size) -> list[str]:
+        """The rows above the composer."""
+        return live_rows(self.state, self._opened(size), self.painter, size, time.monotonic())
+
+    def status(self, *, window: int, branch: str, keys: str) -> str:
+        """The status line."""
+        return status_row(self.state, self.painter, window=window, branch=branch, keys=keys)
+
+    def _print(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        lines = self._lines.lines(entry)
+        if isinstance(entry, ProseEntry) and self._printed:
+            lines, self._printed = lines[self._printed :], 0
+        self._write(lines)
+
+    def _opened(self, size: Size) -> list[str]:
+        block = self._transcript.open
+        if block is None:
+            self._printed = 0
+            return []
+        if block.kind is BlockKind.CODE:
+            return [self.painter.line(block.text)]
+        rows = self._rendered(block)
+        if len(rows) - self._printed > size.open_rows and block.kind is BlockKind.PARAGRAPH:
+            final = self._rendered(msgspec.structs.replace(block, text=settled(block.text)))
+            ready = final[self._printed : -_HELD]
+            if ready:
+                self._printed += len(ready)
+                self._write(ready)
+        return rows[self._printed :]
+
+    def _rendered(self, block: Block) -> list[str]:
+        wrap = self.options.wrap == "words"
+        return MarkdownLines(self.painter, wrap=wrap).lines(block)
+
+
+_WHOLE = ViewOptions(lines=0, thinking="shown")
+
+
+def settled(text: str) -> str:
+    """The beginning of a growing paragraph in which no emphasis, code or link is still open."""
+    open_marks: set[str] = set()
+    safe = 0
+    for at, letter in enumerate(text):
+        if letter.isspace():
+            if not open_marks:
+                safe = at
+        elif letter in "*_~`":
+            if not _lone(text, at):
+                open_marks ^= {letter}
+        elif letter == "[":
+            open_marks.add("[")
+        elif letter == "]":
+            open_marks.discard("[")
+            if text[at + 1 : at + 2] == "(":
+                open_marks.add("(")
+        elif letter == ")":
+            open_marks.discard("(")
+    return text[:safe]
+
+
+def _lone(text: str, at: int) -> bool:
+    """Whether a mark means itself: blanks around it, or within a word for `_`."""
+    before, after = text[at - 1 : at], text[at + 1 : at + 2]
+    if text[at] == "_" and before.isalnum() and after.isalnum():
+        return True
+    return (not before or before.isspace()) and (not after or after.isspace())

@@ -1,0 +1,216 @@
+"""The inline screen: blocks printed once above, and a small area below that is drawn again."""
+
+import asyncio
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+from prompt_toolkit.application import Application
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.data_structures import Point
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.layout import HSplit, Layout, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.processors import BeforeInput, Processor
+from prompt_toolkit.output import ColorDepth
+
+from toolwire.tui.live import Size
+from toolwire.tui.output import FOCUS_OFF, FOCUS_ON, FrameOutput
+
+FRAMES = 15
+"""Frames a second, at most, while something changes."""
+_COMPOSER_ROWS = 10
+
+Rows = Callable[[], list[str]]
+
+
+class Screen:
+    """One prompt_toolkit application whose rows come from pure functions."""
+
+    def __init__(
+        self,
+        terminal: Input,
+        output: FrameOutput,
+        *,
+        composer: Buffer,
+        keys: KeyBindings,
+        live: Rows,
+        below: Rows,
+        colours: bool,
+        processors: list[Processor] | None = None,
+        vi: bool = False,
+    ) -> None:
+        self._output = output
+        self._pending: list[str] = []
+        self._scheduled: asyncio.TimerHandle | None = None
+        self._drawn = 0.0
+        self._away = False
+        self._window = Window(
+            BufferControl(
+                composer,
+                input_processors=[BeforeInput("› ", style="bold"), *(processors or [])],
+                focusable=True,
+            ),
+            height=self._composer_height,
+            wrap_lines=True,
+            dont_extend_height=True,
+            get_line_prefix=lambda line, wrap: [("", "  ")] if line or wrap else [],
+        )
+        self._composer = composer
+        layout = HSplit(
+            [
+                self._rows(live),
+                self._window,
+                self._rows(below),
+            ]
+        )
+        self.app: Application[None] = Application(
+            Layout(layout, focused_element=self._window),
+            key_bindings=keys,
+            input=terminal,
+            output=output,
+            color_depth=None if colours else ColorDepth.MONOCHROME,
+            editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
+            mouse_support=False,
+            full_screen=False,
+            erase_when_done=True,
+            terminal_size_polling_interval=None,
+        )
+        self.app.timeoutlen = 0.3
+        self.app.ttimeoutlen = 0.05
+        self.app._on_resize = self._resized  # pyright: ignore[reportPrivateUsage]
+
+    @property
+    def size(self) -> Size:
+        """The terminal's size."""
+        found = self._output.get_size()
+        return Size(found.columns, found.rows)
+
+    async def run(self, begun: Callable[[], None]) -> None:
+        """Runs until `stop`; the terminal is left as it was."""
+        self._output.write_raw(FOCUS_ON)
+        try:
+            await self.app.run_async(
+                pre_run=begun, handle_sigint=False, set_exception_handler=False
+            )
+        finally:
+            self._output.write_raw(FOCUS_OFF)
+            self._output.flush()
+            self._flush_pending()
+
+    def stop(self) -> None:
+        """Ends `run`."""
+        if self.app.is_running and not self.app.is_done:
+            self.app.exit()
+
+    def print(self, lines: list[str]) -> None:
+        """Prints lines above the live area, with the next frame."""
+        self._pending.extend(lines)
+        self.change()
+
+    def change(self) -> None:
+        """Asks for a frame; many within one interval are one."""
+        if self._scheduled is not None or self._away or not self.app.is_running:
+            return
+        wait = max(self._drawn + 1 / FRAMES - time.monotonic(), 0.0)
+        self._scheduled = asyncio.get_running_loop().call_later(wait, self._frame)
+
+    @contextmanager
+    def suspended(self, *, cooked: bool = True) -> Generator[None]:
+        """Leaves the terminal to another program, or a page of ours, inside the block."""
+        with self._output.frame():
+            self._erase()
+        self._away = self.app._running_in_terminal = True  # pyright: ignore[reportPrivateUsage]
+        terminal = self.app.input
+        try:
+            with terminal.cooked_mode() if cooked else nullcontext(), terminal.detach():
+                yield
+        finally:
+            self._away = self.app._running_in_terminal = False  # pyright: ignore[reportPrivateUsage]
+            self._redraw()
+            self.change()
+
+    def clear(self) -> None:
+        """Clears the terminal."""
+        self.app.renderer.clear()
+        self._redraw()
+
+    def _frame(self) -> None:
+        self._scheduled = None
+        if self._away or not self.app.is_running:
+            return
+        self._drawn = time.monotonic()
+        with self._output.frame():
+            shrinks = self._shrinks()
+            if self._pending or shrinks:
+                self._erase()
+                self._flush_pending()
+            self._redraw()
+
+    def _flush_pending(self) -> None:
+        pending, self._pending = self._pending, []
+        for line in pending:
+            self._output.write_raw(line)
+            self._output.write_raw("\r\n")
+        if not self.app.is_running:
+            self._output.flush()
+
+    def _shrinks(self) -> bool:
+        """Whether the area needs fewer rows than it has."""
+        last = self.app.renderer.last_rendered_screen
+        if last is None:
+            return False
+        size = self._output.get_size()
+        needed = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
+        return needed < last.height
+
+    def _erase(self) -> None:
+        self.app.renderer.erase(leave_alternate_screen=False)
+
+    def _redraw(self) -> None:
+        self.app._redraw()  # pyright: ignore[reportPrivateUsage]
+
+    def _resized(self) -> None:
+        """Draws again; the rows of the last frame may have been wrapped by the terminal."""
+        renderer: Any = self.app.renderer
+        if self._away:
+            return
+        last, cursor = renderer._last_screen, renderer._cursor_pos
+        if last is not None:
+            columns = self._output.get_size().columns
+            above = sum(
+                max(-(-_used(last.data_buffer[row]) // columns), 1) for row in range(cursor.y)
+            )
+            above += cursor.x // columns
+            renderer._cursor_pos = Point(x=cursor.x % columns, y=above)
+        with self._output.frame():
+            self._erase()
+            self._redraw()
+
+    def _rows(self, rows: Rows) -> Window:
+        def fragments() -> StyleAndTextTuples:
+            return to_formatted_text(ANSI("\n".join(rows())))
+
+        return Window(
+            FormattedTextControl(fragments),
+            dont_extend_height=True,
+            height=lambda: Dimension(min=0, preferred=len(rows()), max=max(len(rows()), 0)),
+            wrap_lines=False,
+        )
+
+    def _composer_height(self) -> Dimension:
+        width = max(self._output.get_size().columns - 3, 1)
+        rows = sum(max(-(-len(line) // width), 1) for line in self._composer.text.split("\n"))
+        most = min(_COMPOSER_ROWS, max(self._output.get_size().rows // 2, 1))
+        rows = min(rows, most)
+        return Dimension(min=1, preferred=rows, max=rows)
+
+
+def _used(row: Any) -> int:
+    """Columns of a drawn row that hold something."""
+    return max((x + 1 for x, cell in row.items() if cell.char.strip()), default=0)

@@ -1,0 +1,182 @@
+"""What the live area shows, folded from agent events; pure, time comes in as an argument."""
+
+import msgspec
+
+from toolwire.agent.events import (
+    AgentEvent,
+    ModelAsked,
+    Retrying,
+    SessionOpened,
+    Streaming,
+    Thought,
+    ToolDecided,
+    ToolFinished,
+    ToolOutputText,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+    UsageCounted,
+)
+from toolwire.events import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallEnded, ToolCallStarted
+from toolwire.wire.repair import parse_arguments
+
+_TAIL = 4000
+"""Characters of live output that are kept."""
+_ARGUMENTS = 2000
+
+
+class RunningCall(msgspec.Struct, frozen=True):
+    """A call that runs, and the end of its output."""
+
+    id: str
+    name: str
+    arguments: str
+    since: float
+    tail: str = ""
+
+
+class Writing(msgspec.Struct, frozen=True):
+    """A call whose arguments still arrive: their beginning, and how long they are."""
+
+    id: str
+    name: str
+    head: str = ""
+    size: int = 0
+
+
+class TodoStep(msgspec.Struct, frozen=True):
+    """One step of the model's plan."""
+
+    text: str
+    status: str
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """The present of a session, as far as the screen shows it."""
+
+    session: str = ""
+    model: str = ""
+    style: str = ""
+    mode: str = ""
+    cwd: str = ""
+    since: float | None = None
+    """When the turn began; None while the agent waits."""
+    word: str = ""
+    thinking: str = ""
+    """The headline of the present thought."""
+    writing: Writing | None = None
+    running: tuple[RunningCall, ...] = ()
+    plan: tuple[TodoStep, ...] = ()
+    queue: tuple[str, ...] = ()
+    """Messages of the user for after the turn."""
+    tokens: int = 0
+    """Input tokens of the last request."""
+    cost: float = 0.0
+    unpriced: bool = False
+
+    @property
+    def working(self) -> bool:
+        """Whether a turn is under way."""
+        return self.since is not None
+
+
+def fold(state: State, event: AgentEvent, now: float) -> State:
+    """The state after an event."""
+    match event:
+        case Streaming():
+            return _streamed(state, event)
+        case SessionOpened():
+            return _with(
+                state,
+                session=event.session,
+                model=event.model,
+                style=event.style,
+                mode=event.mode,
+                cwd=event.cwd or state.cwd,
+            )
+        case TurnStarted():
+            return _with(state, since=now, word="thinking")
+        case ModelAsked():
+            return _with(state, word="thinking", thinking="", writing=None)
+        case Thought():
+            return _with(state, thinking=event.subject)
+        case Retrying():
+            return _with(state, word="trying again", writing=None)
+        case UsageCounted():
+            return _counted(state, event)
+        case ToolDecided():
+            return _with(state, writing=None)
+        case ToolStarted():
+            call = RunningCall(event.call_id, event.name, event.arguments, now)
+            return _with(state, running=(*state.running, call), writing=None, word="working")
+        case ToolOutputText():
+            return _output(state, event)
+        case ToolFinished():
+            left = tuple(call for call in state.running if call.id != event.call_id)
+            plan = _plan(event) if event.name == "todo" and event.success else state.plan
+            return _with(state, running=left, plan=plan)
+        case TurnEnded():
+            return _with(state, since=None, word="", thinking="", writing=None, running=())
+        case _:
+            return state
+
+
+def _with(state: State, **changes: object) -> State:
+    return msgspec.structs.replace(state, **changes)
+
+
+def _streamed(state: State, event: Streaming) -> State:
+    match event.event:
+        case TextDelta():
+            return state if state.word == "writing" else _with(state, word="writing", thinking="")
+        case ThinkingDelta():
+            return state if state.word == "thinking" else _with(state, word="thinking")
+        case ToolCallStarted():
+            return _with(state, writing=Writing(event.event.id, event.event.name))
+        case ToolCallDelta():
+            return _written(state, event.event)
+        case ToolCallEnded():
+            return _with(state, writing=None)
+        case _:
+            return state
+
+
+def _written(state: State, delta: ToolCallDelta) -> State:
+    writing = state.writing
+    if writing is None or writing.id != delta.id:
+        return state
+    size = writing.size + len(delta.arguments)
+    head = writing.head
+    if len(head) < _ARGUMENTS:
+        head = (head + delta.arguments)[:_ARGUMENTS]
+    return _with(state, writing=Writing(writing.id, writing.name, head, size))
+
+
+def _output(state: State, event: ToolOutputText) -> State:
+    return _with(
+        state,
+        running=tuple(
+            msgspec.structs.replace(call, tail=(call.tail + event.text)[-_TAIL:])
+            if call.id == event.call_id
+            else call
+            for call in state.running
+        ),
+    )
+
+
+def _counted(state: State, event: UsageCounted) -> State:
+    tokens = event.usage.input if event.purpose == "turn" else None
+    return _with(
+        state,
+        tokens=state.tokens if tokens is None else tokens,
+        cost=state.cost + (event.cost or 0.0),
+        unpriced=state.unpriced or (event.cost is None and not event.failed),
+    )
+
+
+def _plan(event: ToolFinished) -> tuple[TodoStep, ...]:
+    value = parse_arguments(event.arguments).value or {}
+    try:
+        return msgspec.convert(value.get("items", []), tuple[TodoStep, ...])
+    except msgspec.ValidationError:
+        return ()

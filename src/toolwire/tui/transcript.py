@@ -1,0 +1,289 @@
+"""Agent events as entries of the transcript: one fold, live, for resumed sessions and exports."""
+
+from typing import TypeAlias, assert_never
+
+import msgspec
+
+from toolwire.agent.events import (
+    AgentEvent,
+    AnswersGiven,
+    ApprovalOutcome,
+    ChildEvent,
+    HistoryReplaced,
+    MessageAdded,
+    ModelAsked,
+    Noticed,
+    Retrying,
+    SessionOpened,
+    Streaming,
+    Thought,
+    ToolAsked,
+    ToolDecided,
+    ToolFinished,
+    ToolOutputText,
+    ToolRequested,
+    ToolStarted,
+    TurnEnd,
+    TurnEnded,
+    TurnStarted,
+    UsageCounted,
+    notice_text,
+)
+from toolwire.context.mentions import BEGINS
+from toolwire.events import (
+    CitationAdded,
+    Finished,
+    MediaAdded,
+    ModelEvent,
+    Notice,
+    RefusalDelta,
+    ServerBlockAdded,
+    TextDelta,
+    TextEnded,
+    ThinkingDelta,
+    ThinkingEnded,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
+from toolwire.messages import Citation, Media, Message, Text
+from toolwire.tui.blocks import Block, Blocks
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What the user wrote, with its attachments as marks."""
+
+    text: str
+
+
+class ProseEntry(msgspec.Struct, frozen=True, gc=False):
+    """A block of the model's answer."""
+
+    block: Block
+    first: bool = False
+    """Whether an answer begins with it."""
+
+
+class Headline(msgspec.Struct, frozen=True):
+    """A thought: its headline and the rest."""
+
+    subject: str
+    description: str
+
+
+class CallEntry(msgspec.Struct, frozen=True):
+    """A call with its result, and how it was approved."""
+
+    finished: ToolFinished
+    approved: str = ""
+
+
+class NoteEntry(msgspec.Struct, frozen=True):
+    """A line of toolwire's own."""
+
+    text: str
+    role: str = "dim"
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """Numbered sources of an answer: titles and addresses."""
+
+    listed: tuple[tuple[str, str], ...]
+
+
+Entry: TypeAlias = Said | ProseEntry | Headline | CallEntry | NoteEntry | Sources
+
+_ENDS = {
+    TurnEnd.TURN_LIMIT: "stopped: the limit of model requests is reached; send a message to go on",
+    TurnEnd.TOKEN_LIMIT: "stopped: the limit of tokens is reached (--max-tokens)",
+    TurnEnd.COST_LIMIT: "stopped: the limit of cost is reached (--max-cost)",
+    TurnEnd.TIME_LIMIT: "stopped: the limit of time is reached",
+    TurnEnd.LOOP: "stopped: the model repeats itself; say what to do differently",
+    TurnEnd.LENGTH: "the answer was cut by the model's output limit; say 'continue' to go on",
+    TurnEnd.REFUSAL: "the model refused",
+    TurnEnd.CONTENT_FILTER: "the provider's content filter stopped the answer",
+    TurnEnd.CANCELLED: "stopped",
+    TurnEnd.FAILED: "the turn failed; send a message to try again",
+}
+
+
+class TranscriptFold:
+    """Folds the events of one session; knows the block that is still open."""
+
+    def __init__(self, *, verbose: bool = False) -> None:
+        self._verbose = verbose
+        self._blocks = Blocks()
+        self._streamed = False
+        """Whether text of the present reply was shown."""
+        self._begun = False
+        self._citations: dict[str, str] = {}
+        self._approved: dict[str, str] = {}
+        self._asked: set[str] = set()
+
+    @property
+    def open(self) -> Block | None:
+        """The block of the answer that is not final yet."""
+        return self._blocks.open
+
+    def add(self, event: AgentEvent) -> list[Entry]:
+        """The entries that the event makes final."""
+        match event:
+            case Streaming():
+                return self._piece(event.event)
+            case MessageAdded():
+                return self._message(event)
+            case Thought():
+                return [Headline(event.subject, event.description)]
+            case ToolAsked():
+                self._asked.add(event.call_id)
+                return []
+            case ToolDecided():
+                self._approved[event.call_id] = _approved(event, event.call_id in self._asked)
+                return []
+            case ToolFinished():
+                return [*self._closed(), CallEntry(event, self._approved.pop(event.call_id, ""))]
+            case Retrying():
+                return self._void(event)
+            case Noticed():
+                words = notice_text(event, verbose=self._verbose)
+                return [NoteEntry(f"… {words}")] if words else []
+            case HistoryReplaced():
+                words = f"shortened ({event.method}): {event.before} → {event.after} tokens"
+                return [NoteEntry(f"… {words}")]
+            case TurnEnded():
+                return [*self._closed(), *_end(event)]
+            case SessionOpened():
+                return _changed(event)
+            case (
+                TurnStarted()
+                | AnswersGiven()
+                | ModelAsked()
+                | UsageCounted()
+                | ToolRequested()
+                | ToolStarted()
+                | ToolOutputText()
+                | ChildEvent()
+            ):
+                return []
+            case _:
+                assert_never(event)
+
+    def _piece(self, event: ModelEvent) -> list[Entry]:
+        match event:
+            case TextDelta() | RefusalDelta():
+                self._streamed = self._streamed or bool(event.text)
+                return self._prose(self._blocks.feed(event.text))
+            case TextEnded() | ThinkingEnded():
+                return []
+            case MediaAdded():
+                return [NoteEntry(f"[{_media_word(event.media)}]", "")]
+            case CitationAdded():
+                self._cite(event.citation)
+                return []
+            case Notice():
+                return [NoteEntry(f"… {event.message}")] if self._verbose else []
+            case (
+                ThinkingDelta()
+                | ToolCallStarted()
+                | ToolCallDelta()
+                | ToolCallEnded()
+                | ServerBlockAdded()
+                | Finished()
+            ):
+                return []
+            case _:
+                assert_never(event)
+
+    def _message(self, event: MessageAdded) -> list[Entry]:
+        if event.context:
+            return []
+        if event.message.role == "user":
+            return [Said(said(event.message))]
+        if event.message.role != "assistant":
+            return []
+        entries: list[Entry] = []
+        if not self._streamed:
+            for part in event.message.parts:
+                if isinstance(part, Text):
+                    entries += self._prose(self._blocks.feed(part.text))
+                    for citation in part.citations:
+                        self._cite(citation)
+        entries += self._closed()
+        if event.finished is None:
+            entries.append(NoteEntry("the reply broke off", "warning"))
+        self._streamed = self._begun = False
+        return entries
+
+    def _prose(self, blocks: list[Block]) -> list[Entry]:
+        found: list[Entry] = []
+        for block in blocks:
+            found.append(ProseEntry(block, first=not self._begun))
+            self._begun = True
+        return found
+
+    def _closed(self) -> list[Entry]:
+        found = self._prose(self._blocks.close())
+        if self._citations:
+            found.append(Sources(tuple((name, url) for url, name in self._citations.items())))
+            self._citations = {}
+        return found
+
+    def _void(self, event: Retrying) -> list[Entry]:
+        self._blocks = Blocks()
+        lost = event.void and self._begun
+        self._streamed = self._begun = False
+        void = "; the text above is not part of the answer" if lost else ""
+        return [NoteEntry(f"… {event.message}{void}", "warning" if lost else "dim")]
+
+    def _cite(self, citation: Citation) -> None:
+        if citation.url:
+            self._citations.setdefault(citation.url, citation.title)
+
+
+def said(message: Message) -> str:
+    """The user's words, media as marks."""
+    found: list[str] = []
+    for part in message.parts:
+        match part:
+            case Text(text=text) if text == BEGINS:
+                # What follows are the files that the words mention.
+                break
+            case Text():
+                found.append(part.text.partition(BEGINS)[0])
+            case Media():
+                found.append(f"[{_media_word(part)}]")
+            case _:
+                pass
+    return "\n".join(found)
+
+
+def _media_word(media: Media) -> str:
+    return media.mime.partition("/")[0] or "file"
+
+
+def _approved(event: ToolDecided, asked: bool) -> str:
+    if event.decision is ApprovalOutcome.REJECT:
+        return "denied"
+    if event.scope:
+        return f"allowed: {event.scope}"
+    return event.reason if asked else ""
+
+
+def _end(event: TurnEnded) -> list[Entry]:
+    if event.reason is TurnEnd.DONE:
+        return []
+    words = _ENDS[event.reason]
+    role = "dim" if event.reason is TurnEnd.CANCELLED else "warning"
+    return [NoteEntry(f"{words}: {event.detail}" if event.detail else words, role)]
+
+
+def _changed(event: SessionOpened) -> list[Entry]:
+    match event.changed:
+        case "model":
+            return [NoteEntry(f"model: {event.model}")]
+        case "style":
+            return [NoteEntry(f"tool style: {event.style}")]
+        case "mode":
+            return [NoteEntry(f"approval mode: {event.mode}")]
+        case _:
+            return []
