@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from tests.mcp.suite_catalogue import catalogue
@@ -49,10 +49,14 @@ def suite() -> list[str]:
     return [str(node), str(script)]
 
 
-@asynccontextmanager
-async def serving() -> AsyncGenerator[str]:
+def serving() -> AbstractAsyncContextManager[str]:
     """A server with what the suite asks for, at its address."""
-    server = McpServer(catalogue())
+    return served(McpServer(catalogue()))
+
+
+@asynccontextmanager
+async def served(server: McpServer) -> AsyncGenerator[str]:
+    """A server at an address without a token."""
     endpoint = McpEndpoint(server, Guard())
     listener = HttpListener(endpoint.handle)
     port = await listener.start("127.0.0.1", 0)

@@ -12,15 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes.simulated import Place
+from tests.mcp.conformance import served
 from tests.mcp.servers import connected
 from toolwire import config
 from toolwire.app.toolbox import open_toolbox
-from toolwire.http_server.listener import HttpListener
 from toolwire.mcp.client import Elicit, Host
 from toolwire.mcp.connection import ServerConnection
 from toolwire.mcp_server.agent_tool import AgentTool
 from toolwire.mcp_server.catalogue import Catalogue
-from toolwire.mcp_server.http import PATH, Guard, McpEndpoint
 from toolwire.mcp_server.own_tools import OwnTools
 from toolwire.mcp_server.server import McpServer, ServerLimits
 from toolwire.policy import Mode
@@ -97,20 +96,6 @@ async def endpoint(
             catalogue.add(tool.offered())
         async with served(McpServer(catalogue, limits)) as url:
             yield url
-
-
-@asynccontextmanager
-async def served(server: McpServer) -> AsyncGenerator[str]:
-    """A server at an address without a token."""
-    there = McpEndpoint(server, Guard())
-    listener = HttpListener(there.handle)
-    port = await listener.start("127.0.0.1", 0)
-    try:
-        yield f"http://127.0.0.1:{port}{PATH}"
-    finally:
-        there.close()
-        await listener.aclose()
-        await server.aclose()
 
 
 @asynccontextmanager

@@ -12,12 +12,16 @@ import pytest
 from multidict import CIMultiDict
 
 from tests.fakes.simulated import Place
+from tests.mcp.conformance import served
 from tests.mcp.suite_catalogue import catalogue
-from tests.mcp_server.served import LONGEST, listening, served
+from tests.mcp_server.served import LONGEST, listening
+from toolwire.http_server.exchange import Asked
 from toolwire.mcp_server.catalogue import Catalogue, OfferedTool
 from toolwire.mcp_server.exchange import ServedRequest
+from toolwire.mcp_server.http import Guard
 from toolwire.mcp_server.server import McpServer, ServerLimits
 from toolwire.request import JsonObject
+from toolwire.wire.http1 import RequestHead
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 MODERN = "2026-07-28"
@@ -398,3 +402,34 @@ def test_a_header_that_is_missing_wrong_or_double_is_refused(name: str):
                     assert code in (-32020, -32022)
 
     asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    ("hosts", "host", "origin", "allowed"),
+    [
+        (("localhost",), "localhost:80", "", True),
+        (("localhost",), "LOCALHOST", "http://localhost:3000", True),
+        (("localhost",), "box.local", "", False),
+        ((), "box.local:80", "", True),
+        ((), "box.local:80", "http://box.local:80", True),
+        ((), "box.local:80", "http://localhost:3000", True),
+        ((), "box.local:80", "http://evil.com", False),
+        ((), "box.local:80", "null", False),
+    ],
+)
+def test_a_page_of_another_place_is_kept_out(
+    hosts: tuple[str, ...], host: str, origin: str, allowed: bool
+):
+    fields = (("origin", origin),) if origin else ()
+    head = RequestHead(
+        method="POST",
+        target="/mcp",
+        host=host,
+        fields=fields,
+        length=0,
+        keeps=True,
+        minor=1,
+        waits=False,
+    )
+    refusal = Guard(hosts=hosts).refusal(Asked(head=head, body=b""))
+    assert (refusal is None) is allowed

@@ -3,19 +3,21 @@
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fakes.simulated import Place
 from tests.mcp.conformance import serving
 from tests.mcp.suite_catalogue import PNG
+from tests.mcp_server.served import listening
 
 sdk = pytest.importorskip("mcp", reason="the official SDK is not installed")
 
 ROOT = Path(__file__).parents[2]
-ERAS = ("legacy", "2026-07-28", "auto")
+ERAS = ("legacy", "2026-07-28")
 TRANSPORTS = ("stdio", "http")
 Use = Callable[[Any], Awaitable[None]]
 
@@ -62,12 +64,13 @@ def used(transport: str, era: str, use: Use, **more: Any) -> None:
     asyncio.run(run())
 
 
+pytestmark = pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 both = pytest.mark.parametrize("transport", TRANSPORTS)
 every_era = pytest.mark.parametrize("era", ERAS)
 
 
 @both
-@every_era
+@pytest.mark.parametrize("era", [*ERAS, "auto"])
 def test_lists_and_reads(transport: str, era: str):
     async def use(client: Any) -> None:
         assert client.protocol_version == ("2025-11-25" if era == "legacy" else "2026-07-28")
@@ -231,3 +234,51 @@ def test_calls_run_side_by_side(transport: str, era: str):
         assert [result.content[0].text for result in results] == ["done"] * 20
 
     used(transport, era, use)
+
+
+@asynccontextmanager
+async def command(transport: str, place: Place) -> AsyncGenerator[Any]:
+    """Our command, for the SDK's client."""
+    args = ("--tools", "read_file,write_file")
+    if transport == "stdio":
+        words = ["-m", "toolwire", "mcp", "serve", *args]
+        yield sdk.StdioServerParameters(
+            command=sys.executable, args=words, env=place.environ(), cwd=str(place.work)
+        )
+        return
+    from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+
+    async with AsyncExitStack() as stack:
+        there = await stack.enter_async_context(listening(place, *args))
+        made = create_mcp_http_client(headers=there.headers())
+        http = await stack.enter_async_context(made)
+        yield streamable_http_client(there.url, http_client=http)
+
+
+@both
+@every_era
+def test_the_command_serves_the_sdks_client(transport: str, era: str, tmp_path: Path):
+    place = Place(tmp_path)
+    new = place.work / "new.txt"
+    asked: list[str] = []
+
+    async def agree(context: Any, params: Any) -> Any:
+        asked.append(params.message)
+        return sdk.types.ElicitResult(action="accept", content={"answer": "once"})
+
+    async def use() -> None:
+        async with asyncio.timeout(60), AsyncExitStack() as stack:
+            server = await stack.enter_async_context(command(transport, place))
+            made = sdk.Client(server, mode=era, elicitation_callback=agree)
+            client = await stack.enter_async_context(made)
+            tools = (await client.list_tools()).tools
+            assert [tool.name for tool in tools] == ["read_file", "write_file"]
+            call = {"file_path": str(new), "content": "text"}
+            assert not (await client.call_tool("write_file", call)).is_error
+            read = await client.call_tool("read_file", {"absolute_path": str(new)})
+            assert read.content[0].text == "text"
+            with pytest.raises(sdk.MCPError):
+                await client.call_tool("run_shell_command", {"command": "id"})
+
+    asyncio.run(use())
+    assert len(asked) == 1

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.fakes.simulated import Place
+from tests.mcp.servers import connected
 from tests.mcp_server.served import (
     KINDS,
     LONGEST,
@@ -152,7 +153,7 @@ def test_a_cancelled_call_leaves_no_process(kind: str, place: Place):
     asyncio.run(use())
 
 
-def _lines(*messages: JsonObject) -> bytes:
+def lines(*messages: JsonObject) -> bytes:
     return b"".join(json.dumps({"jsonrpc": "2.0", **one}).encode() + b"\n" for one in messages)
 
 
@@ -177,7 +178,7 @@ def test_the_end_of_the_client_or_the_server_ends_everything(end: str, place: Pl
     mark = f"32{abs(hash(str(place.root))) % 10**6:06}"
     args = ("mcp", "serve", "--tools", "run_shell_command", "--approval-mode", "yolo")
     process = place.start(*args, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    process.stdin.write(_lines(HELLO, _call(2, "run_shell_command", command=f"sleep {mark}")))
+    process.stdin.write(lines(HELLO, _call(2, "run_shell_command", command=f"sleep {mark}")))
     process.stdin.flush()
     assert b'"serverInfo"' in process.stdout.readline()
     assert wait_until(lambda: bool(running(f"sleep {mark}")))
@@ -191,8 +192,45 @@ def test_the_end_of_the_client_or_the_server_ends_everything(end: str, place: Pl
     process.stdout.close()
 
 
+@linux
+def test_a_stopped_http_server_leaves_no_process(place: Place):
+    mark = f"34{abs(hash(str(place.root))) % 10**6:06}"
+
+    async def use() -> None:
+        args = ("--tools", "run_shell_command", "--approval-mode", "yolo", "--no-token")
+        async with listening(place, *args) as there:
+            table = {"url": there.url}
+            async with connected(place.work, table) as server:
+                await server.ready(LONGEST)
+                call = {"command": f"sleep {mark}"}
+                task = asyncio.ensure_future(server.call("run_shell_command", call, None))
+                assert await asyncio.to_thread(wait_until, lambda: bool(running(f"sleep {mark}")))
+                there.process.send_signal(signal.SIGTERM)
+                assert await asyncio.to_thread(there.process.wait, LONGEST) == 0
+                assert await asyncio.to_thread(wait_until, lambda: not running(f"sleep {mark}"))
+                task.cancel()
+                await asyncio.wait({task})
+
+    asyncio.run(use())
+
+
+def test_calls_that_change_something_run_alone(place: Place):
+    async def use() -> None:
+        async with client("http-modern", place, ("all",), Mode.YOLO) as server:
+            await server.ready(LONGEST)
+            command = "[ ! -e busy ] && touch busy && sleep 0.1 && rm busy && echo alone"
+            calls = [server.call("run_shell_command", {"command": command}, None) for _ in range(4)]
+            reads = [server.call("glob", {"pattern": "*"}, None) for _ in range(4)]
+            results = await asyncio.gather(*calls, *reads)
+            assert all("Output: alone" in text_of(one) for one in results[:4])
+            assert not any(one["isError"] for one in results)
+            assert not any("busy" in text_of(one) for one in results[4:])
+
+    asyncio.run(use())
+
+
 def test_requests_sent_before_the_end_of_the_input_are_answered(place: Place):
-    sent = _lines(HELLO, {"id": "two", "method": "tools/list"}, {"method": "notifications/x"})
+    sent = lines(HELLO, {"id": "two", "method": "tools/list"}, {"method": "notifications/x"})
     done = place.toolwire("mcp", "serve", input=sent)
     answers = {one["id"]: one for one in map(json.loads, done.out.splitlines())}
     assert done.code == 0
@@ -203,10 +241,10 @@ def test_requests_sent_before_the_end_of_the_input_are_answered(place: Place):
 def test_bad_messages_get_the_protocols_errors(place: Place):
     sent = (
         b'garbage\n{"jsonrpc": "2.0", "id": 2, "method": "tools/list"}\n',
-        _lines({"id": 3, "method": "server/discover"}),
-        _lines(HELLO, {"id": 4, "method": "no/such"}),
-        _lines({"id": 5, "method": "tools/call", "params": {"name": 7}}),
-        _lines({"id": 6, "method": "tools/list", "params": {"cursor": "x"}}),
+        lines({"id": 3, "method": "server/discover"}),
+        lines(HELLO, {"id": 4, "method": "no/such"}),
+        lines({"id": 5, "method": "tools/call", "params": {"name": 7}}),
+        lines({"id": 6, "method": "tools/list", "params": {"cursor": "x"}}),
     )
     done = place.toolwire("mcp", "serve", input=b"".join(sent))
     answers = map(json.loads, done.out.splitlines())
@@ -217,7 +255,7 @@ def test_bad_messages_get_the_protocols_errors(place: Place):
 
 def test_nothing_but_messages_is_on_standard_output(place: Place):
     (place.home / "config.toml").write_text('[tools]\nallowed = ["run_shell_command"]\n')
-    sent = _lines(HELLO, _call(2, "run_shell_command", command="echo loud; echo louder >&2"))
+    sent = lines(HELLO, _call(2, "run_shell_command", command="echo loud; echo louder >&2"))
     process = place.start("mcp", "serve", "--tools", "run_shell_command", stdin=subprocess.PIPE)
     process.stdin.write(sent)
     process.stdin.flush()

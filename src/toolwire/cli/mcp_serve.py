@@ -213,7 +213,6 @@ async def _server(flags: ServeFlags, stack: AsyncExitStack) -> "McpServer":
     from toolwire.app.toolbox import open_toolbox
     from toolwire.cli.consent import check_workspace
     from toolwire.config import current_folder
-    from toolwire.mcp_server.agent_tool import AgentTool
     from toolwire.mcp_server.catalogue import Catalogue
     from toolwire.mcp_server.own_tools import OwnTools
     from toolwire.mcp_server.server import McpServer
@@ -231,6 +230,8 @@ async def _server(flags: ServeFlags, stack: AsyncExitStack) -> "McpServer":
     )
     OwnTools(toolbox, flags.tools).offer(catalogue)
     if flags.agent:
+        from toolwire.mcp_server.agent_tool import AgentTool
+
         agent = AgentTool(settings, environ=os.environ, cwd=cwd, model=flags.model, mode=mode)
         catalogue.add(agent.offered())
     server = McpServer(catalogue)

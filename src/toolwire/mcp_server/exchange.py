@@ -78,8 +78,10 @@ class ServedRequest:
             await self.notify("notifications/message", params)
 
     def can(self, method: str) -> bool:
-        """Whether the client answers such a question."""
-        return self.caller.has(_CAPABILITY[method])
+        """Whether the client answers such a question; an elicitation is a form."""
+        declared = members(self.caller.capabilities.get(_CAPABILITY[method]))
+        only_other = method == ELICITATION and declared and "form" not in declared
+        return self.caller.has(_CAPABILITY[method]) and not only_other
 
     async def ask(self, method: str, params: JsonObject, key: str = "input") -> JsonObject:
         """The client's answer to a question; RpcError if it answers no such question."""

@@ -54,23 +54,21 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     token: Secret | None = None
     """None lets every client in."""
     hosts: tuple[str, ...] = _LOOPBACK
-    """Names that a Host and an Origin may have; empty for any."""
+    """Names that a Host and an Origin may have; empty for any Host, and its own pages."""
 
     def refusal(self, asked: Asked) -> tuple[int, str] | None:
         """The status and the reason; None if the client may go on."""
-        if not self._known(asked.head.host):
+        host = _name(asked.head.host)
+        if self.hosts and host not in self.hosts:
             return 403, "the Host is not this server"
         if asked.has("origin"):
             origin = _origin(asked.field("origin"))
-            if origin is None or not self._known(origin[1]):
+            allowed = self.hosts or (host, *_LOOPBACK)
+            if origin is None or _name(origin[1]) not in allowed:
                 return 403, "requests of this Origin are not allowed"
         if asked.method != "OPTIONS" and not self._bears(asked.field("authorization")):
             return 401, "the token is missing or wrong; send it as: Authorization: Bearer TOKEN"
         return None
-
-    def _known(self, host: str) -> bool:
-        name = _named(host)
-        return not self.hosts or (name is not None and name[1].lower() in self.hosts)
 
     def _bears(self, given: str) -> bool:
         if self.token is None:
@@ -78,6 +76,12 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
         scheme, _, shown = given.partition(" ")
         right = hmac.compare_digest(shown.strip().encode(), self.token.reveal().encode())
         return right and scheme.lower() == "bearer"
+
+
+def _name(host: str) -> str:
+    """The name in `name:port`, in lower case; empty if it is not of that form."""
+    found = _named(host)
+    return found[1].lower() if found is not None else ""
 
 
 class McpEndpoint:

@@ -59,16 +59,19 @@ def chosen(registry: Registry, names: Sequence[str]) -> Registry:
 
 
 class _Turns:
-    """Lets calls that only read run side by side, and every other one alone."""
+    """Lets calls that only read run side by side, and every other one alone, in turn."""
 
     def __init__(self) -> None:
         self._readers = 0
+        """Calls that run; -1 for one that runs alone."""
+        self._next = asyncio.Lock()
+        """Held by the call that waits to run alone: later ones wait behind it."""
         self._free = asyncio.Condition()
 
     @asynccontextmanager
     async def turn(self, *, alone: bool) -> AsyncGenerator[None]:
         """Waits for the turn of a call."""
-        async with self._free:
+        async with self._next, self._free:
             await self._free.wait_for(lambda: self._readers == 0 if alone else self._readers >= 0)
             self._readers += -1 if alone else 1
         try:
