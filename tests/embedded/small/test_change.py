@@ -399,3 +399,65 @@ def test_a_change_of_a_line_that_another_one_resembles_is_asked_for_again():
     agent.run("make the title of a.html New Mill Hotel")
     assert agent.files["a.html"] == page.replace("High Fell", "New Mill")
     assert "resembles: <title>High Fell Hotel</title>." in agent.questions[-1][1]
+
+
+def test_text_from_a_pipe_is_answered_and_no_file_is_written():
+    diff = "diff --git a/a.py b/a.py\n" + "".join(f"-line {n}\n+line {n}!\n" for n in range(900))
+    agent = Agent(TWO, answer={"reply": "Updated all lines. They have been marked."})
+    assert agent.run(f"{diff}\n\nwrite a commit message for this") == (
+        "Updated all lines. They have been marked."
+    )
+    assert agent.calls == []
+    assert [name for name, _ in agent.questions] == ["answer"]
+    assert len(agent.questions[0][1]) < 4300
+
+
+def test_a_failing_test_is_read_with_what_it_imports():
+    files = {**TWO, "test_a.py": "from a import load\ndef test_it():\n    assert load() == 2\n"}
+    project = KnownFiles(root=ROOT, files=(*files,), text=files.get)
+    assert to_read("the test fails, fix it", project) == ["test_a.py", "a.py"]
+
+
+def test_a_file_beyond_the_listed_ones_is_known_by_its_path():
+    files = {"far/away/b.py": "x = 1\n"}
+    project = KnownFiles(root=ROOT, files=("a.py",), more=True, text=files.get)
+    assert to_read("set x to 2 in far/away/b.py", project) == ["far/away/b.py"]
+
+
+def test_what_is_written_is_not_copied_over_and_a_copy_that_cannot_be_made_is_not_claimed():
+    plan = steps(
+        {"do": "create", "path": "port.txt", "what": "the port"},
+        {"do": "copy", "path": "a.py", "to": "port.txt"},
+    )
+    agent = Agent(TWO, plan=plan, text={"text": "80"})
+    assert agent.run("write the port in a.py alone into port.txt") == "Created port.txt."
+
+
+def test_an_addition_that_repeats_another_line_is_asked_for_again():
+    page = "<p>Hi</p>\n<footer>Trento Mirrors 2012</footer>\n"
+    new = "<footer>Trento Mirrors 2024</footer>"
+    wrong = {"changes": [{"new": f"<p>Hi</p>{new}", "old": "<p>Hi</p>"}]}
+    right = {"changes": [{"new": new, "old": page.splitlines()[1]}]}
+    plan = steps({"do": "edit", "path": "a.html", "what": "the year"})
+    agent = Agent({"a.html": page}, plan=plan, change=[wrong, right])
+    agent.run("the footer of a.html says 2012, make that 2024")
+    assert agent.files["a.html"] == page.replace("2012", "2024")
+
+
+def test_texts_that_the_plan_names_are_replaced_without_a_further_question():
+    what = "replace 'Mirrors 2012' with 'Mirrors 2024'"
+    plan = steps({"do": "edit", "path": "a.html", "what": what})
+    agent = Agent({"a.html": "Mirrors 2012\n"}, plan=plan)
+    agent.run("a.html says 2012, make that 2024")
+    assert agent.files["a.html"] == "Mirrors 2024\n"
+
+
+def test_what_is_moved_is_not_written_first_and_goes_into_the_folder_itself():
+    plan = steps(
+        {"do": "create", "path": "cold/logs/web.log", "what": "a file"},
+        {"do": "move", "path": "logs/web.log", "to": "cold/logs/web.log"},
+    )
+    agent = Agent({"logs/web.log": "x\n"}, plan=plan)
+    assert agent.run("make a folder cold and move logs/web.log into it") == (
+        "Moved logs/web.log to cold/web.log."
+    )

@@ -24,7 +24,7 @@ from toolwire.embedded.small.past import (
     read_kind,
     since_request,
 )
-from toolwire.embedded.small.plan import kind_of, search_word, to_read
+from toolwire.embedded.small.plan import instruction, kind_of, mentions, search_word, to_read
 from toolwire.embedded.small.tools import (
     LEFT_OUT,
     MOST_CHOICES,
@@ -138,15 +138,19 @@ class _Conversation:
         if (words, upto) != self._request:
             self._request = (words, upto)
             self._spent, self._began, self._change = 0.0, self._clock(), None
-            kind = Question(
-                self._model, self._prepared(request, project, upto), QUESTION, KINDS, "kind"
-            )
-            async with reading(self._questions(kind)) as events:
-                async for event in events:
-                    yield event
-            self._kinds[words] = kind_of(words, read_kind(kind.answer))
+            told = instruction(words)
+            if told != words and not mentions(told, project)[0]:
+                # Text in a pipe and what to make of it.
+                self._kinds[words] = RequestKind.TALK
+            else:
+                prepared = self._prepared(request, project, upto)
+                kind = Question(self._model, prepared, QUESTION, KINDS, "kind", self._expired)
+                async with reading(self._questions(kind)) as events:
+                    async for event in events:
+                        yield event
+                self._kinds[words] = kind_of(told, read_kind(kind.answer))
             if self._kinds[words] is RequestKind.CHANGE:
-                self._change = Change(words, other=_has_others(request))
+                self._change = Change(instruction(words), other=_has_others(request))
         steps = self._looks(request, project)
         if self._change is not None:
             steps = self._steps(request, project, self._change)
@@ -180,7 +184,7 @@ class _Conversation:
                     change.answer(query.answer, project)
             if change.elsewhere:
                 self._change = None
-                self._kinds[change.words] = RequestKind.COMMAND
+                self._kinds[self._request[0]] = RequestKind.COMMAND
                 async with reading(self._looks(request, project)) as events:
                     async for event in events:
                         yield event
@@ -188,8 +192,8 @@ class _Conversation:
 
     async def _looks(self, request: ModelRequest, project: KnownFiles) -> AsyncIterator[ModelEvent]:
         """The next look or command that the model chooses, or its reply."""
-        words = self._request[0]
-        kind = self._kinds.get(words)
+        kind = self._kinds.get(self._request[0])
+        words = instruction(self._request[0])
         ran = since_request(request.messages)
         if kind is RequestKind.QUESTION and not ran and _offers(request, "read_file"):
             paths = to_read(words, project, change=False)
@@ -214,7 +218,7 @@ class _Conversation:
             )
             for notice in fitted.notices:
                 yield notice
-            honesty = Honesty(ran, question=kind is RequestKind.QUESTION)
+            honesty = Honesty(ran, kind)
             reader = _Answer(project, words, honesty)
             inner = json_style.wrap(self._model, self._new_id, instructions=fitted.instructions)
             async with reading(inner(fitted.request)) as events:

@@ -174,11 +174,14 @@ def misplaced(text: str, found: JsonObject) -> str:
     """Another line of the text that a change resembles more than the line it replaces."""
     lines = {it: _words(it) for it in text.split("\n") if it.strip()}
     for it in _pairs(found):
-        new, old = _words(it.new), _words(it.old)
-        if "\n" in it.old or title(it.old) or not it.new.strip() or it.old in it.new:
+        if "\n" in it.old or title(it.old) or not it.new.strip():
             continue
+        old = _words(it.old)
+        # Of a line that is repeated in its replacement, only what is added counts.
+        new = _words(it.new) - (old if it.old in it.new else set())
         best = max(lines, key=lambda line: len(lines[line] & new), default="")
-        if len(lines[best] & new) > len(old & new) + 1:
+        shared = len(lines[best] & new)
+        if shared > len(old & new) + 1 and 2 * shared >= len(new):
             return best
     return ""
 

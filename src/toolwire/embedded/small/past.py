@@ -97,6 +97,8 @@ def _with(message: Message, words: str) -> Message:
 
 RESULT_LIMIT = 1600
 """Characters of a result: about 400 tokens, ten seconds of reading on two slow cores."""
+REQUEST_LIMIT = 4000
+"""Characters of a request: text from a pipe may be long."""
 MOST_STEPS = 8
 """Calls for one request; then the model must reply."""
 _MOST_VAIN_LOOKS = 3
@@ -188,7 +190,7 @@ class Past:
         self._ended.clear()
         listed, self._listed = self._listed, None
         files = _listing(listed) if listed is not None else ""
-        return f"{files}Request: {words}"
+        return f"{files}Request: {self._shortened(words, 'the request', REQUEST_LIMIT)}"
 
     def _call(self, call: ToolCall) -> ToolCall:
         self._calls[call.id] = call
@@ -233,19 +235,20 @@ class Past:
         long = name == "glob" and len(result.text) > RESULT_LIMIT
         return long and self.kind is RequestKind.QUESTION
 
-    def _shortened(self, text: str, name: str) -> str:
-        if len(text) <= RESULT_LIMIT:
+    def _shortened(self, text: str, name: str, limit: int = RESULT_LIMIT) -> str:
+        if len(text) <= limit:
             return text
         if name == "glob":
             words = "a long list of files was grouped by folder for this small model"
             self.notices.append(Notice("result_cut", words))
             return by_folder(text, self._project.text, RESULT_LIMIT)
         # The end often contains the outcome, so it gets a quarter of the limit.
-        tail = RESULT_LIMIT // 4
-        left = len(text) - RESULT_LIMIT
-        words = f"{left} characters of the result of {name} were left out for this small model"
+        tail = limit // 4
+        left = len(text) - limit
+        whole = name if name == "the request" else f"the result of {name}"
+        words = f"{left} characters of {whole} were left out for this small model"
         self.notices.append(Notice("result_cut", words))
-        head, end = text[: RESULT_LIMIT - tail], text[-tail:]
+        head, end = text[: limit - tail], text[-tail:]
         return f"{head}\n[… {left} characters left out here …]\n{end}"
 
 
@@ -381,10 +384,10 @@ def listed(items: Sequence[str]) -> str:
 class Honesty:
     """Holds back sentences of a reply that claim a change which no call made."""
 
-    def __init__(self, ran: Sequence[Ran], *, question: bool) -> None:
+    def __init__(self, ran: Sequence[Ran], kind: RequestKind | None) -> None:
         self._changed = any(it.call.name in _CHANGING and it.succeeded for it in ran)
         self._refused = any(it.refused for it in ran)
-        self._question = question
+        self._kind = kind
         self._results = " ".join(it.result.text for it in ran).lower()
         self._open = ""
         self.held_back = False
@@ -405,10 +408,11 @@ class Honesty:
 
     def _holds(self, sentence: str) -> bool:
         claims = _own(sentence) is not None
-        if self._question and (perfect := _perfect(sentence)):
+        perfect = _perfect(sentence)
+        if self._kind is RequestKind.QUESTION and perfect is not None:
             # An answer may repeat what a file says: "the crash has been fixed in 2.1".
             claims = claims or perfect[1].lower() not in self._results
-        elif not self._question:
+        elif self._kind is RequestKind.COMMAND:
             claims = claims or _passive(sentence) is not None
         if not claims or self._changed or _denial(sentence):
             return True

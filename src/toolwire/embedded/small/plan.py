@@ -33,6 +33,9 @@ _MOST_SEARCHED = 120
 """Files in which the names of a request are looked up."""
 _LONGEST_WHAT = 160
 _LEAST_WORD = 4
+_LEAST_MATERIAL = 200
+"""Characters before the last paragraph, from which they are text to work on."""
+_LONGEST_ORDER = 400
 _MOST_ALIKE = 3
 """Files that are read because they share words with the request."""
 
@@ -72,6 +75,7 @@ _EXCHANGES = tuple(
     )
 )
 """Phrases that name a text and what replaces it."""
+_is_test = re.compile(r"test_\w+\.py|\w+_test\.(?:py|go)|[\w.-]+\.(?:test|spec)\.[jt]s").fullmatch
 _joined = re.compile(
     r"[\s`'\",]*(?:,|&|\+|\band\b|\band in\b|\band to\b|\bas well as\b|\band also in\b)"
     r"[\s`'\"]*(?:in |to |the |file )*[\s`'\"]*"
@@ -158,6 +162,14 @@ def kind_of(words: str, answered: RequestKind | None) -> RequestKind:
     return answered
 
 
+def instruction(words: str) -> str:
+    """What is asked: the last paragraph of a request that follows other text, as in a pipe."""
+    material, gap, last = words.strip().rpartition("\n\n")
+    return (
+        last if gap and len(material) >= _LEAST_MATERIAL and len(last) <= _LONGEST_ORDER else words
+    )
+
+
 class Mention(msgspec.Struct, frozen=True):
     """A path in a request, and where it is."""
 
@@ -190,7 +202,7 @@ def mentions(words: str, project: KnownFiles) -> tuple[list[Mention], list[Menti
         ) or (paths and re.search(r"\b(?:folder|directory|dir)\b", words, re.IGNORECASE)):
             found += [msgspec.structs.replace(here, path=path) for path in paths]
         elif not paths and _path_like(name):
-            absent.append(here)
+            (absent if project.text(name) is None else found).append(here)
     return found, absent
 
 
@@ -200,7 +212,7 @@ def to_read(words: str, project: KnownFiles, *, change: bool = True) -> list[str
     For a change without any of these, the files that share the most of its rarer words.
     """
     present, absent = mentions(words, project)
-    found = [it.path for it in present if it.path in project.files]
+    found = [it.path for it in present if it.path not in project.folders]
     texts = _Texts(project)
     names = _names(words)
     if not found and (change or not _searches(words)):
@@ -208,6 +220,8 @@ def to_read(words: str, project: KnownFiles, *, change: bool = True) -> list[str
             defined = {name for pair in _defines.findall(texts(path)) for name in pair}
             if names & defined:
                 found.append(path)
+    if not found and change and re.search(r"\btests?\b", words, re.IGNORECASE):
+        found += [path for path in project.files if _is_test(path.rpartition("/")[2])][:_MOST_ALIKE]
     if not found and change:
         marked = {name for name in names if "_" in name or not name[1:].islower()}
         makes = any(_goal(words[: it.begin]) for it in absent)
@@ -279,10 +293,16 @@ def checked(steps: Sequence[PlanStep], words: str, project: KnownFiles) -> tuple
     """The steps that the request allows, with those that it names and the plan lacks."""
     present, absent = mentions(words, project)
     found: list[PlanStep] = []
-    creates = any(step.do is StepKind.CREATE for step in steps)
-    sources = {it.path for it in present if creates and _is_source(it, words)}
+    moving = _moves_words(words) is not None
+    targets = {step.to for step in steps}
+    made = {step.path for step in steps if step.do is StepKind.CREATE}
+    sources = {it.path for it in present if made and _is_source(it, words)}
     for step in steps:
         if step.path in sources and step.do in (StepKind.EDIT, StepKind.SUBSTITUTE):
+            continue
+        if step.to in made and step.do in (StepKind.MOVE, StepKind.COPY) and not moving:
+            continue
+        if moving and step.do is StepKind.CREATE and step.path in targets:
             continue
         for it in _allowed(step, words, project, [mention.path for mention in present]):
             if it not in found:
@@ -304,8 +324,8 @@ def _allowed(
         case StepKind.SUBSTITUTE:
             yield from _substitution(step, project, named)
         case StepKind.EDIT:
-            yield _literal(step, words, project) or step
-        case StepKind.CREATE if step.path in project.files:
+            yield _literal(step, words, project) or _literal(step, step.what, project) or step
+        case StepKind.CREATE if project.text(step.path) is not None:
             if (project.text(step.path) or "").strip():
                 yield msgspec.structs.replace(step, do=StepKind.EDIT)
             else:
@@ -386,6 +406,9 @@ def _moves(step: PlanStep, words: str, project: KnownFiles) -> Iterable[PlanStep
         name = path.rpartition("/")[2]
         into = step.to.endswith("/") or step.to in project.folders or len(paths) > 1
         to = f"{step.to.rstrip('/')}/{name}" if into else step.to
+        if "/" in path and to.endswith(f"/{path}") and to not in words:
+            # Into a folder, not with the folders it was in.
+            to = to.removesuffix(path) + name
         if to in project.files or to == path or to.startswith(("/", "~", "..")):
             continue
         if is_named(path, words) or is_named(step.path, words):
@@ -442,7 +465,7 @@ def _missing(
 
 def _like(step: PlanStep, paths: Iterable[str], project: KnownFiles) -> Iterable[PlanStep]:
     for path in paths:
-        if path in project.files:
+        if project.text(path) is not None:
             moved = msgspec.structs.replace(step, path=path)
             yield from _substitution(moved, project, [path]) if step.old else (moved,)
 

@@ -208,6 +208,8 @@ class Change:
                 return self._asked(step, project)
             case StepKind.OTHER:
                 return None
+            case StepKind.MOVE | StepKind.COPY if _exists(step.to, project):
+                return self._give_up(step, f"{step.to} exists already")
             case _:
                 return self._call("step", "run_shell_command", {"command": command_for(step)})
 
@@ -365,6 +367,10 @@ class Change:
         if self._check.succeeded:
             return [f"`{command}` ran without an error."]
         return [f"`{command}` still fails: {excerpt(self._check.output)}"]
+
+
+def _exists(path: str, project: KnownFiles) -> bool:
+    return path in project.files or project.text(path) is not None
 
 
 def _replacement(path: str, text: str, after: str, project: KnownFiles) -> Calls:
