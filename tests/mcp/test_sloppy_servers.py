@@ -128,6 +128,42 @@ def test_a_picture_without_its_type_is_still_a_picture(transport: str, tmp_path:
     assert picture.mime == "application/octet-stream"
 
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAA"
+
+
+@pytest.mark.parametrize(
+    ("block", "mime", "data"),
+    [
+        ({"data": PNG}, "image/png", PNG),
+        ({"data": PNG, "mimeType": "IMAGE/PNG; q=1"}, "image/png", PNG),
+        ({"data": PNG, "mimeType": "image/jpeg"}, "image/png", PNG),
+        ({"data": PNG, "mimeType": "\x1b[2J"}, "image/png", PNG),
+        ({"data": f"data:image/png;base64,{PNG}"}, "image/png", PNG),
+        ({"data": f"{PNG[:8]}\n{PNG[8:]}\n", "mimeType": "image/png"}, "image/png", PNG),
+        ({"data": "_-8", "mimeType": "image/x"}, "image/x", "/+8="),
+        ({"data": "AAEC", "mimeType": "image/x"}, "image/x", "AAEC"),
+    ],
+    ids=str,
+)
+def test_a_picture_is_sent_in_a_form_that_vendors_take(block: Any, mime: str, data: str):
+    found = read_result({"content": [{"type": "image", **block}]}, "echo")
+    [picture] = [part for part in found.parts if isinstance(part, Media)]
+    assert (picture.mime, picture.base64) == (mime, data)
+    blob = {"blob": block["data"], "mimeType": block.get("mimeType")}
+    found = read_result({"content": [{"type": "resource", "resource": blob}]}, "echo")
+    [picture] = [part for part in found.parts if isinstance(part, Media)]
+    assert (picture.mime, picture.base64) == (mime, data)
+
+
+@pytest.mark.parametrize("data", ["", None, "not base 64!", "=", "a", 7, {"x": 1}], ids=str)
+def test_a_picture_that_cannot_be_read_is_named(data: Any):
+    block = {"type": "image", "data": data, "mimeType": "image/png"}
+    found = read_result({"content": [block, {"type": "text", "text": "x"}]}, "echo")
+    line = "[Image left out: its data is empty or not Base64]"
+    assert [part.text for part in found.parts if isinstance(part, Text)] == [line, "x"]
+    assert not any(isinstance(part, Media) for part in found.parts)
+
+
 @pytest.mark.parametrize("structured", [{"a": 1}, [1, 2]], ids=str)
 def test_structured_content_alone_is_the_text(transport: str, tmp_path: Path, structured: Any):
     found = called(transport, tmp_path, answer(result={"structuredContent": structured}))

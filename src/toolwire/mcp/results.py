@@ -1,5 +1,7 @@
 """Results of calls: content blocks to canonical parts, in the captured wording of gemini-cli."""
 
+import re
+from base64 import b64decode
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -12,6 +14,9 @@ from toolwire.wire.json_access import dump
 
 UNREADABLE = "[Error: Could not parse tool response]"
 _OCTETS = "application/octet-stream"
+_MIME = re.compile(r"[a-z0-9.+-]+/[a-z0-9.+-]+")
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_ALPHABET = str.maketrans("-_", "+/")
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,11 +102,41 @@ def _text(block: JsonObject) -> Block:
 
 
 def _media(block: JsonObject, kind: str, tool: str) -> Block:
-    mime = text(block.get("mimeType")) or _OCTETS
-    data = text(block.get("data"))
+    found = _encoded(text(block.get("data")), text(block.get("mimeType")))
+    if found is None:
+        return _unusable(kind.capitalize())
+    mime, data = found
     note = f"[Tool '{tool}' provided the following {kind} data with mime-type: {mime}]"
     media = Media(kind=_kind_of(mime, MediaKind(kind)), mime=mime, base64=data)
     return Block(parts=(Text(note), media), display=f"[{kind.capitalize()}: {mime}]")
+
+
+def _unusable(what: str) -> Block:
+    line = f"[{what} left out: its data is empty or not Base64]"
+    return Block(parts=(Text(line),), display=line)
+
+
+def _encoded(data: str, mime: str) -> tuple[str, str] | None:
+    """Type and Base64 of media: servers break lines, use other alphabets, or send a data URL.
+
+    A vendor refuses the whole request for one picture that it cannot read.
+    """
+    if data.startswith("data:"):
+        head, _, data = data.partition(",")
+        mime = mime or head[5:].partition(";")[0]
+    if len(data) % 4 or not _BASE64.fullmatch(data):
+        data = "".join(data.split()).translate(_ALPHABET).rstrip("=")
+        data += "=" * (-len(data) % 4)
+    if not data or not _BASE64.fullmatch(data):
+        return None
+    mime = mime.partition(";")[0].strip().lower()
+    if not _MIME.fullmatch(mime):
+        mime = _OCTETS
+    if mime == _OCTETS or mime.startswith("image/"):
+        from toolwire.tools.files.contents import signed_mime  # noqa: PLC0415 - start-up time
+
+        mime = signed_mime(b64decode(data[:32])) or mime
+    return mime, data
 
 
 def resource_block(resource: JsonObject, tool: str) -> Block:
@@ -113,7 +148,10 @@ def resource_block(resource: JsonObject, tool: str) -> Block:
     if not isinstance(blob, str):
         line = "[Embedded Resource without content]"
         return Block(parts=(Text(line),), display=line)
-    mime = _mime(resource)
+    found = _encoded(blob, text(resource.get("mimeType")))
+    if found is None:
+        return _unusable("Embedded Resource")
+    mime, blob = found
     note = f"[Tool '{tool}' provided the following embedded resource with mime-type: {mime}]"
     media = Media(kind=_kind_of(mime, MediaKind.DOCUMENT), mime=mime, base64=blob)
     return Block(parts=(Text(note), media), display=f"[Embedded Resource: {mime}]")

@@ -189,7 +189,7 @@ _SIGNATURES = (
 )
 
 
-def _signed_mime(head: bytes) -> str:
+def signed_mime(head: bytes) -> str:
     """The media type that the first bytes show; vendors reject a picture with the wrong one."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
@@ -210,7 +210,7 @@ def attachment(path: Path) -> Text | Media:
         data = path.read_bytes()
     except OSError as error:
         raise BadInput(f"cannot read {path}: {error.strerror}") from error
-    signed = _signed_mime(data[:SNIFFED])
+    signed = signed_mime(data[:SNIFFED])
     kind = FileType.MEDIA if signed else file_type(path, data[:SNIFFED])
     match kind:
         case FileType.MEDIA:
