@@ -79,6 +79,12 @@ async def scripted_by(
             yield server
 
 
+def in_settings(script: Mapping[str, list[str]], **more: Any) -> dict[str, Any]:
+    """The same for a file of settings, in which `$ID` would be a variable."""
+    table = scripted(script, **more)
+    return {**table, "args": [each.replace("$ID", "${ID:-$ID}") for each in table["args"]]}
+
+
 def answer(**members: Any) -> str:
     """A line that answers the request."""
     body = {"jsonrpc": "2.0", "id": 0, **members}

@@ -76,7 +76,7 @@ def set_(key: str, value: str, project: bool) -> None:
     """
     with _errors_reported():
         files, file = _target(project)
-        with _trust_kept():
+        with trust_kept():
             edit.set_value(files, file, key, value, config.current_folder())
         click.echo(f"{key} is set in {file}", err=True)
         _tell_what_wins(key, file)
@@ -89,7 +89,7 @@ def unset(key: str, project: bool) -> None:
     """Remove a setting from your file or the project's."""
     with _errors_reported():
         files, file = _target(project)
-        with _trust_kept():
+        with trust_kept():
             edit.unset_value(files, file, key)
         click.echo(f"{key} is no longer set in {file}", err=True)
 
@@ -112,7 +112,7 @@ def edit_(project: bool) -> None:
                 click.echo(f"{file} is unchanged", err=True)
                 return
             try:
-                with _trust_kept():
+                with trust_kept():
                     edit.store(files, file, edited, before)
                 break
             except ToolwireError as error:
@@ -174,7 +174,7 @@ def trust_(folder: Path, refuse: bool, parent: bool) -> None:
 
 
 @contextmanager
-def _trust_kept() -> Generator[None]:
+def trust_kept() -> Generator[None]:
     """Keeps a folder trusted after the user changes its settings with a command."""
     cwd = config.current_folder()
     trusted = trust.is_trusted(cwd, os.environ)

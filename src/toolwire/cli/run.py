@@ -15,7 +15,7 @@ from typing import BinaryIO, TextIO
 import click
 import msgspec
 
-from toolwire.agent.events import TurnEnd, TurnEnded, reader_of
+from toolwire.agent.events import AgentEvent, Emit, Noticed, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.structured import OutputSchema
 from toolwire.app.builder import open_session
 from toolwire.app.servers import read_input
@@ -41,6 +41,7 @@ from toolwire.cli.terminal import error_line
 from toolwire.cli.text_output import TextOutput
 from toolwire.errors import BadInput, ToolwireError, UnknownName
 from toolwire.platform import handle_signals, wait_for_input
+from toolwire.terminal_text import one_line
 
 _FORMATS = ("text", "json", "stream-json")
 
@@ -186,7 +187,7 @@ class Run:
                     settings=self._settings,
                     environ=self._environ,
                     cwd=self._cwd,
-                    readers=(reader_of(output.receive),),
+                    readers=(reader_of(output.receive), reader_of(_warn_of_servers(output))),
                     transport=transport,
                     consent=consent(self._flags.weights, self._flags.yes),
                 )
@@ -214,6 +215,17 @@ class Run:
         for words in prompt_message.notices:
             await session.note("mention", words)
         return await session.send(prompt_message.message)
+
+
+def _warn_of_servers(output: Output) -> Emit:
+    """Prints what happens to MCP servers on standard error, where the output does not."""
+
+    async def warn(event: AgentEvent) -> None:
+        shown = isinstance(output, TextOutput)
+        if isinstance(event, Noticed) and event.kind == "mcp" and not shown:
+            click.echo(f"toolwire: {one_line(event.message)}", err=True)
+
+    return warn
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Settings for display: each value with its origin, secrets hidden."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -84,11 +84,11 @@ def _hidden(path: tuple[str, ...], value: Any) -> Any:
     if by_name or not _VALUES_HIDDEN.isdisjoint(inside[:-1]):
         return HIDDEN
     if isinstance(value, list):
-        return _arguments(cast(list[Any], value))
+        return hidden_arguments(cast(list[Any], value))
     return _word(value)
 
 
-def _arguments(words: list[Any]) -> list[Any]:
+def hidden_arguments(words: Iterable[Any]) -> list[Any]:
     """Returns a list of arguments without the values of `--token` and its like."""
     shown: list[Any] = []
     after = False

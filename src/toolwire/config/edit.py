@@ -24,6 +24,22 @@ def set_value(files: ConfigFiles, file: Path, name: str, text: str, cwd: Path) -
     _change(files, file, lambda old: assign(old, path, value))
 
 
+def set_table(files: ConfigFiles, file: Path, path: KeyPath, table: Mapping[str, Any]) -> None:
+    """Stores a whole table below its own header; replaces one of that name."""
+
+    def change(old: str) -> str:
+        rest = old
+        if _without(tomllib.loads(old), path) is not None:
+            rest = remove(old, path)
+        target = _with(tomllib.loads(rest), path, dict(table))
+        gap = "\n" if rest.strip() else ""
+        lines = "".join(f"{dotted(key)} = {rendered(value)}\n" for key, value in table.items())
+        added = f"{_ended(rest)}{gap}[{dotted(*path)}]\n{lines}"
+        return added if _reads_as(target, added) else assign(rest, path, dict(table))
+
+    _change(files, file, change)
+
+
 def unset_value(files: ConfigFiles, file: Path, name: str) -> None:
     """Removes a setting from one of the files."""
     path = split_path(name)

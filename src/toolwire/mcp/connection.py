@@ -27,7 +27,7 @@ from toolwire.request import JsonObject
 from toolwire.wire.jsonrpc import RpcMessage
 
 _WAITS = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)
-_MOST_FAILURES = 5
+MOST_FAILURES = 5
 _LONG_LIFE = 60.0
 """Seconds after which a connection counts as one that works."""
 _PROBE_SECONDS = 10.0
@@ -154,6 +154,10 @@ class ServerConnection:
         self.state = State.WAITING
         self.error = ""
         self.last_words = ""
+        self.tries = MOST_FAILURES
+        """Failures in a row after which it is given up."""
+        self.troubled = asyncio.Event()
+        """Set once it has failed to start."""
         self.lists: Lists | None = None
         """What the server offers now; None until it was asked."""
         self._host = host
@@ -254,11 +258,12 @@ class ServerConnection:
                 failures += 1
                 self.last_words = opened.last_words
                 self.error = str(error) or type(error).__name__
-                if isinstance(error, NeedsLogin | CannotStart) or failures >= _MOST_FAILURES:
+                self.troubled.set()
+                if isinstance(error, NeedsLogin | CannotStart) or failures >= self.tries:
                     return self._give_up(error)
             else:
                 failures = 0 if await self._live(opened) else failures + 1
-                if failures >= _MOST_FAILURES:
+                if failures >= self.tries:
                     return self._give_up(None)
             await self._sleep(_WAITS[min(max(failures - 1, 0), len(_WAITS) - 1)])
 

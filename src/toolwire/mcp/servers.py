@@ -105,6 +105,15 @@ class Server:
         )
 
 
+async def _known(server: Server, task: "asyncio.Task[None]") -> None:
+    """Returns once the server has started or failed to, for the first time."""
+    failed = asyncio.ensure_future(server.connection.troubled.wait())
+    try:
+        await asyncio.wait((task, failed), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        failed.cancel()
+
+
 class Servers:
     """All servers of a session."""
 
@@ -127,6 +136,7 @@ class Servers:
         self.changed = False
         """Whether a list has changed since `tools` was last asked."""
         self.servers: dict[str, Server] = {}
+        self._reported: set[str] = set()
         self.lost: dict[str, str] = {}
         """Why each of the others cannot be started."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -175,9 +185,16 @@ class Servers:
                 self._begin(server)
         needed = [self._needed(server) for server in self.servers.values() if server.entry.required]
         if waiting and wait_seconds > 0:
-            await asyncio.wait(waiting, timeout=wait_seconds)
-            for server, task in zip(unknown, waiting, strict=True):
-                if not task.done():
+            known = [
+                asyncio.ensure_future(_known(server, task))
+                for server, task in zip(unknown, waiting, strict=True)
+            ]
+            self._tasks += known
+            await asyncio.wait(known, timeout=wait_seconds)
+            for server, task in zip(unknown, known, strict=True):
+                if task.done() and server.connection.state is State.STARTING:
+                    self._failed(server, server.connection.error)
+                elif not task.done():
                     self._notice(
                         f"MCP server {server.name} has not answered within {wait_seconds:g} "
                         "seconds; its tools join when it does"
@@ -203,12 +220,17 @@ class Servers:
         try:
             await server.connect()
         except ToolwireError as error:
-            words = server.connection.last_words.strip().rpartition("\n")[2][:_LAST_WORDS]
-            more = f" ({words})" if words else ""
-            why = server.connection.error or str(error)
-            self._notice(f"MCP server {server.name} failed: {why}{more}")
+            self._failed(server, server.connection.error or str(error))
         if server.lists != before:
             self.changed = True
+
+    def _failed(self, server: Server, why: str) -> None:
+        """Reports a failure with the server's last words, once."""
+        words = server.connection.last_words.strip().rpartition("\n")[2][:_LAST_WORDS]
+        line = f"MCP server {server.name} failed: {why}{f' ({words})' if words else ''}"
+        if line not in self._reported:
+            self._reported.add(line)
+            self._notice(line)
 
     def _watch(self, name: str) -> Callable[[str], None]:
         def changed(kind: str) -> None:
