@@ -225,7 +225,7 @@ def test_an_answer_means_what_the_question_shows(place: Place, typed: str, made:
 
 def test_a_pasted_block_is_one_message(place: Place):
     with Simulated([says("one"), says("two")]) as sim:
-        options = ["chat", "--upstream", sim.upstream()]
+        options = ["chat", "--plain", "--upstream", sim.upstream()]
         terminal = Terminal(options, cwd=place.work, env=place.environ(TERM="xterm"))
         terminal.wait_for("\x1b[?2004h")
         terminal.wait_for("> ")
@@ -244,7 +244,7 @@ def test_a_pasted_block_is_one_message(place: Place):
 
 def test_the_spinner_stops_before_a_question(place: Place):
     with Simulated([writes(place), says("I see")]) as sim:
-        options = ["chat", "--upstream", sim.upstream()]
+        options = ["chat", "--plain", "--upstream", sim.upstream()]
         terminal = Terminal(options, cwd=place.work, env=place.environ(TERM="xterm"))
         terminal.wait_for("> ")
         terminal.type("write x.txt")
