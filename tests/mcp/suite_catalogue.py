@@ -299,30 +299,30 @@ HANDLERS: dict[str, Handler] = {
 }
 
 
-def _said(*contents: JsonObject) -> JsonObject:
+def _messages(*contents: JsonObject) -> JsonObject:
     return {"messages": [{"role": "user", "content": content} for content in contents]}
 
 
 async def simple_prompt(arguments: JsonObject, exchange: ServedRequest) -> JsonObject:
-    return _said({"type": "text", "text": "This is a simple prompt for testing."})
+    return _messages({"type": "text", "text": "This is a simple prompt for testing."})
 
 
 async def prompt_with_arguments(arguments: JsonObject, exchange: ServedRequest) -> JsonObject:
     one, two = arguments["arg1"], arguments["arg2"]
-    return _said({"type": "text", "text": f"Prompt with arguments: arg1='{one}', arg2='{two}'"})
+    return _messages({"type": "text", "text": f"Prompt with arguments: arg1='{one}', arg2='{two}'"})
 
 
 async def prompt_with_resource(arguments: JsonObject, exchange: ServedRequest) -> JsonObject:
     words = "Embedded resource content for testing."
     resource = {"uri": arguments["resourceUri"], "mimeType": "text/plain", "text": words}
-    return _said(
+    return _messages(
         {"type": "resource", "resource": resource},
         {"type": "text", "text": "Please process the embedded resource above."},
     )
 
 
 async def prompt_with_image(arguments: JsonObject, exchange: ServedRequest) -> JsonObject:
-    return _said(IMAGE, {"type": "text", "text": "Please analyze the image above."})
+    return _messages(IMAGE, {"type": "text", "text": "Please analyze the image above."})
 
 
 async def prompt_that_asks(arguments: JsonObject, exchange: ServedRequest) -> JsonObject:
@@ -330,7 +330,7 @@ async def prompt_that_asks(arguments: JsonObject, exchange: ServedRequest) -> Js
     if given is None:
         asks = form("What context should the prompt use?", context=STRING)
         return needs({"user_context": asked(ELICITATION, asks)})
-    return _said({"type": "text", "text": f"Context: {given}"})
+    return _messages({"type": "text", "text": f"Context: {given}"})
 
 
 def _argument(name: str) -> JsonObject:

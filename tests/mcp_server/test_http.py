@@ -20,8 +20,10 @@ from toolwire.mcp_server.catalogue import Catalogue, OfferedTool
 from toolwire.mcp_server.exchange import ServedRequest
 from toolwire.mcp_server.http import Guard
 from toolwire.mcp_server.server import McpServer, ServerLimits
+from toolwire.mcp_server.sessions import HttpSession
 from toolwire.request import JsonObject
 from toolwire.wire.http1 import RequestHead
+from toolwire.wire.jsonrpc import RpcRequest
 
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 MODERN = "2026-07-28"
@@ -239,6 +241,27 @@ def test_a_lost_stream_goes_on_where_it_was_left():
                 [(_, result)] = await events(answer)
             assert result["result"]["content"][0]["text"] == "done"
             assert not tool.cancelled.is_set()
+
+    asyncio.run(use())
+
+
+def test_finished_streams_do_not_pile_up():
+    async def use() -> None:
+        offered = Catalogue("test")
+
+        async def run(arguments: JsonObject, request: ServedRequest) -> JsonObject:
+            return {"content": [{"type": "text", "text": "x" * (1 << 20)}]}
+
+        offered.add(OfferedTool(name="large", description="large", run=run))
+        session = HttpSession(McpServer(offered), lambda one: None)
+        for number in range(60):
+            name = "tools/call" if number else "initialize"
+            request = RpcRequest(number, name, {"name": "large"})
+            session.receive([request], primed=False)
+            await session.connection.peer.settled(LONGEST)
+        await asyncio.sleep(0)
+        assert 0 < session.size < 20 << 20
+        session.close()
 
     asyncio.run(use())
 

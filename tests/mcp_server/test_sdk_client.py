@@ -195,7 +195,7 @@ def test_without_a_level_a_stateless_client_gets_no_log(transport: str):
 
 
 @both
-def test_a_stateless_client_hears_of_changes_it_listens_to(transport: str):
+def test_a_stateless_client_is_notified_of_changes_it_listens_to(transport: str):
     async def use(client: Any) -> None:
         async with client.listen(tools_list_changed=True) as events:
             await client.call_tool("test_trigger_prompt_change", {})

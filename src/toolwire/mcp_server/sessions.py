@@ -8,7 +8,7 @@ from toolwire.http_server.exchange import Answering, ClientGone
 from toolwire.mcp.peer import answered
 from toolwire.mcp_server.connection import ClientConnection
 from toolwire.mcp_server.server import McpServer
-from toolwire.mcp_server.streams import EventStream
+from toolwire.mcp_server.streams import MOST_BYTES, EventStream
 from toolwire.wire.jsonrpc import (
     INVALID_REQUEST,
     Id,
@@ -42,6 +42,11 @@ class HttpSession:
     def version(self) -> str:
         """The revision that was agreed on."""
         return self.connection.caller.version if self.connection.caller is not None else ""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the events it holds for clients that come back."""
+        return sum(stream.size for stream in self._streams.values())
 
     @property
     def primes(self) -> bool:
@@ -145,8 +150,11 @@ class HttpSession:
 
     def _forget_finished(self) -> None:
         finished = [name for name, stream in self._streams.items() if stream.finished]
-        for name in finished[:-_MOST_FINISHED]:
-            del self._streams[name]
+        size = sum(self._streams[name].size for name in finished)
+        for left, name in zip(range(len(finished), 0, -1), finished, strict=True):
+            if left <= _MOST_FINISHED and size <= MOST_BYTES:
+                break
+            size -= self._streams.pop(name).size
 
     def _later(self) -> asyncio.TimerHandle:
         loop = asyncio.get_running_loop()

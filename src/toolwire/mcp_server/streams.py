@@ -16,7 +16,7 @@ JSON = (("content-type", "application/json"),)
 RETRY_MS = 1000
 PING_SECONDS = 15.0
 _MOST_EVENTS = 1000
-_MOST_BYTES = 16 * 1024 * 1024
+MOST_BYTES = 16 * 1024 * 1024
 
 
 class EventStream:
@@ -25,7 +25,8 @@ class EventStream:
     def __init__(self, name: str = "", *, primed: bool = False) -> None:
         self.name = name
         self._events: deque[tuple[int, bytes]] = deque()
-        self._bytes = 0
+        self.size = 0
+        """Bytes of the events it holds."""
         self._number = 0
         self._reader: object = None
         self._more = asyncio.Event()
@@ -60,12 +61,13 @@ class EventStream:
     def _put(self, prefix: str, data: bytes) -> None:
         self._number += 1
         id = f"id: {self.name}_{self._number}\n" if self.name else ""
-        self._events.append((self._number, f"{prefix}{id}".encode() + b"data: " + data + b"\n\n"))
-        self._bytes += len(data)
+        event = f"{prefix}{id}".encode() + b"data: " + data + b"\n\n"
+        self._events.append((self._number, event))
+        self.size += len(event)
         while len(self._events) > _MOST_EVENTS or (
-            self._bytes > _MOST_BYTES and len(self._events) > 1
+            self.size > MOST_BYTES and len(self._events) > 1
         ):
-            self._bytes -= len(self._events.popleft()[1])
+            self.size -= len(self._events.popleft()[1])
         self._wake()
 
     def _wake(self) -> None:
