@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.mcp.scripted_http import scripted_http
 from tests.mcp.scripted_server import ECHO, GREETING
 from tests.mcp.servers import TRANSPORTS, answer, connected, scripted, scripted_by
 from toolwire.errors import ToolwireError
@@ -254,6 +255,38 @@ def test_any_error_to_the_question_for_its_era_leads_to_a_handshake(
 ):
     refused = [answer(error={"code": code, "message": "Bad Request: Server not initialized"})]
     assert len(listed(transport, tmp_path, {"server/discover": refused}).tools) == 1
+
+
+@pytest.mark.parametrize("spoken", ["", "2025-11-25", "2026-07-28"])
+def test_the_era_that_a_server_spoke_last_is_tried_first(tmp_path: Path, spoken: str):
+    async def ask() -> list[str]:
+        async with scripted_http({}, "json") as (url, scripted):
+            async with connected(tmp_path, {"url": url}, sleep=at_once) as server:
+                server.spoken = spoken
+                await server.ready(10)
+                assert server.spoken == "2025-11-25"
+            return [message["method"] for message in scripted.received][:2]
+
+    first = "initialize" if spoken == "2025-11-25" else "server/discover"
+    assert asyncio.run(ask())[0] == first
+
+
+def test_a_server_that_speaks_another_era_than_last_time_is_still_reached(tmp_path: Path):
+    about = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}}
+    script = {
+        "initialize": [answer(error={"code": -32600, "message": "no handshake here"})],
+        "server/discover": [answer(result=about)],
+    }
+
+    async def ask(transport: str, spoken: str) -> str:
+        async with scripted_by(transport, tmp_path, script) as server:
+            server.spoken = spoken
+            await server.ready(20)
+            return server.spoken
+
+    for transport in ("stdio", "json"):
+        assert asyncio.run(ask(transport, "2025-11-25")) == "2026-07-28"
+        assert asyncio.run(ask(transport, "2026-07-28")) == "2026-07-28"
 
 
 def test_a_modern_server_on_stdio_may_refuse_the_handshake_with_any_error(tmp_path: Path):

@@ -160,6 +160,8 @@ class ServerConnection:
         """Set once it has failed to start."""
         self.lists: Lists | None = None
         """What the server offers now; None until it was asked."""
+        self.spoken = ""
+        """The revision that the server spoke last; its era is tried first."""
         self._host = host
         self._reach = reach
         self._sleep = sleep
@@ -315,25 +317,32 @@ class ServerConnection:
         """Connects in the era that the server speaks."""
         limits = TimeLimits(silence=self.entry.startup_timeout, total=self.entry.startup_timeout)
         client, wanted = opened.client, self.entry.protocol
+        # Of a server that was updated since, the other era is found at the next attempt.
+        known, self.spoken = self.spoken if wanted == "auto" else wanted, ""
         match self.entry.kind:
             case "stdio":
                 opened.channel = self._reach.stdio(self.entry, opened)
-                await _greet_stdio(client, wanted, limits)
+                await _greet_stdio(client, wanted, known, limits)
             case "sse":
                 await self._greet_sse(opened, limits)
             case "http":
-                channel = self._reach.http(self.entry, opened)
-                opened.channel = channel
-                try:
-                    await _greet_http(client, wanted, limits)
-                except HttpRefused as refused:
-                    if refused.status not in (404, 405) or wanted in MODERN:
-                        raise
-                    await self._greet_sse(opened, limits)
-                    return
-                channel.resumable = not client.modern
-                if not client.modern:
-                    channel.listen()
+                await self._greet_http(opened, known, limits)
+        self.spoken = client.greeting.protocol
+
+    async def _greet_http(self, opened: _Open, known: str, limits: TimeLimits) -> None:
+        client, wanted = opened.client, self.entry.protocol
+        channel = self._reach.http(self.entry, opened)
+        opened.channel = channel
+        try:
+            await _greet_http(client, wanted, known, limits)
+        except HttpRefused as refused:
+            if refused.status not in (404, 405) or wanted in MODERN:
+                raise
+            await self._greet_sse(opened, limits)
+            return
+        channel.resumable = not client.modern
+        if not client.modern:
+            channel.listen()
 
     async def _greet_sse(self, opened: _Open, limits: TimeLimits) -> None:
         opened.channel = self._reach.sse(self.entry, opened)
@@ -346,11 +355,11 @@ def _observed(future: "asyncio.Future[_Open]") -> None:
         future.exception()
 
 
-async def _greet_stdio(client: ServerClient, wanted: str, limits: TimeLimits) -> None:
+async def _greet_stdio(client: ServerClient, wanted: str, known: str, limits: TimeLimits) -> None:
     """`initialize` first: the probe of the modern era hangs or kills older servers."""
-    if wanted in MODERN:
-        if not await client.greet_modern(wanted, limits):
-            raise RpcError(CLOSED, f"the server does not speak {wanted}")
+    if known in MODERN:
+        if not await client.greet_modern(known, limits):
+            raise RpcError(CLOSED, f"the server does not speak {known}")
         return
     try:
         await client.greet_legacy(wanted if wanted in LEGACY else LEGACY[-1], limits)
@@ -361,9 +370,9 @@ async def _greet_stdio(client: ServerClient, wanted: str, limits: TimeLimits) ->
             raise error from None
 
 
-async def _greet_http(client: ServerClient, wanted: str, limits: TimeLimits) -> None:
+async def _greet_http(client: ServerClient, wanted: str, known: str, limits: TimeLimits) -> None:
     """`server/discover` first; anything but a modern answer is a legacy server."""
-    if wanted not in LEGACY:
+    if known not in LEGACY:
         try:
             if await client.greet_modern(
                 MODERN[-1], limits if wanted in MODERN else _probe(limits)

@@ -41,6 +41,8 @@ class Server:
         self.entry = entry
         self.connection = connection
         self.remembered = memory.find(entry)
+        if self.remembered is not None:
+            connection.spoken = self.remembered.protocol
         self._memory = memory
         self.refreshing = asyncio.Lock()
         self._names: dict[str, str] = {}
