@@ -461,3 +461,18 @@ def test_what_is_moved_is_not_written_first_and_goes_into_the_folder_itself():
     assert agent.run("make a folder cold and move logs/web.log into it") == (
         "Moved logs/web.log to cold/web.log."
     )
+
+
+def test_of_a_long_file_the_part_that_matters_is_shown_and_changed():
+    code = "".join(f"def part{n}(a):\n    b = a + {n}\n    return b\n\n\n" for n in range(200))
+    new = "def part117(a):\n    return a - 117"
+    change = {"changes": [{"new": new, "old": "def part117(a):"}]}
+    agent = Agent(
+        {"a.py": code}, plan=steps({"do": "edit", "path": "a.py", "what": "x"}), change=change
+    )
+    assert agent.run("part117 in a.py must subtract").startswith("Changed a.py.")
+    shown = agent.questions[-1][1]
+    assert "def part117(a):\n    b = a + 117" in shown
+    assert "a.py, lines 5" in shown
+    old = "def part117(a):\n    b = a + 117\n    return b"
+    assert agent.files["a.py"] == code.replace(old, new)

@@ -95,12 +95,23 @@ def test_a_claim_that_no_call_supports_is_held_back(reply: str, question: bool, 
     assert ("Nothing was changed" in text) == ("Nothing was" in shown)
 
 
-def test_a_claim_after_a_call_that_changed_something_stays():
-    model = Model('{"reply": "I wrote out.txt."}', kind='{"kind": "command"}')
+def test_a_claim_about_a_command_is_replaced_by_what_ran():
+    model = Model(
+        '{"reply": "It prints 4. It has been saved to out.txt."}', kind='{"kind": "command"}'
+    )
     run = called("run_shell_command", {"command": "python3 main.py > out.txt"})
     done = result("Command: x\nOutput: (empty)\nError: (none)\nExit Code: 0")
     events = ask(model, request(user("run main.py into out.txt"), run, done))
-    assert TextDelta("I wrote out.txt.") in events
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert text == "It prints 4. Ran `python3 main.py > out.txt`."
+
+
+def test_what_a_command_printed_may_be_repeated():
+    model = Model('{"reply": "main.py was modified."}', kind='{"kind": "command"}')
+    run = called("run_shell_command", {"command": "git status"})
+    done = result("Command: x\nOutput: modified: main.py\nError: (none)\nExit Code: 0")
+    events = ask(model, request(user("show the git status"), run, done))
+    assert TextDelta("main.py was modified.") in events
 
 
 def test_figures_of_a_table_and_of_marked_words_are_given():
@@ -121,3 +132,12 @@ def test_after_a_search_in_vain_the_rarest_word_of_the_request_is_searched_for()
     look = called("search_file_content", {"pattern": "printing.of"})
     events = ask(model, request(user("where is the print call?"), look, result("No matches found")))
     assert ToolCallDelta("id1", '{"pattern":"print"}') in events
+
+
+def test_a_name_that_a_file_does_not_contain_is_reported_as_absent():
+    model = Model('{"reply": "hi"}', kind='{"kind": "question"}')
+    read = called("read_file", {"absolute_path": f"{PROJECT.root}/main.py"})
+    ask(model, request(user("which page_limit does main.py set?"), read, result("row_limit = 3")))
+    assert model.asked[0].messages[-1].text.splitlines()[1] == (
+        "(1 lines; page_limit does not occur in it)"
+    )

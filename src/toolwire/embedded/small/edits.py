@@ -6,6 +6,7 @@ import re
 import subprocess
 import tomllib
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as IniError
@@ -36,14 +37,15 @@ _opens = re.compile(r"[:{(\[]\s*\Z").search
 _closes = re.compile(r"\s*[})\]]").match
 
 
-def choices(text: str) -> tuple[str, ...]:
-    """The lines that can be named, each unique; empty for files that are too long."""
+def choices(text: str, begin: int = 0, end: int | None = None) -> tuple[str, ...]:
+    """The lines of a range that can be named, each unique; empty for files that are too long."""
     lines = text.split("\n")
-    if len(lines) > MOST_LINES or "\r" in text:
+    shown = range(begin, len(lines) if end is None else min(end, len(lines)))
+    if len(shown) > MOST_LINES or "\r" in text:
         return ()
     found: list[str] = []
-    for at, line in enumerate(lines):
-        if not line.strip():
+    for at in shown:
+        if not lines[at].strip():
             continue
         for size in range(1, _MOST_TOGETHER + 1):
             some = lines[at : at + size]
@@ -51,6 +53,27 @@ def choices(text: str) -> tuple[str, ...]:
                 found.append("\n".join(some))
                 break
     return tuple(found)
+
+
+def window(text: str, words: str, limit: int) -> tuple[int, int]:
+    """The range of lines that matters most for a request, within a number of characters."""
+    lines = text.split("\n")
+    if len(text) <= limit:
+        return 0, len(lines)
+    names = {word.lower() for word in re.findall(r"\w{3,}", words)}
+    inside = [names & {it.lower() for it in re.findall(r"\w+", line)} for line in lines]
+    counts = Counter(name for some in inside for name in some)
+    best = max(range(len(lines)), key=lambda at: sum(1 / counts[name] for name in inside[at]))
+    begin = next(
+        (at for at in range(best, max(best - 40, -1), -1) if _is_function(lines[at])), best
+    )
+    begin, end, size = max(begin - 2, 0), begin, 0
+    for at in range(begin, len(lines)):
+        size += len(lines[at]) + 1
+        if size > limit and at > best:
+            break
+        end = at + 1
+    return begin, end
 
 
 def change(text: str, old: str, new: str) -> tuple[str, str]:
@@ -84,9 +107,9 @@ def addition(text: str, more: str) -> tuple[str, str]:
     return _unique(text.split("\n"), last, last + 1, fresh)
 
 
-def units(text: str) -> tuple[str, ...]:
+def units(text: str, begin: int = 0, end: int | None = None) -> tuple[str, ...]:
     """The lines that can be named; a short function only by its first line, to be rewritten."""
-    found = choices(text)
+    found = choices(text, begin, end)
     lines = text.split("\n")
     inner: set[int] = set()
     for at, line in enumerate(lines):
@@ -125,11 +148,11 @@ class _Pair(msgspec.Struct):
     new: str
 
 
-def change_schema(text: str) -> JsonObject:
+def change_schema(text: str, begin: int = 0, end: int | None = None) -> JsonObject:
     """The form of a change: lines to replace, lines to add, or nothing."""
     new: JsonObject = {"type": "string", "maxLength": _LONGEST_NEW}
     old: JsonObject = {"type": "string", "maxLength": _LONGEST_NEW}
-    lines = units(text)
+    lines = units(text, begin, end)
     if lines:
         old["enum"] = list(lines)
     # The new text first: the model then finds the line more reliably.

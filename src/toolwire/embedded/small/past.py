@@ -286,7 +286,6 @@ def _listing(project: KnownFiles) -> str:
 REFUSED = frozenset({Outcome.DENIED, Outcome.CANCELLED, Outcome.INTERRUPTED, Outcome.NOT_RUN})
 _MOST_OUTPUT = 300
 """Characters of a program's output that a report quotes."""
-_CHANGING = frozenset({"write_file", "replace", "run_shell_command"})
 
 _VERB = (
     r"(?:created|added|wrote|written|saved|generated|made|deleted|removed|erased|moved|renamed"
@@ -308,6 +307,7 @@ _passive = re.compile(
     r"|^\W*(?:all )?(?:done|finished|completed)\b|\b(?:is|are) (?:done|complete|finished)\b",
     re.IGNORECASE,
 ).search
+_verbs = re.compile(_VERB).findall
 _denial = re.compile(
     r"\b(?:not|never|no|none|nothing|cannot|unable|denied|declined|refused|cancelled|failed|would"
     r"|should|could|can|may|might|if|unless|must|need|neither)\b|n['’]t\b",
@@ -382,39 +382,44 @@ def listed(items: Sequence[str]) -> str:
 
 
 class Honesty:
-    """Holds back sentences of a reply that claim a change which no call made."""
+    """Holds back sentences of a reply that claim a change; what ran is said instead."""
 
     def __init__(self, ran: Sequence[Ran], kind: RequestKind | None) -> None:
-        self._changed = any(it.call.name in _CHANGING and it.succeeded for it in ran)
-        self._refused = any(it.refused for it in ran)
+        self._commands = [
+            f"`{(object_in(it.call.arguments) or {}).get('command', '')}`"
+            for it in ran
+            if it.call.name == "run_shell_command" and it.succeeded
+        ]
         self._kind = kind
         self._results = " ".join(it.result.text for it in ran).lower()
         self._open = ""
         self.held_back = False
 
     def feed(self, text: str) -> str:
-        """The sentences that are complete and true as far as the calls show."""
+        """The sentences that are complete and claim nothing."""
         *ready, self._open = _split(self._open + text)
         return "".join(filter(self._holds, ready))
 
     def close(self) -> str:
-        """The last sentence, and a correction if one was held back."""
+        """The last sentence, and what ran if one was held back."""
         last, self._open = self._open, ""
         words = last if self._holds(last) else ""
         if not self.held_back:
             return words
-        why = "a call was not allowed" if self._refused else "no call changed a file"
-        return f"{words.rstrip()} Nothing was changed: {why}.".lstrip()
+        instead = "Nothing was changed: no call changed a file."
+        if self._commands:
+            instead = f"Ran {listed([*dict.fromkeys(self._commands)])}."
+        return f"{words.rstrip()} {instead}".lstrip()
 
     def _holds(self, sentence: str) -> bool:
         claims = _own(sentence) is not None
-        perfect = _perfect(sentence)
-        if self._kind is RequestKind.QUESTION and perfect is not None:
-            # An answer may repeat what a file says: "the crash has been fixed in 2.1".
-            claims = claims or perfect[1].lower() not in self._results
-        elif self._kind is RequestKind.COMMAND:
-            claims = claims or _passive(sentence) is not None
-        if not claims or self._changed or _denial(sentence):
+        found = _perfect(sentence) if self._kind is RequestKind.QUESTION else None
+        if self._kind is RequestKind.COMMAND:
+            found = _passive(sentence)
+        if found is not None and not claims:
+            # A reply may repeat what a result says: "the crash has been fixed in 2.1".
+            claims = not any(verb in self._results for verb in _verbs(found[0].lower()))
+        if not claims or _denial(sentence):
             return True
         self.held_back = True
         return False

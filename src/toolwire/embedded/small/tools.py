@@ -252,6 +252,7 @@ def by_folder(text: str, read: Callable[[str], str | None], limit: int) -> str:
 _MOST_FIGURES = 400
 """Characters of what is computed from a table or a log."""
 _MOST_GROUPS = 12
+_MOST_NAMED = 3
 
 
 def figures(text: str, words: str) -> str:
@@ -261,7 +262,14 @@ def figures(text: str, words: str) -> str:
         count = sum(word in line for line in text.splitlines())
         if count:
             found.append(f"{word} in {count} of them")
+    found += [f"{name} does not occur in it" for name in _marked(words) if name not in text]
     return "".join(f"; {it}" for it in found)[:_MOST_FIGURES]
+
+
+def _marked(words: str) -> list[str]:
+    """Names in a request that can only be identifiers, not paths."""
+    found = re.findall(r"(?<![\w./-])[A-Za-z]\w*(?:_\w+)+(?![\w/]|\.\w|-\w)", words)
+    return [*dict.fromkeys(found)][:_MOST_NAMED]
 
 
 def _columns(rows: list[list[str]]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.embedded.small import edits
-from toolwire.embedded.small.past import Ran, excerpt, listed
+from toolwire.embedded.small.past import RESULT_LIMIT, Ran, excerpt, listed
 from toolwire.embedded.small.plan import (
     PlanStep,
     StepKind,
@@ -28,8 +28,6 @@ _MOST_TRIES = 3
 _MOST_REPAIRS = 1
 """Further edits after a failed check."""
 _LONGEST_FILE = 2000
-_MOST_RESTATED = 1600
-"""Characters of a changed file that a question repeats."""
 _LOST = 6
 """Lines that an edit may remove if the request does not speak of removing."""
 
@@ -232,12 +230,17 @@ class Change:
             return self._give_up(step, "it is not a text file, or too long")
         if step.path not in self._read:
             return self._reading([step.path], project)
+        begin, end = edits.window(text, f"{what} {self._complaint}", RESULT_LIMIT)
+        part = "\n".join(text.split("\n")[begin:end])
         now = ""
-        if text != self._read[step.path]:
-            now = f"{step.path} is now:\n{text[:_MOST_RESTATED]}\n"
-            self._read[step.path] = text
+        if len(part) < len(text):
+            now = f"{step.path}, lines {begin + 1} to {end}:\n{part}\n"
+        elif text != self._read[step.path]:
+            now = f"{step.path} is now:\n{text}\n"
+        self._read[step.path] = text
         words = f"\n\n{now}{count}, in {step.path}: {what}\n{self._complaint}"
-        return Query(f"{words}The change of {step.path}:", edits.change_schema(text), "change")
+        form = edits.change_schema(text, begin, end)
+        return Query(f"{words}The change of {step.path}:", form, "change")
 
     def _what(self, step: PlanStep) -> str:
         """What a step is for: the request itself where no other step changes a file."""
