@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.simulated import Place, Simulated
 from tests.mcp.crash_client import CALLS, run
 from tests.mcp.crashing_server import POINTS, WAYS
+from toolwire.simulator import Reply
+from toolwire.simulator.script import Call
 
 ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
@@ -125,3 +129,33 @@ def test_a_client_killed_at_any_time_leaves_no_process(tmp_path: Path, number: i
     token, given = settings(tmp_path, "never", "kill", False)
     # From the start of the interpreter to the end of the calls.
     kill_client(tmp_path, token, given, 1.5 * number / RANDOM)
+
+
+_CALLING = """
+from pathlib import Path
+import subprocess, time
+subprocess.Popen(["sleep", "1000.0{token}"], start_new_session=True)
+Path("{folder}/calling").touch()
+time.sleep(1000)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_run_that_is_ended_in_a_call_leaves_no_process(tmp_path: Path, number: signal.Signals):
+    place = Place(tmp_path)
+    token = str(random.SystemRandom().randrange(10**11, 10**12))
+    program = _CALLING.format(token=token, folder=tmp_path)
+    words = json.dumps([str(Path(__file__).with_name("raw_server.py")), program])
+    table = f'[mcp_servers.slow]\ncommand = "{sys.executable}"\nargs = {words}\n'
+    (place.home / "config.toml").write_text(table)
+    with Simulated([Reply(pieces=(Call.of("echo"),))]) as sim:
+        run = place.start("run", "go", "--yolo", "--upstream", sim.upstream())
+        end = time.monotonic() + 60
+        while not (tmp_path / "calling").exists():
+            assert run.poll() is None, run.communicate()
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert left(token)
+        run.send_signal(number)
+        run.communicate(timeout=60)
+    assert none_left(token, 15) == []

@@ -59,11 +59,33 @@ def test_no_text_of_a_server_reaches_the_terminal_as_it_is(place: Place):
 
 def test_no_text_of_a_server_reaches_the_errors_of_a_run_as_it_is(place: Place):
     with Simulated([asked("use"), asked("exit"), DONE]) as sim:
-        options = ["run", "go", "--upstream", sim.upstream(), "--yes"]
+        options = ["run", "go", "--upstream", sim.upstream(), "--yolo"]
         terminal = Terminal(options, cwd=place.work, env=place.environ())
         assert terminal.end() == 0, terminal.all
         shown = terminal.all
         terminal.close()
+    assert harmless(shown), shown
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "mcp list",
+        "mcp test evil",
+        "mcp get evil",
+        "mcp call evil use {}",
+        "mcp call evil fail {}",
+        "mcp call evil error {}",
+        "mcp call evil exit {}",
+        "tools list",
+    ],
+)
+def test_no_text_of_a_server_reaches_the_terminal_by_a_command(place: Place, words: str):
+    terminal = Terminal(words.split(), cwd=place.work, env=place.environ())
+    terminal.end()
+    shown = terminal.all
+    terminal.close()
+    assert shown
     assert harmless(shown), shown
 
 
