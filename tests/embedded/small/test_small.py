@@ -425,3 +425,22 @@ def test_a_long_list_of_files_is_summarised_by_folder():
         "the top folder (1): such as main.py"
     )
     assert isinstance(events[0], Notice)
+
+
+def test_a_call_that_was_made_is_not_made_again():
+    again = json.dumps({"tool": "search_file_content", "arguments": {"pattern": "TODO"}})
+    model = Model(again, '{"reply": "There is none."}', kind='{"kind": "question"}')
+    look = Message(
+        role="assistant",
+        parts=(ToolCall(id="c1", name="search_file_content", arguments='{"pattern":"TODO"}'),),
+    )
+    events = ask(model, request(user("which TODO is there?"), look, result("a.py: TODO x")))
+    assert not any(isinstance(event, ToolCallStarted) for event in events)
+    assert "search_file_content" not in branches(model.asked[1])
+
+
+def test_a_folder_that_a_question_names_is_listed_first():
+    model = Model(kind='{"kind": "question"}')
+    events = ask(model, request(user("can we do without src/")))
+    assert ToolCallStarted("id1", "list_directory", made_id=True) in events
+    assert ToolCallDelta("id1", '{"path":"/home/me/app/src"}') in events

@@ -24,7 +24,7 @@ from toolwire.embedded.small.past import (
     read_kind,
     since_request,
 )
-from toolwire.embedded.small.plan import instruction, kind_of, mentions, search_word, to_read
+from toolwire.embedded.small.plan import first_looks, instruction, kind_of, mentions, search_word
 from toolwire.embedded.small.tools import (
     LEFT_OUT,
     MOST_CHOICES,
@@ -196,10 +196,10 @@ class _Conversation:
         words = instruction(self._request[0])
         ran = since_request(request.messages)
         if kind is RequestKind.QUESTION and not ran and _offers(request, "read_file"):
-            paths = to_read(words, project, change=False)
-            reads = [to_real("read_file", {"path": path}, project) for path in paths]
-            if reads:
-                for event in self._called(Calls(tuple(("read_file", it) for it in reads))):
+            looks = first_looks(words, project)
+            if looks:
+                made = ((name, to_real(name, {"path": path}, project)) for name, path in looks)
+                for event in self._called(Calls(tuple(made))):
                     yield event
                 return
         if kind is RequestKind.QUESTION and (word := _other_search(ran, words, project)):
@@ -210,16 +210,21 @@ class _Conversation:
             yield TextDelta(not_allowed(denied))
             yield Finished(reason=StopReason.END)
             return
-        refused = 0
+        refused: list[str] = []
         while True:
-            done = refused >= _MOST_REFUSED or self._late
+            done = len(refused) >= _MOST_REFUSED or self._late
             fitted = fit(
-                request, project, listed=self._listed or project, kinds=self._kinds, closing=done
+                request,
+                project,
+                listed=self._listed or project,
+                kinds=self._kinds,
+                closing=done,
+                without=refused,
             )
             for notice in fitted.notices:
                 yield notice
             honesty = Honesty(ran, kind)
-            reader = _Answer(project, words, honesty)
+            reader = _Answer(project, words, honesty, ran)
             inner = json_style.wrap(self._model, self._new_id, instructions=fitted.instructions)
             async with reading(inner(fitted.request)) as events:
                 async for event in events:
@@ -234,7 +239,7 @@ class _Conversation:
             self._written += reader.usage.output or 0
             if not reader.refused:
                 return
-            refused += 1
+            refused.append(reader.refused)
 
     @property
     def _late(self) -> bool:
@@ -310,11 +315,13 @@ def fit(
     listed: KnownFiles,
     kinds: Mapping[str, RequestKind | None] = MappingProxyType({}),
     closing: bool = False,
+    without: Sequence[str] = (),
 ) -> Fitted:
     """The request with short instructions, short tools and short results.
 
     `listed` are the files named in the first message: they stay the same while the project
-    changes, so that the cached prefix stays valid. `closing` allows only a reply.
+    changes, so that the cached prefix stays valid. `closing` allows only a reply;
+    `without` names tools whose last call was refused.
     """
     past = Past(project, listed, kinds)
     messages = tuple(past.message(message) for message in request.messages)
@@ -328,7 +335,7 @@ def fit(
         request,
         system=(),
         messages=messages,
-        tools=_useful(tools, past),
+        tools=tuple(it for it in _useful(tools, past) if it.name not in without),
         tool_choice=choice,
         parallel_calls=None,
         max_output_tokens=min(request.max_output_tokens or _MOST_WRITTEN, _MOST_WRITTEN),
@@ -386,12 +393,16 @@ def _line(tool: ToolSpec) -> str:
 class _Answer:
     """Translates the short calls of one answer to real ones, and keeps its reply to the facts."""
 
-    def __init__(self, project: KnownFiles, words: str, honesty: Honesty) -> None:
+    def __init__(
+        self, project: KnownFiles, words: str, honesty: Honesty, ran: Sequence[Ran]
+    ) -> None:
         self._project = project
+        self._made = {(it.call.name, it.call.arguments) for it in ran}
         self._words = words
         self._honesty = honesty
         self._open: dict[str, tuple[ToolCallStarted, list[str]]] = {}
-        self.refused = False
+        self.refused = ""
+        """The tool of a call that is not made: the request does not allow it, or it was made."""
         self.usage = Usage()
         self._reply = ""
         self.complete = False
@@ -437,12 +448,15 @@ class _Answer:
         text = "".join(pieces)
         arguments = object_in(text) if event.complete else None
         if arguments is not None:
-            if started.name == "run_shell_command":
-                command = str(arguments.get("command", ""))
-                self.refused = bool(forbidden(command, self._words, self._project))
+            text = dump(to_real(started.name, arguments, self._project))
+            command = str(arguments.get("command", ""))
+            shell = started.name == "run_shell_command"
+            if shell and forbidden(command, self._words, self._project):
+                self.refused = started.name
+            if (started.name, text) in self._made:
+                self.refused = started.name
             if self.refused:
                 return ()
-            text = dump(to_real(started.name, arguments, self._project))
         return (started, ToolCallDelta(event.id, text), event)
 
 

@@ -231,6 +231,15 @@ def to_read(words: str, project: KnownFiles, *, change: bool = True) -> list[str
     return [*dict.fromkeys(found)][:MOST_READ]
 
 
+def first_looks(words: str, project: KnownFiles) -> list[tuple[str, str]]:
+    """The files and folders that a question names, each with the tool that shows it."""
+    folders = [it.path for it in mentions(words, project)[0] if it.path in project.folders]
+    listed = [("list_directory", path) for path in dict.fromkeys(folders)]
+    return [*(("read_file", it) for it in to_read(words, project, change=False)), *listed][
+        :MOST_READ
+    ]
+
+
 def search_word(words: str, project: KnownFiles, without: Iterable[str]) -> str:
     """The rarest word of the request that occurs in the project; empty without one."""
     texts = _Texts(project)
