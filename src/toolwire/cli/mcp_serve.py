@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from toolwire.cli.output import CANCELLED
 from toolwire.cli.session_options import SANDBOX
 from toolwire.cli.terminal import fail
 from toolwire.policy import Mode
@@ -105,8 +106,11 @@ def serve_command(
         folder=folder,
         sandbox=sandbox,
     )
+    from toolwire.cli.run import ending_at_once
+
     try:
-        code = _over_http(flags, address) if address is not None else _over_stdio(flags)
+        with ending_at_once(CANCELLED):
+            code = _over_http(flags, address) if address is not None else _over_stdio(flags)
     except UnknownName as error:
         raise click.UsageError(str(error)) from error
     except ToolwireError as error:
@@ -132,6 +136,7 @@ def _over_stdio(flags: ServeFlags) -> int:
 
 
 async def _stdio(flags: ServeFlags, reading: int, writing: int) -> int:
+    from toolwire.cli.run import end_soon
     from toolwire.mcp_server.stdio import serve_stdio
 
     async with AsyncExitStack() as stack:
@@ -140,11 +145,13 @@ async def _stdio(flags: ServeFlags, reading: int, writing: int) -> int:
         _stop_by_signal(serving)
         try:
             why = await serving
+            code = 1 if why else 0
         except asyncio.CancelledError:
-            return 130
+            why, code = "", CANCELLED
+        end_soon(code)
         if why:
             click.echo(f"error: {why}", err=True)
-        return 1 if why else 0
+        return code
 
 
 def _over_http(flags: ServeFlags, address: str) -> int:
@@ -165,6 +172,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 async def _http(flags: ServeFlags, host: str, port: int) -> int:
+    from toolwire.cli.run import end_soon
     from toolwire.client.redact import Secret
     from toolwire.errors import ToolwireError
     from toolwire.http_server.listener import HttpListener
@@ -191,6 +199,7 @@ async def _http(flags: ServeFlags, host: str, port: int) -> int:
         waiting = asyncio.ensure_future(asyncio.Event().wait())
         _stop_by_signal(waiting)
         await asyncio.wait({waiting})
+        end_soon(0)
     return 0
 
 
@@ -200,7 +209,7 @@ def _stop_by_signal(task: "asyncio.Task[Any]") -> None:
 
     def stop() -> None:
         if task.cancelling():
-            os._exit(130)
+            os._exit(CANCELLED)
         task.cancel()
 
     for one in (signal.SIGINT, signal.SIGTERM):
