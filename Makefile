@@ -8,7 +8,7 @@ PROGRAM := $(VENV)/.program
 READY := $(VENV)/.ready
 export PROMPT
 
-.PHONY: run test sweep attack test-fast check format bench eval docs dist setup clean
+.PHONY: newcomer run test sweep attack test-fast check format bench eval docs dist setup clean
 
 # With a key in the environment its provider is asked, or a model server that runs here. Without any, a
 # small model runs in the process: its engine is installed and its weights are fetched the first time.
@@ -55,6 +55,10 @@ MODEL ?= local/qwen2.5-coder-1.5b
 eval: $(READY)
 	@$(BIN)/python -c "import xllamacpp" 2>/dev/null || $(PIP) install --quiet --editable ".[local]"
 	$(BIN)/python -m evals --model $(MODEL) --yes --out build/eval.json $(ARGS)
+
+# A newcomer's first minutes from a bare clone: seconds, recording and picture in docs/newcomer.*
+newcomer: $(READY)
+	$(BIN)/python -m docs.newcomer $(ARGS)
 
 # The documentation site, in build/site: pages made from the program are made again, then all links checked.
 docs: $(READY)

@@ -21,7 +21,8 @@ TABLE = ROOT / "src" / "toolwire" / "cli" / "completions.json"
 FREE = {
     *("--base-url", "--upstream", "--system", "--append-system", "--max-turns", "--max-tokens"),
     *("--max-cost", "--temperature", "--prompt", "--print", "--http", "--token", "--at", "--key"),
-    *("--host", "--port"),
+    *("--host", "--port", "--env", "--header", "--env-var", "--timeout", "--description"),
+    *("--include-tools", "--exclude-tools", "--client-id", "--client-metadata-url"),
 }
 """Options whose values only the user knows."""
 
@@ -122,6 +123,8 @@ def test_sessions_and_tables_of_the_settings_are_completed(place: Place) -> None
     assert shown("run", "--provider", "mi") == ["mistral", "mine"]
     assert shown("run", "--model", "mine/") == ["mine/a:b"]
     assert shown("run", "--mcp", "") == ["docs"]
+    for command in ("get", "approve", "login", "call"):
+        assert shown("mcp", command, "") == ["docs"]
     (place.home / "config.toml").write_text("not toml")
     assert shown("run", "--provider", "mi") == ["mistral"]
 

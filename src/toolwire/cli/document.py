@@ -95,12 +95,13 @@ _KINDS = {
     "sessions export ID": "sessions",
     "sessions fork ID": "sessions",
     "sessions delete ID": "sessions",
-    "mcp approve NAME": "servers",
-    "mcp remove NAME": "servers",
-    "mcp test NAME": "servers",
-    "mcp login NAME": "servers",
-    "mcp logout NAME": "servers",
-    "mcp get NAME": "servers",
+    **{
+        f"mcp {command} NAME": "servers"
+        for command in (
+            *("get", "test", "remove", "enable", "disable", "approve", "login", "logout", "call"),
+        )
+    },
+    "mcp add --cwd": "folders",
 }
 """Kinds of values of options, by their name or by command and name."""
 
@@ -154,7 +155,8 @@ def _kind(param: click.Parameter, path: str) -> str | list[str] | None:
         return [str(one) for one in param.type.choices]
     if isinstance(param.type, click.Path):
         return "folders" if not param.type.file_okay else "files"
-    name = param.human_readable_name.removesuffix("...")
+    # "[NAME]..." and "NAME|URL" are names.
+    name = param.human_readable_name.removesuffix("...").strip("[]").partition("|")[0]
     if isinstance(param, click.Option):
         name = next((one for one in param.opts if f"{path} {one}" in _KINDS), param.opts[-1])
         named = next((_KINDS[one] for one in param.opts if one in _KINDS), "")

@@ -6,7 +6,7 @@ import re
 import secrets
 import signal
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +142,7 @@ async def _stdio(flags: ServeFlags, reading: int, writing: int) -> int:
     async with AsyncExitStack() as stack:
         server = await _server(flags, stack)
         serving = asyncio.ensure_future(serve_stdio(server, reading, writing))
-        _stop_by_signal(serving)
+        stack.enter_context(_stopped_by_signal(serving))
         try:
             why = await serving
             code = 1 if why else 0
@@ -197,23 +197,22 @@ async def _http(flags: ServeFlags, host: str, port: int) -> int:
         if token is not None and flags.token is None:
             click.echo(f"token: {token.reveal()}", err=True)
         waiting = asyncio.ensure_future(asyncio.Event().wait())
-        _stop_by_signal(waiting)
+        stack.enter_context(_stopped_by_signal(waiting))
         await asyncio.wait({waiting})
         end_soon(0)
     return 0
 
 
-def _stop_by_signal(task: "asyncio.Task[Any]") -> None:
+def _stopped_by_signal(task: "asyncio.Task[Any]") -> AbstractContextManager[None]:
     """The first Ctrl-C or SIGTERM ends the server, the second exits at once."""
-    loop = asyncio.get_running_loop()
+    from toolwire.platform import handle_signals
 
     def stop() -> None:
         if task.cancelling():
             os._exit(CANCELLED)
         task.cancel()
 
-    for one in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(one, stop)
+    return handle_signals(asyncio.get_running_loop(), (signal.SIGINT, signal.SIGTERM), stop)
 
 
 async def _server(flags: ServeFlags, stack: AsyncExitStack) -> "McpServer":
