@@ -21,6 +21,8 @@ from toolwire.policy import Mode
 if TYPE_CHECKING:
     from toolwire.mcp_server.server import McpServer
 
+_FRESH = 60.0
+"""Seconds for which a client may keep the list, which only a restart changes."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _ANY = ("0.0.0.0", "::", "")  # noqa: S104 - compared with, not bound
 
@@ -234,7 +236,10 @@ async def _server(flags: ServeFlags, stack: AsyncExitStack) -> "McpServer":
         open_toolbox(settings, environ=os.environ, cwd=cwd, mode=mode, notice=_notice)
     )
     catalogue = Catalogue(
-        "toolwire", title="toolwire", instructions=f"Tools that work on the files in {cwd}."
+        "toolwire",
+        title="toolwire",
+        instructions=f"Tools that work on the files in {cwd}.",
+        fresh=_FRESH,
     )
     OwnTools(toolbox, flags.tools).offer(catalogue)
     if flags.agent:
