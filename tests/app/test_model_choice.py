@@ -51,3 +51,40 @@ def test_an_upstream_is_a_provider_of_its_own():
     assert (found.name, found.key, found.style) == ("upstream/m", "k", "xml")
     assert found.settings.provider("upstream").base_url == "http://h"
     assert choose_model(Settings(), {}, upstream=upstream, model="n").name == "upstream/n"
+
+
+@pytest.mark.parametrize(
+    ("short", "environ", "full"),
+    [
+        ("gpt-5", {}, "openai/gpt-5"),
+        ("GPT-5", {}, "openai/gpt-5"),
+        ("gpt-5", {"AZURE_OPENAI_API_KEY": "k"}, "azure/gpt-5"),
+        ("gemini-2.5-pro", {}, "google/gemini-2.5-pro"),
+        ("gpt-oss-120b", {"SAMBANOVA_API_KEY": "k"}, "sambanova/gpt-oss-120b"),
+    ],
+)
+def test_a_short_name_is_the_model_of_that_name(short: str, environ: dict[str, str], full: str):
+    assert chosen(environ, model=short)[0] == full
+
+
+@pytest.mark.parametrize("short", ["sonnet", "claude-sonnet", "opus", "haiku"])
+def test_a_short_name_of_a_series_is_its_newest_model(short: str):
+    from toolwire.providers import catalogue
+
+    series = [one.id for one in catalogue.models("anthropic") if short.split("-")[-1] in one.id]
+    assert chosen(model=short)[0] == f"anthropic/{series[0]}"
+
+
+@pytest.mark.parametrize(
+    ("short", "words"),
+    [
+        ("gpt-oss-120b", "could be cerebras/gpt-oss-120b, sambanova/gpt-oss-120b"),
+        ("mini", "could be openai/"),
+        ("gpt5", 'unknown model "gpt5"; did you mean "openai/gpt-5"?'),
+        ("zzz", "see toolwire models"),
+    ],
+)
+def test_a_short_name_that_is_not_unique_or_not_known_is_refused(short: str, words: str):
+    with pytest.raises(BadInput, match=r".") as caught:
+        chosen(model=short)
+    assert words in str(caught.value)

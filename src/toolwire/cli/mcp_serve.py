@@ -15,7 +15,7 @@ import msgspec
 
 from toolwire.cli.output import CANCELLED
 from toolwire.cli.session_options import SANDBOX
-from toolwire.cli.terminal import fail
+from toolwire.cli.terminal import error_line, fail
 from toolwire.policy import Mode
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ async def _stdio(flags: ServeFlags, reading: int, writing: int) -> int:
             why, code = "", CANCELLED
         end_soon(code)
         if why:
-            click.echo(f"error: {why}", err=True)
+            click.echo(error_line(why), err=True, nl=False)
         return code
 
 
