@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_terminal_safety import OURS, UNSAFE
+from tests.cli.test_terminal_safety import OURS, UNSAFE, chat
 from tests.fakes.simulated import Place, Simulated
 from tests.fakes.terminal import Terminal
 from toolwire.simulator import Reply
@@ -39,8 +39,7 @@ def harmless(shown: str) -> bool:
 def test_no_text_of_a_server_reaches_the_terminal_as_it_is(place: Place):
     calls = [asked(name) for name in ("use", "error", "fail", "exit")]
     with Simulated([*calls, DONE]) as sim:
-        options = ["chat", "--upstream", sim.upstream()]
-        terminal = Terminal(options, cwd=place.work, env=place.environ(TERM="xterm"))
+        terminal = chat(place, sim)
         terminal.wait_for("> ")
         terminal.type("/tools")
         terminal.wait_for("> ")
@@ -67,33 +66,32 @@ def test_no_text_of_a_server_reaches_the_errors_of_a_run_as_it_is(place: Place):
     assert harmless(shown), shown
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "mcp list",
-        "mcp test evil",
-        "mcp get evil",
-        "mcp call evil use {}",
-        "mcp call evil fail {}",
-        "mcp call evil error {}",
-        "mcp call evil exit {}",
-        "tools list",
-    ],
+COMMANDS = (
+    "mcp list",
+    "mcp test evil",
+    "mcp get evil",
+    "mcp call evil use {}",
+    "mcp call evil fail {}",
+    "mcp call evil error {}",
+    "mcp call evil exit {}",
+    "tools list",
 )
-def test_no_text_of_a_server_reaches_the_terminal_by_a_command(place: Place, words: str):
-    terminal = Terminal(words.split(), cwd=place.work, env=place.environ())
-    terminal.end()
-    shown = terminal.all
-    terminal.close()
-    assert shown
-    assert harmless(shown), shown
+
+
+def test_no_text_of_a_server_reaches_the_terminal_by_a_command(place: Place):
+    for words in COMMANDS:
+        terminal = Terminal(words.split(), cwd=place.work, env=place.environ())
+        terminal.end()
+        shown = terminal.all
+        terminal.close()
+        assert shown, words
+        assert harmless(shown), shown
 
 
 def test_a_changed_description_asks_again_after_an_always(place: Place):
     calls = [asked(name) for name in ("use", "use", "change", "use")]
     with Simulated([*calls, DONE]) as sim:
-        options = ["chat", "--upstream", sim.upstream()]
-        terminal = Terminal(options, cwd=place.work, env=place.environ(TERM="xterm"))
+        terminal = chat(place, sim)
         terminal.wait_for("> ")
         terminal.type("go")
         terminal.wait_for("run it?")

@@ -66,7 +66,7 @@ def test_a_redirect_port_that_is_taken_costs_a_new_registration_not_the_login(tm
 
 def test_an_expired_token_is_renewed_with_the_resource(tmp_path: Path):
     async def part(server: AuthServer, agent: Agent) -> None:
-        server.lifetime = 0.01
+        server.lifetime = -1
         with pytest.raises(ToolwireError):
             await agent.call()
         server.lifetime = 3600
