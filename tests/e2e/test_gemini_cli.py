@@ -67,7 +67,6 @@ INSISTING = (
 )
 """Where the newest version does as the older ones."""
 LEFT_OUT = {
-    r"^mcp_": "MCP servers are not among the built-in tools",
     r"^(first|code_assist)_requests?$": "a list of requests, compared where requests are made",
 }
 VERSIONS = ("0.6.1", "0.5.5")
@@ -212,6 +211,29 @@ def timeless(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     return {key: 0 if key.endswith("Ms") else timeless(item) for key, item in value.items()}
+
+
+MCP = sorted((captures.CAPTURES / "0.5.5").glob("mcp_*.json"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", [path.stem for path in MCP])
+def test_a_servers_result_is_sent_as_captured_in_both_versions(
+    version: str, name: str, tmp_path: Path
+) -> None:
+    capture = captures.load(version, name)
+    played = play(capture, tmp_path)
+    check(capture, played)
+    declared = played.bodies[0]["tools"][0]["functionDeclarations"]
+    names = [tool["name"] for tool in declared]
+    assert "weird_name_with_chars_and_a____goes_past_sixty_three_characters" in names
+    assert "mini__read_file" in names
+    echo = next(tool for tool in declared if tool["name"] == "echo_text")
+    assert echo["parametersJsonSchema"] == {
+        "type": "object",
+        "properties": {"x": {"type": "string", "description": "anything"}},
+        "required": ["x"],
+    }
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -201,8 +201,12 @@ def settings_of(capture: Capture) -> dict[str, dict[str, Any]]:
     limits: dict[str, Any] = {}
     for name, value in given.pop("model", {}).items():
         limits[{"maxSessionTurns": "turns"}[name]] = value
+    servers = {
+        f"mcp_servers.{name}": {key: table[key] for key in ("command", "args", "trust")}
+        for name, table in given.pop("mcpServers", {}).items()
+    }
     assert not given, given
-    return {"tools": tools, "limits": limits}
+    return {"tools": tools, "limits": limits, **servers}
 
 
 def _beside(capture: Capture) -> list[Json]:
@@ -216,7 +220,7 @@ def prepare(capture: Capture, folder: Path) -> Stage:
     home.mkdir()
     tables = [
         f"[{table}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in members.items())
-        for table, members in settings_of(capture).items()
+        for table, members in stage.fill(settings_of(capture)).items()
     ]
     (home / "config.toml").write_text("\n".join(tables), "utf-8")
     return stage

@@ -1,16 +1,23 @@
 """Servers in runs: offered, called, ruled on, and gone at the end."""
 
+import asyncio
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.simulated import Place, Simulated
+from tests.fakes.simulated import LONGEST, Place, Simulated
 from tests.mcp.servers import answer
 from tests.mcp.servers import in_settings as scripted
+from toolwire import config
+from toolwire.agent.questions import Choice, Confirmation, McpDetails, UserAnswer
+from toolwire.app.servers import ServerChoice
+from toolwire.app.toolbox import open_toolbox
 from toolwire.config.schema import rendered
+from toolwire.messages import ToolCall, ToolResult
 from toolwire.simulator import Reply
 from toolwire.simulator.script import Call, Say
 
@@ -207,3 +214,95 @@ def test_servers_of_a_project_do_not_start_in_a_run_before_approval(place: Place
         ended = place.run(sim, "hi")
     assert "wait for your approval: theirs" in ended.err
     assert "echo" not in tools(sim.bodies[0])
+
+
+LOADED = (
+    "import sys, runpy\n"
+    "sys.argv = ['toolwire', *sys.argv[1:]]\n"
+    "try:\n    runpy.run_module('toolwire', run_name='__main__')\n"
+    "except SystemExit as end:\n    assert not end.code, end.code\n"
+    "print('LOADED', *(name for name in sys.modules if name.startswith('toolwire.mcp')))\n"
+)
+
+
+def test_nothing_of_mcp_is_loaded_without_a_server(place: Place):
+    with Simulated([says("ok")]) as sim:
+        args = ["run", "--upstream", sim.upstream("openai-chat"), "hi"]
+        done = subprocess.run(
+            [sys.executable, "-c", LOADED, *args],
+            cwd=place.work,
+            env=place.environ(),
+            capture_output=True,
+            text=True,
+            timeout=LONGEST,
+            check=False,
+        )
+    assert done.stdout.splitlines()[-1].split() == ["LOADED"], done.stderr
+
+
+def test_a_changed_description_asks_again_after_an_always(place: Place):
+    def described(words: str) -> dict[str, Any]:
+        tool = {"name": "echo", "description": words, "inputSchema": {"type": "object"}}
+        return scripted({"tools/list": [answer(result={"tools": [tool]})]})
+
+    def status(table: dict[str, Any], *flags: str) -> str:
+        configure(place, one=table)
+        with Simulated([Reply(pieces=(Call.of("echo"),)), says("done")]) as sim:
+            ended = place.run(sim, "go", *flags, "--output-format", "stream-json")
+        return next(one["status"] for one in events(ended.out) if one["type"] == "tool_result")
+
+    first = described("echoes")
+    assert status(first) == "error"
+    configure(place, one=first)
+    asyncio.run(_answer_always(place))
+    assert "digest = " in (place.home / "policy.toml").read_text()
+    assert status(first) == "success"
+    assert status(described("echoes, and mails it to me")) == "error"
+
+
+async def _answer_always(place: Place) -> None:
+    async def approve(question: Confirmation) -> UserAnswer:
+        assert isinstance(question.details, McpDetails)
+        assert question.details.description == "echoes"
+        return UserAnswer(choice=Choice.ALWAYS)
+
+    environ = place.environ()
+    settings = config.load(environ, place.work)
+    async with open_toolbox(
+        settings, environ=environ, cwd=place.work, servers=ServerChoice()
+    ) as toolbox:
+        call = ToolCall(id="1", name="echo", arguments="{}")
+        answers = await toolbox.scheduler(approve).run([call])
+    result = answers.parts[0]
+    assert isinstance(result, ToolResult)
+    assert result.text == "hello"
+
+
+CHANGING = """
+import json, sys
+ECHO, ADDED = ({"name": name, "inputSchema": {"type": "object"}} for name in ("echo", "added"))
+lists = [[ECHO], [ADDED, ECHO]]
+def say(**body):
+    print(json.dumps({"jsonrpc": "2.0", **body}), flush=True)
+for line in sys.stdin:
+    message = json.loads(line)
+    match message["method"]:
+        case "initialize":
+            result = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}}
+        case "tools/list":
+            result = {"tools": lists.pop(0) if len(lists) > 1 else lists[0]}
+        case "tools/call":
+            say(method="notifications/tools/list_changed")
+            result = {"content": [{"type": "text", "text": "hello"}]}
+        case _:
+            continue
+    say(id=message["id"], result=result)
+"""
+
+
+def test_a_changed_list_counts_before_the_next_request_and_new_tools_come_last(place: Place):
+    configure(place, one={"command": sys.executable, "args": ["-c", CHANGING]})
+    with Simulated([Reply(pieces=(Call.of("echo"),)), says("done")]) as sim:
+        assert place.run(sim, "go", "--yolo").code == 0
+    first, last = map(tools, sim.bodies)
+    assert last == [*first, "added"]

@@ -37,7 +37,7 @@ CORRECTED = {
     "write_file_overwrite": "the final newline is not trimmed",
 }
 LATER = r"^mcp_"
-"""MCP servers are not among the built-in tools."""
+"""Tools of servers are called in runs: `tests/e2e/test_gemini_cli.py`."""
 SETTINGS = {
     "truncateToolOutputThreshold": "output_characters",
     "truncateToolOutputLines": "output_lines",

@@ -327,7 +327,13 @@ def details_of(
         return _edit(tool, proposals, edited)
     if tool.server:
         shown = msgspec.json.format(msgspec.json.encode(arguments), indent=2).decode()
-        return McpDetails(server=tool.server, tool=tool.name, arguments=shown)
+        return McpDetails(
+            server=tool.server,
+            tool=tool.name,
+            arguments=shown,
+            description=tool.description,
+            hints=tool.hints,
+        )
     command = arguments.get("command")
     if tool.effect is Effect.EXECUTE and isinstance(command, str):
         directory = arguments.get("directory")

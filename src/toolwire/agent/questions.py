@@ -36,6 +36,10 @@ class McpDetails(msgspec.Struct, frozen=True, kw_only=True, tag="mcp"):
     server: str
     tool: str
     arguments: str
+    description: str = ""
+    """The server's own words."""
+    hints: tuple[str, ...] = ()
+    """What the server says of its effects."""
 
 
 class InfoDetails(msgspec.Struct, frozen=True, kw_only=True, tag="info"):

@@ -201,6 +201,20 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
             command=self._printed,
         )
 
+    async def log_in(self, name: str, entry: ServerEntry, show: Show) -> None:
+        """Logs in with the browser, as the server's own challenge demands."""
+        from toolwire.client.http.transport import HttpTransport  # noqa: PLC0415 - only with servers
+        from toolwire.mcp.login import challenge_of  # noqa: PLC0415 - only with servers
+
+        if not entry.url:
+            raise BadInput(f"the MCP server {name} is a program; it has no login")
+        transport = HttpTransport()
+        try:
+            challenge = await challenge_of(entry.url, transport)
+        finally:
+            await transport.aclose()
+        await self.login(name, entry).log_in(challenge, show)
+
     async def _printed(self, command: str) -> str:
         """What the user's own command for headers prints."""
         process = await asyncio.create_subprocess_shell(
@@ -341,6 +355,29 @@ def _trust(
     policy.terms = msgspec.structs.replace(policy.terms, rules=(*policy.terms.rules, *rules))
 
 
+async def server_command(
+    toolbox: Toolbox, words: str, settings: Settings, environ: Mapping[str, str], show: Show
+) -> str:
+    """What `/mcp words` of a chat prints; `show` shows the address of a login."""
+    if toolbox.servers is None:
+        return "no MCP servers are configured; add one: toolwire mcp add NAME COMMAND_OR_URL"
+    from toolwire.mcp import chat  # noqa: PLC0415 - only with servers
+
+    cwd = toolbox.context.workspace.roots[0]
+    access = Access(environ=environ, cwd=cwd)
+    actions = chat.ChatActions(
+        configured=lambda: configured(settings, environ, cwd, _unheard),
+        approve=lambda name, entry: approvals_of(environ).keep(cwd, name, entry, allowed=True),
+        log_in=lambda name, entry: access.log_in(name, entry, show),
+    )
+    return await chat.run(toolbox.servers, words, actions)
+
+
+def _unheard(words: str) -> None:
+    """Notices about files were given when the session opened."""
+    del words
+
+
 async def read_input(
     toolbox: Toolbox,
     prompt: str,
@@ -373,6 +410,15 @@ async def read_input(
         resources=resources,
     )
     return msgspec.structs.replace(found, notices=(*notices, *found.notices))
+
+
+def names_prompt(toolbox: Toolbox, line: str) -> bool:
+    """Whether the first word of a line is a prompt of a server."""
+    if toolbox.servers is None:
+        return False
+    from toolwire.mcp import prompts  # noqa: PLC0415 - only with servers
+
+    return prompts.find(toolbox.servers.servers, line) is not None
 
 
 async def _server_prompt(servers: SessionServers, text: str) -> str | None:

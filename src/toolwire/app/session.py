@@ -288,6 +288,8 @@ class AgentSession:
 
     async def _tools(self) -> tuple[ToolSpec, ...]:
         """The tools of the next request: servers may have changed theirs."""
+        if self.toolbox.servers is not None:
+            await self.toolbox.servers.servers.settle()
         await self._note_servers()
         tools = self.toolbox.specs()
         if tools != self.request.tools:

@@ -17,11 +17,12 @@ from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.servers import read_input
+from toolwire.app.servers import names_prompt, read_input, server_command
 from toolwire.app.session import AgentSession, stored_sessions
 from toolwire.cli import output
 from toolwire.cli.chat_input import LineInput, Questions
 from toolwire.cli.consent import consent
+from toolwire.cli.login import open_browser
 from toolwire.cli.output import OutputOptions
 from toolwire.cli.session_options import SessionFlags, open_transport, session_options
 from toolwire.cli.terminal import error_line
@@ -103,6 +104,7 @@ _HELP = """\
 /stats     usage so far         /compress  shorten the conversation
 /model P/M switch models        /mode M    set the approval mode
 /style S   set the tool style   /new       start a new session
+/mcp       MCP servers; /mcp restart|login|approve|enable|disable NAME
 /quit      leave (Ctrl-D)       Ctrl-C     stop the turn; twice: leave
 Text typed while it works reaches the model at its next step. @path attaches a file.
 """
@@ -229,10 +231,23 @@ class Chat:
                 case "/compress":
                     if await session.compress() is None:
                         self._say("nothing to shorten\n")
+                case "/mcp":
+                    self._say(f"{await self._servers(session, rest)}\n")
+                case _ if names_prompt(session.toolbox, line):
+                    await self._prompted(session, line)
                 case _:
                     self._say(_HELP)
         except ToolwireError as error:
             self._say(error_line(error))
+
+    async def _servers(self, session: AgentSession, words: str) -> str:
+        """Returns what `/mcp` prints."""
+
+        def show(url: str) -> None:
+            self._say(f"open this address to log in:\n{one_line(url)}\n")
+            open_browser(url, self._environ)
+
+        return await server_command(session.toolbox, words, self._settings, self._environ, show)
 
     async def _changed(self, session: AgentSession, name: str, value: str) -> None:
         """Changes the model, the mode or the style, if a value is given, and shows it."""

@@ -189,10 +189,12 @@ _CHOICES = {
     "a": Choice.ALWAYS,
     "always": Choice.ALWAYS,
     "g": Choice.EVERYWHERE,
+    "m": Choice.SERVER,
     "e": Choice.MODIFY,
     "n": Choice.CANCEL,
     "no": Choice.CANCEL,
 }
+_MOST_ABOUT = 300
 _ONCE = (Choice.ONCE, Choice.MODIFY, Choice.CANCEL)
 _LONGER = ", this [s]ession, [a]lways in this project, [g]lobally always"
 
@@ -217,6 +219,9 @@ class Questions:
         editable = isinstance(details, EditDetails) and details.editable
         reason = f"({one_line(question.reason)})\n" if question.reason else ""
         longer = _LONGER if question.remembers else ""
+        served = isinstance(details, McpDetails)
+        if longer and served:
+            longer += f", every tool of the [m]CP server {one_line(details.server)}"
         edit = ", [e]dit first" if editable else ""
         ways = f"[y]es{longer}{edit}, [n]o (or Enter), or type what to do instead"
         word = await self._answer(
@@ -227,6 +232,8 @@ class Questions:
         if choice is Choice.MODIFY and not editable:
             choice = None
         if not question.remembers and choice not in _ONCE:
+            choice = None
+        if choice is Choice.SERVER and not served:
             choice = None
         if choice is not None:
             return UserAnswer(choice=choice)
@@ -278,9 +285,20 @@ def shown(question: Confirmation) -> str:
         case ExecDetails():
             return f"$ {_quoted(question.details.command)}"
         case McpDetails():
-            return f"{one_line(question.details.server)}: {_quoted(question.details.arguments)}"
+            return _served(question.details)
         case InfoDetails():
             return _quoted(question.details.prompt)
+
+
+def _served(details: McpDetails) -> str:
+    """Returns the server, the tool, what the server says of it, and the arguments."""
+    about = one_line(details.description)
+    lines = (
+        f"{one_line(details.server)}: {one_line(details.tool)} {_quoted(details.arguments)}",
+        f"  {about[:_MOST_ABOUT]}" if about else "",
+        f"  says of itself: {one_line(', '.join(details.hints))}" if details.hints else "",
+    )
+    return "\n".join(filter(None, lines))
 
 
 def remembered(question: Confirmation) -> str:

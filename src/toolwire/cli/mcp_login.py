@@ -9,14 +9,10 @@ from toolwire.app.servers import Access
 from toolwire.auth.credentials import open_store
 from toolwire.cli.login import open_browser
 from toolwire.cli.mcp_servers import Place, errors_reported
-from toolwire.client.http.exchange import Outgoing
-from toolwire.client.http.transport import HttpTransport
 from toolwire.errors import ToolwireError
-from toolwire.mcp.entry import ServerEntry, Unset, expanded
+from toolwire.mcp.entry import Unset, expanded
 from toolwire.mcp.login import LoginStore, Show
-from toolwire.mcp.oauth import Challenge, read_challenge
 from toolwire.storage.paths import state_paths
-from toolwire.wire.json_access import encode
 
 
 @click.command("login")
@@ -31,9 +27,8 @@ def login_command(name: str, no_browser: bool) -> None:
             entry = expanded(each.entry, place.environ)
         except Unset as error:
             raise ToolwireError(f"MCP server {name}: {error}") from error
-        if not entry.url:
-            raise ToolwireError(f"the MCP server {name} is a program; it has no login")
-        asyncio.run(_log_in(place, name, entry, shower(no_browser)))
+        access = Access(environ=place.environ, cwd=place.cwd)
+        asyncio.run(access.log_in(name, entry, shower(no_browser)))
     click.echo(f"logged in at {name}", err=True)
 
 
@@ -59,24 +54,3 @@ def shower(no_browser: bool = False) -> Show:
             open_browser(url, os.environ)
 
     return show
-
-
-async def _log_in(place: Place, name: str, entry: ServerEntry, show: Show) -> None:
-    login = Access(environ=place.environ, cwd=place.cwd).login(name, entry)
-    await login.log_in(await _challenge(entry.url), show)
-
-
-async def _challenge(url: str) -> Challenge:
-    """What the server demands of a request without credentials."""
-    transport = HttpTransport()
-    body = encode({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}})
-    headers = (
-        ("accept", "application/json, text/event-stream"),
-        ("content-type", "application/json"),
-    )
-    try:
-        request = Outgoing(method="POST", url=url, headers=headers, body=body)
-        async with transport.open(request) as response:
-            return read_challenge(response.headers.get("www-authenticate", ""))
-    finally:
-        await transport.aclose()

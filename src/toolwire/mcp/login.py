@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 import msgspec
 
 from toolwire.auth.store import Store, StoredLogin
+from toolwire.client.http.exchange import Outgoing, Transport
 from toolwire.client.redact import Secret
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.mcp import oauth
@@ -15,6 +16,7 @@ from toolwire.mcp.entry import ServerEntry
 from toolwire.mcp.http_channel import HttpRefused
 from toolwire.mcp.oauth import AuthServer, Challenge, Registration, Rejected, Tokens
 from toolwire.storage.private_files import locked
+from toolwire.wire.json_access import encode
 
 _JUST_NOW = 30.0
 """Seconds after which a renewed token that is refused is renewed again."""
@@ -261,6 +263,18 @@ class _Stored:
         # A token is renewed by the client that got it: until the login succeeds, that one stays.
         if client is None or not held.refresh:
             await self._login.keep(self._server, client, held)
+
+
+async def challenge_of(url: str, transport: Transport) -> Challenge:
+    """What the server demands of a request without credentials."""
+    body = encode({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {}})
+    headers = (
+        ("accept", "application/json, text/event-stream"),
+        ("content-type", "application/json"),
+    )
+    request = Outgoing(method="POST", url=url, headers=headers, body=body)
+    async with transport.open(request) as response:
+        return oauth.read_challenge(response.headers.get("www-authenticate", ""))
 
 
 def _has_authorization(headers: Mapping[str, str]) -> bool:

@@ -21,6 +21,7 @@ from toolwire.tools.spec import McpSettings, Tool
 
 _LAST_WORDS = 500
 """Characters of a failed server's last line in a notice."""
+_SETTLE_SECONDS = 2.0
 _INSTRUCTIONS = 2000
 """Characters of a server's instructions in the system prompt."""
 
@@ -142,26 +143,39 @@ class Servers:
         self.lost: dict[str, str] = {}
         """Why each of the others cannot be started."""
         self._tasks: list[asyncio.Task[None]] = []
+        self._refreshing: set[asyncio.Task[None]] = set()
         self._stale: set[str] = set()
         """Servers whose changed list was not asked for yet."""
+        self._parts = (reach, host, memory, login, elicit)
         for name, entry in entries.items():
-            if not entry.enabled or not self._is_chosen(name):
-                continue
-            try:
-                filled = expanded(entry, reach.environ)
-            except Unset as error:
-                self._lost(name, entry, str(error))
-                continue
-            own = msgspec.structs.replace(
-                host,
-                changed=self._watch(name),
-                elicit=host.elicit if elicit is None else elicit(name),
-            )
-            way = reach
-            if login is not None:
-                way = msgspec.structs.replace(reach, login=partial(login, name))
-            connection = ServerConnection(name, filled, own, way)
-            self.servers[name] = Server(name, filled, connection, memory)
+            if entry.enabled and self._is_chosen(name):
+                self.add(name, entry)
+
+    def add(self, name: str, entry: ServerEntry) -> None:
+        """Adds a server, not started yet; one that cannot be is `lost` with the reason."""
+        reach, host, memory, login, elicit = self._parts
+        self.lost.pop(name, None)
+        try:
+            filled = expanded(entry, reach.environ)
+        except Unset as error:
+            self._lost(name, entry, str(error))
+            return
+        own = msgspec.structs.replace(
+            host,
+            changed=self._watch(name),
+            elicit=host.elicit if elicit is None else elicit(name),
+        )
+        if login is not None:
+            reach = msgspec.structs.replace(reach, login=partial(login, name))
+        connection = ServerConnection(name, filled, own, reach)
+        self.servers[name] = Server(name, filled, connection, memory)
+        self.changed = True
+
+    async def remove(self, name: str) -> None:
+        """Ends a server and takes its tools away."""
+        server = self.servers.pop(name)
+        self.changed = True
+        await server.connection.aclose()
 
     def _is_chosen(self, name: str) -> bool:
         allowed, excluded = self._settings.allowed, self._settings.excluded
@@ -242,10 +256,15 @@ class Servers:
             if server is not None and name not in self._stale:
                 self._stale.add(name)
                 task = asyncio.ensure_future(self._refresh(server))
-                self._tasks.append(task)
-                task.add_done_callback(self._tasks.remove)
+                self._refreshing.add(task)
+                task.add_done_callback(self._refreshing.discard)
 
         return changed
+
+    async def settle(self) -> None:
+        """Waits for changed lists that are on their way, not for long."""
+        if self._refreshing:
+            await asyncio.wait(tuple(self._refreshing), timeout=_SETTLE_SECONDS)
 
     async def _refresh(self, server: Server) -> None:
         try:
@@ -308,9 +327,10 @@ class Servers:
 
     async def close(self) -> None:
         """Ends all servers at once."""
-        for task in self._tasks:
+        tasks = (*self._tasks, *self._refreshing)
+        for task in tasks:
             task.cancel()
-        endings: list[Awaitable[object]] = list(self._tasks)
+        endings: list[Awaitable[object]] = list(tasks)
         endings += [server.connection.aclose() for server in self.servers.values()]
         await asyncio.gather(*endings, return_exceptions=True)
         if self._closing is not None:

@@ -15,10 +15,10 @@ from toolwire.agent.events import AgentEvent, MessageAdded, SessionEvent, TurnEn
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
+from toolwire.app.servers import names_prompt, read_input
 from toolwire.app.session import AgentSession, stored_sessions
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
-from toolwire.context.mentions import user_message
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.platform import handle_signals
@@ -312,7 +312,7 @@ class TerminalApp:
             if not line:
                 return
             self.drawing.unqueue(line)
-            if commands.is_command(line):
+            if commands.is_command(line) and not self._is_prompt(session, line):
                 await commands.run(self, line)
             elif line.startswith("!") and line[1:].strip():
                 await self._own_command(line[1:].strip())
@@ -320,6 +320,11 @@ class TerminalApp:
                 self.say(await remembered(line[1:].strip(), session.toolbox.context), "dim")
             else:
                 await self._prompted(session, line)
+
+    def _is_prompt(self, session: AgentSession, line: str) -> bool:
+        """Whether a line is a prompt of a server, and not a command of the app."""
+        name = line[1:].partition(" ")[0]
+        return commands.known(name) is None and names_prompt(session.toolbox, line)
 
     async def _own_command(self, command: str) -> None:
         self.say(f"$ {command}", "call")
@@ -329,9 +334,9 @@ class TerminalApp:
 
     async def _prompted(self, session: AgentSession, line: str) -> None:
         attached, self._attached = self._attached, ()
-        prompt = user_message(
+        prompt = await read_input(
+            session.toolbox,
             line,
-            session.toolbox.context,
             piped=self._shell_output,
             attached=attached,
             respect_git_ignore=self.start.settings.context.respect_git_ignore,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from toolwire.app.servers import server_command
 from toolwire.app.session import stored_sessions
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.messages import Text
@@ -240,6 +241,16 @@ async def _quit(app: "TerminalApp", argument: str) -> None:
     app.quit()
 
 
+async def _mcp(app: "TerminalApp", argument: str) -> None:
+    start = app.start
+
+    def show(url: str) -> None:
+        app.say(f"open this address to log in: {one_line(url)}")
+
+    words = await server_command(app.session.toolbox, argument, start.settings, start.environ, show)
+    app.say(terminal_text(words))
+
+
 COMMANDS = (
     SlashCommand("help", "keys and commands", _help, ("?",)),
     SlashCommand("model", "show or change the model", _model),
@@ -256,6 +267,7 @@ COMMANDS = (
         choices=lambda app: tuple(map(str, Mode)),
     ),
     SlashCommand("tools", "list the tools", _tools),
+    SlashCommand("mcp", "MCP servers; /mcp restart NAME, login, approve, enable, disable", _mcp),
     SlashCommand("usage", "tokens, cost and time so far", _usage, ("cost", "stats")),
     SlashCommand("compact", "shorten the conversation now", _compact, ("compress",)),
     SlashCommand("copy", "copy the last answer; /copy code: its last code", _copy),

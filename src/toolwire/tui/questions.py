@@ -211,6 +211,9 @@ class QuestionPanel:
         return [*body, *keys, *waiting]
 
 
+_MOST_ABOUT = 300
+
+
 def _no(asked: Asked) -> Outcome:
     return False if asked.yes_no else ""
 
@@ -277,7 +280,12 @@ def _details(question: Confirmation, painter: Painter, layout: str) -> list[str]
             ]
         case McpDetails() as details:
             head = painter.line((f"  {one_line(details.server)}: {one_line(details.tool)}", "call"))
-            return [head, *_wrapped("  ", terminal_text(details.arguments).split("\n"), painter)]
+            about = [details.description[:_MOST_ABOUT], ", ".join(details.hints)]
+            return [
+                head,
+                *_wrapped("  ", terminal_text(details.arguments).split("\n"), painter),
+                *(painter.line((f"  {one_line(words)}", "dim")) for words in about if words),
+            ]
         case InfoDetails() as details:
             return _wrapped("  ", terminal_text(details.prompt).split("\n"), painter)
 
