@@ -153,7 +153,7 @@ def test_noise_errors_and_rate_limits_are_passed_over(place: Place, dialect: str
         (Fault(cut_events=4), "broke in the middle of the answer"),
         (Fault(cut_events=4, cut_how="body"), "ended without"),
         (Fault(noise_after=4), "unreadable"),
-        (Fault(error_after=4, message="the engine fell over"), "error"),
+        (Fault(error_after=4, message="the engine fell over"), "the engine fell over"),
     ],
 )
 def test_an_answer_that_never_comes_whole_fails_and_its_words_are_kept(
@@ -252,11 +252,19 @@ def test_a_full_disk_stops_the_session_where_it_can_still_be_kept(
     counted("faults: disk full at 13 places of a session, each goes on")
 
 
-@pytest.mark.parametrize("size", [0, 1_000, 20_000])
-def test_a_disk_too_full_for_a_session_is_reported_before_anything_is_sent(place: Place, size: int):
-    with Simulated([says("fine")]) as sim:
+@pytest.mark.parametrize("size", [1_000, 20_000])
+def test_a_run_on_a_disk_too_full_for_a_session_is_not_stored(place: Place, size: int):
+    with Simulated([says("fine"), says("fine")]) as sim:
         ended = run(place, sim, preexec_fn=limited(size))
-        assert_told(ended, 1, "cannot create a session in", "free some space")
+        words = ("the session is not stored", "cannot create a session in", "free some space")
+        assert_told(ended, 0, *words)
+        assert_told(run(place, sim), 0)
+
+
+def test_a_disk_too_full_for_anything_is_reported_before_anything_is_sent(place: Place):
+    with Simulated([says("fine")]) as sim:
+        ended = run(place, sim, preexec_fn=limited(0))
+        assert_told(ended, 1, "cannot create a temporary folder", "free some space", "TMPDIR")
         assert not sim.bodies
         assert_told(run(place, sim), 0)
 
@@ -309,14 +317,23 @@ def in_the_way(path: Path) -> None:
     path.write_text("in the way")
 
 
-@pytest.mark.parametrize("what", [".", "sessions"])
-def test_a_home_that_cannot_be_written_is_reported_before_anything_is_sent(place: Place, what: str):
+def test_a_run_in_a_home_that_cannot_be_written_is_not_stored(place: Place):
     # Also holds for root, to whom permissions mean nothing.
     home = place.root / "other"
-    in_the_way(home / what if what != "." else home)
+    in_the_way(home / "sessions")
     with Simulated([says("fine")]) as sim:
         ended = run(place, sim, env={"TOOLWIRE_HOME": str(home)})
-        assert_told(ended, 1, str(home), "a file is where a folder should be", "TOOLWIRE_HOME")
+        words = ("the session is not stored", str(home), "a file is where a folder should be")
+        assert_told(ended, 0, *words, "TOOLWIRE_HOME")
+        assert ended.out == "fine\n"
+
+
+def test_a_home_that_is_a_file_is_reported_before_anything_is_sent(place: Place):
+    home = place.root / "other"
+    in_the_way(home)
+    with Simulated([says("fine")]) as sim:
+        ended = run(place, sim, env={"TOOLWIRE_HOME": str(home)})
+        assert_told(ended, 42, str(home), "Not a directory")
         assert not sim.bodies
 
 

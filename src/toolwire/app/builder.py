@@ -109,8 +109,7 @@ async def open_session(
         journal, past = await builder.journal(stack)
         temp = own.temp if own is not None else None
         if journal is None and own is None:
-            folder = TemporaryDirectory(prefix="toolwire-", ignore_cleanup_errors=True)
-            temp = Path(stack.enter_context(folder))
+            temp = _temporary_folder(stack)
         name, models = await builder.models(past)
         mode = builder.mode(models[0], past)
         toolbox = await builder.toolbox(
@@ -142,6 +141,18 @@ async def open_session(
             editor=editor,
             hooks=hooks,
         )
+
+
+def _temporary_folder(stack: AsyncExitStack) -> Path:
+    """Returns a folder for outputs that is removed with the session."""
+    try:
+        folder = TemporaryDirectory(prefix="toolwire-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise SessionError(
+            f"cannot create a temporary folder: {error.strerror}; free some space, or name another "
+            "folder in TMPDIR"
+        ) from error
+    return Path(stack.enter_context(folder))
 
 
 class _SessionBuilder(msgspec.Struct, frozen=True, kw_only=True):
