@@ -93,7 +93,8 @@ class AuthServer:
         if endpoint not in self.broken:
             return None
         status, body = self.broken[endpoint]
-        return web.json_response(body, status=status)
+        moved = {"location": str(body["location"])} if "location" in body else {}
+        return web.json_response(body, status=status, headers=moved)
 
     async def _register(self, request: web.Request) -> web.Response:
         body = json.loads(await request.read())

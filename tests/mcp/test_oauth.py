@@ -259,6 +259,18 @@ def test_an_answer_of_the_browser_that_is_not_right_is_refused(
     play(tmp_path, part)
 
 
+def test_a_refused_login_is_not_asked_for_again(tmp_path: Path):
+    async def part(server: AuthServer, agent: Agent) -> None:
+        server.callback = {"code": "", "error": "access_denied"}
+        async with agent.run() as connection:
+            with pytest.raises(ToolwireError, match="refused in the browser"):
+                await connection.ready()
+            assert connection.state is State.NEEDS_LOGIN
+        assert len(agent.shown) == 1
+
+    play(tmp_path, part)
+
+
 def test_a_code_of_another_login_is_not_taken(tmp_path: Path):
     async def part(server: AuthServer, agent: Agent) -> None:
         server.callback = {"state": "of-another-login"}
@@ -329,6 +341,28 @@ def test_metadata_on_another_host_must_be_about_this_server(tmp_path: Path):
             with pytest.raises(ToolwireError, match="is about nothing"):
                 await agent.login().log_in(Challenge(metadata=known), agent.shown.append)
             assert agent.shown == []
+
+    play(tmp_path, part)
+
+
+@pytest.mark.parametrize("status", [302, 307])
+@pytest.mark.parametrize(
+    "endpoint", ["register", "token authorization_code", "token refresh_token"]
+)
+def test_no_secret_follows_a_redirect_of_the_authorization_server(
+    tmp_path: Path, endpoint: str, status: int
+):
+    async def part(server: AuthServer, agent: Agent) -> None:
+        async with auth_server() as other:
+            path = endpoint.partition(" ")[0]
+            if endpoint == "token refresh_token":
+                await agent.call()
+                server.access.clear()
+            server.broken[endpoint] = (status, {"location": f"{other.address}/{path}"})
+            with pytest.raises(ToolwireError):
+                await agent.call(headless=endpoint == "token refresh_token")
+            assert server.times(endpoint) >= 1
+            assert other.asked == []
 
     play(tmp_path, part)
 

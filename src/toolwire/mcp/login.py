@@ -9,7 +9,7 @@ import msgspec
 from toolwire.auth.store import Store, StoredLogin
 from toolwire.client.http.exchange import Outgoing, Transport
 from toolwire.client.redact import Secret
-from toolwire.errors import BadInput, ToolwireError
+from toolwire.errors import BadInput, ProviderError, ToolwireError
 from toolwire.mcp import oauth
 from toolwire.mcp.connection import NeedsLogin
 from toolwire.mcp.entry import ServerEntry
@@ -144,7 +144,11 @@ class ServerLogin:
                 f"MCP server {self._name} needs a login; run: toolwire mcp login {self._name}"
             )
         self._steps += 1
-        await self.log_in(challenge, self._show)
+        try:
+            await self.log_in(challenge, self._show)
+        except (ProviderError, BadInput) as error:
+            # Connecting anew would open the browser once more.
+            raise NeedsLogin(f"MCP server {self._name}: {error}") from error
         return True
 
     async def log_in(self, challenge: Challenge, show: Show) -> None:

@@ -47,6 +47,10 @@ class RpcError(ToolwireError):
         self.data = data
 
 
+class TimedOut(RpcError):
+    """The other side was silent for too long; a server may use its number for another error."""
+
+
 class ConnectionLost(RpcError):
     """The connection ended; a server may use the same number for an error of its own."""
 
@@ -110,7 +114,7 @@ class _Pending:
 
     def _late(self) -> None:
         if not self.answer.done():
-            self.answer.set_exception(RpcError(TIMED_OUT, "Request timed out"))
+            self.answer.set_exception(TimedOut(TIMED_OUT, "Request timed out"))
 
 
 class Peer:
@@ -150,8 +154,8 @@ class Peer:
         try:
             await self._channel.send(RpcRequest(number, method, params))
             return await pending.answer
-        except RpcError as error:
-            if error.code == TIMED_OUT and method != "initialize":
+        except TimedOut:
+            if method != "initialize":
                 await self._cancel(number, "timed out")
             raise
         except asyncio.CancelledError:
