@@ -303,10 +303,19 @@ def test_what_only_a_tool_from_elsewhere_can_do_is_left_to_it():
         ("on which branch am I", "command", "command"),
         ("set the port to 80", "change", "change"),
         ("Do what todo.md says", "change", "question"),
+        ("with which exit code does a.sh end? Run it.", "question", "command"),
+        ("what does python3 a.py 53 print", "question", "command"),
+        ("on which git branch am I", "question", "command"),
+        ("what does HTTP stand for", "question", "talk"),
+        ("capital city of Poland?", "question", "talk"),
+        ("where do we set the port", "question", "question"),
+        ("would a.py overwrite b.txt", "question", "question"),
+        ("find the setting and double it", "question", "change"),
     ],
 )
 def test_a_question_is_never_a_change(words: str, answered: str, kind: str):
-    assert kind_of(words, RequestKind(answered)) == RequestKind(kind)
+    project = KnownFiles(root=ROOT, files=(*TWO,), text=TWO.get)
+    assert kind_of(words, RequestKind(answered), project) == RequestKind(kind)
 
 
 @pytest.mark.parametrize(
@@ -476,3 +485,11 @@ def test_of_a_long_file_the_part_that_matters_is_shown_and_changed():
     assert "a.py, lines 5" in shown
     old = "def part117(a):\n    b = a + 117\n    return b"
     assert agent.files["a.py"] == code.replace(old, new)
+
+
+def test_lines_that_stay_may_be_written_in_the_place_of_the_one_that_goes():
+    change = {"changes": [{"new": "thermos\napron", "old": "candle"}]}
+    plan = steps({"do": "edit", "path": "a.txt", "what": "remove the line"})
+    agent = Agent({"a.txt": "thermos\ncandle\napron\n"}, plan=plan, change=change)
+    agent.run("take candle out of a.txt")
+    assert agent.files == {"a.txt": "thermos\napron\n"}

@@ -148,7 +148,7 @@ class _Conversation:
                 async with reading(self._questions(kind)) as events:
                     async for event in events:
                         yield event
-                self._kinds[words] = kind_of(told, read_kind(kind.answer))
+                self._kinds[words] = kind_of(told, read_kind(kind.answer), project)
             if self._kinds[words] is RequestKind.CHANGE:
                 self._change = Change(instruction(words), other=_has_others(request))
         steps = self._looks(request, project)

@@ -183,7 +183,20 @@ def changed(text: str, found: JsonObject) -> str:
             return apply(text, [(same[0], more)])
         gap = "\n\n\n" if re.match(r"(async )?(def|class) ", more) else "\n"
         return f"{text.rstrip()}{gap if text.strip() else ''}{more}\n"
-    return apply(text, [(it.old, it.new) for it in _pairs(found)])
+    pairs = _pairs(found)
+    if len(pairs) == 1 and (whole := _whole(text, pairs[0])):
+        return whole
+    return apply(text, [(it.old, it.new) for it in pairs])
+
+
+def _whole(text: str, pair: _Pair) -> str:
+    """The whole new text, where lines that stay were written in the place of one that goes."""
+    others = [it for it in text.split("\n") if it.strip() and it != pair.old]
+    fresh = [it for it in pair.new.split("\n") if it.strip()]
+    if len(fresh) < 2 or fresh != others:
+        return ""
+    begin = text.find(pair.old)
+    return text[:begin] + text[begin + len(pair.old) :].removeprefix("\n")
 
 
 def _pairs(found: JsonObject) -> list[_Pair]:

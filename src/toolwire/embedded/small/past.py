@@ -99,7 +99,7 @@ RESULT_LIMIT = 1600
 """Characters of a result: about 400 tokens, ten seconds of reading on two slow cores."""
 REQUEST_LIMIT = 4000
 """Characters of a request: text from a pipe may be long."""
-MOST_STEPS = 8
+MOST_STEPS = 6
 """Calls for one request; then the model must reply."""
 _MOST_VAIN_LOOKS = 3
 """Calls without a result, after which a question may be answered anyway."""

@@ -15,12 +15,14 @@ from toolwire.embedded.small import edits
 from toolwire.embedded.small.past import RequestKind
 from toolwire.embedded.small.tools import (
     KnownFiles,
+    about_project,
     forbidden,
     is_named,
     is_order,
     is_question,
     removes,
     runs,
+    starts_program,
 )
 from toolwire.prompted.json import closed_object
 from toolwire.request import JsonObject
@@ -151,8 +153,17 @@ def _form(kind: StepKind, **members: Any) -> JsonObject:
     return closed_object({"do": {"const": kind.value}, **members})
 
 
-def kind_of(words: str, answered: RequestKind | None) -> RequestKind:
-    """The kind of a request: a question never changes anything, deleting and moving is a change."""
+def kind_of(words: str, answered: RequestKind | None, project: KnownFiles) -> RequestKind:
+    """The kind of a request: a question never changes anything, deleting and moving is a change.
+
+    A question that names a program to run is a command, one that has nothing to do with the project
+    is talk.
+    """
+    if answered in (RequestKind.QUESTION, RequestKind.TALK) and not is_order(words):
+        if starts_program(words):
+            return RequestKind.COMMAND
+        if answered is RequestKind.QUESTION and _is_general(words, project):
+            return RequestKind.TALK
     if answered is None or (answered is RequestKind.CHANGE and is_question(words)):
         return RequestKind.QUESTION
     if answered is RequestKind.QUESTION and is_order(words):
@@ -160,6 +171,17 @@ def kind_of(words: str, answered: RequestKind | None) -> RequestKind:
     if answered is RequestKind.COMMAND and not is_question(words) and not runs(words):
         return RequestKind.CHANGE if removes(words) or _moves_words(words) else answered
     return answered
+
+
+def _is_general(words: str, project: KnownFiles) -> bool:
+    """Whether a question has names, and none of them is anywhere in the project."""
+    names = {name.lower() for name in _names(words)}
+    if about_project(words) or not names or project.more:
+        return False
+    texts = _Texts(project)
+    return not any(
+        names & {*re.findall(r"\w+", f"{path} {texts(path)}".lower())} for path in project.files
+    )
 
 
 def instruction(words: str) -> str:
@@ -278,6 +300,32 @@ class _Texts:
 
 def _names(words: str) -> set[str]:
     plain = {"this", "that", "file", "name", "names", "line", "lines", "value", "main", "test"}
+    plain |= {
+        "what",
+        "which",
+        "where",
+        "when",
+        "does",
+        "from",
+        "with",
+        "have",
+        "into",
+        "about",
+        "stand",
+    }
+    plain |= {
+        "many",
+        "much",
+        "mean",
+        "means",
+        "there",
+        "would",
+        "could",
+        "should",
+        "please",
+        "tell",
+    }
+    plain |= {"show", "give", "find", "letters", "letter", "just", "good", "your", "most", "than"}
     return {
         word
         for word in re.findall(r"(?<![\w./])[A-Za-z_]\w+(?![\w/]|\.\w)", words)

@@ -377,6 +377,32 @@ _orders = re.compile(
 ).search
 
 
+_starts_program = re.compile(
+    r"(?:^|[.,;:!?]|\b(?:and|then|please|pls|just|to))\s*(?:please\s+|pls\s+)?"
+    r"(?:run|execute|start|launch|invoke)\b"
+    r"|\b(?:python3?|node|bash|sh|make|pytest|npm|cargo|ruby|perl)\s+[\w./-]*\.\w+|(?:^|\s)\./\w"
+    r"|\bexit (?:code|status)\b|\bgit\b|\b(?:which|what|current) branch\b"
+    r"|\b(?:last|latest|recent|newest) commits?\b",
+    re.IGNORECASE,
+).search
+_about_project = re.compile(
+    r"\b(?:files?|folders?|director(?:y|ies)|projects?|repo(?:sitory)?|here|code|scripts?|modules?"
+    r"|functions?|class(?:es)?|tests?|settings?|config\w*|logs?|pages?|lines?|docs?|readme|licen[cs]e"
+    r"|version|we|our|us)\b|[\w-]+\.\w+|/|_",
+    re.IGNORECASE,
+).search
+
+
+def starts_program(words: str) -> bool:
+    """Whether the request wants a program or git to run, also where it is a question."""
+    return _starts_program(words) is not None
+
+
+def about_project(words: str) -> bool:
+    """Whether the request speaks of files or of the project."""
+    return _about_project(words) is not None
+
+
 def is_order(words: str) -> bool:
     """Whether the request orders a change, and is not a question."""
     return not is_question(words) and _orders(words) is not None
