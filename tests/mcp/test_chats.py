@@ -82,7 +82,10 @@ def answered(answers: list[str], params: dict[str, Any]) -> tuple[dict[str, Any]
         questions.append(question)
         return answers.pop(0)
 
-    return asyncio.run(asking(ask)("shop")(params)), questions
+    async def elicit() -> dict[str, Any]:
+        return await asking(ask)("shop")(params)
+
+    return asyncio.run(elicit()), questions
 
 
 def test_a_form_is_asked_field_by_field():

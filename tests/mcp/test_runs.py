@@ -1,6 +1,7 @@
 """Servers in runs: offered, called, ruled on, and gone at the end."""
 
 import asyncio
+import base64
 import json
 import subprocess
 import sys
@@ -306,3 +307,26 @@ def test_a_changed_list_counts_before_the_next_request_and_new_tools_come_last(p
         assert place.run(sim, "go", "--yolo").code == 0
     first, last = map(tools, sim.bodies)
     assert last == [*first, "added"]
+
+
+def test_large_contents_become_files_and_long_texts_are_cut(place: Place):
+    large = base64.b64encode(bytes(21 << 20)).decode()
+    program = (
+        "import json, sys\n"
+        "T = {'name': 'big', 'inputSchema': {'type': 'object'}}\n"
+        "for line in sys.stdin:\n"
+        "    m = json.loads(line)\n"
+        "    r = {'initialize': {'capabilities': {'tools': {}}}, 'tools/list': {'tools': [T]},\n"
+        "         'tools/call': {'content': [{'type': 'text', 'text': 'y' * 500000},\n"
+        "          {'type': 'image', 'mimeType': 'image/png', 'data': 'A' * SIZE}]}}\n"
+        "    if m['method'] in r and 'id' in m:\n"
+        "        print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r[m['method']]}),\n"
+        "              flush=True)\n"
+    ).replace("SIZE", str(len(large)))
+    configure(place, one={"command": sys.executable, "args": ["-c", program]})
+    with Simulated([Reply(pieces=(Call.of("big"),)), says("done")]) as sim:
+        assert place.run(sim, "go", "--yolo").code == 0
+    sent = json.dumps(sim.bodies[1])
+    assert "Output too large" in sent
+    assert "image of 22,020,096 bytes is too large to send; it is in " in sent
+    assert len(sent) < 1 << 20

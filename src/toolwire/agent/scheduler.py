@@ -25,7 +25,7 @@ from toolwire.agent.usage import NO_LIMITS, Limits, Spent, counted
 from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.request import JsonObject
 from toolwire.tools.registry import Registry
-from toolwire.tools.spec import Tool, ToolContext, ToolFailed, ToolOutput, capped
+from toolwire.tools.spec import MOST_MEDIA, Tool, ToolContext, ToolFailed, ToolOutput, capped, filed
 
 CANCELLED = "[Operation Cancelled] Reason: Tool call cancelled by user."
 
@@ -221,9 +221,7 @@ class Scheduler:
         parts: list[Text | Media] = [] if output.blocks and not text else [Text(text)]
         parts += output.media
         for number, block in enumerate(output.blocks):
-            if isinstance(block, Text):
-                block = Text(await self._capped(block.text, f"{work.call.id}_{number}"))
-            parts.append(block)
+            parts.append(await self._fitting(block, f"{work.call.id}_{number}"))
         result = ToolResult(
             call_id=work.call.id,
             name=work.call.name,
@@ -235,6 +233,14 @@ class Scheduler:
         if output.stat is not None and work.edited is None:
             work.stat = output.stat
         await self._finish(work, result, display=output.display or result.text, diff=output.diff)
+
+    async def _fitting(self, block: Text | Media, name: str) -> Text | Media:
+        """The block; a text that is too long is cut, other contents become a file."""
+        if isinstance(block, Text):
+            return Text(await self._capped(block.text, name))
+        if len(block.base64) * 3 // 4 <= MOST_MEDIA:
+            return block
+        return Text(await asyncio.to_thread(filed, block, self.context.workspace.temp, name))
 
     async def _capped(self, text: str, name: str) -> str:
         """The text, or its ends if it is too long for the model; then all of it is in a file."""

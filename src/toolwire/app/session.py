@@ -290,8 +290,8 @@ class AgentSession:
         """The tools of the next request: servers may have changed theirs."""
         if self.toolbox.servers is not None:
             await self.toolbox.servers.servers.settle()
-        await self._note_servers()
         tools = self.toolbox.specs()
+        await self._note_servers()
         if tools != self.request.tools:
             self.request = msgspec.structs.replace(self.request, tools=tools)
         return tools

@@ -61,6 +61,8 @@ class SessionServers:
         self._exclude = tuple(exclude)
         self._joined = joined
         self._declared: dict[str, None] = {}
+        self._offered: dict[str, str] | None = None
+        """Names of servers' tools and the server of each; None before the first time."""
         self._find = self._find_tool()
         self.refresh()
 
@@ -74,10 +76,25 @@ class SessionServers:
         known = {each.name: each for each in (*added, *served)}
         shown = [name for name in self._declared if name in known]
         self._declared = dict.fromkeys((*shown, *(name for name in known if name not in deferred)))
+        self._report(served)
         ordered = [known[name] for name in self._declared]
         rest = [each for each in served if each.name not in self._declared]
         self._registry.take((*own, *ordered, *rest))
         self._joined(self._registry)
+
+    def _report(self, served: Registry) -> None:
+        """Notes which server changed its tools, since that changes the beginning of requests."""
+        before, after = self._offered, {each.name: each.server for each in served}
+        self._offered = after
+        if before is None:
+            return
+        for server in dict.fromkeys((*after.values(), *before.values())):
+            added = [name for name, one in after.items() if one == server and name not in before]
+            gone = [name for name, one in before.items() if one == server and name not in after]
+            words = [f"{len(added)} new" if added else "", f"{len(gone)} gone" if gone else ""]
+            if added or gone:
+                changes = ", ".join(filter(None, words))
+                self._notices.append(f"MCP server {server} changed its tools: {changes}")
 
     def _deferred(self, served: tuple[Tool, ...]) -> set[str]:
         """The tools that the model has to find first."""

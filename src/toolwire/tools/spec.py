@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -319,6 +320,19 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 MOST_MEDIA = 20 * 1024 * 1024
 """Bytes of the pictures, documents and recordings in one result."""
+
+
+def filed(media: Media, folder: Path, name: str) -> str:
+    """Stores contents that are too large to send; the line that names the file."""
+    try:
+        data = b64decode(media.base64)
+    except ValueError:
+        data = media.base64.encode()
+    folder.mkdir(parents=True, exist_ok=True)
+    ending = re.sub(r"[^a-z0-9]", "", media.mime.partition("/")[2].lower())[:10] or "bin"
+    file = folder / f"{re.sub(r'[^A-Za-z0-9_.-]', '_', name)[:100]}.{ending}"
+    file.write_bytes(data)
+    return f"[{media.kind} of {len(data):,} bytes is too large to send; it is in {file}]"
 
 
 _HEAD_PART = 5
