@@ -190,7 +190,8 @@ def environ(stage: Stage, origin: str) -> dict[str, str]:
 def settings_of(capture: Capture) -> dict[str, dict[str, Any]]:
     """Our settings for the capture's, by table; one that means nothing here is an error."""
     given = dict(capture.data["settings"])
-    tools: dict[str, Any] = {}
+    # Their file of notes, which we else only read.
+    tools: dict[str, Any] = {"memory_file": ".gemini/GEMINI.md"}
     if given.pop("useSmartEdit", True) is False:
         tools["plain_edit"] = True
     for name, value in given.pop("tools", {}).items():
