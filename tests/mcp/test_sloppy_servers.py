@@ -408,14 +408,3 @@ def test_a_program_that_is_not_there_is_named(tmp_path: Path):
             return server.error
 
     assert asyncio.run(ask()) == "the program no-such-server is not on the path"
-
-
-@pytest.mark.parametrize(
-    ("data", "kept"), [("AAE\nC", "AAEC"), ("AAE", "AAE="), ("no base64!", None), (None, None)]
-)
-def test_contents_that_no_vendor_would_take_are_named(tmp_path: Path, data: Any, kept: str | None):
-    block = {"type": "image", "mimeType": "image/png", "data": data}
-    found = called(tmp_path, answer(result={"content": [block]}))
-    assert [part.base64 for part in found.parts if isinstance(part, Media)] == [kept] * bool(kept)
-    if kept is None:
-        assert found.display == "[Image with unreadable data: image/png]"
