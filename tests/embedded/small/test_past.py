@@ -135,7 +135,7 @@ def test_after_a_search_in_vain_the_rarest_word_of_the_request_is_searched_for()
 
 
 def test_a_name_that_a_file_does_not_contain_is_reported_as_absent():
-    model = Model('{"reply": "hi"}', kind='{"kind": "question"}')
+    model = Model('{"reply": "hi"}', kind='{"kind": "command"}')
     read = called("read_file", {"absolute_path": f"{PROJECT.root}/main.py"})
     ask(model, request(user("which page_limit does main.py set?"), read, result("row_limit = 3")))
     assert model.asked[0].messages[-1].text.splitlines()[1] == (

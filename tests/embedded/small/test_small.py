@@ -444,3 +444,17 @@ def test_a_folder_that_a_question_names_is_listed_first():
     events = ask(model, request(user("can we do without src/")))
     assert ToolCallStarted("id1", "list_directory", made_id=True) in events
     assert ToolCallDelta("id1", '{"path":"/home/me/app/src"}') in events
+
+
+def test_a_setting_that_is_nowhere_is_not_given_a_value():
+    model = Model(kind='{"kind": "question"}')
+    asked = request(user("which page_limit does main.py set"), READ_MAIN, result(MAIN))
+    events = ask(model, asked)
+    assert TextDelta("page_limit does not occur in any file of the project.") in events
+    assert model.asked == []
+
+
+def test_a_script_of_the_project_is_started_by_its_interpreter():
+    run = to_real("run_shell_command", {"command": "src/a.py 5"}, PROJECT)
+    assert run == {"command": "python3 src/a.py 5"}
+    assert to_real("run_shell_command", {"command": "ls"}, PROJECT) == {"command": "ls"}

@@ -20,6 +20,7 @@ from toolwire.embedded.small.past import (
     Ran,
     RequestKind,
     found_nothing,
+    listed,
     not_allowed,
     read_kind,
     since_request,
@@ -31,6 +32,7 @@ from toolwire.embedded.small.tools import (
     TOOLS,
     KnownFiles,
     forbidden,
+    marked_names,
     shown_tools,
     to_real,
     without_paths,
@@ -206,6 +208,10 @@ class _Conversation:
             for event in self._called(Calls((("search_file_content", {"pattern": word}),))):
                 yield event
             return
+        if kind is RequestKind.QUESTION and ran and (names := _absent_names(words, project)):
+            yield TextDelta(f"{listed(names)} does not occur in any file of the project.")
+            yield Finished(reason=StopReason.END)
+            return
         if denied := [it for it in ran if it.refused]:
             yield TextDelta(not_allowed(denied))
             yield Finished(reason=StopReason.END)
@@ -276,6 +282,16 @@ class _Conversation:
         fitted = fit(before, project, listed=self._listed or project, kinds=self._kinds)
         prepared = json_style.prepare(fitted.request, instructions=fitted.instructions)
         return prepared.request if prepared is not None else fitted.request
+
+
+def _absent_names(words: str, project: KnownFiles) -> list[str]:
+    """The identifiers that a question names, if none of them is in the project."""
+    names = marked_names(words)
+    if project.more or any(name in path for name in names for path in project.files):
+        return []
+    texts = [project.text(path) for path in project.files]
+    found = any(name in text for name in names for text in texts if text is not None)
+    return [] if found else names
 
 
 def _other_search(ran: Sequence[Ran], words: str, project: KnownFiles) -> str:

@@ -296,7 +296,8 @@ _VERB = (
 )
 _LATELY = r"(?:\s+\w+ly|\s+(?:now|also|just|then|both|all|been))*"
 _own = re.compile(
-    rf"\b(?:I|we)\b(?:\s+have|\s+had|'ve|’ve)?{_LATELY}\s+{_VERB}\b|\bsuccessfully\b",
+    rf"\b(?:I|we)\b(?:\s+have|\s+had|'ve|’ve)?{_LATELY}\s+{_VERB}\b"
+    rf"|\bsuccessfully\s+{_VERB}\b|\b{_VERB}\s+successfully\b",
     re.IGNORECASE,
 ).search
 _perfect = re.compile(rf"\b(?:has|have)\b{_LATELY}\s+been{_LATELY}\s+({_VERB})\b", re.I).search
@@ -390,6 +391,8 @@ class Honesty:
             for it in ran
             if it.call.name == "run_shell_command" and it.succeeded
         ]
+        printed = [it.output for it in ran if it.call.name == "run_shell_command" and it.output]
+        self._printed = f"; it printed: {excerpt(printed[-1])}" if printed else ""
         self._kind = kind
         self._results = " ".join(it.result.text for it in ran).lower()
         self._open = ""
@@ -408,7 +411,7 @@ class Honesty:
             return words
         instead = "Nothing was changed: no call changed a file."
         if self._commands:
-            instead = f"Ran {listed([*dict.fromkeys(self._commands)])}."
+            instead = f"Ran {listed([*dict.fromkeys(self._commands)])}{self._printed}."
         return f"{words.rstrip()} {instead}".lstrip()
 
     def _holds(self, sentence: str) -> bool:

@@ -155,9 +155,22 @@ def to_real(
 
 def _meant(name: str, arguments: JsonObject, project: KnownFiles) -> JsonObject:
     """The arguments corrected by the files that exist."""
+    if name == "run_shell_command":
+        return {**arguments, "command": _started(str(arguments.get("command", "")), project)}
     if name == "search_file_content":
         return {**arguments, "pattern": _words(str(arguments.get("pattern", "")), project)}
     return arguments
+
+
+_INTERPRETERS = {"py": "python3", "sh": "bash", "js": "node", "rb": "ruby", "pl": "perl"}
+
+
+def _started(command: str, project: KnownFiles) -> str:
+    """The command; a script of the project is started by its interpreter."""
+    first = command.split(" ", 1)[0]
+    program = _INTERPRETERS.get(first.rpartition(".")[2], "")
+    known = first.removeprefix("./") in project.files
+    return f"{program} {command}" if known and program else command
 
 
 def _words(pattern: str, project: KnownFiles) -> str:
@@ -262,11 +275,11 @@ def figures(text: str, words: str) -> str:
         count = sum(word in line for line in text.splitlines())
         if count:
             found.append(f"{word} in {count} of them")
-    found += [f"{name} does not occur in it" for name in _marked(words) if name not in text]
+    found += [f"{name} does not occur in it" for name in marked_names(words) if name not in text]
     return "".join(f"; {it}" for it in found)[:_MOST_FIGURES]
 
 
-def _marked(words: str) -> list[str]:
+def marked_names(words: str) -> list[str]:
     """Names in a request that can only be identifiers, not paths."""
     found = re.findall(r"(?<![\w./-])[A-Za-z]\w*(?:_\w+)+(?![\w/]|\.\w|-\w)", words)
     return [*dict.fromkeys(found)][:_MOST_NAMED]
