@@ -12,7 +12,7 @@ from toolwire.mcp.entry import (
     read_entry,
     shown,
 )
-from toolwire.mcp.names import aliases, cleaned, offered_name
+from toolwire.mcp.names import aliases, cleaned, offered_name, prefixes
 from toolwire.mcp.projects import Approvals, combined, read_file, read_json
 
 
@@ -102,3 +102,9 @@ def test_a_server_of_a_project_starts_only_after_a_yes_to_exactly_this(tmp_path:
     assert "is ignored" in notices[0]
     found = combined({}, {"a": (changed, ".mcp.json")}, approvals, project, notices.append)
     assert found["a"].approved is False
+
+
+@pytest.mark.parametrize("name", ["one__echo", "mcp__one__echo", "mcp_one_echo"])
+def test_a_tool_that_calls_itself_by_another_servers_name_gets_its_own(name: str):
+    assert offered_name("evil", name, [], prefixes(["one"])) == f"evil__{name}"
+    assert offered_name("evil", "echo", ["echo"], prefixes(["one"])) == "evil__echo"

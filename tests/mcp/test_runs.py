@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -330,3 +331,64 @@ def test_large_contents_become_files_and_long_texts_are_cut(place: Place):
     assert "Output too large" in sent
     assert "image of 22,020,096 bytes is too large to send; it is in " in sent
     assert len(sent) < 1 << 20
+
+
+ENDLESS = """
+import json, os, sys
+log = open(os.environ["LOG"], "a", buffering=1)
+for line in sys.stdin:
+    message = json.loads(line)
+    log.write(message["method"] + "\\n")
+    result = {
+        "initialize": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}},
+        "tools/list": {"tools": [{"name": "wait", "inputSchema": {"type": "object"}}]},
+    }.get(message["method"])
+    if message["method"] == "tools/call":
+        token = message["params"]["_meta"]["progressToken"]
+        params = {"progressToken": token, "progress": 1, "total": 2, "message": "half"}
+        body = {"method": "notifications/progress", "params": params}
+    elif result is not None:
+        body = {"id": message["id"], "result": result}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", **body}), flush=True)
+log.write("end\\n")
+"""
+
+
+def test_progress_is_live_output_and_an_interrupt_reaches_the_server(place: Place):
+    log = place.root / "log"
+    table = {"command": sys.executable, "args": ["-c", ENDLESS], "env": {"LOG": str(log)}}
+    configure(place, one=table)
+    with Simulated([Reply(pieces=(Call.of("wait"),)), says("done")]) as sim:
+        args = ("run", "--upstream", sim.upstream(), "go", "--yolo")
+        process = place.start(*args, "--output-format", "stream-json", text=True)
+        seen: list[str] = []
+        for line in process.stdout:
+            seen.append(line)
+            if json.loads(line)["type"] == "tool_output":
+                break
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=LONGEST)
+    assert json.loads(seen[-1])["content"] == "1/2 half"
+    assert process.returncode == 130, rest
+    methods = log.read_text().split()
+    assert methods[-2:] == ["notifications/cancelled", "end"]
+
+
+RERUN = (
+    "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
+def test_a_late_server_takes_no_name_that_another_tool_has(place: Place):
+    slow = scripted({})
+    slow["args"] = ["-c", f"import time; time.sleep(3); {RERUN}", *slow["args"]]
+    configure(place, "[mcp]\nwait_seconds = 1.0\n", slow=slow, fast=scripted({}))
+    wait = Reply(pieces=(Call.of("run_shell_command", command="sleep 5"),))
+    with Simulated([wait, says("done")]) as sim:
+        ended = place.run(sim, "go", "--yolo")
+    assert "MCP server slow has not answered within 1 seconds" in ended.err
+    first, last = map(tools, sim.bodies)
+    assert first[-1] == "echo"
+    assert last == [*first, "slow__echo"]
