@@ -311,6 +311,8 @@ def test_what_only_a_tool_from_elsewhere_can_do_is_left_to_it():
         ("where do we set the port", "question", "question"),
         ("would a.py overwrite b.txt", "question", "question"),
         ("find the setting and double it", "question", "change"),
+        ("i need b.csv (item,amount) with 5 rows", "question", "change"),
+        ("i need to know what b.csv is", "question", "question"),
     ],
 )
 def test_a_question_is_never_a_change(words: str, answered: str, kind: str):

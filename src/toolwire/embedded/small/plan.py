@@ -52,6 +52,7 @@ _imports = re.compile(
     re.MULTILINE,
 )
 _moves_words = re.compile(r"\b(?:mv|move|rename|cp|copy|mkdir)\b", re.IGNORECASE).search
+_needs = re.compile(r"\b(?:i|we)\s+(?:need|want)\s+(?!to know)", re.IGNORECASE).search
 _searches = re.compile(
     r"\W*(?:please |can you |could you )*(?:find|search|grep|look|list|where|show"
     r"|(?:in )?(?:which|what) (?:files|pages|modules|scripts)|which page)\b",
@@ -166,7 +167,8 @@ def kind_of(words: str, answered: RequestKind | None, project: KnownFiles) -> Re
             return RequestKind.TALK
     if answered is None or (answered is RequestKind.CHANGE and is_question(words)):
         return RequestKind.QUESTION
-    if answered is RequestKind.QUESTION and is_order(words):
+    needs = _needs(words) is not None and bool(mentions(words, project)[1])
+    if answered is RequestKind.QUESTION and (is_order(words) or needs):
         return RequestKind.CHANGE
     if answered is RequestKind.COMMAND and not is_question(words) and not runs(words):
         return RequestKind.CHANGE if removes(words) or _moves_words(words) else answered
