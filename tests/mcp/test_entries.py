@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from toolwire.errors import BadInput
+from toolwire.mcp.client import Lists
 from toolwire.mcp.entry import (
     Unset,
     cache_key,
@@ -14,6 +15,7 @@ from toolwire.mcp.entry import (
 )
 from toolwire.mcp.names import aliases, cleaned, offered_name, prefixes
 from toolwire.mcp.projects import Approvals, combined, read_file, read_json
+from toolwire.mcp.remembered import Memory, Remembered
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,13 @@ def test_a_server_of_a_project_starts_only_after_a_yes_to_exactly_this(tmp_path:
 def test_a_tool_that_calls_itself_by_another_servers_name_gets_its_own(name: str):
     assert offered_name("evil", name, [], prefixes(["one"])) == f"evil__{name}"
     assert offered_name("evil", "echo", ["echo"], prefixes(["one"])) == "evil__echo"
+
+
+def test_what_a_server_offers_where_a_user_can_be_asked_is_remembered_apart(tmp_path: Path):
+    entry = read_entry("a", {"command": "x"})
+    plain, asking = Memory(tmp_path), Memory(tmp_path, asking=True)
+    plain.keep(entry, Remembered(lists=Lists(), at=1.0))
+    assert asking.find(entry) == plain.find(entry)
+    asking.keep(entry, Remembered(lists=Lists(), at=2.0))
+    found = (plain.find(entry), asking.find(entry))
+    assert [each.at for each in found if each is not None] == [1.0, 2.0]

@@ -265,7 +265,7 @@ def open_servers(
         settings.mcp,
         reach=access.reach(transport),
         host=Host(roots=((folder.as_uri(), folder.name),)),
-        memory=Memory(state_paths(access.environ).cache / "mcp"),
+        memory=Memory(state_paths(access.environ).cache / "mcp", asking=elicit is not None),
         notice=notice,
         login=access.login,
         elicit=elicit,

@@ -34,30 +34,35 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
 class Memory:
     """A file for each definition of a server."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, asking: bool = False) -> None:
+        # Servers offer more to a client that can ask its user.
+        self._folders = (folder / "asking", folder) if asking else (folder,)
 
     def find(self, entry: ServerEntry) -> Remembered | None:
         """What is remembered of a server; None if nothing can be read."""
-        try:
-            data = self._file(entry).read_bytes()
-            return msgspec.json.decode(data, type=Remembered)
-        except (OSError, msgspec.DecodeError):
-            return None
+        for folder in self._folders:
+            try:
+                data = (folder / _name(entry)).read_bytes()
+                return msgspec.json.decode(data, type=Remembered)
+            except (OSError, msgspec.DecodeError):
+                continue
+        return None
 
     def keep(self, entry: ServerEntry, remembered: Remembered) -> None:
         """Remembers; a folder that cannot be written costs the memory, not the session."""
         try:
-            write_private(self._file(entry), msgspec.json.encode(remembered))
+            write_private(self._folders[0] / _name(entry), msgspec.json.encode(remembered))
         except (OSError, ToolwireError):
             return
 
     def forget(self, entry: ServerEntry) -> None:
         """Removes what is remembered."""
-        self._file(entry).unlink(missing_ok=True)
+        for folder in self._folders:
+            (folder / _name(entry)).unlink(missing_ok=True)
 
-    def _file(self, entry: ServerEntry) -> Path:
-        return self._folder / f"{cache_key(entry)}.json"
+
+def _name(entry: ServerEntry) -> str:
+    return f"{cache_key(entry)}.json"
 
 
 def now() -> float:
