@@ -495,3 +495,13 @@ def test_lines_that_stay_may_be_written_in_the_place_of_the_one_that_goes():
     agent = Agent({"a.txt": "thermos\ncandle\napron\n"}, plan=plan, change=change)
     agent.run("take candle out of a.txt")
     assert agent.files == {"a.txt": "thermos\napron\n"}
+
+
+def test_a_file_that_a_new_one_is_made_from_is_not_changed():
+    plan = steps(
+        {"do": "edit", "path": "a.txt", "what": "x"}, {"do": "edit", "path": "b.txt", "what": "x"}
+    )
+    agent = Agent({"a.txt": "1\n", "b.txt": "2\n"}, plan=plan, text={"text": "1\n2"})
+    words = agent.run("put the lines of a.txt followed by those of b.txt into c.txt")
+    assert words == "Created c.txt."
+    assert agent.files == {"a.txt": "1\n", "b.txt": "2\n", "c.txt": "1\n2\n"}

@@ -355,7 +355,8 @@ def checked(steps: Sequence[PlanStep], words: str, project: KnownFiles) -> tuple
     moving = _moves_words(words) is not None
     targets = {step.to for step in steps}
     made = {step.path for step in steps if step.do is StepKind.CREATE}
-    sources = {it.path for it in present if made and _is_source(it, words)}
+    new = made or any(_goal(words[: it.begin]) for it in absent)
+    sources = {it.path for it in present if new and _is_source(it, words)}
     for step in steps:
         if step.path in sources and step.do in (StepKind.EDIT, StepKind.SUBSTITUTE):
             continue
@@ -517,7 +518,11 @@ def _missing(
     for it in absent:
         made = it.path in touched or it.path in commands
         made = made or any(path.endswith(f"/{it.path}") for path in touched)
-        if found and not made and _goal(words[: it.begin]):
+        if (
+            (found or any(_is_source(one, words) for one in present))
+            and not made
+            and _goal(words[: it.begin])
+        ):
             added.append(PlanStep(do=StepKind.CREATE, path=it.path, what=words[:_LONGEST_WHAT]))
     return added
 
