@@ -12,7 +12,7 @@ SOURCE = ROOT / "src" / "toolwire"
 LATER = (
     *("toolwire.mcp.", "toolwire.mcp_server.", "toolwire.wire.jsonrpc."),
     *("toolwire.http_server.", "toolwire.wire.http1.", "toolwire.cli.mcp"),
-    *("toolwire.app.servers.", "toolwire.auth.loopback."),
+    *("toolwire.app.servers.", "toolwire.app.user_input.", "toolwire.auth.loopback."),
     *("toolwire.platform.", "toolwire.tools.shell.job_processes.", "toolwire.tools.shell.limits."),
     "toolwire.cli.completion",
     "toolwire.tui.",

@@ -17,8 +17,9 @@ from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.servers import names_prompt, read_input, server_command
+from toolwire.app.servers import server_command
 from toolwire.app.session import AgentSession, stored_sessions
+from toolwire.app.user_input import names_prompt, read_input
 from toolwire.cli import output
 from toolwire.cli.chat_input import LineInput, Questions
 from toolwire.cli.consent import consent

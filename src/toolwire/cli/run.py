@@ -18,8 +18,8 @@ import msgspec
 from toolwire.agent.events import AgentEvent, Emit, Noticed, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.structured import OutputSchema
 from toolwire.app.builder import open_session
-from toolwire.app.servers import read_input
 from toolwire.app.session import AgentSession
+from toolwire.app.user_input import read_input
 from toolwire.cli import output as exits
 from toolwire.cli.consent import consent
 from toolwire.cli.output import (

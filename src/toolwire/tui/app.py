@@ -15,8 +15,8 @@ from toolwire.agent.events import AgentEvent, MessageAdded, SessionEvent, TurnEn
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.servers import names_prompt, read_input
 from toolwire.app.session import AgentSession, stored_sessions
+from toolwire.app.user_input import names_prompt, read_input
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
 from toolwire.errors import BadInput, ToolwireError
