@@ -140,8 +140,8 @@ class _Conversation:
         if (words, upto) != self._request:
             self._request = (words, upto)
             self._spent, self._began, self._change = 0.0, self._clock(), None
-            told = instruction(words)
-            if told != words and not mentions(told, project)[0]:
+            wish = instruction(words)
+            if wish != words and not mentions(wish, project)[0]:
                 # Text in a pipe and what to make of it.
                 self._kinds[words] = RequestKind.TALK
             else:
@@ -150,7 +150,7 @@ class _Conversation:
                 async with reading(self._questions(kind)) as events:
                     async for event in events:
                         yield event
-                self._kinds[words] = kind_of(told, read_kind(kind.answer), project)
+                self._kinds[words] = kind_of(wish, read_kind(kind.answer), project)
             if self._kinds[words] is RequestKind.CHANGE:
                 self._change = Change(instruction(words), other=_has_others(request))
         steps = self._looks(request, project)
