@@ -80,7 +80,7 @@ COMMANDS = (
 
 def test_no_text_of_a_server_reaches_the_terminal_by_a_command(place: Place):
     for words in COMMANDS:
-        terminal = Terminal(words.split(), cwd=place.work, env=place.environ())
+        terminal = Terminal([*words.split()], cwd=place.work, env=place.environ())
         terminal.end()
         shown = terminal.all
         terminal.close()

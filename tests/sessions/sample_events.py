@@ -1,6 +1,7 @@
 """Sessions as the agent tells them: fixed ones for files, random ones for properties."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -32,7 +33,7 @@ MODEL = "simulator/small"
 DONE = Finished(reason=StopReason.END)
 
 
-def opened(session: str = "s1", **more: str) -> SessionOpened:
+def opened(session: str = "s1", **more: Any) -> SessionOpened:
     return SessionOpened(session=session, model=MODEL, dialect="gemini", cwd="/home/me", **more)
 
 
