@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -36,6 +36,32 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
     keep_days: Annotated[Count, setting("Days an unused session is kept; 0 means forever.")] = 0
 
 
+class Ui(msgspec.Struct, frozen=True, kw_only=True):
+    """The terminal app."""
+
+    theme: Annotated[
+        Literal["auto", "dark", "light", "ansi", "blue-orange", "blue-orange-light", "none"],
+        setting("Colours; ansi uses only the terminal's own palette."),
+    ] = "auto"
+    diff: Annotated[
+        Literal["auto", "unified", "split"],
+        setting("Layout of diffs; auto: both sides beside each other from 140 columns."),
+    ] = "auto"
+    wrap: Annotated[
+        Literal["words", "terminal"],
+        setting("Who breaks lines of prose; terminal: a copied paragraph is one line."),
+    ] = "words"
+    thinking: Annotated[
+        Literal["headline", "shown", "hidden"], setting("How thoughts of the model are shown.")
+    ] = "headline"
+    keys: Annotated[Literal["emacs", "vi"], setting("Keys of the composer.")] = "emacs"
+    title: Annotated[bool, setting("Set the title of the terminal.")] = True
+    notify: Annotated[
+        bool,
+        setting("Notify of questions and ends of long turns while the terminal is not focused."),
+    ] = True
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The merged settings of all layers."""
 
@@ -58,6 +84,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compression: CompressionRules = CompressionRules()
     context: MemorySettings = MemorySettings()
     sessions: Sessions = Sessions()
+    ui: Ui = Ui()
     reasoning: Reasoning = Reasoning()
     tools: ToolSettings = ToolSettings()
     providers: Annotated[

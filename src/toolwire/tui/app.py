@@ -27,6 +27,7 @@ from toolwire.tools.proposals import Proposal
 from toolwire.tui import commands
 from toolwire.tui.composer import Composer, history_file
 from toolwire.tui.drawing import Drawing
+from toolwire.tui.entries import ViewOptions
 from toolwire.tui.finder import FileNames
 from toolwire.tui.keys import bindings
 from toolwire.tui.menu import Menu
@@ -71,7 +72,8 @@ class TerminalApp:
 
     def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
         self.start = start
-        theme, colours = theme_for("auto", start.environ)
+        ui = start.settings.ui
+        theme, colours = theme_for(ui.theme, start.environ)
         self._terminal = terminal
         self._output = FrameOutput(out, start.environ.get("TERM", ""))
         self.composer = Composer(history_file(start.environ, start.cwd))
@@ -89,9 +91,11 @@ class TerminalApp:
             live=self._live,
             below=self._below,
             colours=bool(colours),
+            vi=ui.keys == "vi",
         )
         columns = self._output.get_size().columns
         self.drawing = Drawing(theme, colours, columns, self.screen.print, verbose=start.verbose)
+        self.drawing.set_options(ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap))
         self._stats = Stats()
         self._session: AgentSession | None = None
         self._turn: asyncio.Task[TurnEnded] | None = None
@@ -166,6 +170,10 @@ class TerminalApp:
         else:
             self._inbox.put_nowait(text)
         self.screen.change()
+
+    def send(self, text: str) -> None:
+        """Sends a prompt of a command."""
+        self._inbox.put_nowait(text)
 
     def queue(self) -> None:
         """Keeps what is written for after the turn."""
@@ -251,7 +259,7 @@ class TerminalApp:
                 await self.screen.run(begun)
         finally:
             spinner.cancel()
-            self.write_out(title(""))
+            self._title("")
         if task is not None:
             await task
 
@@ -352,7 +360,7 @@ class TerminalApp:
     async def _turn_ended(self, session: AgentSession, message: Message | None) -> None:
         began = time.monotonic()
         self._spoken = False
-        self.write_out(title("working"))
+        self._title("working")
         self._turn = asyncio.create_task(session.send(message))
         try:
             await self._turn
@@ -365,7 +373,7 @@ class TerminalApp:
             self.say(f"error: {error}", "failed")
         finally:
             self._turn = None
-            self.write_out(title("toolwire"))
+            self._title("toolwire")
             if time.monotonic() - began > _LONG:
                 self._announce("the turn has ended")
             self._branch = branch(self.start.cwd)
@@ -403,8 +411,12 @@ class TerminalApp:
         self.screen.change()
 
     def _announce(self, words: str) -> None:
-        if not self.focused:
+        if not self.focused and self.start.settings.ui.notify:
             self.write_out(announcement(words, self.start.environ))
+
+    def _title(self, words: str) -> None:
+        if self.start.settings.ui.title:
+            self.write_out(title(words))
 
     def _banner(self) -> None:
         start = self.start

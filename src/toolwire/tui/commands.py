@@ -1,6 +1,7 @@
 """Slash commands of the terminal app: one table for the menu, `/help` and the docs."""
 
 from collections.abc import Awaitable, Callable
+from pkgutil import get_data
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +15,7 @@ from toolwire.prompted import ToolStyle
 from toolwire.providers import catalogue
 from toolwire.sessions.transcript import record_after
 from toolwire.terminal_text import one_line, terminal_text
+from toolwire.tui import pages
 from toolwire.tui.clipboard import copied
 from toolwire.tui.diffs import diff_lines, painted
 from toolwire.tui.entries import ViewOptions
@@ -211,6 +213,12 @@ async def _transcript(app: "TerminalApp", argument: str) -> None:
     await app.page("transcript", app.drawing.whole())
 
 
+async def _init(app: "TerminalApp", argument: str) -> None:
+    del argument
+    text = (get_data("toolwire.tui", "init.md") or b"").decode("utf-8")
+    app.send(text.strip())
+
+
 async def _plan(app: "TerminalApp", argument: str) -> None:
     del argument
     marks = {"done": "☑", "in_progress": "▸", "cancelled": "–"}
@@ -222,7 +230,11 @@ async def _plan(app: "TerminalApp", argument: str) -> None:
 
 async def _verbose(app: "TerminalApp", argument: str) -> None:
     whole = argument != "off"
-    app.drawing.set_options(ViewOptions(lines=0, thinking="shown") if whole else ViewOptions())
+    ui = app.start.settings.ui
+    now = ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap)
+    if whole:
+        now = msgspec.structs.replace(now, lines=0, thinking="shown")
+    app.drawing.set_options(now)
     app.say("results are shown whole" if whole else "results are shortened", "dim")
 
 
@@ -276,6 +288,10 @@ COMMANDS = (
     SlashCommand("fork", "go on in a copy of this session", _fork),
     SlashCommand("diff", "all changes of this session", _diff),
     SlashCommand("transcript", "the whole session, to scroll and search", _transcript),
+    SlashCommand("context", "what fills the model's window", pages.context),
+    SlashCommand("permissions", "the rules in force, and where they come from", pages.permissions),
+    SlashCommand("settings", "every setting with its origin; change one", pages.settings),
+    SlashCommand("init", "let the model write a first AGENTS.md", _init),
     SlashCommand("plan", "the model's list of steps", _plan, ("todo",)),
     SlashCommand("verbose", "show results whole; /verbose off", _verbose),
     SlashCommand("editor", "write in your editor", _editor),
