@@ -1,0 +1,1 @@
+"""The gateway: any client on any model, over HTTP."""

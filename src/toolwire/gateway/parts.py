@@ -1,0 +1,217 @@
+"""The parts that one request passes through, as protocols, and the error of the gateway itself."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from toolwire.app.model_stack import Opened
+from toolwire.errors import ErrorKind, ProviderError
+from toolwire.events import ModelEvent
+from toolwire.gateway.record import RecordReader, RequestRecord
+from toolwire.messages import Message, Origin
+from toolwire.request import Loss, ModelRequest
+
+
+class GatewayRefusal(ProviderError):
+    """The gateway itself refuses a request: its status and message are for the client.
+
+    Errors of an upstream are plain `ProviderError`s; one of kind `auth` is then not the client's.
+    """
+
+    def __init__(
+        self,
+        kind: ErrorKind,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str = "",
+        param: str = "",
+        retry_after: float | None = None,
+        should_retry: bool | None = None,
+    ) -> None:
+        super().__init__(
+            kind, message, status=status, code=code, param=param, retry_after=retry_after
+        )
+        self.should_retry = should_retry
+        """Sent as `x-should-retry`, if set."""
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who sends a request."""
+
+    key: str
+    """The key's name, for records; never the key itself."""
+    tenant: str
+    """Digest of the key: what one caller stores, another never sees."""
+    scopes: frozenset[str] = frozenset()
+    admin: bool = False
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request may use, before it is sent."""
+
+    input: int
+    """Tokens."""
+    max_output: int | None = None
+    """The client's own limit."""
+
+
+class Admitted(Protocol):
+    """A request that may run: it has its place and its reserved budget."""
+
+    def settle(self, record: RequestRecord) -> None:
+        """Releases both; called exactly once, at the end of the request."""
+        ...
+
+
+class Admission(Protocol):
+    """Who may send requests, and how many."""
+
+    def identify(self, credentials: Sequence[str], address: str) -> Caller:
+        """The caller; one valid credential is enough. GatewayRefusal without one."""
+        ...
+
+    async def admit(self, caller: Caller, record: RequestRecord, estimate: Estimate) -> Admitted:
+        """Waits for a place; GatewayRefusal if the route, rate, queue or budget forbids it.
+
+        `record.route` is the route's name; `record.waited` is set.
+        """
+        ...
+
+
+class Deployment(Protocol):
+    """One model of one provider with one credential."""
+
+    @property
+    def name(self) -> str:
+        """Unique among all deployments."""
+        ...
+
+    @property
+    def opened(self) -> Opened:
+        """The model, ready for use."""
+        ...
+
+
+class Route(Protocol):
+    """What a model name stands for."""
+
+    @property
+    def name(self) -> str:
+        """As configured."""
+        ...
+
+    def order(self, conversation: str, seal_origin: Origin | None) -> Sequence[Deployment]:
+        """The deployments in the order to try them; never empty.
+
+        `seal_origin` is who made the newest seal of the conversation.
+        """
+        ...
+
+
+class Routes(Protocol):
+    """All routes."""
+
+    def find(self, name: str) -> Route:
+        """The route of a model name; GatewayRefusal (404) with the nearest name if none fits."""
+        ...
+
+    def failed(self, deployment: Deployment, error: ProviderError) -> None:
+        """Takes note of an error of a deployment."""
+        ...
+
+    def worked(self, deployment: Deployment) -> None:
+        """Takes note of a deployment's first event."""
+        ...
+
+
+class Recalled(msgspec.Struct, frozen=True, kw_only=True):
+    """A request with what the client had dropped put back."""
+
+    request: ModelRequest
+    reattached: int = 0
+    losses: tuple[Loss, ...] = ()
+
+
+class TurnMemory(Protocol):
+    """One answer on its way to the client."""
+
+    def outgoing(self, event: ModelEvent) -> ModelEvent:
+        """The event as the client gets it: foreign seals as handles."""
+        ...
+
+    async def finish(self, origin: Origin) -> None:
+        """Stores the turn; awaited before the end mark of the answer goes out."""
+        ...
+
+
+class Memory(Protocol):
+    """What clients cannot carry, by conversation."""
+
+    async def recall(self, tenant: str, request: ModelRequest, target: Origin) -> Recalled:
+        """The request for `target`, with everything put back that the memory has."""
+        ...
+
+    def begin(self, tenant: str, request: ModelRequest, client_family: str) -> TurnMemory:
+        """The memory of one answer; `request` is the recalled one, `client_family` the family of
+        the client's format (`Dialect.family`).
+        """
+        ...
+
+
+class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer of the Responses format."""
+
+    id: str
+    parent: str = ""
+    """The `previous_response_id` of its request."""
+    sent: tuple[Message, ...] = ()
+    """The new messages of its request."""
+    reply: Message | None = None
+    body: bytes = b""
+    """The response object as the client got it."""
+    input_items: bytes = b"[]"
+    """JSON array of the request's input items."""
+
+
+class Stored(Protocol):
+    """Answers of the Responses format by id, per tenant."""
+
+    async def save(self, tenant: str, answer: StoredAnswer) -> None:
+        """Stores an answer; awaited before its end mark goes out."""
+        ...
+
+    async def get(self, tenant: str, response_id: str) -> StoredAnswer | None:
+        """The answer; None if it is unknown."""
+        ...
+
+    async def delete(self, tenant: str, response_id: str) -> bool:
+        """Removes an answer; whether there was one."""
+        ...
+
+    async def chain(self, tenant: str, response_id: str) -> tuple[Message, ...] | None:
+        """The conversation up to and with this answer; None if a link is unknown."""
+        ...
+
+
+class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Limits of one request."""
+
+    hold_seconds: float = 10.0
+    """How long the head of a streamed answer waits for the first event."""
+    heartbeat_seconds: float = 15.0
+    """Silence after which a streamed answer gets a heartbeat."""
+
+
+class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything one request needs; replaced as a whole when settings change."""
+
+    routes: Routes
+    admission: Admission
+    memory: Memory
+    stored: Stored
+    clock: Callable[[], float]
+    """Unix time."""
+    readers: tuple[RecordReader, ...] = ()
+    settings: GatewaySettings = GatewaySettings()
