@@ -70,7 +70,8 @@ def chat_command(flags: SessionFlags, prompt: str | None, plain: bool) -> None:
 async def _terminal_app(flags: SessionFlags, prompt: str) -> None:
     from prompt_toolkit.input import create_input
 
-    from toolwire.tui.app import Start, TerminalApp
+    from toolwire.tui.app import TerminalApp
+    from toolwire.tui.front import Start
 
     settings, cwd = flags.read_settings(os.environ)
     start = Start(

@@ -3,13 +3,13 @@
 import asyncio
 import signal
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 import msgspec
 from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings
 
 from toolwire.agent.events import AgentEvent, MessageAdded, SessionEvent, TurnEnd, TurnEnded
 from toolwire.agent.usage import Stats
@@ -17,30 +17,16 @@ from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import AgentSession, stored_sessions
 from toolwire.app.user_input import names_prompt, read_input
-from toolwire.client.http.transport import Transport
-from toolwire.config import Settings
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.platform import handle_signals
 from toolwire.policy import Mode
 from toolwire.tools.proposals import Proposal
 from toolwire.tui import commands
-from toolwire.tui.composer import Composer, history_file
-from toolwire.tui.drawing import Drawing
-from toolwire.tui.entries import ViewOptions
 from toolwire.tui.finder import FileNames
+from toolwire.tui.front import Front, Start
 from toolwire.tui.keys import bindings
-from toolwire.tui.menu import Menu
-from toolwire.tui.notify import announcement, title
-from toolwire.tui.output import FrameOutput
 from toolwire.tui.own_words import branch, edited, remembered, run_command
-from toolwire.tui.questions import QuestionPanel
-from toolwire.tui.screen import Screen
-from toolwire.tui.themes import theme_for
-from toolwire.tui.views import Pager, Picker
-
-if TYPE_CHECKING:
-    from toolwire.embedded.weights import DownloadConsent
 
 _CYCLE = (Mode.DEFAULT, Mode.AUTO_EDIT, Mode.PLAN)
 _AGAIN = 2.0
@@ -49,53 +35,11 @@ _LONG = 10.0
 """Seconds of a turn from which its end is announced."""
 
 
-class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """What the app is started with."""
-
-    options: SessionOptions
-    settings: Settings
-    cwd: Path
-    environ: Mapping[str, str]
-    transport: Callable[[AsyncExitStack], Transport]
-    consent: "Callable[[Callable[[str], Awaitable[bool]]], DownloadConsent]"
-    prompt: str = ""
-    attached: tuple[Path, ...] = ()
-    """Files for the first message."""
-    chooses: bool = False
-    """Whether the user chooses a session of the folder first."""
-    verbose: bool = False
-    version: str = ""
-
-
-class TerminalApp:
+class TerminalApp(Front):
     """One terminal, and the sessions that the user opens on it, one at a time."""
 
     def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
-        self.start = start
-        ui = start.settings.ui
-        theme, colours = theme_for(ui.theme, start.environ)
-        self._terminal = terminal
-        self._output = FrameOutput(out, start.environ.get("TERM", ""))
-        self.composer = Composer(history_file(start.environ, start.cwd))
-        self.questions = QuestionPanel(self._asked)
-        self._names: FileNames | None = None
-        self._reading: asyncio.Task[None] | None = None
-        self.menu = Menu(commands.listed, self._choices, self._files)
-        self.composer.buffer.on_text_changed += self._typed
-        self.composer.buffer.on_cursor_position_changed += self._typed
-        self.screen = Screen(
-            terminal,
-            self._output,
-            composer=self.composer.buffer,
-            keys=bindings(self),
-            live=self._live,
-            below=self._below,
-            colours=bool(colours),
-            vi=ui.keys == "vi",
-        )
-        columns = self._output.get_size().columns
-        self.drawing = Drawing(theme, colours, columns, self.screen.print, verbose=start.verbose)
-        self.drawing.set_options(ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap))
+        super().__init__(start, terminal, out)
         self._stats = Stats()
         self._session: AgentSession | None = None
         self._turn: asyncio.Task[TurnEnded] | None = None
@@ -110,7 +54,6 @@ class TerminalApp:
         """Output of the user's own commands, for the next message."""
         self._ended = False
         self._branch = ""
-        self.focused = True
 
     # What keys and commands use.
 
@@ -126,10 +69,6 @@ class TerminalApp:
         """Whether a turn is under way."""
         return self._turn is not None
 
-    def say(self, text: str, role: str = "") -> None:
-        """Prints lines of our own."""
-        self.drawing.note(text, role)
-
     def leave(self, *, new: bool = False, resume: str = "") -> None:
         """Ends the session; goes on with a new one, or with another."""
         if new or resume:
@@ -140,22 +79,6 @@ class TerminalApp:
     def statistics(self) -> object:
         """Usage so far."""
         return self._stats.body()
-
-    def write_out(self, sequence: str) -> None:
-        """Writes a sequence of our own to the terminal."""
-        with self._output.frame():
-            self._output.write_raw(sequence)
-
-    async def page(self, heading: str, rows: list[str]) -> None:
-        """Shows rows on a page of their own."""
-        with self.screen.suspended(cooked=False):
-            await Pager(self._terminal, self._output, self.drawing.painter, heading, rows).run()
-
-    async def pick(self, heading: str, items: list[tuple[str, str]]) -> str:
-        """Lets the user choose on a page of its own; empty for none."""
-        with self.screen.suspended(cooked=False):
-            painter = self.drawing.painter
-            return await Picker(self._terminal, self._output, painter, heading, items).run()
 
     def submit(self) -> None:
         """Sends what is written: now, or to the turn's next step."""
@@ -405,37 +328,6 @@ class TerminalApp:
         self.drawing.add(event)
         self.screen.change()
 
-    def _asked(self) -> None:
-        if self.questions.asking:
-            self._announce("a question waits")
-        self.screen.change()
-
-    def _announce(self, words: str) -> None:
-        if not self.focused and self.start.settings.ui.notify:
-            self.write_out(announcement(words, self.start.environ))
-
-    def _title(self, words: str) -> None:
-        if self.start.settings.ui.title:
-            self.write_out(title(words))
-
-    def _banner(self) -> None:
-        start = self.start
-        painter = self.drawing.painter
-        line = painter.line(
-            ("toolwire", "strong"),
-            (f" {start.version} · {start.cwd} · /help for help", "dim"),
-        )
-        with self._output.frame():
-            self._output.write_raw(f"{line}\r\n")
-
-    def _live(self) -> list[str]:
-        size = self.screen.size
-        self.drawing.fits(size.columns)
-        rows = self.drawing.live(size)
-        if self.questions.asking:
-            return [*rows[-3:], *self.questions.rows(self.drawing.painter, size)]
-        return rows
-
     def _below(self) -> list[str]:
         session = self._session
         info = session.opened.info if session is not None else None
@@ -444,30 +336,12 @@ class TerminalApp:
         row = self.drawing.status(window=window, branch=self._branch, keys=keys)
         return [*self.menu.rows(self.drawing.painter), row]
 
-    def _typed(self, event: object = None) -> None:
-        del event
-        buffer = self.composer.buffer
-        self.menu.update(buffer.text, buffer.cursor_position)
+    def _bindings(self) -> KeyBindings:
+        return bindings(self)
+
+    def _commands(self) -> Mapping[str, str]:
+        return commands.listed()
 
     def _choices(self, name: str) -> tuple[str, ...]:
         command = commands.known(name)
         return command.choices(self) if command is not None and command.choices else ()
-
-    def _files(self) -> list[str]:
-        names = self._names
-        if names is None:
-            return []
-        if not names.fresh and (self._reading is None or self._reading.done()):
-            self._reading = asyncio.create_task(self._read_names(names))
-        return names.names
-
-    async def _read_names(self, names: FileNames) -> None:
-        await asyncio.to_thread(names.read)
-        self._typed()
-        self.screen.change()
-
-    async def _spin(self) -> None:
-        while True:
-            await asyncio.sleep(0.25)
-            if self.drawing.state.working:
-                self.screen.change()

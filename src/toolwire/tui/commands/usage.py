@@ -1,51 +1,33 @@
-"""Commands that show a page: settings, rules, and what fills the context."""
+"""Commands about tokens: what was used, what fills the model's window, shortening it."""
 
 from typing import TYPE_CHECKING
 
-from toolwire import config
+import msgspec
+
 from toolwire.compaction.tokens import of_part, of_tools
-from toolwire.config import edit
-from toolwire.config.display import rows
-from toolwire.config.layers import config_files
 from toolwire.messages import ToolCall, ToolResult
 from toolwire.request import ModelRequest, ToolSpec
-from toolwire.terminal_text import one_line
+from toolwire.wire.json_access import dump
 
 if TYPE_CHECKING:
     from toolwire.tui.app import TerminalApp
 
+
 _BAR = 40
 
 
-async def settings(app: "TerminalApp", argument: str) -> None:
-    """Shows every setting with its value and origin; the chosen one may be changed."""
-    start = app.start
-    found = rows(config.resolve(start.environ, start.cwd))
-    key = argument
-    if not key:
-        items = [(row.key, f"{one_line(row.text)}   ({row.origin})") for row in found]
-        key = await app.pick("settings: type to filter, Enter changes", items)
-    if not key:
-        return
-    row = next((row for row in found if row.key == key), None)
-    now = one_line(row.text) if row is not None else "-"
-    value = await app.questions.ask(f"{key} is {now}; new value (empty: leave it)", ())
-    if value:
-        files = config_files(start.environ, start.cwd)
-        edit.set_value(files, files.user, key, value, start.cwd)
-        app.say(f"{key} is set in {files.user}; it applies from the next start", "dim")
-
-
-async def permissions(app: "TerminalApp", argument: str) -> None:
-    """Shows the rules in force, in the order in which they are read."""
+async def usage(app: "TerminalApp", argument: str) -> None:
+    """Shows tokens, cost and time so far."""
     del argument
-    rules = app.session.toolbox.policy.terms.rules
-    app.say(f"approval mode: {app.session.mode}")
-    for rule in rules:
-        where = f"   ({rule.origin})" if rule.origin else ""
-        app.say(f"{one_line(str(rule))}{one_line(where)}")
-    if not rules:
-        app.say("no rules; answers for longer than once are stored in policy.toml", "dim")
+    body = msgspec.json.format(dump(app.statistics()), indent=2)
+    app.say(body)
+
+
+async def compact(app: "TerminalApp", argument: str) -> None:
+    """Shortens the conversation now."""
+    del argument
+    if await app.session.compress() is None:
+        app.say("nothing to shorten", "dim")
 
 
 async def context(app: "TerminalApp", argument: str) -> None:

@@ -1,0 +1,149 @@
+"""Slash commands of the terminal app: one table for the menu, `/help` and the docs."""
+
+from collections.abc import Awaitable, Callable
+from pkgutil import get_data
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from toolwire.errors import ToolwireError, UnknownName
+from toolwire.policy import Mode
+from toolwire.prompted import ToolStyle
+from toolwire.tui.commands.model import mode, model, style, tools
+from toolwire.tui.commands.permissions import permissions
+from toolwire.tui.commands.review import copy, diff, plan, transcript, verbose
+from toolwire.tui.commands.servers import mcp
+from toolwire.tui.commands.sessions import fork, new, rewind, sessions, stored
+from toolwire.tui.commands.settings import settings
+from toolwire.tui.commands.usage import compact, context, usage
+
+if TYPE_CHECKING:
+    from toolwire.tui.app import TerminalApp
+
+__all__ = ["COMMANDS", "KEYS", "SlashCommand", "is_command", "known", "listed", "run", "stored"]
+
+
+class SlashCommand(msgspec.Struct, frozen=True):
+    """A command: its names, what it does, and what may follow it."""
+
+    name: str
+    words: str
+    run: "Callable[[TerminalApp, str], Awaitable[None]]"
+    aliases: tuple[str, ...] = ()
+    choices: "Callable[[TerminalApp], tuple[str, ...]] | None" = None
+
+
+async def _help(app: "TerminalApp", argument: str) -> None:
+    del argument
+    wide = max(len(_title(one)) for one in COMMANDS)
+    for one in COMMANDS:
+        app.say(f"{_title(one):<{wide}}  {one.words}")
+    app.say("")
+    for keys, words in KEYS:
+        app.say(f"{keys:<{wide}}  {words}")
+
+
+def _title(command: SlashCommand) -> str:
+    return " ".join(f"/{name}" for name in (command.name, *command.aliases))
+
+
+async def _init(app: "TerminalApp", argument: str) -> None:
+    del argument
+    text = (get_data("toolwire.tui", "init.md") or b"").decode("utf-8")
+    app.send(text.strip())
+
+
+async def _editor(app: "TerminalApp", argument: str) -> None:
+    del argument
+    await app.write_in_editor()
+
+
+async def _quit(app: "TerminalApp", argument: str) -> None:
+    del argument
+    app.quit()
+
+
+COMMANDS = (
+    SlashCommand("help", "keys and commands", _help, ("?",)),
+    SlashCommand("model", "show or change the model", model),
+    SlashCommand(
+        "style",
+        "show or change how tools are described to the model",
+        style,
+        choices=lambda app: tuple(map(str, ToolStyle)),
+    ),
+    SlashCommand(
+        "mode",
+        "show or change which calls need a yes",
+        mode,
+        choices=lambda app: tuple(map(str, Mode)),
+    ),
+    SlashCommand("tools", "list the tools", tools),
+    SlashCommand("mcp", "MCP servers; /mcp restart NAME, login, approve, enable, disable", mcp),
+    SlashCommand("usage", "tokens, cost and time so far", usage, ("cost", "stats")),
+    SlashCommand("compact", "shorten the conversation now", compact, ("compress",)),
+    SlashCommand("copy", "copy the last answer; /copy code: its last code", copy),
+    SlashCommand("sessions", "go on with another session of this folder", sessions, ("resume",)),
+    SlashCommand("rewind", "go back to an earlier turn, in a copy", rewind),
+    SlashCommand("fork", "go on in a copy of this session", fork),
+    SlashCommand("diff", "all changes of this session", diff),
+    SlashCommand("transcript", "the whole session, to scroll and search", transcript),
+    SlashCommand("context", "what fills the model's window", context),
+    SlashCommand("permissions", "the rules in force, and where they come from", permissions),
+    SlashCommand("settings", "every setting with its origin; change one", settings),
+    SlashCommand("init", "let the model write a first AGENTS.md", _init),
+    SlashCommand("plan", "the model's list of steps", plan, ("todo",)),
+    SlashCommand("verbose", "show results whole; /verbose off", verbose),
+    SlashCommand("editor", "write in your editor", _editor),
+    SlashCommand("new", "start a new session", new, ("clear",)),
+    SlashCommand("quit", "leave", _quit, ("exit",)),
+)
+KEYS = (
+    ("Enter", "send; while it works: heard at its next step"),
+    ("Tab", "complete; while it works: queue for after the turn"),
+    ("Esc", "stop the turn; close the menu"),
+    ("Ctrl-C", "stop, clear; twice: leave"),
+    ("Alt-Enter, Ctrl-J", "new line; also \\ at the end of a line"),
+    ("Up, Down", "history; first the queued messages"),
+    ("Shift-Tab", "next approval mode"),
+    ("Ctrl-O", "transcript"),
+    ("Ctrl-G", "write in your editor"),
+    ("Ctrl-Y", "copy the last answer"),
+    ("Ctrl-L", "clear the screen"),
+    ("Ctrl-Z", "suspend"),
+    ("Ctrl-D", "leave"),
+    ("@path", "attach a file"),
+    ("!command", "run a command of your own; the model reads its output with your next message"),
+    ("#words", "remember a note"),
+)
+_BY_NAME = {name: command for command in COMMANDS for name in (command.name, *command.aliases)}
+
+
+def known(name: str) -> SlashCommand | None:
+    """The command of a name or alias."""
+    return _BY_NAME.get(name)
+
+
+def listed() -> dict[str, str]:
+    """Names and what they do, for the menu."""
+    return {command.name: command.words for command in COMMANDS}
+
+
+def is_command(line: str) -> bool:
+    """Whether a line is a command, or looks like one that is misspelt; a path is neither."""
+    if not line.startswith("/"):
+        return False
+    name, space, _ = line[1:].strip().partition(" ")
+    return known(name) is not None or (not space and name.replace("-", "").isalpha())
+
+
+async def run(app: "TerminalApp", line: str) -> None:
+    """Runs a line that begins with `/`; an error is one line."""
+    name, _, argument = line[1:].strip().partition(" ")
+    command = known(name)
+    try:
+        if command is None:
+            raise UnknownName("command", f"/{name}", tuple(f"/{one}" for one in _BY_NAME))
+        await command.run(app, argument.strip())
+    except ToolwireError as error:
+        app.say(f"error: {error}", "failed")

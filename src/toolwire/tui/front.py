@@ -1,0 +1,173 @@
+"""The terminal side of the app: screen, composer, menu, questions, pages and notifications."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import msgspec
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings
+
+from toolwire.app.options import SessionOptions
+from toolwire.client.http.transport import Transport
+from toolwire.config import Settings
+from toolwire.tui.composer import Composer, history_file
+from toolwire.tui.drawing import Drawing
+from toolwire.tui.entries import ViewOptions
+from toolwire.tui.finder import FileNames
+from toolwire.tui.menu import Menu
+from toolwire.tui.notify import announcement, title
+from toolwire.tui.output import FrameOutput
+from toolwire.tui.questions import QuestionPanel
+from toolwire.tui.screen import Screen
+from toolwire.tui.themes import theme_for
+from toolwire.tui.views.pager import Pager
+from toolwire.tui.views.picker import Picker
+
+if TYPE_CHECKING:
+    from toolwire.embedded.weights import DownloadConsent
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """What the app is started with."""
+
+    options: SessionOptions
+    settings: Settings
+    cwd: Path
+    environ: Mapping[str, str]
+    transport: Callable[[AsyncExitStack], Transport]
+    consent: "Callable[[Callable[[str], Awaitable[bool]]], DownloadConsent]"
+    prompt: str = ""
+    attached: tuple[Path, ...] = ()
+    """Files for the first message."""
+    chooses: bool = False
+    """Whether the user chooses a session of the folder first."""
+    verbose: bool = False
+    version: str = ""
+
+
+class Front:
+    """One terminal: what is written on it, and what the user types; knows no session."""
+
+    def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
+        self.start = start
+        ui = start.settings.ui
+        theme, colours = theme_for(ui.theme, start.environ)
+        self._terminal = terminal
+        self._output = FrameOutput(out, start.environ.get("TERM", ""))
+        self.composer = Composer(history_file(start.environ, start.cwd))
+        self.questions = QuestionPanel(self._asked)
+        self._names: FileNames | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self.menu = Menu(self._commands, self._choices, self._files)
+        self.composer.buffer.on_text_changed += self._typed
+        self.composer.buffer.on_cursor_position_changed += self._typed
+        self.screen = Screen(
+            terminal,
+            self._output,
+            composer=self.composer.buffer,
+            keys=self._bindings(),
+            live=self._live,
+            below=self._below,
+            colours=bool(colours),
+            vi=ui.keys == "vi",
+        )
+        columns = self._output.get_size().columns
+        self.drawing = Drawing(theme, colours, columns, self.screen.print, verbose=start.verbose)
+        self.drawing.set_options(ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap))
+        self.focused = True
+
+    # What the session's side provides.
+
+    def _bindings(self) -> KeyBindings:
+        raise NotImplementedError
+
+    def _commands(self) -> Mapping[str, str]:
+        raise NotImplementedError
+
+    def _choices(self, name: str) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def _below(self) -> list[str]:
+        raise NotImplementedError
+
+    # What commands use.
+
+    def say(self, text: str, role: str = "") -> None:
+        """Prints lines of our own."""
+        self.drawing.note(text, role)
+
+    def write_out(self, sequence: str) -> None:
+        """Writes a sequence of our own to the terminal."""
+        with self._output.frame():
+            self._output.write_raw(sequence)
+
+    async def page(self, heading: str, rows: list[str]) -> None:
+        """Shows rows on a page of their own."""
+        with self.screen.suspended(cooked=False):
+            await Pager(self._terminal, self._output, self.drawing.painter, heading, rows).run()
+
+    async def pick(self, heading: str, items: list[tuple[str, str]]) -> str:
+        """Lets the user choose on a page of its own; empty for none."""
+        with self.screen.suspended(cooked=False):
+            painter = self.drawing.painter
+            return await Picker(self._terminal, self._output, painter, heading, items).run()
+
+    # Drawing.
+
+    def _asked(self) -> None:
+        if self.questions.asking:
+            self._announce("a question waits")
+        self.screen.change()
+
+    def _announce(self, words: str) -> None:
+        if not self.focused and self.start.settings.ui.notify:
+            self.write_out(announcement(words, self.start.environ))
+
+    def _title(self, words: str) -> None:
+        if self.start.settings.ui.title:
+            self.write_out(title(words))
+
+    def _banner(self) -> None:
+        start = self.start
+        painter = self.drawing.painter
+        line = painter.line(
+            ("toolwire", "strong"),
+            (f" {start.version} · {start.cwd} · /help for help", "dim"),
+        )
+        with self._output.frame():
+            self._output.write_raw(f"{line}\r\n")
+
+    def _live(self) -> list[str]:
+        size = self.screen.size
+        self.drawing.fits(size.columns)
+        rows = self.drawing.live(size)
+        if self.questions.asking:
+            return [*rows[-3:], *self.questions.rows(self.drawing.painter, size)]
+        return rows
+
+    def _typed(self, event: object = None) -> None:
+        del event
+        buffer = self.composer.buffer
+        self.menu.update(buffer.text, buffer.cursor_position)
+
+    def _files(self) -> list[str]:
+        names = self._names
+        if names is None:
+            return []
+        if not names.fresh and (self._reading is None or self._reading.done()):
+            self._reading = asyncio.create_task(self._read_names(names))
+        return names.names
+
+    async def _read_names(self, names: FileNames) -> None:
+        await asyncio.to_thread(names.read)
+        self._typed()
+        self.screen.change()
+
+    async def _spin(self) -> None:
+        while True:
+            await asyncio.sleep(0.25)
+            if self.drawing.state.working:
+                self.screen.change()
