@@ -16,6 +16,7 @@ LATER = (
     *("toolwire.platform.", "toolwire.tools.shell.job_processes.", "toolwire.tools.shell.limits."),
     "toolwire.cli.completion",
     *("toolwire.tui.", "toolwire.gateway.", "toolwire.cli.serve.", "toolwire.cli.keys."),
+    *("toolwire.config.gateway.", "toolwire.cli.usage."),
 )
 """Rooms built after the move: the limits on files are for the tree that was moved."""
 _EVENTS = "import sys, toolwire.agent.events; print(*(m for m in sys.modules if 'toolwire' in m))"

@@ -7,6 +7,9 @@ import msgspec
 Share: TypeAlias = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
+ModelName: TypeAlias = Annotated[
+    str, msgspec.Meta(pattern=r"^[^/]+/.", extra={"expected": '"provider/model"'})
+]
 
 
 def setting(doc: str, **rules: object) -> msgspec.Meta:

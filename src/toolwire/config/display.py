@@ -39,7 +39,8 @@ def rows(resolved: Resolved) -> list[Row]:
         origin = resolved.origins[path]
         value = msgspec.to_builtins(value)
         if isinstance(value, dict):
-            inside = _leaves(split_path(path), cast(dict[str, Any], value))
+            parts = split_path(path)
+            inside = _leaves(parts, cast(dict[str, Any], value), len(parts))
             found += [Row(key=key, value=one, origin=origin) for key, one in inside]
         else:
             found.append(Row(key=path, value=value, origin=origin))
@@ -66,20 +67,19 @@ def _state_of_project(trusted: bool | None) -> str:
     return why if trusted is False else f"{why}; run toolwire config trust"
 
 
-def _leaves(path: tuple[str, ...], table: dict[str, Any]) -> list[tuple[str, Any]]:
+def _leaves(path: tuple[str, ...], table: dict[str, Any], named: int) -> list[tuple[str, Any]]:
+    """Returns the values of a table; the first `named` parts are its kind and its name."""
     found: list[tuple[str, Any]] = []
     for name, value in table.items():
         here = (*path, name)
         if isinstance(value, dict):
-            found += _leaves(here, cast(dict[str, Any], value))
+            found += _leaves(here, cast(dict[str, Any], value), named)
         else:
-            found.append((dotted(*here), _hidden(here, value)))
+            found.append((dotted(*here), _hidden(here[named:], value)))
     return found or [(dotted(*path), {})]
 
 
-def _hidden(path: tuple[str, ...], value: Any) -> Any:
-    # The first two parts are the kind of table and its name.
-    inside = path[2:]
+def _hidden(inside: tuple[str, ...], value: Any) -> Any:
     by_name = any(is_secret_name(name) for name in inside if name not in _NOT_SECRET)
     if by_name or not _VALUES_HIDDEN.isdisjoint(inside[:-1]):
         return HIDDEN
@@ -107,9 +107,7 @@ def hidden_arguments(words: Iterable[Any]) -> list[Any]:
 
 def _word(value: Any) -> Any:
     if isinstance(value, dict):
-        return {
-            name: _hidden(("", "", name), one) for name, one in cast(dict[str, Any], value).items()
-        }
+        return {name: _hidden((name,), one) for name, one in cast(dict[str, Any], value).items()}
     if isinstance(value, str) and "://" in value:
         return hide_in_url(value)
     return value

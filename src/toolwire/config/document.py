@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import msgspec
 
+from toolwire.config.gateway import RouteTable
 from toolwire.config.schema import Key, keys, rendered
 from toolwire.providers.catalogue import ModelEntry
 from toolwire.providers.custom import ProviderTable
@@ -116,6 +117,7 @@ _TABLES = {
     "providers": lambda: ProviderTable,
     "models": lambda: ModelEntry,
     "mcp_servers": _server_table,
+    "gateway.routes": lambda: RouteTable,
 }
 
 if __name__ == "__main__":

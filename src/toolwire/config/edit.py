@@ -49,10 +49,11 @@ def unset_value(files: ConfigFiles, file: Path, name: str) -> None:
 def key_of(path: KeyPath) -> Key:
     """Returns the setting at a path, or the named table that contains it."""
     name, outer = ".".join(path), path[0]
-    key = keys().get(name) or keys().get(outer)
+    outside = (".".join(path[: depth + 1]) for depth in range(len(path)))
+    key = next((keys()[one] for one in outside if one in keys()), None)
     if key is not None and key.tables:
-        if name == outer:
-            raise BadInput(f"{outer} is a table of names; name an entry: {outer}.<name>")
+        if name == key.path:
+            raise BadInput(f"{name} is a table of names; name an entry: {name}.<name>")
         return key
     if key is not None and key.path == name:
         return key

@@ -11,6 +11,7 @@ import msgspec
 
 from toolwire import providers
 from toolwire.config import trust
+from toolwire.config.gateway import GatewaySettings, RouteTable, read_route
 from toolwire.config.schema import Key, dotted, keys, names_in, shown
 from toolwire.config.settings import Settings
 from toolwire.errors import BadInput, ToolwireError, UnknownName
@@ -320,6 +321,7 @@ class _Merged:
         self._providers: dict[str, Provider] = {}
         self._models: dict[str, ModelInfo] = {}
         self._servers: dict[str, Configured] = {}
+        self._routes: dict[str, RouteTable] = {}
         self.notices: list[str] = []
         self._files: list[Path] = []
         self._by_project: set[str] = set()
@@ -363,12 +365,14 @@ class _Merged:
                 self._providers = read_providers(tables, self._providers)
             case "models":
                 self._models = read_models(tables, self._models)
+            case "gateway.routes":
+                self._routes |= {name: read_route(name, table) for name, table in tables.items()}
             case _:
                 tables = self._without_clashes(tables, layer)
                 self._servers |= read_servers(tables, layer)
         for name, table in tables.items():
-            self._raw[dotted(key.path, name)] = table
-            self._origins[dotted(key.path, name)] = layer.origin
+            path = dotted(*key.path.split("."), name)
+            self._raw[path], self._origins[path] = table, layer.origin
 
     def _without_clashes(
         self, tables: dict[str, dict[str, Any]], layer: Layer
@@ -403,6 +407,7 @@ class _Merged:
             providers=tuple(self._providers.values()),
             models=tuple(self._models.values()),
             mcp_servers=self._servers,
+            gateway=GatewaySettings(routes=self._routes),
             files=tuple(self._files),
             set_by_project=frozenset(self._by_project),
             trusted=trusted,

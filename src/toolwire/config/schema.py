@@ -210,6 +210,8 @@ def _expected(kind: inspect.Type) -> str:
 def _range(number: inspect.IntType | inspect.FloatType) -> str:
     if number.gt is not None and number.lt is not None:
         return f" between {number.gt} and {number.lt}"
+    if number.ge is not None and number.le is not None:
+        return f" from {number.ge} to {number.le}"
     return f" of at least {number.ge}" if number.ge is not None else ""
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from toolwire import providers
 from toolwire.agent.usage import Limits
 from toolwire.compaction.plan import CompressionRules
+from toolwire.config.gateway import GatewaySettings
 from toolwire.context import MemorySettings
 from toolwire.errors import UnknownName
 from toolwire.policy import Mode
@@ -16,7 +17,7 @@ from toolwire.prompted import ToolStyle
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.request import Reasoning
-from toolwire.setting import Count, setting
+from toolwire.setting import Count, ModelName, setting
 from toolwire.tools.spec import McpSettings, ToolSettings
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 else:
     # Loaded only where a server is configured.
     Configured = Any
-
-ModelName: TypeAlias = Annotated[
-    str, msgspec.Meta(pattern=r"^[^/]+/.", extra={"expected": '"provider/model"'})
-]
 
 
 class Sessions(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,6 +100,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             project=True,
         ),
     ] = {}
+    gateway: GatewaySettings = GatewaySettings()
     files: tuple[Path, ...] = ()
     """Files that were read, highest precedence last."""
     set_by_project: frozenset[str] = frozenset()

@@ -6,6 +6,7 @@ from typing import Protocol
 import msgspec
 
 from toolwire.app.model_stack import Opened
+from toolwire.config.gateway import GatewaySettings
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import ModelEvent
 from toolwire.gateway.record import RecordReader, RequestRecord
@@ -193,15 +194,6 @@ class Stored(Protocol):
     async def chain(self, tenant: str, response_id: str) -> tuple[Message, ...] | None:
         """The conversation up to and with this answer; None if a link is unknown."""
         ...
-
-
-class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits of one request."""
-
-    hold_seconds: float = 10.0
-    """How long the head of a streamed answer waits for the first event."""
-    heartbeat_seconds: float = 15.0
-    """Silence after which a streamed answer gets a heartbeat."""
 
 
 class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
