@@ -142,3 +142,19 @@ class ProviderError(ToolwireError):
         """The request member the vendor complains about."""
         self.retry_after = retry_after
         self.body = body
+
+
+def as_provider_error(error: ToolwireError) -> ProviderError:
+    """The error as one of a vendor, for formats that can report only those."""
+    if isinstance(error, ProviderError):
+        return error
+    kind, status = ErrorKind.SERVER, 502
+    if isinstance(error, BadInput):
+        kind, status = ErrorKind.BAD_REQUEST, 400
+    elif isinstance(error, UnknownName | ModelMissing):
+        kind, status = ErrorKind.NOT_FOUND, 404
+    elif isinstance(error, ConnectionFailed) and error.kind == "timeout":
+        kind, status = ErrorKind.TIMEOUT, 504
+    found = ProviderError(kind, str(error), status=status)
+    found.usage = error.usage
+    return found

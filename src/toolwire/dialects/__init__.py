@@ -43,6 +43,24 @@ class DecodeOptions(msgspec.Struct, frozen=True, kw_only=True):
     names: ToolNames | None = None
 
 
+class AnswerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What an answer to a client contains besides the model's own events."""
+
+    created: int = 0
+    """Unix time of the answer, in formats that have one."""
+    usage_chunk: bool = True
+    """Chat: whether a stream reports its token counts (`stream_options.include_usage`)."""
+    input_tokens: int = 0
+    """Anthropic: estimated input tokens, which the opening reports; the end has the true count."""
+    previous_response_id: str = ""
+    """Responses: the answer before this one."""
+    store: bool = False
+    """Responses: whether the answer can be retrieved later."""
+
+
+USUAL_ANSWER = AnswerOptions()
+
+
 class FrameDecoder(Protocol):
     """One per response: bytes in, frames out."""
 
@@ -83,12 +101,21 @@ class Decoder(Protocol):
 class Encoder(Protocol):
     """One per response: events in, frames out, as the vendor's server sends them."""
 
+    @property
+    def response_id(self) -> str:
+        """The id of the answer; empty in a format whose clients get none."""
+        ...
+
     def feed(self, event: ModelEvent) -> Sequence[Frame]:
         """The frames of one event."""
         ...
 
     def close(self) -> Sequence[Frame]:
         """The last frames."""
+        ...
+
+    def beat(self) -> Sequence[Frame]:
+        """The frames of a heartbeat during silence; the first may open the answer."""
         ...
 
     def fail(self, error: ProviderError) -> Sequence[Frame]:
@@ -130,7 +157,9 @@ class Dialect(Protocol):
         """A decoder of one streamed answer."""
         ...
 
-    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+    def encoder(
+        self, model: str, new_id: Callable[[], str], options: AnswerOptions = USUAL_ANSWER, /
+    ) -> Encoder:
         """An encoder of one streamed answer."""
         ...
 
@@ -139,7 +168,13 @@ class Dialect(Protocol):
         ...
 
     def encode_whole(
-        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+        self,
+        message: Message,
+        finished: Finished,
+        model: str,
+        new_id: Callable[[], str],
+        options: AnswerOptions = USUAL_ANSWER,
+        /,
     ) -> bytes:
         """The body of an answer that is not streamed."""
         ...

@@ -1,6 +1,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from tests.dialects.openai_chat.exchange import (
     seal,
     thought,
 )
+from toolwire.dialects import AnswerOptions
 from toolwire.dialects.openai_chat import DIALECT
 from toolwire.events import (
     CitationAdded,
@@ -189,3 +191,26 @@ def test_ends_without_a_word_of_their_own_get_the_nearest():
         StopReason.MALFORMED_CALL: "stop",
         StopReason.ERROR: "error",
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "empty"),
+    [
+        (CallKind.JSON, {"function": {"arguments": ""}}),
+        (CallKind.FREEFORM, {"custom": {"input": ""}}),
+    ],
+)
+def test_the_delta_of_a_calls_seal_names_the_kind_of_the_call(kind: CallKind, empty: Json):
+    extra = {"google": {"thought_signature": "c2ln"}}
+    found = deltas(
+        ToolCallStarted("a", "f", kind), ToolCallEnded("a", seal=seal(extra_content=extra))
+    )
+    assert found[-1] == {"tool_calls": [{"index": 0, **empty, "extra_content": extra}]}
+
+
+def test_usage_is_streamed_only_on_request():
+    encoder = DIALECT.encoder("m", ids(), AnswerOptions(usage_chunk=False))
+    end = Finished(reason=StopReason.END, usage=Usage(input=1, output=2))
+    found = [json.loads(f.data) for e in (TextDelta("a"), end) for f in encoder.feed(e)]
+    assert [len(frame["choices"]) for frame in found] == [1, 1, 1]
+    assert all("usage" not in frame for frame in found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from toolwire.dialects import DecodeOptions, Encoded
+from toolwire.dialects import USUAL_ANSWER, AnswerOptions, DecodeOptions, Encoded
 from toolwire.dialects.anthropic import errors
 from toolwire.dialects.anthropic.decode_answer import Decoder, decode_whole
 from toolwire.dialects.anthropic.encode_request import encode_request
@@ -48,18 +48,25 @@ class AnthropicMessages:
         """A decoder of one streamed answer."""
         return Decoder(options)
 
-    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+    def encoder(
+        self, model: str, new_id: Callable[[], str], options: AnswerOptions = USUAL_ANSWER
+    ) -> Encoder:
         """An encoder of one streamed answer."""
         from toolwire.dialects.anthropic.encode_answer import Encoder  # noqa: PLC0415
 
-        return Encoder(model, new_id)
+        return Encoder(model, new_id, options)
 
     def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
         return decode_whole(body, options)
 
     def encode_whole(
-        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+        self,
+        message: Message,
+        finished: Finished,
+        model: str,
+        new_id: Callable[[], str],
+        options: AnswerOptions = USUAL_ANSWER,
     ) -> bytes:
         """The body of an answer that is not streamed."""
         from toolwire.dialects.anthropic.encode_answer import encode_whole  # noqa: PLC0415

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from toolwire.dialects import USUAL_ANSWER, AnswerOptions
 from toolwire.dialects.anthropic import errors
 from toolwire.dialects.anthropic.encode_messages import call_input, text_block, thinking_block
 from toolwire.dialects.anthropic.ends import kept_members, stop_members, usage_members
@@ -46,6 +47,7 @@ from toolwire.wire.sse import Frame
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _STREAMED = ("server_tool_use", "mcp_tool_use")
 """Server-side blocks whose input is streamed."""
+_PING = (Frame(b'{"type":"ping"}', "ping"),)
 _INSIDE_DELTA = ("container", "stop_details")
 
 
@@ -72,9 +74,12 @@ class Encoder:
     at the same time.
     """
 
-    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, model: str, new_id: Callable[[], str], options: AnswerOptions = USUAL_ANSWER
+    ) -> None:
         self._model = model
-        self._new_id = new_id
+        self.response_id = message_id(new_id)
+        self._options = options
         self._frames: list[Frame] = []
         self._started = False
         self._next = 0
@@ -120,6 +125,10 @@ class Encoder:
         """No frames: `Finished` ends the stream, and without it the stream stays incomplete."""
         return ()
 
+    def beat(self) -> Sequence[Frame]:
+        """A ping, which may also precede the opening."""
+        return _PING
+
     def fail(self, error: ProviderError) -> Sequence[Frame]:
         """The frame that reports an error in the middle of a stream."""
         return (Frame(encode(errors.error_object(error)), "error"),)
@@ -130,14 +139,14 @@ class Encoder:
     def _start(self) -> None:
         self._started = True
         message: JsonObject = {
-            "id": message_id(self._new_id),
+            "id": self.response_id,
             "type": "message",
             "role": "assistant",
             "model": self._model,
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": {"input_tokens": 0, "output_tokens": 0},
+            "usage": {"input_tokens": self._options.input_tokens, "output_tokens": 0},
         }
         self._put({"type": "message_start", "message": message})
 

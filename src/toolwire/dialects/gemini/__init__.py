@@ -2,7 +2,14 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
+from toolwire.dialects import (
+    USUAL_ANSWER,
+    AnswerOptions,
+    DecodeOptions,
+    Decoder,
+    Encoded,
+    Encoder,
+)
 from toolwire.dialects.gemini.decode_answer import GeminiDecoder
 from toolwire.dialects.gemini.encode_request import RequestBody, write_request
 from toolwire.dialects.gemini.errors import read_error, write_error
@@ -51,7 +58,9 @@ class Gemini:
         """The decoder of one streamed answer."""
         return GeminiDecoder(options, enveloped=self.enveloped)
 
-    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+    def encoder(
+        self, model: str, new_id: Callable[[], str], options: AnswerOptions = USUAL_ANSWER
+    ) -> Encoder:
         """The encoder of one streamed answer."""
         from toolwire.dialects.gemini.encode_answer import GeminiEncoder  # noqa: PLC0415 - for servers
 
@@ -68,7 +77,12 @@ class Gemini:
             raise
 
     def encode_whole(
-        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+        self,
+        message: Message,
+        finished: Finished,
+        model: str,
+        new_id: Callable[[], str],
+        options: AnswerOptions = USUAL_ANSWER,
     ) -> bytes:
         """A whole answer."""
         from toolwire.dialects.gemini.encode_answer import write_whole  # noqa: PLC0415 - for servers

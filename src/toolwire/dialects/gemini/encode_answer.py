@@ -58,6 +58,9 @@ class GeminiEncoder:
     belongs in its chunk.
     """
 
+    response_id = ""
+    """Only the vendor's own id is sent, in the last chunk."""
+
     def __init__(self, model: str, *, enveloped: bool = False) -> None:
         self._model = model
         self._enveloped = enveloped
@@ -100,6 +103,10 @@ class GeminiEncoder:
     def close(self) -> list[Frame]:
         """Nothing follows the chunk with the finish reason."""
         return []
+
+    def beat(self) -> list[Frame]:
+        """A chunk without parts: clients do not parse a comment."""
+        return [self._frame(self._chunk({"content": {"role": "model", "parts": []}}))]
 
     def fail(self, error: ProviderError) -> list[Frame]:
         """What was held back, then the error object."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from toolwire.dialects import DecodeOptions, Encoded
+from toolwire.dialects import USUAL_ANSWER, AnswerOptions, DecodeOptions, Encoded
 from toolwire.dialects.failures import read_failure
 from toolwire.dialects.openai_chat.decode_answer import ChatDecoder, decode_whole
 from toolwire.dialects.openai_chat.encode_request import encode_request
@@ -51,23 +51,30 @@ class ChatDialect:
         """The decoder of one streamed answer."""
         return ChatDecoder(options)
 
-    def encoder(self, model: str, new_id: Callable[[], str]) -> ChatEncoder:
+    def encoder(
+        self, model: str, new_id: Callable[[], str], options: AnswerOptions = USUAL_ANSWER
+    ) -> ChatEncoder:
         """The encoder of one streamed answer."""
         from toolwire.dialects.openai_chat.encode_answer import ChatEncoder  # noqa: PLC0415
 
-        return ChatEncoder(model, new_id)
+        return ChatEncoder(model, new_id, options)
 
     def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of a whole answer."""
         return decode_whole(body, options)
 
     def encode_whole(
-        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+        self,
+        message: Message,
+        finished: Finished,
+        model: str,
+        new_id: Callable[[], str],
+        options: AnswerOptions = USUAL_ANSWER,
     ) -> bytes:
         """The body of a whole answer."""
         from toolwire.dialects.openai_chat.encode_answer import encode_whole  # noqa: PLC0415
 
-        return encode_whole(message, finished, model, new_id)
+        return encode_whole(message, finished, model, new_id, options)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Raw
 
+from toolwire.dialects import USUAL_ANSWER, AnswerOptions
 from toolwire.dialects.losses import kept_member, own_seal
 from toolwire.dialects.openai_chat.encode_messages import write_thinking
 from toolwire.dialects.openai_chat.ends import (
@@ -60,11 +61,15 @@ class _Call:
 class ChatEncoder:
     """One per response. The role precedes the first event, usage follows the finish."""
 
-    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, model: str, new_id: Callable[[], str], options: AnswerOptions = USUAL_ANSWER
+    ) -> None:
+        self.response_id = _answer_id(new_id)
+        self._options = options
         head = {
-            "id": _answer_id(new_id),
+            "id": self.response_id,
             "object": "chat.completion.chunk",
-            "created": 0,
+            "created": options.created,
             "model": model,
         }
         self._head = encode(head)[:-1]
@@ -112,6 +117,10 @@ class ChatEncoder:
         """The end mark; none for an answer that did not finish."""
         return (Frame(b"[DONE]"),) if self._finished else _NO_FRAMES
 
+    def beat(self) -> Sequence[Frame]:
+        """The opening chunk, then empty ones."""
+        return self._frames({}) if self._begun else self._begin()
+
     def fail(self, error: ProviderError) -> Sequence[Frame]:
         """The frame of an error in the middle of a stream."""
         return (Frame(encode(error_body(error))),)
@@ -145,9 +154,7 @@ class ChatEncoder:
         if call is None or not text:
             return None
         call.sent.append(text)
-        if call.freeform:
-            return {"tool_calls": [{"index": call.index, "custom": {"input": text}}]}
-        return {"tool_calls": [{"index": call.index, "function": {"arguments": text}}]}
+        return _more_of(call, text)
 
     def _call_end(self, event: ToolCallEnded) -> JsonObject | None:
         call = self._calls.get(event.id)
@@ -161,7 +168,8 @@ class ChatEncoder:
                 delta = self._more(event.id, event.arguments[len(sent) :])
         extra = own_seal(event.seal, NAME)
         if extra:
-            delta = delta or {"tool_calls": [{"index": call.index}]}
+            # OpenAI's SDK requires the function in every delta of a call.
+            delta = delta or _more_of(call, "")
             delta["tool_calls"][0].update(extra)
         return delta
 
@@ -185,13 +193,22 @@ class ChatEncoder:
         word = encode(write_reason(event.reason, refused=self._refused))
         frames = [Frame(b'%b{},"logprobs":null,"finish_reason":%b}]}' % (self._start, word))]
         usage = write_usage(event.usage)
-        if usage is not None:
+        if usage is not None and self._options.usage_chunk:
             frames.append(Frame(b'%b,"choices":[],"usage":%b}' % (self._head, encode(usage))))
         return self._begin(*frames)
 
 
+def _more_of(call: _Call, text: str) -> JsonObject:
+    more = {"custom": {"input": text}} if call.freeform else {"function": {"arguments": text}}
+    return {"tool_calls": [{"index": call.index, **more}]}
+
+
 def encode_whole(
-    message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+    message: Message,
+    finished: Finished,
+    model: str,
+    new_id: Callable[[], str],
+    options: AnswerOptions = USUAL_ANSWER,
 ) -> bytes:
     """The body of a whole answer."""
     written = _write_message(message)
@@ -199,7 +216,7 @@ def encode_whole(
     body: JsonObject = {
         "id": finished.response_id or _answer_id(new_id),
         "object": "chat.completion",
-        "created": 0,
+        "created": options.created,
         "model": model,
         "choices": [
             {

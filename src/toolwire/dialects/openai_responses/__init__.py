@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
-from toolwire.dialects import DecodeOptions, Decoder, Encoded, Encoder
+from toolwire.dialects import (
+    USUAL_ANSWER,
+    AnswerOptions,
+    DecodeOptions,
+    Decoder,
+    Encoded,
+    Encoder,
+)
 from toolwire.dialects.failures import read_failure
 from toolwire.dialects.openai_responses import encode_request, ends, errors
 from toolwire.dialects.openai_responses.decode_answer import AnswerDecoder
@@ -45,13 +52,15 @@ class OpenAIResponses:
         """A decoder for one streamed answer."""
         return AnswerDecoder(options)
 
-    def encoder(self, model: str, new_id: Callable[[], str]) -> Encoder:
+    def encoder(
+        self, model: str, new_id: Callable[[], str], options: AnswerOptions = USUAL_ANSWER
+    ) -> Encoder:
         """An encoder for one streamed answer."""
         from toolwire.dialects.openai_responses.encode_answer import (  # noqa: PLC0415
             AnswerEncoder,
         )
 
-        return AnswerEncoder(model, new_id)
+        return AnswerEncoder(model, new_id, options)
 
     def decode_whole(self, body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         """The events of an answer that was not streamed."""
@@ -72,14 +81,19 @@ class OpenAIResponses:
             raise BadInput(f"response: {error}") from error
 
     def encode_whole(
-        self, message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+        self,
+        message: Message,
+        finished: Finished,
+        model: str,
+        new_id: Callable[[], str],
+        options: AnswerOptions = USUAL_ANSWER,
     ) -> bytes:
         """An answer that is not streamed."""
         from toolwire.dialects.openai_responses.encode_answer import (  # noqa: PLC0415
             whole_answer,
         )
 
-        return whole_answer(message, finished, model, new_id)
+        return whole_answer(message, finished, model, new_id, options)
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
         """The typed error of a failed response."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from toolwire.dialects import USUAL_ANSWER, AnswerOptions
 from toolwire.dialects.openai_responses.ends import response_body
 from toolwire.dialects.openai_responses.errors import error_body
 from toolwire.dialects.openai_responses.items import (
@@ -100,10 +101,13 @@ class _OpenItem:
 class AnswerEncoder:
     """One per answer. Item ids are our own: those of the vendor arrive only when an item ends."""
 
-    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, model: str, new_id: Callable[[], str], options: AnswerOptions = USUAL_ANSWER
+    ) -> None:
         self._model = model
-        self._new_id = new_id
-        self._id = ""
+        self.response_id = response_id(new_id)
+        self._options = options
+        self._begun = False
         self._number = 0
         self._frames: list[Frame] = []
         self._output: list[object] = []
@@ -116,7 +120,7 @@ class AnswerEncoder:
         """The frames of one event."""
         if self._finished:
             return ()
-        if not self._id:
+        if not self._begun:
             self._begin()
         match event:
             case TextDelta() | RefusalDelta():
@@ -150,17 +154,28 @@ class AnswerEncoder:
         """No frames: the last event has ended the answer."""
         return ()
 
+    def beat(self) -> Sequence[Frame]:
+        """The opening, then that the answer is in progress: clients do not count comments."""
+        if self._finished:
+            return ()
+        if self._begun:
+            self._send("response.in_progress", {"response": self._response((), None)})
+        else:
+            self._begin()
+        frames, self._frames = self._frames, []
+        return frames
+
     def fail(self, error: ProviderError) -> Sequence[Frame]:
         """The error event, then the failed response."""
         if self._finished:
             return ()
-        if not self._id:
+        if not self._begun:
             self._begin()
         self._finished = True
         body = error_body(error)
         details = {"code": body["code"], "message": body["message"], "param": body["param"]}
         self._send("error", details)
-        response = response_body(self._id, self._model, self._items(), None, refused=False)
+        response = self._response(self._items(), None)
         failure = {"code": body["code"], "message": body["message"]}
         response |= {"status": "failed", "error": failure}
         self._send("response.failed", {"response": response})
@@ -173,10 +188,15 @@ class AnswerEncoder:
         self._frames.append(Frame(encode(data), kind))
 
     def _begin(self) -> None:
-        self._id = response_id(self._new_id)
-        response = response_body(self._id, self._model, (), None, refused=False)
+        self._begun = True
+        response = self._response((), None)
         self._send("response.created", {"response": response})
         self._send("response.in_progress", {"response": response})
+
+    def _response(self, output: Sequence[object], end: Finished | None) -> JsonObject:
+        model = self._model if end is None else end.model or self._model
+        body = response_body(self.response_id, model, output, end, refused=self._refused)
+        return body | _requested(self._options)
 
     def _items(self) -> list[object]:
         return [item for item in self._output if item is not None]
@@ -184,7 +204,7 @@ class AnswerEncoder:
     def _reserve(self, prefix: str) -> tuple[int, str]:
         index = len(self._output)
         self._output.append(None)
-        return index, f"{prefix}_{self._id.removeprefix('resp_')}_{index}"
+        return index, f"{prefix}_{self.response_id.removeprefix('resp_')}_{index}"
 
     def _item_added(self, index: int, item: JsonObject) -> None:
         self._send("response.output_item.added", {"output_index": index, "item": item})
@@ -352,8 +372,7 @@ class AnswerEncoder:
         for call_id in list(self._calls):
             self._end_call(ToolCallEnded(call_id, complete=False))
         self._finished = True
-        model = event.model or self._model
-        response = response_body(self._id, model, self._items(), event, refused=self._refused)
+        response = self._response(self._items(), event)
         status = response["status"]
         ended = status if status in ("completed", "failed") else "incomplete"
         self._send(f"response.{ended}", {"response": response})
@@ -390,8 +409,21 @@ def _member(call: _OpenCall) -> str:
     return "custom_tool_call_input" if freeform else "function_call_arguments"
 
 
+def _requested(options: AnswerOptions) -> JsonObject:
+    """The members of a response that repeat its request."""
+    return {
+        "created_at": options.created,
+        "previous_response_id": options.previous_response_id or None,
+        "store": options.store,
+    }
+
+
 def whole_answer(
-    message: Message, finished: Finished, model: str, new_id: Callable[[], str]
+    message: Message,
+    finished: Finished,
+    model: str,
+    new_id: Callable[[], str],
+    options: AnswerOptions = USUAL_ANSWER,
 ) -> bytes:
     """A response object with everything in it."""
     name = response_id(new_id)
@@ -408,7 +440,7 @@ def whole_answer(
             output.append(found)
     end = replace(finished, model=finished.model or model)
     body = response_body(finished.response_id or name, end.model, output, end, refused=refused)
-    return encode(body)
+    return encode(body | _requested(options))
 
 
 def _whole_item(part: Part, tail: str) -> object | None:
