@@ -1,12 +1,22 @@
 """The HTTP server over real sockets."""
 
 import asyncio
+import gzip
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
-from toolwire.http_server.exchange import Answering, Asked, ClientGone, Handle
+from toolwire.http_server.exchange import (
+    Answering,
+    Asked,
+    ClientGone,
+    Handle,
+    Refusal,
+    plain_refusal,
+)
 from toolwire.http_server.listener import HttpLimits, HttpListener
+from toolwire.wire.http1 import RequestHead
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 HOST = b"Host: localhost\r\n"
@@ -16,9 +26,11 @@ async def echo(asked: Asked, answering: Answering) -> None:
     await answering.whole(200, [("x-path", asked.path)], asked.body)
 
 
-def talked(talk: Talk, handle: Handle = echo, limits: HttpLimits | None = None) -> None:
+def talked(
+    talk: Talk, handle: Handle = echo, limits: HttpLimits | None = None, **options: Any
+) -> None:
     async def run() -> None:
-        listener = HttpListener(handle, limits)
+        listener = HttpListener(handle, limits, **options)
         port = await listener.start("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
@@ -113,7 +125,7 @@ def test_a_client_that_sends_too_slowly_is_dropped(start: bytes):
         received = await reader.read()
         assert received.startswith(b"HTTP/1.1 408") if start else received == b""
 
-    talked(talk, limits=HttpLimits(request_seconds=0.2, idle_seconds=0.2))
+    talked(talk, limits=HttpLimits(head_seconds=0.2, silence_seconds=0.2, idle_seconds=0.2))
 
 
 def test_one_connection_too_many_is_refused():
@@ -222,3 +234,224 @@ def test_an_answer_to_head_has_no_body():
         assert (await answer(reader))[2] == b"next"
 
     talked(talk)
+
+
+def test_what_is_written_in_one_turn_of_the_loop_is_one_piece():
+    pieces: list[bytes] = []
+
+    async def handle(asked: Asked, answering: Answering) -> None:
+        await answering.begin(200)
+        for number in range(50):
+            await answering.send(b"data: %d\n\n" % number)
+        await answering.end()
+
+    complete = asyncio.Event()
+
+    class Client(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            pieces.append(data)
+            if data.endswith(b"0\r\n\r\n"):
+                complete.set()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        port = writer.get_extra_info("peername")[1]
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_connection(Client, "127.0.0.1", port)
+        transport.write(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+        await complete.wait()
+        transport.close()
+
+    talked(talk, handle)
+    assert len(pieces) == 1
+    assert pieces[0].count(b"data: ") == 50
+
+
+def test_a_handler_that_asked_for_it_is_cancelled_when_its_client_goes():
+    ended = asyncio.Event()
+
+    async def handle(asked: Asked, answering: Answering) -> None:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            ended.set()
+            raise
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(post(b"x"))
+        await asyncio.sleep(0.05)
+        writer.close()
+        await ended.wait()
+
+    talked(talk, handle, cancels=True)
+
+
+def test_a_cut_answer_arrives_as_far_as_it_was_sent_and_has_no_end():
+    async def handle(asked: Asked, answering: Answering) -> None:
+        await answering.begin(200)
+        await answering.send(b"half" * 100_000)
+        await answering.send(b"error")
+        answering.cut()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+        received = await reader.read()
+        assert received.endswith(b"5\r\nerror\r\n")
+
+    talked(talk, handle)
+
+
+def test_a_client_that_never_reads_the_end_is_closed_after_a_while():
+    async def handle(asked: Asked, answering: Answering) -> None:
+        answering.keeps = False
+        with pytest.raises(ClientGone):
+            await answering.whole(200, (), bytes(1 << 24))
+
+    async def short(asked: Asked, answering: Answering) -> None:
+        await answering.begin(200)
+        await answering.send(bytes(200_000))
+        answering.cut()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        reader._transport.pause_reading()  # pyright: ignore[reportAttributeAccessIssue]
+        writer.write(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+        sock = writer.get_extra_info("socket")
+        assert sock.getpeername()
+        await asyncio.sleep(0.8)
+
+    talked(talk, handle, HttpLimits(write_seconds=0.3))
+    talked(talk, short, HttpLimits(write_seconds=0.3))
+
+
+def test_one_address_takes_only_so_many_connections():
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        port = writer.get_extra_info("peername")[1]
+        writer.write(post(b"x"))
+        await answer(reader)
+        other, more = await asyncio.open_connection("127.0.0.1", port)
+        assert (await answer(other))[0] == 503
+        more.close()
+        third, last = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        last.write(post(b"z"))
+        assert (await answer(third))[2] == b"z"
+        last.close()
+
+    talked(talk, limits=HttpLimits(connections_per_address=1))
+
+
+def test_clients_behind_one_proxy_are_not_counted_as_one():
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        port = writer.get_extra_info("peername")[1]
+        other, more = await asyncio.open_connection("127.0.0.1", port)
+        more.write(post(b"z"))
+        assert (await answer(other))[2] == b"z"
+        more.close()
+
+    limits = HttpLimits(connections_per_address=1)
+    talked(talk, limits=limits, proxies=frozenset({"127.0.0.1"}))
+
+
+def test_bodies_in_arrival_have_a_limit_together():
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        port = writer.get_extra_info("peername")[1]
+        writer.write(post(bytes(700))[:-100])
+        await asyncio.sleep(0.1)
+        other, more = await asyncio.open_connection("127.0.0.1", port)
+        more.write(post(bytes(700))[:-100])
+        assert (await answer(other))[0] == 503
+        more.close()
+        writer.write(bytes(100))
+        assert (await answer(reader))[2] == bytes(700)
+        writer.write(post(bytes(900))[:-100])
+        await asyncio.sleep(0.05)
+        writer.write(bytes(100))
+        assert (await answer(reader))[2] == bytes(900)
+
+    talked(talk, limits=HttpLimits(pending_bytes=1000))
+
+
+def test_a_request_is_checked_before_its_body_is_read():
+    seen: list[tuple[str, str]] = []
+
+    def check(head: RequestHead, address: str) -> Refusal | None:
+        seen.append((head.target, address))
+        return plain_refusal(421, "not here") if head.host != "localhost" else None
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(post(b"fine"))
+        assert (await answer(reader))[2] == b"fine"
+        bad = b"POST /b HTTP/1.1\r\nHost: evil\r\nContent-Length: 10000\r\n\r\n"
+        writer.write(bad + post(b"next"))
+        status, _, body = await answer(reader)
+        assert (status, body) == (421, b"not here\n")
+        assert await reader.read() == b""
+
+    talked(talk, check=check)
+    assert seen == [("/a", "127.0.0.1"), ("/b", "127.0.0.1")]
+
+
+def test_a_body_is_inflated_for_the_handler_that_wants_it():
+    async def handle(asked: Asked, answering: Answering) -> None:
+        await answering.whole(200, (), asked.plain_body(100))
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for size, wanted in ((100, (200, bytes(100))), (101, (413, None))):
+            writer.write(post(gzip.compress(bytes(size)), b"Content-Encoding: gzip"))
+            status, _, body = await answer(reader)
+            assert (status, body if status == 200 else None) == wanted
+
+    talked(talk, handle)
+
+
+def test_draining_ends_idle_connections_and_waits_for_answers():
+    release = asyncio.Event()
+
+    async def handle(asked: Asked, answering: Answering) -> None:
+        await answering.begin(200)
+        await release.wait()
+        await answering.send(b"whole")
+        await answering.end()
+
+    async def run() -> None:
+        listener = HttpListener(handle)
+        port = await listener.start("127.0.0.1", 0)
+        idle, _keep = await asyncio.open_connection("127.0.0.1", port)
+        busy, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET / HTTP/1.1\r\n" + HOST + b"\r\n")
+        await busy.readuntil(b"\r\n\r\n")
+        draining = asyncio.ensure_future(listener.drain())
+        assert await idle.read() == b""
+        with pytest.raises(ConnectionError):
+            await asyncio.open_connection("127.0.0.1", port)
+        assert not draining.done()
+        assert listener.busy == 1
+        release.set()
+        assert (await busy.read()).endswith(b"whole\r\n0\r\n\r\n")
+        await draining
+        await listener.aclose()
+
+    asyncio.run(run())
+
+
+def test_nothing_is_left_of_connections_that_ended():
+    async def run() -> None:
+        listener = HttpListener(echo, HttpLimits(head_seconds=0.2, silence_seconds=0.2))
+        port = await listener.start("127.0.0.1", 0)
+        for data in (
+            b"",
+            post(b"x"),
+            post(b"x")[:-1],
+            b"GET / HTTP/1.1\r\n",
+            b"\0\0",
+            post(b"x") * 5,
+        ):
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(data)
+            await writer.drain()
+            writer.close()
+        async with asyncio.timeout(10):
+            while listener.open:  # noqa: ASYNC110 - connections end by themselves
+                await asyncio.sleep(0.05)
+        assert (listener.pending, dict(listener.by_address), listener.busy) == (0, {}, 0)
+        await listener.aclose()
+
+    asyncio.run(run())

@@ -50,7 +50,10 @@ def test_limits_are_those_of_the_program():
     assert rows["connections"] == str(http.connections)
     minutes = f"{server.session_seconds / 60:g} minutes"
     assert rows["sessions"] == f"{server.sessions}; each ends after {minutes} without use"
-    assert rows["request that arrives slowly"] == f"{http.request_seconds:g} seconds"
+    head, silence = f"{http.head_seconds:g} seconds", f"{http.silence_seconds:g}"
+    assert rows["request that arrives slowly"] == (
+        f"{head} for its head, {silence} without a byte of its body"
+    )
     assert server.detached_seconds == 120
     assert "within two minutes" in PAGE
     assert server.pause_seconds == 600

@@ -1,5 +1,7 @@
 """Requests as our server reads them: one meaning, or refused; h11 and aiohttp judge."""
 
+import gzip
+import zlib
 from contextlib import suppress
 
 import h11
@@ -14,6 +16,7 @@ from toolwire.wire.http1 import (
     ReceivedBody,
     RefusedRequest,
     end_of_head,
+    inflated,
     read_head,
     write_chunk,
     write_head,
@@ -74,6 +77,8 @@ def status(data: bytes) -> int:
         b"GET a HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET /\x7f HTTP/1.1\r\nHost: a\r\n\r\n",
         b"GET http://a@b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        b"GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\nnot a field\r\n\r\n",
         POST + b"Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello",
         POST + b"Content-Length: 5, 5\r\n\r\nhello",
         POST + b"Content-Length: +5\r\n\r\nhello",
@@ -105,7 +110,9 @@ def test_what_two_readers_could_read_differently_is_refused(data: bytes):
         (POST + b"Content-Length: 99999999\r\n\r\n", 413),
         (POST + b"Transfer-Encoding: chunked\r\n\r\nfffffff\r\n", 413),
         (POST + b"X: " + b"a" * MAX_HEAD, 431),
-        (POST + b"".join(b"X: 1\r\n" for _ in range(300)) + b"\r\n", 431),
+        (POST + b"".join(b"X: 1\r\n" for _ in range(100)) + b"\r\n", 431),
+        (b"GET /" + b"a" * 8192 + b" HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+        (POST + b"Expect: fire\r\n\r\n", 417),
         (POST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n" + b"a: b\r\n" * 4000, 431),
     ],
     ids=lambda value: repr(value[-40:]) if isinstance(value, bytes) else str(value),
@@ -219,6 +226,65 @@ def test_a_head_in_single_bytes_costs_no_more_than_it_should():
         end = end_of_head(received, looked_at)
         looked_at = len(received)
     assert end == len(received)
+
+
+def coded(name: str, data: bytes, most: int = MOST) -> bytes:
+    head = read_head(POST + f"Content-Encoding: {name}\r\n\r\n".encode())
+    return inflated(head, data, most)
+
+
+RAW = zlib.compressobj(wbits=-15)
+LONG = b"0123456789" * 1000
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("gzip", gzip.compress(LONG)),
+        ("GZIP", gzip.compress(LONG[:5000]) + gzip.compress(LONG[5000:])),
+        ("deflate", zlib.compress(LONG)),
+        ("deflate", RAW.compress(LONG) + RAW.flush()),
+        ("identity", LONG),
+        ("", LONG),
+    ],
+    ids=["gzip", "two members", "zlib", "raw deflate", "identity", "none"],
+)
+def test_a_compressed_body_is_inflated(name: str, data: bytes):
+    assert coded(name, data) == LONG
+    assert coded(name, data, len(LONG)) == LONG
+    if name:
+        for most in (len(LONG) - 1, 0):
+            with pytest.raises(RefusedRequest) as caught:
+                coded(name if name != "identity" else "gzip", gzip.compress(LONG), most)
+            assert caught.value.status in (400, 413)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "wanted"),
+    [
+        ("br", b"x", 415),
+        ("zstd", b"x", 415),
+        ("gzip, gzip", gzip.compress(gzip.compress(LONG)), 415),
+        ("gzip", LONG, 400),
+        ("gzip", b"", 400),
+        ("gzip", gzip.compress(LONG)[:-9], 400),
+        ("gzip", gzip.compress(LONG) + b"tail", 400),
+        ("gzip", gzip.compress(b"") * 9, 400),
+        ("deflate", zlib.compress(LONG) + b"tail", 400),
+        ("gzip", gzip.compress(bytes(1 << 26)), 413),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_body_that_cannot_be_inflated_is_refused(name: str, data: bytes, wanted: int):
+    with pytest.raises(RefusedRequest) as caught:
+        coded(name, data)
+    assert caught.value.status == wanted
+
+
+@given(st.binary(max_size=300), st.sampled_from(["gzip", "deflate"]))
+def test_any_bytes_are_inflated_or_refused(data: bytes, name: str):
+    with suppress(RefusedRequest):
+        assert len(coded(name, data, 1000)) <= 1000
 
 
 def test_an_answer_is_written():

@@ -6,7 +6,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from toolwire.wire.http1 import LAST_CHUNK, RequestHead, write_chunk, write_head
+from toolwire.wire.http1 import LAST_CHUNK, RequestHead, inflated, write_chunk, write_head
 
 Fields: TypeAlias = Iterable[tuple[str, str]]
 _WITHOUT_BODY = (204, 304)
@@ -16,11 +16,28 @@ class ClientGone(Exception):
     """The client closed the connection, or stopped reading."""
 
 
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole answer that closes the connection, because the request is not read."""
+
+    status: int
+    fields: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+
+def plain_refusal(status: int, words: str) -> Refusal:
+    """A refusal as a line of text."""
+    fields = (("content-type", "text/plain; charset=utf-8"),)
+    return Refusal(status=status, fields=fields, body=f"{words}\n".encode())
+
+
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """One request, its body complete."""
 
     head: RequestHead
     body: bytes
+    """As it was sent; `plain_body` is without its content coding."""
+    address: str = ""
+    """The IP address of the client's end of the connection."""
 
     @property
     def method(self) -> str:
@@ -31,6 +48,15 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     def path(self) -> str:
         """The target without its query."""
         return self.head.target.partition("?")[0]
+
+    @property
+    def query(self) -> str:
+        """What follows the question mark; empty without one."""
+        return self.head.target.partition("?")[2]
+
+    def plain_body(self, most: int) -> bytes:
+        """The body inflated; RefusedRequest if it is longer or its coding is not known."""
+        return inflated(self.head, self.body, most)
 
     def field(self, name: str) -> str:
         """The value of a header; empty without it."""
@@ -48,9 +74,16 @@ class Outlet(Protocol):
         """Writes; waits while the client reads slowly, raises ClientGone without one."""
         ...
 
+    def is_slow(self) -> bool:
+        """Whether the client reads more slowly than is written."""
+        ...
+
 
 class Answering:
-    """The answer to one request: `whole`, or `begin`, `send` as often as needed, `end`."""
+    """The answer to one request: `whole`, or `begin`, `send` as often as needed, `end` or `cut`.
+
+    What is written in one turn of the event loop goes out as one piece.
+    """
 
     def __init__(self, head: RequestHead, outlet: Outlet) -> None:
         self._head = head
@@ -61,6 +94,7 @@ class Answering:
         """Whether the connection stays open afterwards."""
         self.begun = False
         self.ended = False
+        self.is_cut = False
         self.gone = asyncio.Event()
         """Set when the client has closed the connection."""
 
@@ -72,6 +106,10 @@ class Answering:
         silent = self._silent or status in _WITHOUT_BODY
         await self._outlet.write(head if silent else head + body)
         self.ended = True
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """A refusal as the whole answer."""
+        await self.whole(refusal.status, refusal.fields, refusal.body)
 
     async def begin(self, status: int, fields: Fields = ()) -> None:
         """The head of an answer whose length is not known."""
@@ -92,6 +130,15 @@ class Answering:
         if self._chunked and not self._silent:
             await self._outlet.write(LAST_CHUNK)
         self.ended = True
+
+    def cut(self) -> None:
+        """Closes the connection after what was sent, without the end of the body."""
+        self.is_cut = True
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether the client reads more slowly than is written."""
+        return self._outlet.is_slow()
 
     def _written(self, status: int, fields: Fields) -> bytes:
         closing = () if self.keeps else (("connection", "close"),)

@@ -1,13 +1,15 @@
 """HTTP/1.1 as a server reads and writes it: strict, in one meaning only, without IO."""
 
 import re
+import zlib
 from collections.abc import Iterable
 from http import HTTPStatus
 
 import msgspec
 
 MAX_HEAD = 65536
-_MAX_FIELDS = 200
+_MAX_FIELDS = 100
+_MAX_TARGET = 8192
 _MAX_LINE = 4096
 """Bytes of a chunk's size line, and of all trailers."""
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
@@ -18,6 +20,11 @@ _size = re.compile(rb"([0-9a-fA-F]{1,15})(?:;[^\x00-\x08\x0a-\x1f\x7f]*)?").full
 _breaks_line = re.compile(r"[\r\n\0]").search
 _host = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.~-]*)(?::[0-9]{0,5})?").fullmatch
 _origin = re.compile(r"https?://([^/?#@]+)([/?].*)?").fullmatch
+_CODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+"""The window bits with which zlib reads each content coding."""
+_RAW_DEFLATE = -15
+_MOST_MEMBERS = 8
+"""Each member of a gzip body costs a copy of what follows it."""
 
 
 class RefusedRequest(Exception):
@@ -76,9 +83,14 @@ def read_head(received: bytes) -> RequestHead:
         raise RefusedRequest(400, "a header line cannot be read")
     if len(fields) > _MAX_FIELDS:
         raise RefusedRequest(431, f"the head has more than {_MAX_FIELDS} fields")
+    if len(line[2]) > _MAX_TARGET:
+        raise RefusedRequest(414, f"the target is longer than {_MAX_TARGET} bytes")
     minor = int(line[3])
     target, host = _addressed(line[2].decode("ascii"), fields, minor)
     connection = _members(fields, "connection")
+    expected = _members(fields, "expect")
+    if any(each != "100-continue" for each in expected):
+        raise RefusedRequest(417, "only the expectation 100-continue is known")
     return RequestHead(
         method=line[1].decode("ascii"),
         target=target,
@@ -87,7 +99,7 @@ def read_head(received: bytes) -> RequestHead:
         length=_length(fields, minor),
         keeps="close" not in connection if minor else "keep-alive" in connection,
         minor=minor,
-        waits=minor == 1 and "100-continue" in _members(fields, "expect"),
+        waits=minor == 1 and bool(expected),
     )
 
 
@@ -101,7 +113,12 @@ def _addressed(target: str, fields: list[tuple[str, str]], minor: int) -> tuple[
         whole = _origin(target)
         if whole is None:
             raise RefusedRequest(400, "the target of the request cannot be read")
+        if hosts and host.lower() != whole[1].lower():
+            # A proxy that goes by one of them would check another host than is used here.
+            raise RefusedRequest(400, "the target and the Host name two servers")
         host, target = whole[1], whole[2] or "/"
+        if target.startswith("?"):
+            target = f"/{target}"
     if not _host(host):
         raise RefusedRequest(400, "the Host cannot be read")
     return target, host
@@ -152,8 +169,19 @@ class ReceivedBody:
         """What has arrived."""
         return bytes(self._content)
 
+    @property
+    def size(self) -> int:
+        """Bytes that have arrived."""
+        return len(self._content) + len(self._rest)
+
     def feed(self, data: bytes | bytearray) -> bytes:
         """Takes more of the connection; returns what follows the end of the body."""
+        if not self._chunked:
+            self._content += data[: self._left]
+            surplus = bytes(data[self._left :])
+            self._left = max(0, self._left - len(data))
+            self.ended = not self._left
+            return surplus
         self._rest += data
         while not self.ended and self._step():
             pass
@@ -169,8 +197,7 @@ class ReceivedBody:
             del self._rest[: self._left]
             self._content += piece
             self._left -= len(piece)
-            self._between = self._chunked and not self._left
-            self.ended = not self._chunked and not self._left
+            self._between = not self._left
             return bool(piece)
         end = self._rest.find(b"\r\n")
         line = bytes(self._rest[:end] if end >= 0 else self._rest)
@@ -191,6 +218,8 @@ class ReceivedBody:
             self._trailers += len(line)
             if self._trailers > _MAX_LINE:
                 raise RefusedRequest(431, "the trailers are too long")
+            if line and not _field(line + b"\r\n"):
+                raise RefusedRequest(400, "a trailer cannot be read")
             self.ended = not line
         else:
             size = _size(line)
@@ -200,6 +229,39 @@ class ReceivedBody:
             self._last = not self._left
             if len(self._content) + self._left > self._most:
                 raise RefusedRequest(413, f"the body is longer than {self._most} bytes")
+
+
+def inflated(head: RequestHead, body: bytes, most: int) -> bytes:
+    """The body without its content coding."""
+    codings = [each for each in _members(list(head.fields), "content-encoding") if each]
+    if not codings or codings == ["identity"]:
+        return body
+    bits = _CODINGS.get(codings[0]) if len(codings) == 1 else None
+    if bits is None:
+        raise RefusedRequest(415, "the content encoding is not known; send gzip, deflate or none")
+    if bits == _CODINGS["deflate"] and not _has_zlib_head(body):
+        # What several clients send as deflate.
+        bits = _RAW_DEFLATE
+    content = bytearray()
+    for _ in range(_MOST_MEMBERS):
+        reader = zlib.decompressobj(bits)
+        try:
+            # One byte more than allowed shows that there is more.
+            content += reader.decompress(body, most + 1 - len(content))
+        except zlib.error:
+            raise RefusedRequest(400, "the compressed body cannot be read") from None
+        if len(content) > most:
+            raise RefusedRequest(413, f"the body is longer than {most} bytes")
+        if not reader.eof or (reader.unused_data and bits != _CODINGS["gzip"]):
+            raise RefusedRequest(400, "the compressed body is cut or has a tail")
+        body = reader.unused_data
+        if not body:
+            return bytes(content)
+    raise RefusedRequest(400, f"the compressed body has more than {_MOST_MEMBERS} members")
+
+
+def _has_zlib_head(body: bytes) -> bool:
+    return len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0
 
 
 def write_head(status: int, fields: Iterable[tuple[str, str]]) -> bytes:

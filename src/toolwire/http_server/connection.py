@@ -1,0 +1,297 @@
+"""One client's connection: reads a request, has it answered, reads the next."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+from toolwire.http_server.exchange import Answering, Asked, ClientGone, Refusal, plain_refusal
+from toolwire.wire.http1 import (
+    ReceivedBody,
+    RefusedRequest,
+    RequestHead,
+    end_of_head,
+    read_head,
+    write_head,
+)
+
+if TYPE_CHECKING:
+    from toolwire.http_server.listener import HttpListener
+
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+_MOST_AHEAD = 262144
+"""Bytes of a next request that are read while one is answered."""
+_MOST_JOINED = 65536
+"""Bytes that are collected before they are written."""
+_LINGER = 1.0
+"""Seconds in which a refused client may read why."""
+_log = logging.getLogger(__name__)
+
+
+class Connection(asyncio.Protocol):
+    """One client; its requests are answered one at a time."""
+
+    def __init__(self, listener: HttpListener) -> None:
+        self._listener = listener
+        self._limits = listener.limits
+        self._loop = asyncio.get_running_loop()
+        self._received = bytearray()
+        self._looked_at = 0
+        self._head: RequestHead | None = None
+        self._body: ReceivedBody | None = None
+        self._pending = 0
+        """What this connection adds to the listener's pending bytes."""
+        self._answering: Answering | None = None
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._deadline = 0.0
+        self._joined: list[bytes] = []
+        self._joined_size = 0
+        self._flushing = False
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._refused = False
+        self.address = ""
+        self.task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        listener = self._listener
+        # Any stream transport: uvloop's classes are not those of asyncio.
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=self._limits.write_bytes)
+        # A pair or more for TCP, a path for a socket in the file system.
+        peer: object = transport.get_extra_info("peername")
+        self.address = str(cast(tuple[object, ...], peer)[0]) if isinstance(peer, tuple) else ""
+        listener.open.add(self)
+        if self.address not in listener.proxies:
+            listener.by_address[self.address] += 1
+        if len(listener.open) > self._limits.connections:
+            self._refuse(plain_refusal(503, "too many connections"))
+        elif listener.by_address[self.address] > self._limits.connections_per_address:
+            self._refuse(plain_refusal(503, "too many connections from this address"))
+        elif listener.draining:
+            self.abort()
+        else:
+            self._wait(self._limits.idle_seconds)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        listener = self._listener
+        listener.open.discard(self)
+        if self.address not in listener.proxies:
+            listener.by_address[self.address] -= 1
+            if listener.by_address[self.address] <= 0:
+                del listener.by_address[self.address]
+        self._count(0)
+        self._cancel_timer()
+        self._transport = None
+        self._joined.clear()
+        self._received = bytearray()
+        self._head = self._body = None
+        self._writable.set()
+        if self._answering is not None:
+            self._answering.gone.set()
+            if listener.cancels and self.task is not None:
+                self.task.cancel()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def is_slow(self) -> bool:
+        """Whether unsent bytes have piled up."""
+        return not self._writable.is_set()
+
+    def data_received(self, data: bytes) -> None:
+        if self._refused:
+            return
+        self._received += data
+        if self.task is None:
+            self._advance()
+        elif len(self._received) > _MOST_AHEAD and self._transport is not None:
+            self._transport.pause_reading()
+
+    def _advance(self) -> None:
+        """Reads on, and starts the answer once a request is complete."""
+        try:
+            if self._head is None:
+                self._read_head()
+            if self._head is not None and self._body is not None and not self._refused:
+                surplus = self._body.feed(self._received)
+                self._received = bytearray(surplus)
+                if self._body.ended:
+                    self._answer(self._head, self._body.content)
+                else:
+                    self._wait(self._limits.silence_seconds)
+                    self._count(self._body.size)
+        except RefusedRequest as refused:
+            self._refuse(plain_refusal(refused.status, str(refused)))
+
+    def _read_head(self) -> None:
+        if self._looked_at == 0:
+            # Line ends between two requests, which old clients send after a body.
+            while self._received.startswith(b"\r\n"):
+                del self._received[:2]
+            if not self._received:
+                return
+            self._wait(self._limits.head_seconds)
+        end = end_of_head(self._received, self._looked_at)
+        self._looked_at = len(self._received)
+        if not end:
+            return
+        self._head = read_head(bytes(self._received[:end]))
+        del self._received[:end]
+        refusal = self._listener.check(self._head, self.address)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        self._body = ReceivedBody(self._head.length, self._limits.body_bytes)
+        if self._head.waits and not self._body.ended and not self._received:
+            self._write(_CONTINUE)
+
+    def _count(self, size: int) -> None:
+        """Counts the body's bytes among those of all connections."""
+        self._listener.pending += size - self._pending
+        self._pending = size
+        if size and self._listener.pending > self._limits.pending_bytes:
+            raise RefusedRequest(503, "too many bodies are being received; try again")
+
+    def _answer(self, head: RequestHead, body: bytes) -> None:
+        self._count(0)
+        self._head = self._body = None
+        asked = Asked(head=head, body=body, address=self.address)
+        self._answering = Answering(head, self)
+        if self._listener.draining:
+            self._answering.keeps = False
+        self.task = self._loop.create_task(self._handled(asked, self._answering))
+
+    async def _handled(self, asked: Asked, answering: Answering) -> None:
+        try:
+            await self._listener.handle(asked, answering)
+        except ClientGone:
+            pass
+        except RefusedRequest as refused:
+            if not answering.begun:
+                with suppress(ClientGone):
+                    await answering.refuse(plain_refusal(refused.status, str(refused)))
+        except Exception:
+            _log.exception("a request failed")
+            if not answering.begun:
+                with suppress(ClientGone):
+                    answering.keeps = False
+                    await answering.whole(500)
+        finally:
+            self.task = None
+            self._answering = None
+            self._next(answering)
+            self._listener.settled()
+
+    def _next(self, answering: Answering) -> None:
+        if self._transport is None:
+            return
+        self._flush()
+        if answering.is_cut or (answering.ended and not self._keeps(answering)):
+            self._close()
+        elif not answering.ended:
+            # The client must not take a cut answer for a whole one.
+            self._transport.abort()
+        else:
+            self._looked_at = 0
+            self._transport.resume_reading()
+            self._wait(self._limits.idle_seconds)
+            self._advance()
+
+    def _keeps(self, answering: Answering) -> bool:
+        return answering.keeps and not self._listener.draining
+
+    async def write(self, data: bytes) -> None:
+        """Writes for the handler, joined with what else is written in this turn of the loop."""
+        if self._transport is None or self._transport.is_closing():
+            raise ClientGone
+        self._joined.append(data)
+        self._joined_size += len(data)
+        if self._joined_size >= _MOST_JOINED:
+            self._flush()
+        elif not self._flushing:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+        if self._writable.is_set():
+            return
+        try:
+            async with asyncio.timeout(self._limits.write_seconds):
+                await self._writable.wait()
+        except TimeoutError:
+            self.abort()
+            raise ClientGone from None
+        if self not in self._listener.open:
+            raise ClientGone
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self._joined and self._transport is not None:
+            self._transport.write(b"".join(self._joined))
+        self._joined.clear()
+        self._joined_size = 0
+
+    def _write(self, data: bytes) -> None:
+        if self._transport is not None:
+            self._transport.write(data)
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answers, and reads a moment longer: closing at once could destroy the answer."""
+        self._refused = True
+        self._count(0)
+        self._received = bytearray()
+        self._head = self._body = None
+        fields = (*refusal.fields, ("content-length", str(len(refusal.body))))
+        self._write(write_head(refusal.status, (*fields, ("connection", "close"))) + refusal.body)
+        if self._transport is not None and self._transport.can_write_eof():
+            self._transport.write_eof()
+        self._wait(_LINGER)
+
+    def close_idle(self) -> None:
+        """Closes it unless a request is arriving or being answered."""
+        if self.task is None and self._looked_at == 0 and not self._refused:
+            self._close()
+
+    def _close(self) -> None:
+        """Closes it once the client has read what was written, for which it has a limited time."""
+        if self._transport is not None:
+            self._refused = True
+            self._transport.close()
+            self._wait(self._limits.write_seconds)
+
+    def _wait(self, seconds: float) -> None:
+        """Sets the deadline; the timer is moved only if it would fire too late."""
+        self._deadline = self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() <= self._deadline:
+            return
+        self._cancel_timer()
+        self._timer = self._loop.call_at(self._deadline, self._late)
+
+    def _late(self) -> None:
+        self._timer = None
+        if self.task is not None:
+            return
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._late)
+        elif self._refused or self._looked_at == 0:
+            self.abort()
+        else:
+            self._refuse(plain_refusal(408, "the request did not arrive in time"))
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def abort(self) -> None:
+        """Closes it at once."""
+        if self._transport is not None:
+            self._transport.abort()
