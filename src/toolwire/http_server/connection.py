@@ -90,9 +90,12 @@ class Connection(asyncio.Protocol):
         self._received = bytearray()
         self._head = self._body = None
         self._writable.set()
-        if self._answering is not None:
-            self._answering.gone.set()
-            if listener.cancels and self.task is not None:
+        answering = self._answering
+        if answering is not None:
+            answering.gone.set()
+            if answering.when_gone is not None and not answering.ended:
+                answering.when_gone()
+            elif listener.cancels and self.task is not None:
                 self.task.cancel()
 
     def eof_received(self) -> bool:
@@ -104,8 +107,9 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._writable.set()
 
-    def is_slow(self) -> bool:
-        """Whether unsent bytes have piled up."""
+    @property
+    def full(self) -> bool:
+        """Whether the client reads slowly."""
         return not self._writable.is_set()
 
     def data_received(self, data: bytes) -> None:
@@ -210,7 +214,7 @@ class Connection(asyncio.Protocol):
     def _keeps(self, answering: Answering) -> bool:
         return answering.keeps and not self._listener.draining
 
-    async def write(self, data: bytes) -> None:
+    def put(self, data: bytes) -> None:
         """Writes for the handler, joined with what else is written in this turn of the loop."""
         if self._transport is None or self._transport.is_closing():
             raise ClientGone
@@ -221,8 +225,9 @@ class Connection(asyncio.Protocol):
         elif not self._flushing:
             self._flushing = True
             self._loop.call_soon(self._flush)
-        if self._writable.is_set():
-            return
+
+    async def drained(self) -> None:
+        """Waits while the client reads slowly."""
         try:
             async with asyncio.timeout(self._limits.write_seconds):
                 await self._writable.wait()

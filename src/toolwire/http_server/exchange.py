@@ -70,18 +70,24 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Outlet(Protocol):
     """Where an answer's bytes go."""
 
-    async def write(self, data: bytes) -> None:
-        """Writes; waits while the client reads slowly, raises ClientGone without one."""
+    @property
+    def full(self) -> bool:
+        """Whether the client reads slowly."""
         ...
 
-    def is_slow(self) -> bool:
-        """Whether the client reads more slowly than is written."""
+    def put(self, data: bytes) -> None:
+        """Writes without waiting; raises ClientGone without a client."""
+        ...
+
+    async def drained(self) -> None:
+        """Waits while the client reads slowly; raises ClientGone if it stops."""
         ...
 
 
 class Answering:
     """The answer to one request: `whole`, or `begin`, `send` as often as needed, `end` or `cut`.
 
+    `put_head` and `put` are `begin` and `send` that never wait, for callers that look at `full`.
     What is written in one turn of the event loop goes out as one piece.
     """
 
@@ -97,6 +103,10 @@ class Answering:
         self.is_cut = False
         self.gone = asyncio.Event()
         """Set when the client has closed the connection."""
+        self.when_gone: Callable[[], object] | None = None
+        """Called at that moment, if the answer is not complete."""
+        self.sent = 0
+        """Bytes of the body so far."""
 
     async def whole(self, status: int, fields: Fields = (), body: bytes = b"") -> None:
         """The whole answer at once."""
@@ -104,8 +114,20 @@ class Answering:
         head = self._written(status, (*fields, *sized))
         self.begun = True
         silent = self._silent or status in _WITHOUT_BODY
-        await self._outlet.write(head if silent else head + body)
+        self.sent = 0 if silent else len(body)
+        self._outlet.put(head if silent else head + body)
         self.ended = True
+        if self._outlet.full:
+            await self._outlet.drained()
+
+    @property
+    def full(self) -> bool:
+        """Whether the client reads slowly."""
+        return self._outlet.full
+
+    async def drained(self) -> None:
+        """Waits while the client reads slowly; raises ClientGone if it stops."""
+        await self._outlet.drained()
 
     async def refuse(self, refusal: Refusal) -> None:
         """A refusal as the whole answer."""
@@ -113,32 +135,44 @@ class Answering:
 
     async def begin(self, status: int, fields: Fields = ()) -> None:
         """The head of an answer whose length is not known."""
+        self.put_head(status, fields)
+        if self._outlet.full:
+            await self._outlet.drained()
+
+    def put_head(self, status: int, fields: Fields = ()) -> None:
+        """The same without waiting."""
         # A client of HTTP/1.0 knows no chunks: the end of the connection ends the body.
         self._chunked = self._head.minor == 1
         self.keeps = self.keeps and self._chunked
         coding = (("transfer-encoding", "chunked"),) if self._chunked else ()
         self.begun = True
-        await self._outlet.write(self._written(status, (*fields, *coding)))
+        self._outlet.put(self._written(status, (*fields, *coding)))
 
     async def send(self, data: bytes) -> None:
         """A piece of the body."""
+        self.put(data)
+        if self._outlet.full:
+            await self._outlet.drained()
+
+    def put(self, data: bytes, *, last: bool = False) -> None:
+        """A piece of the body, with the end of the body if it is the `last`, without waiting."""
         if data and not self._silent:
-            await self._outlet.write(write_chunk(data) if self._chunked else data)
+            self.sent += len(data)
+            framed = write_chunk(data) if self._chunked else data
+            self._outlet.put(framed + LAST_CHUNK if last and self._chunked else framed)
+        elif last and self._chunked and not self._silent:
+            self._outlet.put(LAST_CHUNK)
+        self.ended = last
 
     async def end(self) -> None:
         """The end of the body."""
-        if self._chunked and not self._silent:
-            await self._outlet.write(LAST_CHUNK)
-        self.ended = True
+        self.put(b"", last=True)
+        if self._outlet.full:
+            await self._outlet.drained()
 
     def cut(self) -> None:
         """Closes the connection after what was sent, without the end of the body."""
         self.is_cut = True
-
-    @property
-    def is_slow(self) -> bool:
-        """Whether the client reads more slowly than is written."""
-        return self._outlet.is_slow()
 
     def _written(self, status: int, fields: Fields) -> bytes:
         closing = () if self.keeps else (("connection", "close"),)
