@@ -1,0 +1,244 @@
+"""Requests at once, in total, per key and per deployment: the others wait for their turn."""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import msgspec
+
+from toolwire.errors import ErrorKind
+from toolwire.gateway.parts import GatewayRefusal
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """A deployment, and how many requests it takes at once; 0 for any number."""
+
+    name: str
+    most: int = 0
+
+
+class Waiter:
+    """One request: what it waits for, and what it holds."""
+
+    def __init__(self, key: str, key_most: int) -> None:
+        self.key = key
+        self.key_most = key_most
+        """Requests of the key at once; 0 for any number."""
+        self.slots: tuple[Slot, ...] = ()
+        """It waits for any one of them."""
+        self.number = 0
+        self.counted = False
+        """Whether it is one of all requests at once."""
+        self.keyed = False
+        """Whether it is one of its key's."""
+        self.slot: Slot | None = None
+        """The deployment it runs at."""
+        self.granted: Callable[[], None] = _ignore
+
+
+def _ignore() -> None:
+    pass
+
+
+class Turns:
+    """Grants turns: first come, first served within a key, and the keys in turn."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.running = 0
+        self.by_key: Counter[str] = Counter()
+        self.by_slot: Counter[str] = Counter()
+        self._numbers = count(1)
+        self._waiting: dict[str, dict[tuple[Slot, ...], deque[Waiter]]] = {}
+        """By key, the next one first; requests for the same slots in one line."""
+        self.waiting = 0
+
+    def ask(self, waiter: Waiter) -> bool:
+        """Whether its turn is now; else `waiter.granted` is called when it is."""
+        if not self.waiting and self._fits(waiter) is not None:
+            self._grant(waiter)
+            return True
+        waiter.number = next(self._numbers)
+        lines = self._waiting.setdefault(waiter.key, {})
+        lines.setdefault(waiter.slots, deque()).append(waiter)
+        self.waiting += 1
+        return waiter in self._pump(waiter)
+
+    def is_free(self, waiter: Waiter) -> bool:
+        """Whether a turn could be granted at once."""
+        line = self._waiting.get(waiter.key, {}).get(waiter.slots)
+        return line is None and self._fits(waiter) is not None
+
+    def leave(self, waiter: Waiter) -> None:
+        """Releases everything; a request that still waits leaves the line."""
+        self._unqueue(waiter)
+        self._release(waiter)
+        self.pump()
+
+    def lend(self, waiter: Waiter) -> None:
+        """Releases the deployment and the turn among all, but not the turn of the key."""
+        if waiter.counted:
+            self.running -= 1
+            waiter.counted = False
+        self._vacate(waiter)
+        self.pump()
+
+    def pump(self) -> None:
+        """Grants every turn that is possible."""
+        self._pump(None)
+
+    def _pump(self, asking: Waiter | None) -> list[Waiter]:
+        granted: list[Waiter] = []
+        while self.waiting and self.running < self.most:
+            chosen = next(self._grantable(), None)
+            if chosen is None:
+                break
+            self._unqueue(chosen)
+            if chosen.key in self._waiting:
+                # The key has had its turn: the others come first.
+                self._waiting[chosen.key] = self._waiting.pop(chosen.key)
+            self._grant(chosen)
+            granted.append(chosen)
+            if chosen is not asking:
+                chosen.granted()
+        return granted
+
+    def _grantable(self) -> Iterator[Waiter]:
+        for lines in self._waiting.values():
+            heads = [line[0] for line in lines.values() if self._fits(line[0]) is not None]
+            if heads:
+                yield min(heads, key=lambda one: one.number)
+
+    def _fits(self, waiter: Waiter) -> tuple[Slot, ...] | None:
+        """Returns the slots that are free; None if the request has to wait."""
+        if not waiter.counted and self.running >= self.most:
+            return None
+        limit = waiter.key_most
+        if not waiter.keyed and limit and self.by_key[waiter.key] >= limit:
+            return None
+        free = tuple(
+            one for one in waiter.slots if not one.most or self.by_slot[one.name] < one.most
+        )
+        return None if waiter.slots and not free else free
+
+    def _grant(self, waiter: Waiter) -> None:
+        free = self._fits(waiter) or ()
+        if not waiter.counted:
+            self.running += 1
+            waiter.counted = True
+        if not waiter.keyed:
+            self.by_key[waiter.key] += 1
+            waiter.keyed = True
+        if free:
+            waiter.slot = free[0]
+            self.by_slot[free[0].name] += 1
+
+    def _release(self, waiter: Waiter) -> None:
+        if waiter.counted:
+            self.running -= 1
+            waiter.counted = False
+        if waiter.keyed:
+            _less(self.by_key, waiter.key)
+            waiter.keyed = False
+        self._vacate(waiter)
+
+    def _vacate(self, waiter: Waiter) -> None:
+        if waiter.slot is not None:
+            _less(self.by_slot, waiter.slot.name)
+            waiter.slot = None
+
+    def _unqueue(self, waiter: Waiter) -> None:
+        lines = self._waiting.get(waiter.key, {})
+        line = lines.get(waiter.slots)
+        if line is None or waiter not in line:
+            return
+        line.remove(waiter)
+        self.waiting -= 1
+        if not line:
+            del lines[waiter.slots]
+        if not lines:
+            del self._waiting[waiter.key]
+
+
+def _less(counter: Counter[str], name: str) -> None:
+    counter[name] -= 1
+    if counter[name] <= 0:
+        del counter[name]
+
+
+class Turn:
+    """A request's turn, until `leave`."""
+
+    def __init__(self, room: "WaitingRoom", waiter: Waiter) -> None:
+        self._room = room
+        self._waiter = waiter
+
+    @property
+    def slot(self) -> Slot | None:
+        """The deployment it runs at."""
+        return self._waiter.slot
+
+    async def move(self, slots: tuple[Slot, ...]) -> Slot:
+        """Moves to the first of the slots that is free; waits for one if none is.
+
+        While it waits, it does not count as one of all requests at once.
+        """
+        self._room.turns.lend(self._waiter)
+        self._waiter.slots = slots
+        await self._room.wait(self._waiter)
+        return self._waiter.slot or slots[0]
+
+    def leave(self) -> None:
+        """Ends the turn."""
+        self._room.turns.leave(self._waiter)
+
+
+class WaitingRoom:
+    """Waits for turns, with limits on how many wait and how long."""
+
+    def __init__(self, *, most: int, queue: int, seconds: float) -> None:
+        self.turns = Turns(most)
+        self._queue = queue
+        self._seconds = seconds
+
+    def change(self, *, most: int, queue: int, seconds: float) -> None:
+        """Applies new limits; requests that wait may get their turn at once."""
+        self.turns.most, self._queue, self._seconds = most, queue, seconds
+        self.turns.pump()
+
+    async def enter(self, key: str, key_most: int = 0) -> Turn:
+        """Waits for the turn among all requests and those of the key."""
+        waiter = Waiter(key, key_most)
+        await self.wait(waiter)
+        return Turn(self, waiter)
+
+    async def wait(self, waiter: Waiter) -> None:
+        """Waits until the turn is granted; GatewayRefusal if too many wait, or too long."""
+        turns = self.turns
+        if turns.waiting >= self._queue and not turns.is_free(waiter):
+            turns.leave(waiter)
+            raise _busy("too many requests are waiting")
+        if turns.ask(waiter):
+            return
+        loop = asyncio.get_running_loop()
+        granted = loop.create_future()
+        waiter.granted = lambda: None if granted.done() else granted.set_result(None)
+        try:
+            async with asyncio.timeout(self._seconds):
+                await granted
+        except TimeoutError as error:
+            if granted.done() and not granted.cancelled():
+                # Granted in the same turn of the loop.
+                return
+            turns.leave(waiter)
+            raise _busy(f"no turn within {self._seconds:g} s") from error
+        except asyncio.CancelledError:
+            turns.leave(waiter)
+            raise
+
+
+def _busy(why: str) -> GatewayRefusal:
+    return GatewayRefusal(
+        ErrorKind.OVERLOADED, f"the gateway is busy: {why}; try again later", retry_after=5.0
+    )
