@@ -1,0 +1,168 @@
+"""Virtual keys: made, checked in constant time, and guesses at them counted."""
+
+import hashlib
+import hmac
+import ipaddress
+import re
+import secrets
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+
+import msgspec
+
+from toolwire.config.gateway import duration
+from toolwire.errors import BadInput, UnknownName
+from toolwire.gateway.store import Budget, KeyRules, StoredKey, Window
+
+PREFIX = "tw-"
+_ID = "0123456789abcdefghijklmnopqrstuvwxyz"
+_FORM = re.compile(r"tw-([0-9a-z]{8})-([A-Za-z0-9_-]{43})")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_RESERVED = frozenset({"admin", "anonymous"})
+_WINDOWS: tuple[Window, ...] = ("hour", "day", "month", "total")
+_DUMMY = hashlib.sha256(b"no key has this digest").digest()
+ROTATION_SECONDS = 24 * 3600
+SCOPES = ("raw", "console:read", "console:write")
+MOST_FAILURES = 20
+FAILURE_SECONDS = 60.0
+_ADDRESSES = 4_096
+
+
+def digest_of(secret: str) -> bytes:
+    """Returns what is stored of a secret."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def new_key(
+    name: str, rules: KeyRules, *, now: float, expires: float | None = None
+) -> tuple[StoredKey, str]:
+    """Returns a new key, and its text, which is not stored."""
+    if not _NAME.fullmatch(name) or name in _RESERVED:
+        raise BadInput(
+            f'"{name}" cannot be the name of a key; use up to 64 letters, digits and . _ @ -'
+        )
+    if expires is not None and expires <= now:
+        raise BadInput("the key would have expired already; name a later time")
+    key_id = "".join(secrets.choice(_ID) for _ in range(8))
+    secret = secrets.token_urlsafe(32)
+    key = StoredKey(
+        id=key_id, name=name, digest=digest_of(secret), rules=rules, created=now, expires=expires
+    )
+    return key, f"{PREFIX}{key_id}-{secret}"
+
+
+def rotated(key: StoredKey, now: float) -> tuple[StoredKey, str]:
+    """Returns the key with a new secret, and its text; the old one is valid for another day."""
+    secret = secrets.token_urlsafe(32)
+    changed = msgspec.structs.replace(
+        key, digest=digest_of(secret), old_digest=key.digest, old_until=now + ROTATION_SECONDS
+    )
+    return changed, f"{PREFIX}{key.id}-{secret}"
+
+
+def split_key(text: str) -> tuple[str, str] | None:
+    """Returns the id and the secret of a key's text; None if it is not one."""
+    found = _FORM.fullmatch(text)
+    return (found[1], found[2]) if found else None
+
+
+def opens(key: StoredKey | None, secret: str, now: float) -> bool:
+    """Whether a secret is that of a valid key; takes equally long for an unknown key."""
+    digest = digest_of(secret)
+    current = hmac.compare_digest(digest, key.digest if key is not None else _DUMMY)
+    old = hmac.compare_digest(digest, (key.old_digest if key is not None else b"") or _DUMMY)
+    if key is None or not is_valid(key, now):
+        return False
+    return current or (old and now < key.old_until)
+
+
+def is_valid(key: StoredKey, now: float) -> bool:
+    """Whether a key is neither revoked nor expired."""
+    return key.revoked is None and (key.expires is None or now < key.expires)
+
+
+def may_use(rules: KeyRules, route: str, model: str) -> bool:
+    """Whether a key may use a model, `provider/model`, by a route."""
+    return _allowed(route, rules.routes) and _allowed(model, rules.models)
+
+
+def _allowed(name: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+class Failures:
+    """Wrong credentials of each address within the last minute."""
+
+    def __init__(self) -> None:
+        self._times: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def add(self, address: str, now: float) -> None:
+        """Counts a wrong credential."""
+        name = _network(address)
+        times = self._times.setdefault(name, deque(maxlen=MOST_FAILURES))
+        times.append(now)
+        self._times.move_to_end(name)
+        if len(self._times) > _ADDRESSES:
+            self._times.popitem(last=False)
+
+    def wait(self, address: str, now: float) -> float:
+        """Returns the seconds until another try is allowed; 0 if it is now."""
+        times = self._times.get(_network(address))
+        if times is None or len(times) < MOST_FAILURES:
+            return 0.0
+        return max(0.0, times[0] + FAILURE_SECONDS - now)
+
+
+def _network(address: str) -> str:
+    """Returns the address; of IPv6 the network that one host has to itself."""
+    if ":" not in address:
+        return address
+    try:
+        found = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(ipaddress.IPv6Network((found, 64), strict=False).network_address)
+
+
+def read_budget(text: str) -> Budget:
+    """Returns the budget of `20/month`, or `20` in total."""
+    amount, _, window = text.strip().removeprefix("$").partition("/")
+    try:
+        dollars = float(amount)
+    except ValueError:
+        dollars = -1.0
+    if not 0 < dollars < 1e9:
+        raise BadInput(f'"{text}" is not a budget; write dollars and a window: 20/month')
+    window = window or "total"
+    for known in _WINDOWS:
+        if known == window:
+            return Budget(dollars, known)
+    raise UnknownName("window of a budget", window, _WINDOWS)
+
+
+def read_expiry(text: str, now: float) -> float:
+    """Returns the time of a date (its end, in UTC), a date with a time, or a duration (`30d`)."""
+    if re.fullmatch(r"\d+[smhd]", text):
+        return now + duration(text)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadInput(
+            f'"{text}" is not a date; write 2027-01-31, 2027-01-31T12:00 or a duration: 30d'
+        ) from error
+    if at.tzinfo is None:
+        at = at.replace(tzinfo=UTC)
+    return at.timestamp() + (86_400 if len(text) == 10 else 0)
+
+
+def read_scopes(text: str) -> tuple[str, ...]:
+    """Returns the scopes of a list: `raw,console:read`."""
+    scopes = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    for scope in scopes:
+        if scope not in SCOPES and not re.fullmatch(r"raw:[^\s:,/]+", scope):
+            raise UnknownName("scope", scope, (*SCOPES, "raw:<provider>"))
+    return scopes
