@@ -1,0 +1,281 @@
+"""Finds the turns of a conversation in memory, and puts back what the client dropped of them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from toolwire.gateway.memory import (
+    TurnContext,
+    Keys,
+    Maker,
+    StoredTurn,
+    handle_of,
+    seal_mark,
+    seal_of,
+)
+from toolwire.gateway.parts import Recalled
+from toolwire.gateway.reattach import Attachment, Piece
+from toolwire.gateway.visible import Run, runs_of, visible_answer, visible_call, visible_text
+from toolwire.messages import Part, Refusal, Seal, Text, ToolCall, ToolResult
+from toolwire.request import ModelRequest
+
+_UNIQUE = 12
+"""Letters and digits at the end of an id from which no server gives it twice."""
+
+
+class Search:
+    """The turns of one request: first by ids and handles, then by what is visible of them."""
+
+    def __init__(self, keys: Keys, request: ModelRequest) -> None:
+        self.request = request
+        self.runs = runs_of(request.messages)
+        self.asked = TurnContext.of(self.runs)
+        self._keys = keys
+        self._found: dict[bytes, StoredTurn] = {}
+        self._matched: dict[int, StoredTurn] = {}
+        self._pieces: dict[int, tuple[Piece, ...]] = {}
+        """What each run of answers becomes; a run that is part of an earlier one becomes none."""
+
+    def first_keys(self) -> list[bytes]:
+        """By ids and handles; by what is visible for turns that have neither."""
+        found: list[bytes] = []
+        for run in self._answers():
+            direct = [*self._id_keys(run), *self._handle_keys(run)]
+            found += direct or self._visible_keys(run)
+        return found
+
+    def add(self, found: Mapping[bytes, StoredTurn]) -> None:
+        """Takes the turns that a store has for the requested keys."""
+        self._found.update(found)
+
+    def second_keys(self) -> list[bytes]:
+        """Of the turns that the first keys left unknown or in doubt."""
+        found: list[bytes] = []
+        for number, run in enumerate(self.runs):
+            if not run.answer:
+                continue
+            turn = self._certain(run)
+            if turn is None:
+                found += self._visible_keys(run)
+                found += self._seal_keys(run)
+            else:
+                self._matched[number] = turn
+        return [key for key in dict.fromkeys(found) if key not in self._found]
+
+    def settle(self) -> None:
+        """Decides which turn each run is; called once, after both lookups."""
+        for number, run in enumerate(self.runs):
+            if run.answer and number not in self._matched:
+                turn = self._likely(run)
+                if turn is not None:
+                    self._matched[number] = turn
+        roots = {turn.root for turn in self._matched.values()} | {self.asked.root}
+        for number, run in enumerate(self.runs):
+            if not run.answer or number in self._pieces:
+                continue
+            turn = self._matched.get(number) or self._linked(run, roots)
+            if turn is not None:
+                self._pieces[number] = (Piece(run.parts, turn, equal=True),)
+            elif not self._join(number, roots):
+                self._pieces[number] = self._split(run, roots)
+
+    @property
+    def newest(self) -> Maker | None:
+        """Who made the newest seal of the conversation."""
+        for number in range(len(self.runs) - 1, -1, -1):
+            for piece in reversed(self._pieces.get(number, ())):
+                if piece.turn is not None and piece.turn.sealed:
+                    return piece.turn.maker
+        return None
+
+    def attach(self, target: Maker) -> Recalled:
+        """The request for this reader."""
+        return Attachment(self, target).done()
+
+    def pieces(self, number: int) -> tuple[Piece, ...]:
+        """What a run of answers becomes."""
+        return self._pieces[number]
+
+    def maker_of(self, seal: Seal) -> tuple[Seal, Maker] | None:
+        """A seal as it was received, and its maker; None if it is unknown."""
+        mark = seal_mark(seal)
+        turn = None if mark is None else self._found.get(self._keys.seal(mark))
+        for part in turn.parts if turn is not None else ():
+            own = seal_of(part)
+            if turn is not None and own is not None and seal_mark(own) == mark:
+                return own, turn.maker
+        return None
+
+    def _answers(self) -> Iterator[Run]:
+        return (run for run in self.runs if run.answer)
+
+    def _id_keys(self, run: Run) -> list[bytes]:
+        return [self._keys.call(call.id) for call in run.calls if not call.made_id]
+
+    def _handle_keys(self, run: Run) -> list[bytes]:
+        handles = (handle_of(seal_of(part)) for part in run.parts)
+        return [self._keys.handle(handle) for handle in handles if handle]
+
+    def _seal_keys(self, run: Run) -> Iterator[bytes]:
+        for seal in map(seal_of, run.parts):
+            if seal is not None and not handle_of(seal):
+                mark = seal_mark(seal)
+                if mark is not None:
+                    yield self._keys.seal(mark)
+
+    def _visible_keys(self, run: Run) -> list[bytes]:
+        keys = self._keys
+        return [keys.chain(run.chain), keys.near(run.before, run.digest), keys.said(run.digest)]
+
+    def _turns(self, keys: Iterable[bytes]) -> list[StoredTurn]:
+        found = (self._found.get(key) for key in keys)
+        return list({turn.id: turn for turn in found if turn is not None}.values())
+
+    def _certain(self, run: Run) -> StoredTurn | None:
+        """The turn by ids or handle, unless another one could have the same ids."""
+        for turn in self._turns(self._id_keys(run)):
+            if (
+                turn.visible == run.digest
+                and _same_ids(turn, run.calls)
+                and (turn.chain == run.chain or all(map(is_unique, turn.call_ids)))
+            ):
+                return turn
+        for turn in self._turns(self._handle_keys(run)):
+            if turn.visible == run.digest:
+                return turn
+        return None
+
+    def _likely(self, run: Run) -> StoredTurn | None:
+        """The turn by the whole conversation before it, or by what it answered."""
+        chain, near, _ = self._visible_keys(run)
+        turn = self._found.get(chain)
+        if turn is not None:
+            return turn
+        turn = self._found.get(near)
+        return turn if turn is not None and _fitting_ids(turn, run.calls) else None
+
+    def _linked(self, run: Run, roots: set[bytes]) -> StoredTurn | None:
+        """The turn by itself, if it belongs to a conversation that this one was made from."""
+        *_, said = self._visible_keys(run)
+        for turn in self._turns([*self._id_keys(run), said]):
+            if turn.root in roots and turn.visible == run.digest and _fitting_ids(turn, run.calls):
+                return turn
+        return None
+
+    def _named(self, run: Run, roots: set[bytes]) -> list[StoredTurn]:
+        """The turns that ids and handles name, in the order of the run."""
+        found = self._turns([*self._id_keys(run), *self._handle_keys(run)])
+        return [
+            turn
+            for turn in found
+            if turn.root in roots or all(map(is_unique, filter(None, turn.call_ids)))
+        ]
+
+    def _join(self, number: int, roots: set[bytes]) -> bool:
+        """Whether the run begins a turn that the client cut: calls apart, results between."""
+        for turn in self._named(self.runs[number], roots):
+            parts = list(self.runs[number].parts)
+            absorbed: list[int] = []
+            for later in range(number + 1, len(self.runs)):
+                run = self.runs[later]
+                if run.answer:
+                    if not run.calls or any(call.id not in turn.call_ids for call in run.calls):
+                        break
+                    parts += run.parts
+                    absorbed.append(later)
+                elif not all(_answers(part, turn) for part in run.parts):
+                    break
+            ordered = _in_order(parts, turn)
+            if absorbed and visible_answer(ordered) == turn.visible:
+                self._pieces[number] = (Piece(ordered, turn, equal=True),)
+                self._pieces.update((later, ()) for later in absorbed)
+                return True
+        return False
+
+    def _split(self, run: Run, roots: set[bytes]) -> tuple[Piece, ...]:
+        """The run cut where the turns end that the client merged; else as one changed turn."""
+        turns = self._named(run, roots)
+        if len(turns) > 1 and _is_sum(run, turns):
+            calls = iter(run.calls)
+            return tuple(
+                Piece(tuple(islice(calls, len(turn.calls))), turn, equal=True) for turn in turns
+            )
+        pieces: list[Piece] = []
+        rest = run.parts
+        for turn in turns:
+            end = _end_of(rest, turn)
+            pieces += _cut(rest[:end], turn)
+            rest = rest[end:]
+        if rest or not pieces:
+            pieces.append(Piece(rest))
+        return tuple(pieces)
+
+
+def is_unique(call_id: str) -> bool:
+    """Whether an id is long enough to be given only once; servers also count from 0."""
+    tail = call_id
+    for separator in "_-:.":
+        tail = tail.rpartition(separator)[2]
+    return len(tail) >= _UNIQUE
+
+
+def _is_sum(run: Run, turns: Sequence[StoredTurn]) -> bool:
+    """Whether the run is all of these turns, in a format that puts all text before the calls."""
+    texts = "".join(text for turn in turns for text in visible_text(turn.parts).split())
+    calls = [call for turn in turns for call in map(visible_call, turn.calls)]
+    return texts == "".join(visible_text(run.parts).split()) and calls == [
+        *map(visible_call, run.calls)
+    ]
+
+
+def _same_ids(turn: StoredTurn, calls: Sequence[ToolCall]) -> bool:
+    return turn.call_ids == tuple(call.id for call in calls)
+
+
+def _fitting_ids(turn: StoredTurn, calls: Sequence[ToolCall]) -> bool:
+    """Whether no call has another id than the one it was sent with."""
+    return len(calls) == len(turn.call_ids) and all(
+        call.made_id or not sent or call.id == sent
+        for call, sent in zip(calls, turn.call_ids, strict=True)
+    )
+
+
+def _answers(part: Part, turn: StoredTurn) -> bool:
+    return isinstance(part, ToolResult) and part.call_id in turn.call_ids
+
+
+def _in_order(parts: Sequence[Part], turn: StoredTurn) -> tuple[Part, ...]:
+    """The parts with the calls in the order of the turn."""
+    places = {call_id: place for place, call_id in enumerate(turn.call_ids)}
+
+    def place(part: Part) -> int:
+        return places.get(part.id, len(places)) if isinstance(part, ToolCall) else -1
+
+    return tuple(sorted(parts, key=place))
+
+
+def _end_of(parts: Sequence[Part], turn: StoredTurn) -> int:
+    """Where the parts of a turn end: after its last call, or its last text if that follows."""
+    end = 0
+    for number, part in enumerate(parts):
+        if isinstance(part, ToolCall):
+            if part.id in turn.call_ids:
+                end = number + 1
+        elif handle_of(seal_of(part)) == turn.id:
+            end = number + 1
+    if not turn.calls:
+        while end < len(parts) and isinstance(parts[end], Text | Refusal):
+            end += 1
+    elif turn.parts and isinstance(turn.parts[-1], Text | Refusal):
+        end += sum(1 for part in parts[end : end + 1] if isinstance(part, Text | Refusal))
+    return end or len(parts)
+
+
+def _cut(parts: tuple[Part, ...], turn: StoredTurn) -> Iterator[Piece]:
+    """The end of the parts that is the turn, and what the client put before it."""
+    for start in range(len(parts)):
+        if visible_answer(parts[start:]) == turn.visible:
+            if start:
+                yield Piece(parts[:start])
+            yield Piece(parts[start:], turn, equal=True)
+            return
+    yield Piece(parts, turn)
