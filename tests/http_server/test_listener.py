@@ -11,6 +11,7 @@ from toolwire.http_server.exchange import (
     Answering,
     Asked,
     ClientGone,
+    Ends,
     Handle,
     Refusal,
     plain_refusal,
@@ -372,8 +373,8 @@ def test_bodies_in_arrival_have_a_limit_together():
 def test_a_request_is_checked_before_its_body_is_read():
     seen: list[tuple[str, str]] = []
 
-    def check(head: RequestHead, address: str) -> Refusal | None:
-        seen.append((head.target, address))
+    def check(head: RequestHead, ends: Ends) -> Refusal | None:
+        seen.append((head.target, ends.client))
         return plain_refusal(421, "not here") if head.host != "localhost" else None
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -7,7 +7,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
-from toolwire.http_server.exchange import Answering, Asked, ClientGone, Refusal, plain_refusal
+from toolwire.http_server.exchange import Answering, Asked, ClientGone, Ends, Refusal, plain_refusal
 from toolwire.wire.http1 import (
     ReceivedBody,
     RefusedRequest,
@@ -54,6 +54,7 @@ class Connection(asyncio.Protocol):
         self._writable.set()
         self._refused = False
         self.address = ""
+        self._ends = Ends()
         self.task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -61,9 +62,8 @@ class Connection(asyncio.Protocol):
         # Any stream transport: uvloop's classes are not those of asyncio.
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=self._limits.write_bytes)
-        # A pair or more for TCP, a path for a socket in the file system.
-        peer: object = transport.get_extra_info("peername")
-        self.address = str(cast(tuple[object, ...], peer)[0]) if isinstance(peer, tuple) else ""
+        self.address, _ = _address(transport.get_extra_info("peername"))
+        self._ends = Ends(self.address, *_address(transport.get_extra_info("sockname")))
         listener.open.add(self)
         if self.address not in listener.proxies:
             listener.by_address[self.address] += 1
@@ -151,7 +151,7 @@ class Connection(asyncio.Protocol):
             return
         self._head = read_head(bytes(self._received[:end]))
         del self._received[:end]
-        refusal = self._listener.check(self._head, self.address)
+        refusal = self._listener.check(self._head, self._ends)
         if refusal is not None:
             self._refuse(refusal)
             return
@@ -300,3 +300,12 @@ class Connection(asyncio.Protocol):
         """Closes it at once."""
         if self._transport is not None:
             self._transport.abort()
+
+
+def _address(name: object) -> tuple[str, int]:
+    """The IP address and port of a socket's name; a socket in the file system has none."""
+    if not isinstance(name, tuple):
+        return "", 0
+    host, port, *_ = cast(tuple[str, int], name)
+    # A client of an IPv6 socket that speaks IPv4 has one address, not two.
+    return host.removeprefix("::ffff:") if "." in host else host, port

@@ -16,6 +16,15 @@ class ClientGone(Exception):
     """The client closed the connection, or stopped reading."""
 
 
+class Ends(msgspec.Struct, frozen=True):
+    """Both ends of a connection, as IP addresses; empty where there is none."""
+
+    client: str = ""
+    server: str = ""
+    port: int = 0
+    """The server's."""
+
+
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     """A whole answer that closes the connection, because the request is not read."""
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.http_server.connection import Connection
-from toolwire.http_server.exchange import Handle, Refusal
+from toolwire.http_server.exchange import Ends, Handle, Refusal
 from toolwire.wire.http1 import RequestHead
 
 
@@ -34,11 +34,11 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Unsent bytes at which the handler waits."""
 
 
-Check: TypeAlias = Callable[[RequestHead, str], Refusal | None]
-"""Looks at a head and the client's address before the body is read."""
+Check: TypeAlias = Callable[[RequestHead, Ends], Refusal | None]
+"""Looks at a head and the ends of its connection before the body is read."""
 
 
-def no_check(head: RequestHead, address: str) -> Refusal | None:
+def no_check(head: RequestHead, ends: Ends) -> Refusal | None:
     """Lets every request in."""
     return None
 

@@ -1,0 +1,114 @@
+"""The access log: one line for each request, without anything of its contents."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, TextIO, TypeAlias
+
+import msgspec
+
+from toolwire.client.redact import without_secrets
+from toolwire.gateway.record import RequestRecord
+from toolwire.terminal_text import one_line
+
+Style: TypeAlias = Literal["json", "text"]
+_ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
+"""Legal inside JSON, but a line end or worse to a terminal."""
+_encoder = msgspec.json.Encoder()
+
+
+def json_line(record: RequestRecord) -> str:
+    """The record as a JSON object; members without a value are left out."""
+    members = {name: value for name, value in msgspec.to_builtins(record).items() if _says(value)}
+    used = members.get("usage")
+    if used is not None:
+        members["usage"] = {name: count for name, count in used.items() if type(count) is int}
+    members["time"] = _utc(record.time)
+    for name in ("duration", "overhead", "waited", "first_event"):
+        if name in members:
+            members[name] = round(members[name], 6)
+    return without_secrets(_encoder.encode(members).decode().translate(_ESCAPED))
+
+
+def _says(value: object) -> bool:
+    return value not in (None, "", 0, False) and value != {}
+
+
+def _utc(moment: float) -> str:
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))
+    return f"{whole}.{int(moment % 1 * 1000):03}Z"
+
+
+def text_line(record: RequestRecord) -> str:
+    """The record for people at a terminal."""
+    clock = time.strftime("%H:%M:%S", time.localtime(record.time))
+    client = record.client or record.client_format or "client"
+    target = f"{record.provider}/{record.model}" if record.provider else record.path
+    parts = [f"{clock} {client} → {target}", str(record.status or "–"), _seconds(record.duration)]
+    if record.usage.total_input or record.usage.total_output:
+        parts.append(f"{record.usage.total_input:,}+{record.usage.total_output:,} tok")
+    if record.cost is not None:
+        parts.append(f"${record.cost:.3f}" if record.cost >= 0.0005 else f"${record.cost:.5f}")
+    parts += _counted(record)
+    if record.disconnected:
+        parts.append(f"client left ({record.disconnected})")
+    if record.error:
+        words = record.error_message[:200]
+        parts.append(f"{record.error}: {words}" if words else record.error)
+    return without_secrets(one_line("  ".join(parts)))
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds >= 0.95 else f"{seconds * 1000:.0f} ms"
+
+
+def _counted(record: RequestRecord) -> list[str]:
+    found: list[str] = []
+    for number, one, several in (
+        (record.retries, "retry", "retries"),
+        (record.losses, "loss", "losses"),
+        (record.reattached, "re-attached", "re-attached"),
+    ):
+        if number:
+            found.append(f"{number} {one if number == 1 else several}")
+    return found
+
+
+class AccessLog:
+    """Writes a line for each record, to a stream or to a file that can be rotated."""
+
+    def __init__(self, style: Style, *, stream: TextIO | None = None, path: Path | None = None):
+        self._line: Callable[[RequestRecord], str] = json_line if style == "json" else text_line
+        self._path = path
+        self._file: TextIO | None = None if path is None else _opened(path)
+        self._stream = stream
+        self.lost = 0
+        """Lines that could not be written."""
+
+    def __call__(self, record: RequestRecord) -> None:
+        """Writes the line of a record; a full disk must not end a request."""
+        target = self._file or self._stream
+        if target is None:
+            return
+        try:
+            target.write(self._line(record) + "\n")
+            target.flush()
+        except (OSError, ValueError):
+            self.lost += 1
+
+    def reopen(self) -> None:
+        """Opens the file again, after its name was given to an archive."""
+        if self._path is not None:
+            old, self._file = self._file, _opened(self._path)
+            if old is not None:
+                old.close()
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _opened(path: Path) -> TextIO:
+    return path.open("a", encoding="utf-8", errors="backslashreplace")

@@ -1,0 +1,181 @@
+"""Counters of the gateway in Prometheus' text format."""
+
+import os
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from toolwire.gateway.record import RequestRecord
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_OVERHEAD = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1)
+_OTHER = "other"
+_MOST_SERIES = 2000
+"""Label sets of one metric; further ones are counted together."""
+_ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
+
+Labels: TypeAlias = tuple[tuple[str, str], ...]
+
+
+class Sample(NamedTuple):
+    """A value that is read when the metrics are."""
+
+    name: str
+    kind: str
+    """`gauge` or `counter`."""
+    value: float
+    labels: Labels = ()
+
+
+Source: TypeAlias = Callable[[], Iterable[Sample]]
+
+
+class _Histogram:
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def add(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def lines(self, name: str) -> Iterable[str]:
+        yield f"# TYPE {name} histogram"
+        total = 0
+        for bound, count in zip((*self._bounds, "+Inf"), self._counts, strict=True):
+            total += count
+            yield f'{name}_bucket{{le="{bound}"}} {total}'
+        yield f"{name}_sum {self._sum!r}"
+        yield f"{name}_count {total}"
+
+
+class Metrics:
+    """Counts every record; labels have only names that the settings contain."""
+
+    def __init__(
+        self,
+        names: Callable[[], frozenset[str]] = frozenset[str],
+        sources: Iterable[Source] = (),
+    ) -> None:
+        self.names = names
+        """Keys and models of the settings; any others are `other`."""
+        self._sources = [*sources]
+        self._counters: dict[str, dict[Labels, float]] = defaultdict(dict)
+        self._histograms = {
+            "toolwire_request_seconds": _Histogram(_SECONDS),
+            "toolwire_first_event_seconds": _Histogram(_SECONDS),
+            "toolwire_overhead_seconds": _Histogram(_OVERHEAD),
+        }
+
+    def add_source(self, source: Source) -> None:
+        """Adds values that are read with the metrics."""
+        self._sources.append(source)
+
+    def count(self, name: str, value: float = 1, /, **labels: str) -> None:
+        """Adds to a counter."""
+        series = self._counters[name]
+        key = tuple(labels.items())
+        if key not in series and len(series) >= _MOST_SERIES:
+            key = tuple((label, _OTHER) for label in labels)
+        series[key] = series.get(key, 0) + value
+
+    def __call__(self, record: RequestRecord) -> None:
+        """Counts a finished request."""
+        known = self.names()
+        model = record.model if f"{record.provider}/{record.model}" in known else ""
+        model = model or (record.route if record.route in known else _OTHER)
+        key = record.key if record.key in known or record.key == "admin" else _OTHER
+        formats = {"client": record.client_format, "upstream": record.upstream_format}
+        self.count(
+            "toolwire_requests_total",
+            1,
+            **formats,
+            provider=record.provider,
+            model=model,
+            status=str(record.status),
+        )
+        self._histograms["toolwire_request_seconds"].add(record.duration)
+        self._histograms["toolwire_overhead_seconds"].add(record.overhead)
+        if record.first_event is not None:
+            self._histograms["toolwire_first_event_seconds"].add(record.first_event)
+        self._tokens(record)
+        if record.cost:
+            self.count("toolwire_cost_dollars_total", record.cost, key=key, model=model)
+        for name, amount in (("losses", record.losses), ("reattached", record.reattached)):
+            if amount:
+                self.count(f"toolwire_{name}_total", amount, **formats)
+        if record.error and record.provider:
+            named = {"provider": record.provider, "kind": record.error}
+            self.count("toolwire_upstream_errors_total", **named)
+        if record.retries:
+            self.count("toolwire_retries_total", record.retries)
+        if record.fallback:
+            self.count("toolwire_fallbacks_total")
+        if record.disconnected:
+            self.count("toolwire_disconnects_total", when=record.disconnected)
+
+    def _tokens(self, record: RequestRecord) -> None:
+        usage = record.usage
+        cached, written = usage.cached or 0, usage.cache_write or 0
+        reasoning = usage.reasoning or 0
+        for direction, kind, amount in (
+            ("input", "plain", usage.total_input - cached - written),
+            ("input", "cached", cached),
+            ("input", "cache_write", written),
+            ("output", "plain", usage.total_output - reasoning),
+            ("output", "reasoning", reasoning),
+        ):
+            if amount > 0:
+                self.count("toolwire_tokens_total", amount, direction=direction, kind=kind)
+
+    def render(self) -> bytes:
+        """Everything as text."""
+        lines: list[str] = []
+        for name, series in sorted(self._counters.items()):
+            lines.append(f"# TYPE {name} counter")
+            lines += [_line(name, labels, value) for labels, value in sorted(series.items())]
+        for name, histogram in self._histograms.items():
+            lines += histogram.lines(name)
+        typed: set[str] = set()
+        samples = [sample for source in self._sources for sample in source()]
+        for sample in sorted(samples, key=lambda sample: sample.name):
+            if sample.name not in typed:
+                typed.add(sample.name)
+                lines.append(f"# TYPE {sample.name} {sample.kind}")
+            lines.append(_line(sample.name, sample.labels, sample.value))
+        return ("\n".join(lines) + "\n").encode()
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    inner = ",".join(f'{label}="{text.translate(_ESCAPES)}"' for label, text in labels)
+    shown = int(value) if value == int(value) else value
+    return f"{name}{{{inner}}} {shown}" if inner else f"{name} {shown}"
+
+
+def of_process() -> Iterable[Sample]:
+    """Memory, CPU time and open files of this process."""
+    times = os.times()
+    yield Sample("process_cpu_seconds_total", "counter", round(times.user + times.system, 3))
+    yield Sample("process_start_time_seconds", "gauge", _STARTED)
+    with suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        size = pages * os.sysconf("SC_PAGE_SIZE")
+        yield Sample("process_resident_memory_bytes", "gauge", size)
+        files = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - only counted
+        yield Sample("process_open_fds", "gauge", files)
+
+
+_STARTED = round(time.time(), 3)
+
+
+def gauges(prefix: str, values: Mapping[str, float]) -> Iterable[Sample]:
+    """Values by name; those that end in `_total` are counters."""
+    for name, value in values.items():
+        kind = "counter" if name.endswith("_total") else "gauge"
+        yield Sample(f"{prefix}{name}", kind, value)
