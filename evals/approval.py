@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import msgspec
+
 from toolwire.agent.questions import (
     Approver,
     Choice,
@@ -33,6 +35,10 @@ def approver(folder: Path, *, denies: bool = False) -> Approver:
 def harmless(question: Confirmation, folder: Path) -> bool:
     """Whether the call can change nothing outside the folder, as far as its text tells."""
     details = question.details
+    if question.call.name == "read_file":
+        # A file that the policy asks about, such as one with secrets.
+        path = str(msgspec.json.decode(question.call.arguments).get("absolute_path", ""))
+        return Path(path).is_relative_to(folder) and ".." not in path
     if isinstance(details, EditDetails):
         return all(path.is_relative_to(folder) for path in details.paths)
     if not isinstance(details, ExecDetails):

@@ -167,7 +167,7 @@ def test_a_settings_file_is_never_left_unreadable(path: str, text: str):
     agent = Agent(
         {path: text}, plan=steps({"do": "edit", "path": path, "what": "x"}), change=[bad] * 3
     )
-    assert agent.run(f"set a to 2 in {path}").startswith(
+    assert agent.run(f"tidy up the values in {path}").startswith(
         f"Nothing was changed. Not changed: {path} ("
     )
     assert agent.files == {path: text}

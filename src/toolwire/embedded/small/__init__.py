@@ -11,6 +11,7 @@ from typing import cast
 
 import msgspec
 
+from toolwire.embedded.small import evidence
 from toolwire.embedded.small.past import (
     KINDS,
     QUESTION,
@@ -25,7 +26,15 @@ from toolwire.embedded.small.past import (
     read_kind,
     since_request,
 )
-from toolwire.embedded.small.plan import first_looks, instruction, kind_of, mentions, search_word
+from toolwire.embedded.small.plan import (
+    MOST_READ,
+    asks_files,
+    first_looks,
+    instruction,
+    kind_of,
+    mentions,
+    search_word,
+)
 from toolwire.embedded.small.tools import (
     LEFT_OUT,
     MOST_CHOICES,
@@ -197,28 +206,20 @@ class _Conversation:
         kind = self._kinds.get(self._request[0])
         words = instruction(self._request[0])
         ran = since_request(request.messages)
-        if kind is RequestKind.QUESTION and not ran and _offers(request, "read_file"):
-            looks = first_looks(words, project)
-            if looks:
-                made = ((name, to_real(name, {"path": path}, project)) for name, path in looks)
-                for event in self._called(Calls(tuple(made))):
-                    yield event
-                return
-        if kind is RequestKind.QUESTION and (word := _other_search(ran, words, project)):
-            for event in self._called(Calls((("search_file_content", {"pattern": word}),))):
-                yield event
-            return
-        if kind is RequestKind.QUESTION and ran and (names := _absent_names(words, project)):
-            yield TextDelta(f"{listed(names)} does not occur in any file of the project.")
-            yield Finished(reason=StopReason.END)
-            return
         if denied := [it for it in ran if it.refused]:
             yield TextDelta(not_allowed(denied))
             yield Finished(reason=StopReason.END)
             return
+        if kind is RequestKind.QUESTION:
+            fixed = self._fixed_look(request, ran, words, project)
+            if fixed is not None:
+                for event in fixed:
+                    yield event
+                return
+        enough = kind is RequestKind.QUESTION and _enough(words, ran, project)
         refused: list[str] = []
         while True:
-            done = len(refused) >= _MOST_REFUSED or self._late
+            done = len(refused) >= _MOST_REFUSED or self._late or enough
             fitted = fit(
                 request,
                 project,
@@ -230,7 +231,7 @@ class _Conversation:
             for notice in fitted.notices:
                 yield notice
             honesty = Honesty(ran, kind)
-            reader = _Answer(project, words, honesty, ran)
+            reader = _Answer(project, words, honesty, ran, kind)
             inner = json_style.wrap(self._model, self._new_id, instructions=fitted.instructions)
             async with reading(inner(fitted.request)) as events:
                 async for event in events:
@@ -246,6 +247,29 @@ class _Conversation:
             if not reader.refused:
                 return
             refused.append(reader.refused)
+
+    def _fixed_look(
+        self, request: ModelRequest, ran: Sequence[Ran], words: str, project: KnownFiles
+    ) -> Sequence[ModelEvent] | None:
+        """What follows from the question and the files alone: looks, or that a name is absent."""
+        looks: list[tuple[str, str]] = []
+        if _offers(request, "read_file") and not ran:
+            looks = first_looks(words, project)
+        elif _offers(request, "read_file") and all(it.call.name == "read_file" for it in ran):
+            looks = [("read_file", it) for it in evidence.referred(words, ran, project)]
+            looks = looks if len(ran) < MOST_READ else []
+        if looks:
+            made = ((name, to_real(name, {"path": path}, project)) for name, path in looks)
+            return self._called(Calls(tuple(made)))
+        if word := _other_search(ran, words, project):
+            return self._called(Calls((("search_file_content", {"pattern": word}),)))
+        if not ran:
+            return None
+        named = [it.path for it in mentions(words, project)[0] if it.path in project.files]
+        reply = evidence.absent(words, named, project)
+        if names := _absent_names(words, project):
+            reply = f"{listed(names)} does not occur in any file of the project."
+        return (TextDelta(reply), Finished(reason=StopReason.END)) if reply else None
 
     @property
     def _late(self) -> bool:
@@ -282,6 +306,13 @@ class _Conversation:
         fitted = fit(before, project, listed=self._listed or project, kinds=self._kinds)
         prepared = json_style.prepare(fitted.request, instructions=fitted.instructions)
         return prepared.request if prepared is not None else fitted.request
+
+
+def _enough(words: str, ran: Sequence[Ran], project: KnownFiles) -> bool:
+    """Whether a question can be answered: further looks would only lead away from it."""
+    if not ran or asks_files(words):
+        return False
+    return evidence.covered(words, ran, project)
 
 
 def _absent_names(words: str, project: KnownFiles) -> list[str]:
@@ -410,9 +441,16 @@ class _Answer:
     """Translates the short calls of one answer to real ones, and keeps its reply to the facts."""
 
     def __init__(
-        self, project: KnownFiles, words: str, honesty: Honesty, ran: Sequence[Ran]
+        self,
+        project: KnownFiles,
+        words: str,
+        honesty: Honesty,
+        ran: Sequence[Ran],
+        kind: RequestKind | None,
     ) -> None:
         self._project = project
+        self._ran = ran
+        self._kind = kind
         self._made = {(it.call.name, it.call.arguments) for it in ran}
         self._words = words
         self._honesty = honesty
@@ -439,8 +477,8 @@ class _Answer:
                 self.usage = event.usage
                 return ()
             case Finished():
-                words = self._honesty.close()
-                return (TextDelta(words), event) if words else (event,)
+                closing = self._closing() if event.reason is not StopReason.TOOL_CALLS else ()
+                return (*closing, event)
             case _:
                 return (event,)
 
@@ -456,8 +494,15 @@ class _Answer:
             return (TextDelta(words),) if words else ()
         self.complete = True
         notice = Notice("reply_cut", "the small model's reply was too long and was cut off")
-        words += self._honesty.close()
-        return (TextDelta(words), notice, Finished(reason=StopReason.END))
+        said = (TextDelta(words),) if words else ()
+        return (*said, *self._closing(), notice, Finished(reason=StopReason.END))
+
+    def _closing(self) -> Sequence[TextDelta]:
+        """The end of the reply, and the facts that it is about."""
+        words = self._honesty.close()
+        said = self._reply + words
+        facts = evidence.closing(said, self._words, self._ran, self._kind, self._project)
+        return tuple(TextDelta(it) for it in (words, facts) if it)
 
     def _call(self, event: ToolCallEnded) -> Sequence[ModelEvent]:
         started, pieces = self._open.pop(event.id)

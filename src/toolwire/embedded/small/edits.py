@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import json
 import re
 import subprocess
 import tomllib
@@ -26,6 +27,7 @@ _MOST_REWRITTEN = 24
 """Lines of a function that is rewritten as a whole; a longer one is changed line by line."""
 _MOST_CHANGES = 4
 _LONGEST_NEW = 900
+_LONGEST_FILE = 2000
 _MOST_CHECKED = 200_000
 """Characters of a file that another program checks."""
 
@@ -169,6 +171,26 @@ def change_schema(text: str, begin: int = 0, end: int | None = None) -> JsonObje
         closed_object({"nothing": {"const": True}}),
     ]
     return {"anyOf": forms}
+
+
+def text_schema(path: str) -> JsonObject:
+    """The form of a whole file; that of a JSON file is the value itself, so that it parses."""
+    if path.endswith(".json"):
+        return closed_object({"text": {"type": ["object", "array"]}})
+    return closed_object({"text": {"type": "string", "maxLength": _LONGEST_FILE}})
+
+
+def written(path: str, found: object) -> str:
+    """The text of a file that was given in that form."""
+    if not isinstance(found, str):
+        return f"{json.dumps(found, indent=2, ensure_ascii=False)}\n" if found else ""
+    text = found if not found or found.endswith("\n") else f"{found}\n"
+    if path.endswith(".toml") and problem(path, text):
+        # Words without quotes.
+        text = re.sub(
+            r"(?m)^(\s*[\w.-]+\s*=\s*)(?!true$|false$)([A-Za-z/][^\"'\n]*?)\s*$", r'\1"\2"', text
+        )
+    return text
 
 
 def changed(text: str, found: JsonObject) -> str:

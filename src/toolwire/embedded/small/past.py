@@ -6,7 +6,14 @@ from enum import StrEnum
 
 import msgspec
 
-from toolwire.embedded.small.tools import TOOLS, KnownFiles, by_folder, figures, to_shown
+from toolwire.embedded.small.tools import (
+    TOOLS,
+    KnownFiles,
+    arithmetic,
+    by_folder,
+    figures,
+    to_shown,
+)
 from toolwire.events import Finished, ModelEvent, Notice, TextDelta, TextEnded, Usage
 from toolwire.messages import Message, Outcome, Part, Text, ToolCall, ToolResult
 from toolwire.model import Model, reading
@@ -69,14 +76,15 @@ class Question:
                 match event:
                     case TextDelta():
                         pieces.append(event.text)
-                        if self._expired():
-                            break
                     case Finished():
                         self.usage = event.usage
                     case TextEnded():
                         pass
                     case _:
                         yield event
+                if self._expired() and not isinstance(event, Finished):
+                    # Also while the prompt is being read.
+                    break
         self.answer = "".join(pieces)
 
 
@@ -190,7 +198,8 @@ class Past:
         self._ended.clear()
         listed, self._listed = self._listed, None
         files = _listing(listed) if listed is not None else ""
-        return f"{files}Request: {self._shortened(words, 'the request', REQUEST_LIMIT)}"
+        sums = arithmetic(words) if self.kind is RequestKind.TALK else ""
+        return f"{files}Request: {self._shortened(words, 'the request', REQUEST_LIMIT)}{sums}"
 
     def _call(self, call: ToolCall) -> ToolCall:
         self._calls[call.id] = call
@@ -207,6 +216,8 @@ class Past:
         root = self._project.root
         text = result.text.replace(f"{root}/", "").replace(root, ".")
         lines = len(text.splitlines())
+        if name == "run_shell_command":
+            text = _idle.sub("", text)
         if name == "list_directory" and not result.is_error:
             text = _visible(text, self._project)
         text = self._shortened(text, name)
@@ -316,6 +327,11 @@ _denial = re.compile(
 ).search
 _sentence = re.compile(r"(?<=[.!?])\s+|\n+")
 _exit_code = re.compile(r"^Exit Code: (\d+)$", re.MULTILINE).search
+_idle = re.compile(
+    r"^(?:Directory: .*|(?:Error|Signal|Background PIDs): \(none\)|Process Group PGID: .*)\n?",
+    re.MULTILINE,
+)
+"""Lines of a command's result that say nothing."""
 _output = re.compile(
     r"^Output: (.*?)\n(?:Error|Stderr|Stdout|Exit Code): ", re.DOTALL | re.MULTILINE
 )
@@ -335,10 +351,13 @@ class Ran(msgspec.Struct, frozen=True):
     @property
     def succeeded(self) -> bool:
         """Whether it ran without an error; a command also with the exit code 0."""
-        if self.result.is_error or self.refused:
-            return False
+        return not self.result.is_error and not self.refused and self.exit_code == 0
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of a command; 0 for other calls."""
         found = _exit_code(self.result.text) if self.call.name == "run_shell_command" else None
-        return found is None or found[1] == "0"
+        return 0 if found is None else int(found[1])
 
     @property
     def output(self) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from fnmatch import fnmatch
 from itertools import pairwise
@@ -13,6 +13,7 @@ import msgspec
 
 from toolwire.embedded.small import edits
 from toolwire.embedded.small.past import RequestKind
+from toolwire.embedded.small.programs import fails, is_check
 from toolwire.embedded.small.tools import (
     KnownFiles,
     about_project,
@@ -24,6 +25,8 @@ from toolwire.embedded.small.tools import (
     runs,
     starts_program,
 )
+from toolwire.policy.shell import Unproven, prove
+from toolwire.policy.shell.commands import effects_of, inner_commands
 from toolwire.prompted.json import closed_object
 from toolwire.request import JsonObject
 
@@ -38,6 +41,8 @@ _LEAST_WORD = 4
 _LEAST_MATERIAL = 200
 """Characters before the last paragraph, from which they are text to work on."""
 _LONGEST_ORDER = 400
+_MOST_RELATED = 2
+"""Files that are read because they share words with a question."""
 _MOST_ALIKE = 3
 """Files that are read because they share words with the request."""
 
@@ -52,17 +57,58 @@ _imports = re.compile(
     re.MULTILINE,
 )
 _moves_words = re.compile(r"\b(?:mv|move|rename|cp|copy|mkdir)\b", re.IGNORECASE).search
+_new_name = re.compile(r"\b(?:renam\w+|call|called|named)\b", re.IGNORECASE).search
+_renames_words = re.compile(r"\b(?:mv|move|name)\b", re.IGNORECASE).search
+_copies_words = re.compile(r"\b(?:cp|copy|duplicate|backup|back up)\b", re.IGNORECASE).search
+_becomes = re.compile(
+    r"[\s`'\"]*(?:(?:file|should|must|shall|has|needs|to|be|is|now|renamed|called|named|moved|copied"
+    r"|into|as|it|->|=>|→)[\s`'\"]+)*",
+    re.IGNORECASE,
+).fullmatch
+_everywhere = re.compile(
+    r"\b(?:imports?|references?|everywhere|wherever|all|uses?|used|project)\b", re.IGNORECASE
+).search
+_changes_test = re.compile(
+    r"\b(?:change|update|edit|correct|adjust|rewrite|add|write|fix) (?:the |a |its )?"
+    r"(?:(?!failing|broken)\w+ )?tests?\b(?! (?:fail|pass|run))"
+    r"|\b(?:fix|correct|change|update) (?:test_|[\w/]+_test\.)",
+    re.IGNORECASE,
+).search
+_ORDERS = (
+    r"(?:set|change|update|add|fix|correct|mention|replace|remove|delete|adjust|document|note|put|write"
+    r"|append|insert|import|use|print|call|pass|make|list|link|show|say|bump|raise|lower|increase"
+    r"|decrease|double|halve|do the same|edit|extend)"
+)
+_clause_end = re.compile(
+    rf"(?:[.;](?=\s)|,?\s+(?:and|then)(?:\s+(?:also|then|please))*(?=\s+{_ORDERS}\b)|,(?=\s+{_ORDERS}\b))",
+    re.IGNORECASE,
+)
+_order = re.compile(rf"(?:also |then |please |pls )*{_ORDERS}\b", re.IGNORECASE).match
 _needs = re.compile(r"\b(?:i|we)\s+(?:need|want)\s+(?!to know)", re.IGNORECASE).search
 _searches = re.compile(
     r"\W*(?:please |can you |could you )*(?:find|search|grep|look|list|where|show"
     r"|(?:in )?(?:which|what) (?:files|pages|modules|scripts)|which page)\b",
     re.IGNORECASE,
 ).match
+asks_files = re.compile(
+    r"\b(?:files|scripts|modules|pages|documents|folders|directories|tests)\b"
+    r"|\b(?:which|what|any|a)\s+(?:\w+\s+)?(?:file|script|module|page|document)\b",
+    re.IGNORECASE,
+).search
 _goal = re.compile(
     r"(?:\b(?:into|to|as|named|called|name|file|create|make|write|save|new|add|it|need)\b)[\s`'\"]*\Z",
     re.IGNORECASE,
 ).search
 _from = re.compile(r"\b(?:from|of|read|open|take|copy|convert|use|using)[\s`'\"]*\Z", re.I).search
+_alters = re.compile(
+    r"\b(?:chang\w+|replac\w+|renam\w+|fix\w*|updat\w+|edit|remov\w+|delet\w+|drop|set|insert"
+    r"|append|mention|link|import\w*|correct|mov\w+|call|use"
+    r"|add(?! (?:up|together|the (?:number|amount))))\b",
+    re.IGNORECASE,
+).search
+_aside = re.compile(
+    r"\b(?:from|of|read|open|run|start|execute|with|by|like|see|using|than|per)[\s`'\"]*\Z", re.I
+).search
 _onwards = re.compile(r"[\s`'\",]*(?:and |then )*(?:into|to|write|save|put|store)\b", re.I).match
 _TERM = r"(?:\"[^\"\n]+\"|'[^'\n]+'|`[^`\n]+`|[\w.#/+-]*[\w#])"
 _OLD, _NEW = rf"(?P<old>{_TERM})", rf"(?P<new>{_TERM})"
@@ -75,9 +121,39 @@ _EXCHANGES = tuple(
         rf"{_OLD}\s+(?:should|must|shall|has to|needs to|will)\s+(?:now\s+)?be"
         rf"(?:\s+(?:called|named|renamed(?:\s+to)?|changed\s+to|replaced\s+(?:by|with)))?\s+{_NEW}",
         rf"\b{_NEW}\s+instead\s+of\s+{_OLD}",
+        rf"{_OLD}\s+(?:should|must|shall|has to|have to|needs? to)\s+(?:now\s+)?"
+        rf"(?:go|point|link|lead|refer|become|say|read)\s+(?:to\s+)?{_NEW}",
     )
 )
 """Phrases that name a text and what replaces it."""
+_KEY = r"(?P<key>[\"'`]?[A-Za-z_][\w.-]*[\"'`]?)"
+_ASSIGNMENTS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_KEY}(?:\s+(?:setting|value|key|option|field|constant|variable|entry))?"
+        rf"(?:\s+(?:in|of)\s+[\w./-]+)?(?:\s+from\s+{_TERM})?\s+to\s+(?:be\s+)?{_NEW}",
+        rf"{_KEY}\s*(?:=|:)\s*{_NEW}",
+        rf"{_KEY}(?:\s+(?:in|of)\s+[\w./-]+)?\s+(?:should|must|shall|has to|needs to)\s+"
+        rf"(?:now\s+)?be\s+(?:set to\s+)?{_NEW}",
+        rf"\bmake\s+(?:the\s+)?{_KEY}\s+{_NEW}",
+    )
+)
+"""Phrases that name a setting and its new value."""
+_ends_term = re.compile(
+    r"\s*(?:\Z|[.,;:!?)(\n]|(?:in|and|or|everywhere|across|throughout|instead|for|then|on|at|wherever"
+    r"|please|pls|thanks|thx|within|inside|but|from|so|there|too|of|if|as|now|to|with|where)\b)",
+    re.IGNORECASE,
+).match
+_NUMBER = r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)"
+_FACTORS = tuple(
+    (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE).search, factor)
+    for pattern, factor in ((r"doubl\w+", 2.0), (r"tripl\w+", 3.0), (r"halv\w+|half", 0.5))
+)
+_by_amount = re.compile(
+    r"\b(?:(?P<up>increas\w*|rais\w*|bump|add|extend)|(?P<down>decreas\w*|reduc\w*|lower|cut))\b"
+    r"[^.;\n]*?\bby (?P<amount>\d+(?:\.\d+)?)(?P<percent>\s?%| percent)?",
+    re.IGNORECASE,
+).search
 _is_test = re.compile(r"test_\w+\.py|\w+_test\.(?:py|go)|[\w.-]+\.(?:test|spec)\.[jt]s").fullmatch
 _joined = re.compile(
     r"[\s`'\",]*(?:,|&|\+|\band\b|\band in\b|\band to\b|\bas well as\b|\band also in\b)"
@@ -246,6 +322,8 @@ def to_read(words: str, project: KnownFiles, *, change: bool = True) -> list[str
                 found.append(path)
     if not found and change and re.search(r"\btests?\b", words, re.IGNORECASE):
         found += [path for path in project.files if _is_test(path.rpartition("/")[2])][:_MOST_ALIKE]
+    if not found and not change and not _searches(words) and not asks_files(words):
+        found += _sharing(names, texts, project)[:_MOST_RELATED]
     if not found and change:
         marked = {name for name in names if "_" in name or not name[1:].islower()}
         makes = any(_goal(words[: it.begin]) for it in absent)
@@ -356,8 +434,9 @@ def checked(steps: Sequence[PlanStep], words: str, project: KnownFiles) -> tuple
     targets = {step.to for step in steps}
     made = {step.path for step in steps if step.do is StepKind.CREATE}
     new = made or any(_goal(words[: it.begin]) for it in absent)
-    sources = {it.path for it in present if new and _is_source(it, words)}
-    for step in steps:
+    only_new = any(_goal(words[: it.begin]) for it in absent) and not _alters(words)
+    sources = {it.path for it in present if new and (only_new or _is_source(it, words))}
+    for step in _code_not_checks(steps, words, project):
         if step.path in sources and step.do in (StepKind.EDIT, StepKind.SUBSTITUTE):
             continue
         if step.to in made and step.do in (StepKind.MOVE, StepKind.COPY) and not moving:
@@ -367,8 +446,81 @@ def checked(steps: Sequence[PlanStep], words: str, project: KnownFiles) -> tuple
         for it in _allowed(step, words, project, [mention.path for mention in present]):
             if it not in found:
                 found.append(it)
+    found = [it for it in found if not _elsewhere(it, found, project)]
+    found = _renamed(found, words, present, absent)
     found += _missing(found, words, project, present, absent)
-    return tuple(found[:MOST_STEPS])
+    return tuple(_same_number(found, project))[:MOST_STEPS]
+
+
+def _elsewhere(step: PlanStep, steps: Sequence[PlanStep], project: KnownFiles) -> bool:
+    """Whether an edit only repeats a substitution whose text is not in its file."""
+    if step.do is not StepKind.EDIT:
+        return False
+    text = project.text(step.path) or ""
+    olds = {it.old for it in steps if it.do is StepKind.SUBSTITUTE}
+    return any(old in step.what and old not in text for old in olds)
+
+
+def _code_not_checks(
+    steps: Sequence[PlanStep], words: str, project: KnownFiles
+) -> Iterable[PlanStep]:
+    """The steps; where a check fails, the code that it checks is changed, not the check."""
+    if not fails(words) or _changes_test(words):
+        yield from steps
+        return
+    for step in steps:
+        text = project.text(step.path) or ""
+        changes = step.do in (StepKind.EDIT, StepKind.SUBSTITUTE)
+        if not changes or not is_check(step.path, text):
+            yield step
+            continue
+        code = [it for it in _imported(step.path, text, project) if not is_check(it, "")]
+        if code and not any(it.path in code for it in steps):
+            yield PlanStep(do=StepKind.EDIT, path=code[0], what=words[:_LONGEST_WHAT])
+
+
+def _renamed(
+    steps: list[PlanStep], words: str, present: list[Mention], absent: list[Mention]
+) -> list[PlanStep]:
+    """The steps; a new name that follows a file's name is a move or a copy, not an edit."""
+    for one in present:
+        for other in absent:
+            between = words[one.end : other.begin]
+            if other.begin < one.end or _becomes(between) is None:
+                continue
+            copies = _copies_words(words) is not None
+            if not copies and not _new_name(words) and not _renames_words(words):
+                continue
+            kind = StepKind.COPY if copies else StepKind.MOVE
+            moved = [it for it in steps if it.path == one.path and it.do is kind]
+            if moved or (copies and len(steps) > 1):
+                continue
+            gone = (one.path, other.path)
+            steps = [
+                PlanStep(do=kind, path=one.path, to=other.path),
+                *(it for it in steps if it.path not in gone and it.to not in gone),
+            ]
+    return steps
+
+
+def _same_number(steps: Sequence[PlanStep], project: KnownFiles) -> Iterable[PlanStep]:
+    """The steps; where one changes a number, an edit of a text with that number changes it too."""
+    pairs = [
+        (old[0], new[0])
+        for step in steps
+        if step.do is StepKind.SUBSTITUTE
+        and len(old := re.findall(_NUMBER, step.old)) == 1
+        and len(new := re.findall(_NUMBER, step.new)) == 1
+        and re.sub(_NUMBER, "", step.old) == re.sub(_NUMBER, "", step.new)
+    ]
+    for step in steps:
+        text = project.text(step.path) or ""
+        fits = [it for it in pairs if re.findall(_NUMBER, text).count(it[0]) == 1]
+        if step.do is StepKind.EDIT and len(fits) == 1 and fits[0][1] not in text:
+            old, new = fits[0]
+            yield PlanStep(do=StepKind.SUBSTITUTE, path=step.path, old=old, new=new)
+        else:
+            yield step
 
 
 def _is_source(mention: Mention, words: str) -> bool:
@@ -382,9 +534,13 @@ def _allowed(
 ) -> Iterable[PlanStep]:
     match step.do:
         case StepKind.SUBSTITUTE:
-            yield from _substitution(step, project, named)
+            yield from _computed(step, words, project) or _substitution(step, project, named)
         case StepKind.EDIT:
-            yield _literal(step, words, project) or _literal(step, step.what, project) or step
+            computed = _computed(step, words, project) or _assigned(step, step.what, project)
+            literal = _literal(step, words, project) or _literal(step, step.what, project)
+            yield from computed or (literal or step,)
+        case StepKind.CREATE if (exact := _exact(step.path, words, project)) != step.path:
+            yield from _allowed(msgspec.structs.replace(step, path=exact), words, project, named)
         case StepKind.CREATE if project.text(step.path) is not None:
             if (project.text(step.path) or "").strip():
                 yield msgspec.structs.replace(step, do=StepKind.EDIT)
@@ -401,10 +557,19 @@ def _allowed(
             if step.path.rstrip("/") not in project.folders:
                 yield step
         case StepKind.RUN:
-            if runs(words) and not forbidden(step.command, words, project):
-                yield step
+            found = step.command if runs(words) else _writing(step.command, words, project)
+            if found and not forbidden(step.command, words, project):
+                yield msgspec.structs.replace(step, command=found)
         case StepKind.LOOK | StepKind.READ | StepKind.OTHER:
             yield step
+
+
+def _exact(path: str, words: str, project: KnownFiles) -> str:
+    """The path of a new file as the request names it: in no folder that is not in the request."""
+    folder, _, name = path.rpartition("/")
+    spoken = any(re.search(rf"\b{re.escape(it)}\b", words) for it in folder.split("/") if it)
+    absent = [it.path for it in mentions(words, project)[1]]
+    return name if folder and not spoken and name in absent else path
 
 
 def _substitution(step: PlanStep, project: KnownFiles, named: list[str]) -> Iterable[PlanStep]:
@@ -431,6 +596,11 @@ def _literal(step: PlanStep, words: str, project: KnownFiles) -> PlanStep | None
     for pattern in _EXCHANGES:
         for match in pattern.finditer(words):
             old, new = (_unquoted(match[name]) for name in ("old", "new"))
+            if match["new"][0] not in "\"'`" and not _is_term(match, words):
+                continue
+            if _settings(old, text) and not _new_name(words):
+                # Its value changes, not its name.
+                continue
             vague = _is_vague(old, text)
             after = edits.substitute(text, old, new)
             if after == text or vague or edits.substitute(text, new, old) != text:
@@ -438,6 +608,143 @@ def _literal(step: PlanStep, words: str, project: KnownFiles) -> PlanStep | None
             if not edits.damage(step.path, text, after):
                 return PlanStep(do=StepKind.SUBSTITUTE, path=step.path, old=old, new=new)
     return None
+
+
+def _computed(step: PlanStep, words: str, project: KnownFiles) -> list[PlanStep]:
+    """The step as substitutions, where the request says which values there shall be."""
+    scaled = _scaled(step, words, project)
+    return [scaled] if scaled is not None else _assigned(step, words, project)
+
+
+def _assigned(step: PlanStep, words: str, project: KnownFiles) -> list[PlanStep]:
+    """Substitutions of the lines that set values, where the request names keys and values."""
+    text = project.text(step.path) or ""
+    found: dict[str, PlanStep] = {}
+    if _new_name(words) or re.search(r"\bmov(?:e|ing)\b", words, re.IGNORECASE):
+        return []
+    name = step.path.rpartition("/")[2]
+    only = text.strip()
+    if only and "\n" not in only and (match := _set_file(name, words)):
+        value = _unquoted(match["new"])
+        return [PlanStep(do=StepKind.SUBSTITUTE, path=step.path, old=only, new=value)]
+    for pattern in _ASSIGNMENTS:
+        for match in pattern.finditer(words):
+            key, value = _unquoted(match["key"]), _unquoted(match["new"])
+            if match["new"][0] not in "\"'`" and _ends_term(words[match.end("new") :]) is None:
+                continue
+            lines = _settings(key, text)
+            if len(lines) != 1 or value in project.files:
+                continue
+            before, old, behind = lines[0]
+            new = _like_value(old, value, step.path)
+            line = f"{before}{old}{behind}"
+            after = text.replace(line, f"{before}{new}{behind}")
+            if new != old and text.count(line) == 1 and not edits.damage(step.path, text, after):
+                fresh = f"{before}{new}{behind}".strip()
+                one = PlanStep(do=StepKind.SUBSTITUTE, path=step.path, old=line.strip(), new=fresh)
+                found.setdefault(line, one)
+    return [*found.values()]
+
+
+def _set_file(name: str, words: str) -> re.Match[str] | None:
+    """The value that a file of one line shall have."""
+    return re.search(
+        rf"(?<![\w/]){re.escape(name)}\s+(?:file\s+)?(?:from\s+{_TERM}\s+)?to\s+{_NEW}"
+        r"(?=\s*(?:\Z|[.,;!?]|and\b|pls|please|thanks))",
+        words,
+        re.IGNORECASE,
+    )
+
+
+def _settings(key: str, text: str) -> list[tuple[str, str, str]]:
+    """The lines that set a key: what is before the value, the value, and what is behind it."""
+    if not re.fullmatch(r"[\w.-]+", key):
+        return []
+    found = re.findall(
+        rf"^([ \t]*(?:export |const |let |var |- )*[\"']?{re.escape(key)}[\"']?[ \t]*[:=][ \t]*)"
+        r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;#{\[(]+)([,;]?[ \t]*(?:[#/].*)?)$",
+        text,
+        re.MULTILINE | re.IGNORECASE,
+    )
+    return [(str(it[0]), str(it[1]), str(it[2])) for it in found]
+
+
+def _like_value(old: str, value: str, path: str) -> str:
+    """The value in the quotes of the one it replaces."""
+    if old[0] in "\"'":
+        return f"{old[0]}{value}{old[0]}"
+    plain = re.fullmatch(r"-?\d+(?:\.\d+)?|true|false|null|True|False|None", value) is not None
+    quoted = path.endswith((".json", ".toml", ".py", ".js", ".ts")) and not plain
+    return f'"{value}"' if quoted else value
+
+
+def _is_term(match: re.Match[str], words: str) -> bool:
+    """Whether the new text is a word of its own, not the beginning of a description."""
+    behind = words[match.end("new") :]
+    return match.start("new") < match.start("old") or _ends_term(behind) is not None
+
+
+def _scaled(step: PlanStep, words: str, project: KnownFiles) -> PlanStep | None:
+    """The step with the number computed, where the request says by how much to change one."""
+    by = _factor(words)
+    if by is None:
+        return None
+    names = {word.lower() for word in re.findall(r"[A-Za-z]{3,}", words.replace("_", " "))}
+    best: dict[str, int] = {}
+    for line in (project.text(step.path) or "").split("\n"):
+        if len(re.findall(_NUMBER, line)) == 1:
+            shared = names & {*re.findall(r"[a-z]{3,}", line.replace("_", " ").lower())}
+            best[line] = len(shared)
+    top = [line for line, count in best.items() if count and count == max(best.values())]
+    if len(top) != 1:
+        return None
+    new = re.sub(_NUMBER, lambda it: f"{by(float(it[0])):.10g}", top[0])
+    return PlanStep(do=StepKind.SUBSTITUTE, path=step.path, old=top[0].strip(), new=new.strip())
+
+
+def _factor(words: str) -> Callable[[float], float] | None:
+    """What the request does to a number: doubles it, raises it by ten, cuts it by a tenth."""
+    for pattern, factor in _FACTORS:
+        if pattern(words):
+            return factor.__mul__
+    found = _by_amount(words)
+    if found is None:
+        return None
+    amount = float(found["amount"]) * (-1 if found["down"] else 1)
+    if found["percent"]:
+        return (1 + amount / 100).__mul__
+    return amount.__add__
+
+
+def _writing(command: str, words: str, project: KnownFiles) -> str:
+    """A command that only reads the project and writes what the request names; else empty.
+
+    Where the request names no new file, the result takes the place of the only file it reads.
+    """
+    script = prove(command)
+    if isinstance(script, Unproven):
+        return ""
+    read: set[str] = set()
+    written: set[str] = set()
+    for one in script.commands():
+        written |= {it.target.text for it in one.redirects if ">" in it.operator}
+        for inner in inner_commands(tuple(word.text for word in one.words)):
+            effects = effects_of(inner)
+            if not effects.known or effects.opaque or effects.changes or effects.removes:
+                return ""
+            read |= {*effects.reads}
+            written |= {*effects.writes}
+    present, absent = mentions(words, project)
+    if len(written) != 1 or read & written or not read <= {*project.files}:
+        return ""
+    target = next(iter(written))
+    if is_named(target, words):
+        return command
+    source = next(iter(read))
+    alone = len(read) == 1 and not absent and source in {it.path for it in present}
+    if not alone or target in project.files or project.text(target) is not None:
+        return ""
+    return f"{command} && mv -- {quote(target)} {quote(source)}"
 
 
 def _is_vague(old: str, text: str) -> bool:
@@ -482,9 +789,12 @@ def _matching(path: str, project: KnownFiles) -> list[str]:
     ends = [it for it in project.files if it.endswith(f"/{bare}")]
     if len(ends) == 1:
         return ends
+    if re.fullmatch(r"\.\w+", bare):
+        bare = f"*{bare}"
     if "*" not in bare:
         return []
-    return [it for it in project.files if fnmatch(it, bare) and it.count("/") == bare.count("/")]
+    same = [it for it in project.files if fnmatch(it, bare) and it.count("/") == bare.count("/")]
+    return same or [it for it in project.files if fnmatch(it.rpartition("/")[2], bare)]
 
 
 def _missing(
@@ -505,6 +815,7 @@ def _missing(
             if it.path not in touched and edits.substitute(text, step.path, step.to) != text:
                 kind = StepKind.SUBSTITUTE
                 added.append(PlanStep(do=kind, path=it.path, old=step.path, new=step.to))
+        added += _imports_of(step, words, project, touched)
     changing = [it for it in found if it.do in (StepKind.SUBSTITUTE, StepKind.EDIT)]
     for one, other in pairwise(present):
         if _joined(words[one.end : other.begin]) is None:
@@ -515,16 +826,55 @@ def _missing(
             if step.path in pair and not rest & {*touched, *(it.path for it in added)}:
                 added += _like(step, rest, project)
     commands = " ".join(step.command for step in found)
+    known = touched | {it.path for it in added}
+    for it in present:
+        clause = _ordered(it, words)
+        is_file = it.path in project.files and not is_check(it.path, project.text(it.path) or "")
+        if clause and found and it.path not in known and is_file:
+            known.add(it.path)
+            step = PlanStep(do=StepKind.EDIT, path=it.path, what=clause[:_LONGEST_WHAT])
+            added += _allowed(step, clause, project, [it.path])
     for it in absent:
         made = it.path in touched or it.path in commands
         made = made or any(path.endswith(f"/{it.path}") for path in touched)
         if (
-            (found or any(_is_source(one, words) for one in present))
+            (found or any(_is_source(one, words) or not _alters(words) for one in present))
             and not made
             and _goal(words[: it.begin])
         ):
             added.append(PlanStep(do=StepKind.CREATE, path=it.path, what=words[:_LONGEST_WHAT]))
     return added
+
+
+def _ordered(mention: Mention, words: str) -> str:
+    """The part of the request that orders a change of the file; empty if none does."""
+    begin = 0
+    for found in _clause_end.finditer(words):
+        if found.start() >= mention.end:
+            part = words[begin : found.start()]
+            break
+        begin = found.end()
+    else:
+        part = words[begin:]
+    part = part.strip()
+    if begin == 0 or _aside(words[: mention.begin]) or not _order(part):
+        return ""
+    return part.rstrip(".")
+
+
+def _imports_of(
+    step: PlanStep, words: str, project: KnownFiles, touched: set[str]
+) -> Iterable[PlanStep]:
+    """Substitutions in files that import a module which gets another name."""
+    old, new = (it.rpartition("/")[2].rpartition(".")[0] for it in (step.path, step.to))
+    if not step.path.endswith((".py", ".js", ".ts")) or old == new or not new:
+        return
+    named = {it.path for it in mentions(words, project)[0]}
+    for path in project.files[:_MOST_SEARCHED]:
+        text = project.text(path) or ""
+        uses = step.path in _imported(path, text, project)
+        if uses and path not in touched and (path in named or _everywhere(words)):
+            yield PlanStep(do=StepKind.SUBSTITUTE, path=path, old=old, new=new)
 
 
 def _like(step: PlanStep, paths: Iterable[str], project: KnownFiles) -> Iterable[PlanStep]:

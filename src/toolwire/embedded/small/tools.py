@@ -279,6 +279,27 @@ def figures(text: str, words: str) -> str:
     return "".join(f"; {it}" for it in found)[:_MOST_FIGURES]
 
 
+def together(texts: Mapping[str, str]) -> str:
+    """The sums of columns that several tables have in common; empty without any."""
+    sums: dict[str, list[float]] = {}
+    for text in texts.values():
+        for name, numbers, _ in _numeric([it.split(",") for it in text.splitlines() if it.strip()]):
+            sums.setdefault(name, []).append(sum(numbers))
+    found = [f"{name} {sum(it):.10g}" for name, it in sums.items() if len(it) > 1]
+    return f"(Sum of all files: {', '.join(found)})\n" if found else ""
+
+
+def arithmetic(words: str) -> str:
+    """The results of the four operations where a request has two numbers; empty otherwise."""
+    found = re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)", words)
+    if len(found) != 2:
+        return ""
+    one, other = map(float, found)
+    sums = [("+", one + other), ("-", one - other), ("*", one * other)]
+    sums += [("/", one / other)] if other else []
+    return f"\n({', '.join(f'{found[0]} {sign} {found[1]} = {it:.10g}' for sign, it in sums)})"
+
+
 def marked_names(words: str) -> list[str]:
     """Names in a request that can only be identifiers, not paths."""
     found = re.findall(r"(?<![\w./-])[A-Za-z]\w*(?:_\w+)+(?![\w/]|\.\w|-\w)", words)
@@ -286,19 +307,13 @@ def marked_names(words: str) -> list[str]:
 
 
 def _columns(rows: list[list[str]]) -> list[str]:
-    head, *rest = rows or [[]]
-    if len(head) < 2 or not rest or any(len(row) != len(head) for row in rest):
-        return []
     found: list[str] = []
-    for at, name in enumerate(head):
-        values = [_number(row[at]) for row in rest]
-        numbers = [value for value in values if value is not None]
-        if at == 0 or len(numbers) != len(rest):
-            continue
+    for name, numbers, at in _numeric(rows):
+        head, *rest = rows
         low, high = (pick(range(len(rest)), key=numbers.__getitem__) for pick in (min, max))
         total = f"sum {sum(numbers):.10g}"
         found.append(
-            f"{name.strip()}: highest {rest[high][at].strip()} ({rest[high][0].strip()}), lowest "
+            f"{name}: highest {rest[high][at].strip()} ({rest[high][0].strip()}), lowest "
             f"{rest[low][at].strip()} ({rest[low][0].strip()}), {total}"
         )
         groups: dict[str, float] = {}
@@ -306,6 +321,19 @@ def _columns(rows: list[list[str]]) -> list[str]:
             groups[row[0].strip()] = groups.get(row[0].strip(), 0.0) + value
         if 1 < len(groups) < len(rest) and len(groups) <= _MOST_GROUPS:
             found.append(f"by {head[0]}: {', '.join(f'{it} {groups[it]:.10g}' for it in groups)}")
+    return found
+
+
+def _numeric(rows: list[list[str]]) -> list[tuple[str, list[float], int]]:
+    """The columns of a table that contain numbers only: name, numbers and position."""
+    head, *rest = rows or [[]]
+    if len(head) < 2 or not rest or any(len(row) != len(head) for row in rest):
+        return []
+    found: list[tuple[str, list[float], int]] = []
+    for at, name in enumerate(head):
+        numbers = [value for row in rest if (value := _number(row[at])) is not None]
+        if at and len(numbers) == len(rest):
+            found.append((name.strip(), numbers, at))
     return found
 
 

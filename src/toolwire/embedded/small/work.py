@@ -18,16 +18,25 @@ from toolwire.embedded.small.plan import (
     read_plan,
     to_read,
 )
-from toolwire.embedded.small.tools import KnownFiles, to_real
-from toolwire.prompted.json import closed_object
+from toolwire.embedded.small.programs import (
+    CODE,
+    fails,
+    imports_one,
+    is_check,
+    is_program,
+    is_test_of,
+    running,
+)
+from toolwire.embedded.small.tools import KnownFiles, to_real, together
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import object_in
 
 _MOST_TRIES = 3
 """Answers for one step; after them it is reported as not done."""
+_MOST_WHOLE = 1000
+"""Characters of a file that is rewritten as a whole after edits of its lines were wrong."""
 _MOST_REPAIRS = 1
 """Further edits after a failed check."""
-_LONGEST_FILE = 2000
 _LOST = 6
 """Lines that an edit may remove if the request does not speak of removing."""
 
@@ -69,6 +78,8 @@ class Change:
         """Whether there are tools besides the built-in ones."""
         self._steps: list[PlanStep] = []
         self._planned = False
+        self._alone = True
+        """Whether the plan only reads and writes files."""
         self._at = 0
         self._tries = 0
         self._complaint = ""
@@ -78,10 +89,12 @@ class Change:
         self._ready: Calls | None = None
         self._settled = 0
         self._waiting = ""
-        """What the open calls are for: `read`, `look`, `step` or `check`."""
+        """What the open calls are for: `read`, `look`, `try`, `step` or `check`."""
         self._done: list[tuple[PlanStep, Ran]] = []
         self._failed: list[tuple[PlanStep, str]] = []
         self._check: Ran | None = None
+        self._trial = ""
+        """The command that showed the fault before anything was changed."""
         self._repairs = 0
         self._stopped = ""
 
@@ -124,16 +137,15 @@ class Change:
         if found is None:
             self._again("The answer was cut off; write less.")
         elif step.do is StepKind.CREATE:
-            self._created(step, str(found.get("text", "")), project)
+            self._created(step, edits.written(step.path, found.get("text")), project)
         else:
             self._edited(step, found, project)
 
     def _settle(self, ran: Sequence[Ran]) -> None:
-        for it in ran:
-            if it.refused:
-                self._stopped = "it was not allowed"
         waiting, self._waiting = self._waiting, ""
-        if not ran or waiting in ("", "read", "look"):
+        if any(it.refused for it in ran) and waiting != "try":
+            self._stopped = "it was not allowed"
+        if not ran or waiting in ("", "read", "look", "try"):
             return
         last = ran[-1]
         if waiting == "check":
@@ -163,6 +175,9 @@ class Change:
             unread = [path for path in to_read(self.words, project) if project.text(path)]
             if unread:
                 return self._reading(unread, project)
+        if not self._trial and (command := self._trial_command(project)):
+            self._trial = command
+            return self._call("try", "run_shell_command", {"command": command})
         words = f"\n\nPlan for: {self.words}"
         return Query(words, plan_schema(project, look=not self._looked, other=self._other), "plan")
 
@@ -181,6 +196,7 @@ class Change:
             steps = []
         self._planned = True
         self._steps = [*checked(steps, self.words, project)]
+        self._alone = not any(it.do in _HARD for it in steps)
         self._at = 0
 
     def _on_step(self, step: PlanStep, project: KnownFiles) -> Action | None:
@@ -222,9 +238,9 @@ class Change:
         count = f"Step {self._at + 1} of {len(self._steps)}"
         what = self._what(step)
         if step.do is StepKind.CREATE:
-            form = closed_object({"text": {"type": "string", "maxLength": _LONGEST_FILE}})
-            words = f"\n\n{count}, new file {step.path}: {what}\n{self._complaint}"
-            return Query(f"{words}The text of {step.path}:", form, "text")
+            sums = together({path: self._read[path] for path in self._read})
+            words = f"\n\n{count}, new file {step.path}: {what}\n{sums}{self._complaint}"
+            return Query(f"{words}The text of {step.path}:", edits.text_schema(step.path), "text")
         text = project.text(step.path)
         if text is None:
             return self._give_up(step, "it is not a text file, or too long")
@@ -239,18 +255,20 @@ class Change:
             now = f"{step.path} is now:\n{text}\n"
         self._read[step.path] = text
         words = f"\n\n{now}{count}, in {step.path}: {what}\n{self._complaint}"
+        if self._tries == _MOST_TRIES - 1 and len(text) <= _MOST_WHOLE:
+            # The same question led to the same answer before.
+            form = edits.text_schema(step.path)
+            return Query(f"{words}The new text of the whole file {step.path}:", form, "change")
         form = edits.change_schema(text, begin, end)
         return Query(f"{words}The change of {step.path}:", form, "change")
 
     def _what(self, step: PlanStep) -> str:
         """What a step is for: the request itself where no other step changes a file."""
         writing = [it for it in self._steps if it.do in (StepKind.EDIT, StepKind.CREATE)]
-        alone = len(writing) == 1 and not self._repairs
+        alone = len(writing) == 1 and self._alone and not self._repairs
         return self.words if alone else step.what
 
     def _created(self, step: PlanStep, text: str, project: KnownFiles) -> None:
-        if text and not text.endswith("\n"):
-            text += "\n"
         wrong = edits.problem(step.path, text) if text.strip() else "it is empty"
         if wrong:
             self._again(f"{step.path} cannot be written like that: {wrong}.")
@@ -269,6 +287,8 @@ class Change:
             self._complaint = "no line of it has to change"
             return
         after = edits.changed(text, found)
+        if "text" in found:
+            after = edits.written(step.path, found["text"])
         wrong = self._wrong(step, text, after)
         if not wrong and not self._tries and (line := edits.misplaced(text, found)):
             wrong = f"That does not replace the line that it resembles: {line.strip()}."
@@ -314,25 +334,39 @@ class Change:
         kinds = (StepKind.EDIT, StepKind.SUBSTITUTE, StepKind.CREATE)
         return [*dict.fromkeys(step.path for step, _ in self._done if step.do in kinds)]
 
+    def _trial_command(self, project: KnownFiles) -> str:
+        """The command that shows the fault which the request speaks of; empty without one."""
+        if not fails(self.words):
+            return ""
+        named = [it.path for it in mentions(self.words, project)[0]]
+        read = [path for path in self._read if path not in named]
+        for file in (*named, *read, *project.files):
+            text = project.text(file) or ""
+            if is_check(file, text) and (file in named or imports_one(text, self._read)):
+                return running(file, text)
+        for file in named:
+            if is_program(file, project.text(file) or ""):
+                return running(file, project.text(file) or "")
+        return ""
+
     def _check_command(self, project: KnownFiles) -> str:
-        """The command that runs the test of a changed Python file; empty without one."""
-        changed = [path for path in self._changed() if path.endswith(".py")]
+        """The command that checks changed code: the one that failed, or its test; may be empty."""
+        changed = [path for path in self._changed() if path.endswith(CODE)]
+        if self._trial and changed:
+            return self._trial
         named = [it.path for it in mentions(self.words, project)[0]]
         for path in changed:
-            stem = path.rpartition("/")[2].removesuffix(".py")
             for file in (*named, *project.files):
-                text = project.text(file) or "" if file.endswith(".py") else ""
-                name = file.rpartition("/")[2]
-                by_name = name in (f"test_{stem}.py", f"{stem}_test.py")
-                uses = re.search(rf"\b(?:import|from)\s+[\w.]*\b{stem}\b", text) is not None
-                checks = file in named and uses and re.search(r"\bassert", text) is not None
+                text = project.text(file) or "" if file.endswith(CODE) else ""
+                by_name = is_test_of(file, path)
+                checks = file in named and is_check(file, text) and imports_one(text, [path])
                 if file not in changed and (by_name or checks):
-                    return _running(file, text)
+                    return running(file, text)
         return ""
 
     def _repair(self, failed: Ran) -> None:
         """Plan another edit after a failed check."""
-        changed = [path for path in self._changed() if path.endswith(".py")]
+        changed = [path for path in self._changed() if path.endswith(CODE)]
         if not changed:
             return
         self._repairs += 1
@@ -386,14 +420,7 @@ def _literal(found: re.Match[str]) -> str:
     return next(filter(None, found.groups()), "").rstrip(".")
 
 
-def _running(file: str, text: str) -> str:
-    if "unittest" in text and "__main__" not in text:
-        return f"python3 -m unittest {file}"
-    if re.search(r"^def test_", text, re.MULTILINE) and "__main__" not in text:
-        return f"python3 -m pytest -q {file}"
-    return f"python3 {file}"
-
-
+_HARD = (StepKind.DELETE, StepKind.MOVE, StepKind.COPY, StepKind.FOLDER)
 _LOOKING = (StepKind.READ, StepKind.LOOK, StepKind.OTHER)
 _DEEDS = {
     StepKind.EDIT: "Changed",

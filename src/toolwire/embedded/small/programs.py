@@ -1,0 +1,68 @@
+"""Programs and tests of a project: which file is one, how it is run, what it tests."""
+
+import re
+from collections.abc import Iterable
+from shlex import quote
+
+CODE = (".py", ".js", ".mjs", ".cjs", ".sh")
+"""Endings of files that can be run."""
+fails = re.compile(
+    r"\b(?:fails?|failing|failed|failure|crash\w*|broken|errors?|exception|traceback|bug|bugs|buggy"
+    r"|wrong|wrongly|incorrect\w*|does ?n[o']t work|\w+Error|fix (?:it|this|the (?:code|bug)))\b",
+    re.IGNORECASE,
+).search
+_is_test = re.compile(r"(?:test_.+|.+_test|.+[.-](?:test|spec))\.\w+").fullmatch
+
+
+def is_check(file: str, text: str) -> bool:
+    """Whether a file is a test that can be run by itself."""
+    if not file.endswith(CODE):
+        return False
+    if _is_test(file.rpartition("/")[2]) is not None:
+        return not re.search(r"\b(?:describe|it|test)\(|from ['\"](?:vitest|jest)", text)
+    return (
+        re.search(r"^\s*assert\b|\bassert[.(]|throw new Error|\bexit 1\b", text, re.M) is not None
+    )
+
+
+def is_program(file: str, text: str) -> bool:
+    """Whether a file is a program: it does something when it is started."""
+    if not file.endswith(CODE):
+        return False
+    return re.search(r"^(?:print|main|console\.log|echo|if __name__)\b", text, re.M) is not None
+
+
+def is_test_of(file: str, path: str) -> bool:
+    """Whether a file is the test of another by its name."""
+    name, stem = file.rpartition("/")[2], path.rpartition("/")[2].rpartition(".")[0]
+    return (
+        _is_test(name) is not None
+        and re.fullmatch(
+            rf"(?:test_{re.escape(stem)}|{re.escape(stem)}(?:_test|[.-]test|[.-]spec))\.\w+", name
+        )
+        is not None
+    )
+
+
+def running(file: str, text: str) -> str:
+    """The command that runs a program or a test."""
+    path = quote(file)
+    if file.endswith(".sh"):
+        return f"bash {path}"
+    if file.endswith((".js", ".mjs", ".cjs")):
+        return f"node {path}"
+    if "unittest" in text and "__main__" not in text:
+        return f"python3 -m unittest {path}"
+    if re.search(r"^def test_", text, re.MULTILINE) and "__main__" not in text:
+        return f"python3 -m pytest -q {path}"
+    return f"python3 {path}"
+
+
+def imports_one(text: str, paths: Iterable[str]) -> bool:
+    """Whether code imports one of the files."""
+    stems = (path.rpartition("/")[2].rpartition(".")[0] for path in paths)
+    return any(
+        re.search(rf"\b(?:import|from|require\()[\s\w.,'\"/{{}}]*\b{re.escape(stem)}\b", text)
+        for stem in stems
+        if stem
+    )
