@@ -34,7 +34,7 @@ _constants = re.compile(r"\b[A-Z][A-Z0-9_]{2,}\b").findall
 _split_words = re.compile(r"[A-Za-z][a-z]+|[A-Z]+(?![a-z])|\d[\d.]*").findall
 
 
-class Place(NamedTuple):
+class FileLines(NamedTuple):
     """Lines of a file."""
 
     path: str
@@ -128,7 +128,7 @@ def _printed(reply: str, words: str, ran: Sequence[Ran]) -> str:
     return found
 
 
-def _places(reply: str, words: str, ran: Sequence[Ran], project: KnownFiles) -> Iterable[Place]:
+def _places(reply: str, words: str, ran: Sequence[Ran], project: KnownFiles) -> Iterable[FileLines]:
     """The lines of files that were read which share the rarest words with the request."""
     texts = {path: project.text(path) or "" for path in read_files(ran, project)}
     wanted = _wanted(words)
@@ -158,24 +158,24 @@ def read_files(ran: Sequence[Ran], project: KnownFiles) -> list[str]:
     return [*dict.fromkeys(map(str, given))]
 
 
-def _block(path: str, at: int, text: str) -> Place:
+def _block(path: str, at: int, text: str) -> FileLines:
     """The line, with those behind it where it opens a block or a section."""
     lines = text.split("\n")
     end = at + 1
     if _opens(lines[at]):
         rest = [it for it in range(at + 1, len(lines)) if lines[it].strip()]
         end = rest[: _MOST_LINES - 1][-1] + 1 if rest else end
-    return Place(path, at, tuple(line[:_LONGEST_LINE] for line in lines[at:end]))
+    return FileLines(path, at, tuple(line[:_LONGEST_LINE] for line in lines[at:end]))
 
 
-def _defined(place: Place, project: KnownFiles) -> Iterable[Place]:
+def _defined(place: FileLines, project: KnownFiles) -> Iterable[FileLines]:
     """Where the constants in those lines are set."""
     for name in dict.fromkeys(_constants("\n".join(place.lines))):
         for path in project.files:
             for at, line in enumerate((project.text(path) or "").split("\n")):
                 set_here = re.match(rf"\s*(?:export |const |let |var )*{name}\s*[:=]", line)
                 if set_here and line not in place.lines:
-                    yield Place(path, at, (line[:_LONGEST_LINE],))
+                    yield FileLines(path, at, (line[:_LONGEST_LINE],))
                     return
 
 
@@ -190,6 +190,6 @@ def _words(text: str) -> set[str]:
     return found | {word[:-1] for word in found if word.endswith("s") and len(word) > 3}
 
 
-def _quoted(place: Place) -> str:
+def _quoted(place: FileLines) -> str:
     text = "\n".join(place.lines).strip("\n")
     return f"\n\n{place.path}, line {place.begin + 1}:\n```\n{text}\n```"
