@@ -5,7 +5,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
 from ssl import SSLContext
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -79,7 +79,12 @@ class HttpListener:
         """
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: Connection(self), host, port, ssl=tls, reuse_port=shared or None, backlog=1024
+            lambda: Connection(self),
+            host,
+            port,
+            reuse_port=shared or None,
+            backlog=1024,
+            **self._encrypted(tls),
         )
         self._servers.append(server)
         return server.sockets[0].getsockname()[1]
@@ -89,9 +94,15 @@ class HttpListener:
         loop = asyncio.get_running_loop()
         for one in sockets:
             server = await loop.create_server(
-                lambda: Connection(self), sock=one, ssl=tls, backlog=1024
+                lambda: Connection(self), sock=one, backlog=1024, **self._encrypted(tls)
             )
             self._servers.append(server)
+
+    def _encrypted(self, tls: SSLContext | None) -> dict[str, Any]:
+        if tls is None:
+            return {}
+        seconds = self.limits.head_seconds
+        return {"ssl": tls, "ssl_handshake_timeout": seconds, "ssl_shutdown_timeout": seconds}
 
     @property
     def busy(self) -> int:
