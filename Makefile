@@ -69,6 +69,7 @@ docs: $(READY)
 	$(BIN)/python -m toolwire.config.document schema > docs/settings.schema.json
 	$(BIN)/python -m toolwire.tools.document > docs/tools.md
 	$(BIN)/python -m toolwire.providers.document > docs/providers.md
+	$(BIN)/python -m toolwire.tui.document
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The wheel and the source archive in dist/, the wheel installed in an environment of its own and tried there.

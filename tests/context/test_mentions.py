@@ -287,3 +287,23 @@ def test_a_huge_folder_is_not_taken_whole(desk: Desk):
     said = desk.say("@d")
     assert len(said.files) == 2000
     assert said.notices == ("@d: only 2000 files are attached; name the folders that matter",)
+
+
+def test_a_part_of_a_file_is_mentioned_by_its_lines(desk: Desk):
+    write(desk.root / "a.txt", "".join(f"line {number}\n" for number in range(1, 31)))
+    path = desk.root / "a.txt"
+    assert desk.parts("see @a.txt:10-12 and @a.txt:3.") == [
+        Text(f"\nContent from @{path}:10-12:\n"),
+        Text("line 10\nline 11\nline 12"),
+        Text(f"\nContent from @{path}:3-3:\n"),
+        Text("line 3"),
+    ]
+
+
+def test_a_file_whose_name_looks_like_a_part_is_the_file(desk: Desk):
+    write(desk.root / "a.txt", "one\ntwo\n")
+    write(desk.root / "a.txt:2", "another")
+    assert desk.parts("@a.txt:2") == [
+        Text(f"\nContent from @{desk.root / 'a.txt:2'}:\n"),
+        Text("another"),
+    ]

@@ -125,7 +125,7 @@ def shown(chance: random.Random, columns: int) -> list[str]:
     lines += drawing.live(size)
     lines.append(drawing.status(window=1000, branch=text, keys=text))
     lines += drawing.whole()
-    menu = Menu(dict, lambda name: (), lambda: [text])
+    menu = Menu(dict, lambda name: (), lambda query: [text])
     menu.update("@", 1)
     return lines + menu.rows(drawing.painter)
 

@@ -68,10 +68,9 @@ def chat_command(flags: SessionFlags, prompt: str | None, plain: bool) -> None:
 
 
 async def _terminal_app(flags: SessionFlags, prompt: str) -> None:
-    from prompt_toolkit.input import create_input
-
     from toolwire.tui.app import TerminalApp
     from toolwire.tui.front import Start
+    from toolwire.tui.terminal_input import terminal_input
 
     settings, cwd = flags.read_settings(os.environ)
     start = Start(
@@ -87,7 +86,7 @@ async def _terminal_app(flags: SessionFlags, prompt: str) -> None:
         verbose=flags.verbose,
         version=__version__,
     )
-    await TerminalApp(start, create_input(), sys.stdout).run()
+    await TerminalApp(start, terminal_input(sys.stdin), sys.stdout).run()
 
 
 def redraws(environ: Mapping[str, str]) -> bool:

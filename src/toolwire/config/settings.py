@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -31,6 +31,70 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
     """Session storage."""
 
     keep_days: Annotated[Count, setting("Days an unused session is kept; 0 means forever.")] = 0
+
+
+KeyNames: TypeAlias = tuple[
+    Annotated[
+        str,
+        msgspec.Meta(
+            pattern=r"^(ctrl-|alt-|shift-)*([a-z0-9]|[a-z]{2,9}|f[0-9]{1,2})"
+            r"( (ctrl-|alt-|shift-)*([a-z0-9]|[a-z]{2,9}|f[0-9]{1,2}))?$",
+            extra={"expected": 'a key such as "ctrl-o", "alt-enter" or "ctrl-x ctrl-e"'},
+        ),
+    ],
+    ...,
+]
+
+
+class KeySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys of the terminal app; an empty list removes one."""
+
+    send: Annotated[
+        KeyNames, setting("Send; while the model works, it reads it at its next step.")
+    ] = ("enter",)
+    new_line: Annotated[KeyNames, setting("Begin a new line; `\\` before Enter does too.")] = (
+        "alt-enter",
+        "shift-enter",
+        "ctrl-j",
+    )
+    complete: Annotated[KeyNames, setting("Complete a command or a name.")] = ("tab",)
+    queue: Annotated[KeyNames, setting("While it works: keep the message for after the turn.")] = (
+        "tab",
+    )
+    stop: Annotated[KeyNames, setting("While it works: stop the turn.")] = ("escape",)
+    rewind: Annotated[KeyNames, setting("Twice, if nothing is written: go back to a turn.")] = (
+        "escape",
+    )
+    interrupt: Annotated[
+        KeyNames, setting("Stop the turn, or clear the composer; twice: leave.")
+    ] = ("ctrl-c",)
+    leave: Annotated[KeyNames, setting("Leave, if nothing is written.")] = ("ctrl-d",)
+    back: Annotated[
+        KeyNames, setting("Line above; on the first line the queued messages, then the history.")
+    ] = ("up",)
+    forward: Annotated[KeyNames, setting("Line below; on the last line the later history.")] = (
+        "down",
+    )
+    search: Annotated[KeyNames, setting("Search what was written in this folder.")] = ("ctrl-r",)
+    mode: Annotated[KeyNames, setting("Next approval mode: default, auto_edit, plan.")] = (
+        "shift-tab",
+    )
+    transcript: Annotated[KeyNames, setting("The whole session, to scroll and search.")] = (
+        "ctrl-o",
+    )
+    panel: Annotated[KeyNames, setting("Show the whole plan above the composer, or hide it.")] = (
+        "ctrl-t",
+    )
+    repaint: Annotated[
+        KeyNames, setting("Clear the screen and print its last lines again at this width.")
+    ] = ("ctrl-l",)
+    image: Annotated[KeyNames, setting("Attach the picture in the clipboard.")] = (
+        "ctrl-v",
+        "alt-v",
+    )
+    editor: Annotated[KeyNames, setting("Write in `$VISUAL` or `$EDITOR`.")] = ("ctrl-g",)
+    copy: Annotated[KeyNames, setting("Copy the last answer.")] = ("ctrl-y",)
+    suspend: Annotated[KeyNames, setting("Suspend; `fg` goes on.")] = ("ctrl-z",)
 
 
 class Ui(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +146,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     context: MemorySettings = MemorySettings()
     sessions: Sessions = Sessions()
     ui: Ui = Ui()
+    keys: KeySettings = KeySettings()
     reasoning: Reasoning = Reasoning()
     tools: ToolSettings = ToolSettings()
     providers: Annotated[

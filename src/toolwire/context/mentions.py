@@ -38,6 +38,7 @@ _MENTION = re.compile(
 )
 _ESCAPED = re.compile(r"\\([ \t()\[\]{};|*?$`'\"#&<>!~,.\\@])")
 _AFTER = "'\"`:>*."
+_RANGE = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9}))?")
 _MAGIC = re.compile(r"[*?\[{]")
 _REASONS = {
     Hidden.PROTECTED: "it is protected; mention it in a prompt that you type",
@@ -129,6 +130,8 @@ class _File(msgspec.Struct, frozen=True):
     workspace: Workspace
     named: bool
     """Named itself, not by its folder or a pattern."""
+    lines: tuple[int, int] | None = None
+    """The first and the last line that are mentioned; None for all."""
 
 
 class _Gathering:
@@ -151,12 +154,23 @@ class _Gathering:
         path = self._existing(name)
         if path:
             self._add_path(name, path)
+        elif part := self._part(name):
+            self._add_path(name, *part)
         elif pattern and self._add_pattern(name):
             return
         elif path := self._existing(name.rstrip(_AFTER)):
             self._add_path(name, path)
         else:
             self._tell(name, "no file matches the pattern" if pattern else "no such file")
+
+    def _part(self, name: str) -> tuple[str, tuple[int, int]] | None:
+        """The path and the lines of a mention such as `path:10-40`."""
+        found = _RANGE.fullmatch(name.rstrip(_AFTER))
+        path = self._existing(found[1]) if found else ""
+        if not found or not path:
+            return None
+        first = max(int(found[2]), 1)
+        return path, (first, max(int(found[3] or first), first))
 
     def attach(self, file: Path) -> None:
         """Include a file that the user named outside of the prompt, wherever it is."""
@@ -210,7 +224,7 @@ class _Gathering:
         paths = (os.path.normpath(root / given) for root in self._workspace.roots)
         return next((path for path in paths if os.path.lexists(path)), "")
 
-    def _add_path(self, name: str, path: str) -> None:
+    def _add_path(self, name: str, path: str, lines: tuple[int, int] | None = None) -> None:
         found = real(path)
         mode = _mode(found) if found is not None else 0
         if found is None or not mode:
@@ -237,7 +251,8 @@ class _Gathering:
         if folder:
             self._add_folder(name, path, found, workspace)
         else:
-            self._files[path] = _File(found, workspace, True)
+            key = path if lines is None else f"{path}:{lines[0]}-{lines[1]}"
+            self._files[key] = _File(found, workspace, True, lines)
 
     def _hidden(self, path: Path, folder: bool) -> str:
         rules = rules_for(path, self._workspace)
@@ -319,23 +334,33 @@ class _Gathering:
     def _contents(self, shown: str, file: _File) -> list[Text | Media]:
         context = msgspec.structs.replace(self._context, workspace=file.workspace)
         try:
-            content = read_content(file.path, shown, context)
+            content = _content(file, shown, context)
         except ToolFailed as error:
             self.notices.append(f"{shown} was left out: {str(error).partition(chr(10))[0]}")
             return []
         self.read.append(printable(shown))
         if content.media is not None:
             return [content.media]
-        text = _written(content)
+        text = _written(content, whole=file.lines is None)
         if not file.named:
             self._room -= len(text)
         return [Text(f"\nContent from @{printable(shown)}:\n"), Text(text or EMPTY)]
 
 
-def _written(content: Content) -> str:
+def _content(file: _File, shown: str, context: ToolContext) -> Content:
+    if file.lines is None:
+        return read_content(file.path, shown, context)
+    first, last = file.lines
+    given = shown.removesuffix(f":{first}-{last}")
+    return read_content(file.path, given, context, first - 1, last - first + 1)
+
+
+def _written(content: Content, *, whole: bool = True) -> str:
     lines = content.lines
     if lines is None:
         return content.note.strip()
+    if not whole:
+        return lines.text.rstrip("\n")
     return ((CUT_NOTE if lines.partial else "") + lines.text).strip()
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from toolwire.gateway.memory import (
-    TurnContext,
     Keys,
     Maker,
     StoredTurn,
+    TurnContext,
     handle_of,
     seal_mark,
     seal_of,

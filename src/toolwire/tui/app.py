@@ -17,6 +17,7 @@ from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import AgentSession, stored_sessions
 from toolwire.app.user_input import names_prompt, read_input
+from toolwire.context.mentions import Mentioned
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.platform import handle_signals
@@ -52,6 +53,8 @@ class TerminalApp(Front):
         self._attached = start.attached
         self._shell_output = ""
         """Output of the user's own commands, for the next message."""
+        self._saying: set[asyncio.Task[None]] = set()
+        """Messages to the running turn whose files are being read."""
         self._ended = False
         self._branch = ""
 
@@ -86,13 +89,26 @@ class TerminalApp(Front):
             return
         text = self.composer.take()
         if self.working and not text.startswith(("/", "!", "#")):
-            self.session.say(Message(role="user", parts=(Text(text),)))
             self.drawing.queue(text)
+            self._say_now(self.session, text)
         elif self.working:
             self._keep(text)
         else:
             self._inbox.put_nowait(text)
         self.screen.change()
+
+    def _say_now(self, session: AgentSession, text: str) -> None:
+        """Says something to the running turn, with the files and pictures that it mentions."""
+        if "@" not in text and not self.composer.images(text):
+            session.say(Message(role="user", parts=(Text(text),)))
+            return
+
+        async def read_and_say() -> None:
+            session.say((await self._read(session, text)).message)
+
+        task = asyncio.create_task(read_and_say())
+        self._saying.add(task)
+        task.add_done_callback(self._saying.discard)
 
     def send(self, text: str) -> None:
         """Sends a prompt of a command."""
@@ -174,14 +190,21 @@ class TerminalApp(Front):
 
         def begun() -> None:
             nonlocal task
+            self._ask_terminal()
+            self.composer.set(self.composer.drafts.left_behind())
             task = loop.create_task(self._sessions())
 
         spinner = loop.create_task(self._spin())
         try:
-            with handle_signals(loop, (signal.SIGTERM, signal.SIGHUP), self.quit):
+            with (
+                handle_signals(loop, (signal.SIGTERM, signal.SIGHUP), self.quit),
+                handle_signals(loop, (signal.SIGTSTP,), self.suspend),
+                handle_signals(loop, (signal.SIGCONT,), self.screen.resumed),
+            ):
                 await self.screen.run(begun)
         finally:
             spinner.cancel()
+            self.composer.store_draft()
             self._title("")
         if task is not None:
             await task
@@ -264,21 +287,31 @@ class TerminalApp(Front):
         self._shell_output += f"I ran `{command}`:\n{output}\n"
 
     async def _prompted(self, session: AgentSession, line: str) -> None:
+        prompt = await self._read(session, line)
+        self._sent = line
+        await self._turn_ended(session, prompt.message)
+        while not self._ended:
+            # Written while the turn ended: its files may still be read.
+            if self._saying:
+                await asyncio.wait(self._saying)
+            if not session.waiting:
+                break
+            await self._turn_ended(session, None)
+
+    async def _read(self, session: AgentSession, line: str) -> Mentioned:
+        """The message of a line, with pictures, mentioned files and the output of own commands."""
         attached, self._attached = self._attached, ()
+        piped, self._shell_output = self._shell_output, ""
         prompt = await read_input(
             session.toolbox,
             line,
-            piped=self._shell_output,
-            attached=attached,
+            piped=piped,
+            attached=(*attached, *self.composer.images(line)),
             respect_git_ignore=self.start.settings.context.respect_git_ignore,
         )
-        self._shell_output = ""
         for words in prompt.notices:
             await session.note("mention", words)
-        self._sent = line
-        await self._turn_ended(session, prompt.message)
-        while session.waiting and not self._ended:
-            await self._turn_ended(session, None)
+        return prompt
 
     async def _turn_ended(self, session: AgentSession, message: Message | None) -> None:
         began = time.monotonic()
@@ -335,6 +368,22 @@ class TerminalApp(Front):
         window = (info.context or 0) if info is not None else 0
         row = self.drawing.status(window=window, branch=self._branch, keys=keys)
         return [*self.menu.rows(self.drawing.painter), row]
+
+    def _takes_images(self) -> tuple[str, bool | None]:
+        opened = self._session.opened if self._session is not None else None
+        info = opened.info if opened is not None else None
+        return opened.name if opened is not None else "", info.images if info is not None else None
+
+    def _prompts(self) -> list[str]:
+        listed = stored_sessions(self.start.environ).list(str(self.start.cwd))
+        return [one.title for one in listed if one.title]
+
+    def _mentionable(self) -> tuple[str, ...]:
+        servers = self._session.toolbox.servers if self._session is not None else None
+        if servers is None:
+            return ()
+        found = servers.servers.resources()
+        return tuple(f"{server.name}:{resource.uri}" for server, resource in found)
 
     def _bindings(self) -> KeyBindings:
         return bindings(self)

@@ -69,6 +69,21 @@ class Drawing:
             self.painter = Painter(self._theme, self._colours, columns)
             self._lines = EntryLines(self.painter, self.options)
 
+    def set_theme(self, theme: Theme, colours: str) -> None:
+        """Shows later entries in other colours."""
+        self._theme, self._colours = theme, colours
+        self.painter = Painter(theme, colours, self.painter.width)
+        self._lines = EntryLines(self.painter, self.options)
+
+    def last(self, rows: int) -> list[str]:
+        """The last lines of the transcript at the present width."""
+        found: list[str] = []
+        for entry in reversed(self.entries):
+            found = [*EntryLines(self.painter, self.options).lines(entry), *found]
+            if len(found) >= rows:
+                break
+        return found[-rows:]
+
     def set_options(self, options: ViewOptions) -> None:
         """Shows later entries in another way."""
         self.options = options
@@ -84,6 +99,10 @@ class Drawing:
         if text in left:
             left.remove(text)
             self.state = msgspec.structs.replace(self.state, queue=tuple(left))
+
+    def toggle_plan(self) -> None:
+        """Shows every step of the plan, or only the present one."""
+        self.state = msgspec.structs.replace(self.state, panel=not self.state.panel)
 
     def whole(self) -> list[str]:
         """All entries, with results and thoughts whole."""

@@ -10,14 +10,15 @@ from toolwire.tui.transcript import CallEntry, Entry, Headline, NoteEntry, Prose
 from toolwire.wire.repair import parse_arguments
 
 RESULT_LINES = 10
-_MARKS = {
-    Outcome.DONE: ("●", "done"),
-    Outcome.FAILED: ("✗", "failed"),
-    Outcome.DENIED: ("⊘", "warning"),
-    Outcome.CANCELLED: ("◌", "warning"),
-    Outcome.INTERRUPTED: ("◌", "warning"),
-    Outcome.NOT_RUN: ("–", "dim"),
+MARKS = {
+    Outcome.DONE: ("●", "done", "the call succeeded"),
+    Outcome.FAILED: ("✗", "failed", "it failed; the first line of the error follows"),
+    Outcome.DENIED: ("⊘", "warning", "it was denied"),
+    Outcome.CANCELLED: ("◌", "warning", "it was stopped, or its outcome is unknown"),
+    Outcome.INTERRUPTED: ("◌", "warning", "it was stopped, or its outcome is unknown"),
+    Outcome.NOT_RUN: ("–", "dim", "it did not run"),
 }
+"""The mark of each outcome, its role, and what it means."""
 _ENDINGS = {
     Outcome.INTERRUPTED: "outcome unknown",
     Outcome.CANCELLED: "stopped",
@@ -97,7 +98,7 @@ class EntryLines:
 
     def _call(self, entry: CallEntry) -> list[str]:
         finished, painter = entry.finished, self._painter
-        mark, role = _MARKS[finished.outcome]
+        mark, role, _ = MARKS[finished.outcome]
         stat = finished.stat
         ending = _ENDINGS.get(finished.outcome, "")
         approved = entry.approved if entry.approved != ending else ""

@@ -1,6 +1,7 @@
 """The terminal side of the app: screen, composer, menu, questions, pages and notifications."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,18 +14,27 @@ from prompt_toolkit.key_binding import KeyBindings
 from toolwire.app.options import SessionOptions
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
-from toolwire.tui.composer import Composer, history_file
+from toolwire.errors import BadInput
+from toolwire.tui.clipboard import clipboard_image, image_problem
+from toolwire.tui.composer import Composer, pasted_images
 from toolwire.tui.drawing import Drawing
 from toolwire.tui.entries import ViewOptions
 from toolwire.tui.finder import FileNames
+from toolwire.tui.history import history_file
 from toolwire.tui.menu import Menu
 from toolwire.tui.notify import announcement, title
 from toolwire.tui.output import FrameOutput
 from toolwire.tui.questions import QuestionPanel
 from toolwire.tui.screen import Screen
+from toolwire.tui.terminal_input import Brightness, Focused, KittyKeys, Report, parser_of
 from toolwire.tui.themes import theme_for
 from toolwire.tui.views.pager import Pager
 from toolwire.tui.views.picker import Picker
+
+_ANSWER = 0.1
+"""Seconds within which a terminal's answer about its background counts."""
+_DRAFT = 0.5
+"""Seconds after a change in which what is written is stored."""
 
 if TYPE_CHECKING:
     from toolwire.embedded.weights import DownloadConsent
@@ -78,6 +88,11 @@ class Front:
         self.drawing = Drawing(theme, colours, columns, self.screen.print, verbose=start.verbose)
         self.drawing.set_options(ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap))
         self.focused = True
+        self._asked_at = 0.0
+        self._saving: asyncio.TimerHandle | None = None
+        parser = parser_of(terminal)
+        if parser is not None:
+            parser.report = self._reported
 
     # What the session's side provides.
 
@@ -92,6 +107,77 @@ class Front:
 
     def _below(self) -> list[str]:
         raise NotImplementedError
+
+    def _takes_images(self) -> tuple[str, bool | None]:
+        """The model's name, and whether it takes pictures; None if that is not known."""
+        raise NotImplementedError
+
+    def _prompts(self) -> list[str]:
+        """The first prompts of the folder's sessions, the newest first."""
+        raise NotImplementedError
+
+    # What keys do.
+
+    def pasted(self, text: str) -> None:
+        """Inserts pasted text; paths of pictures attach them."""
+        images = pasted_images(text, self.start.cwd)
+        if not images or not all(map(self._attach, images)):
+            self.composer.paste(text)
+        self.menu.close()
+
+    async def attach_clipboard(self) -> None:
+        """Attaches the picture in the clipboard."""
+        try:
+            self._attach(await clipboard_image(self.start.environ))
+        except BadInput as error:
+            self.say(f"error: {error}", "failed")
+
+    def _attach(self, image: Path) -> bool:
+        problem = image_problem(image, *self._takes_images())
+        if problem:
+            self.say(problem, "warning")
+            return False
+        self.composer.attach(image)
+        return True
+
+    def search_history(self) -> None:
+        """Opens the search of what was written in this folder."""
+        entries = self.composer.buffer.history.get_strings()[::-1]
+        self.menu.search([*entries, *self._prompts()])
+
+    def toggle_panel(self) -> None:
+        """Shows the whole plan above the composer, or hides it."""
+        self.drawing.toggle_plan()
+        self.screen.change()
+
+    def repaint(self) -> None:
+        """Clears the screen, and prints its last lines at the present width."""
+        size = self.screen.size
+        self.drawing.fits(size.columns)
+        self.screen.repaint(self.drawing.last(max(size.rows - 6, 1)))
+
+    def suspend(self) -> None:
+        """Suspends the program."""
+        self.screen.stop_process()
+
+    def _reported(self, report: Report) -> None:
+        match report:
+            case Focused():
+                self.focused = report.now
+            case KittyKeys():
+                self._output.has_kitty()
+            case Brightness():
+                if time.monotonic() - self._asked_at < _ANSWER:
+                    ui = self.start.settings.ui
+                    found = theme_for(ui.theme, self.start.environ, light=report.light)
+                    self.drawing.set_theme(*found)
+                    self.screen.change()
+
+    def _ask_terminal(self) -> None:
+        self._asked_at = time.monotonic()
+        colours = theme_for("auto", self.start.environ)[1]
+        background = self.start.settings.ui.theme == "auto" and colours not in ("", "standard")
+        self._output.ask(background=background)
 
     # What commands use.
 
@@ -152,14 +238,24 @@ class Front:
         del event
         buffer = self.composer.buffer
         self.menu.update(buffer.text, buffer.cursor_position)
+        if self._saving is None and self.screen.app.is_running:
+            self._saving = asyncio.get_running_loop().call_later(_DRAFT, self._store_draft)
 
-    def _files(self) -> list[str]:
+    def _store_draft(self) -> None:
+        self._saving = None
+        self.composer.store_draft()
+
+    def _files(self, query: str) -> list[str]:
         names = self._names
         if names is None:
             return []
         if not names.fresh and (self._reading is None or self._reading.done()):
             self._reading = asyncio.create_task(self._read_names(names))
-        return names.names
+        return names.best(query, more=self._mentionable())
+
+    def _mentionable(self) -> tuple[str, ...]:
+        """What may be mentioned besides files."""
+        return ()
 
     async def _read_names(self, names: FileNames) -> None:
         await asyncio.to_thread(names.read)

@@ -46,8 +46,7 @@ def live_rows(
         rows.append(painter.line((f"  … {len(state.running) - _MOST_CALLS} more calls", "dim")))
     if state.working and not state.running and state.writing is None:
         rows.append(_spinner(state, painter, now))
-    if plan := _plan_row(state):
-        rows.append(_cut(painter, (plan, "")))
+    rows.extend(_cut(painter, (words, "")) for words in _plan_rows(state))
     for words in state.queue[:_QUEUE_SHOWN]:
         rows.append(_cut(painter, (f"  queued: {one_line(words)}", "dim")))
     if len(state.queue) > _QUEUE_SHOWN:
@@ -82,16 +81,21 @@ def _running(call: RunningCall, painter: Painter, now: float) -> list[str]:
     return [head, *(_cut(painter, (f"    {line.expandtabs(4)}", "dim")) for line in shown)]
 
 
-def _plan_row(state: State) -> str:
-    if not state.plan:
-        return ""
+STEPS = {"done": "☑", "in_progress": "▸", "cancelled": "–"}
+"""Marks of the steps of a plan; any other state is `☐`."""
+
+
+def _plan_rows(state: State) -> list[str]:
+    """The present step of the plan; all of them where the panel is open."""
+    if state.panel:
+        return [f"{STEPS.get(step.status, '☐')} {one_line(step.text)}" for step in state.plan]
     done = sum(step.status in ("done", "cancelled") for step in state.plan)
     if done == len(state.plan):
-        return ""
+        return []
     present = [step for step in state.plan if step.status == "in_progress"]
     waiting = [step for step in state.plan if step.status == "pending"]
     [step, *_] = [*present, *waiting]
-    return f"☐ {done} of {len(state.plan)}  {one_line(step.text)}"
+    return [f"☐ {done} of {len(state.plan)}  {one_line(step.text)}"]
 
 
 def _cut(painter: Painter, *pieces: tuple[str, str], tail: tuple[str, str] | None = None) -> str:

@@ -1,13 +1,15 @@
-"""The menu under the composer: commands after `/`, files after `@`."""
+"""The menu under the composer: commands after `/`, files after `@`, and the search of prompts."""
 
 import re
 from collections.abc import Callable, Mapping
 
 import msgspec
-from rich.cells import cell_len
+from prompt_toolkit.buffer import Buffer
+from rich.cells import cell_len, set_cell_size
 
 from toolwire.terminal_text import one_line
 from toolwire.tui.finder import best
+from toolwire.tui.history import searched
 from toolwire.tui.render import Painter
 
 _MOST = 8
@@ -34,46 +36,97 @@ class Menu:
         self,
         commands: Callable[[], Mapping[str, str]],
         arguments: Callable[[str], tuple[str, ...]],
-        files: Callable[[], list[str]],
+        files: Callable[[str], list[str]],
     ) -> None:
         self._commands = commands
         self._arguments = arguments
         self._files = files
-        self._closed_for = ""
+        self._closed_for: str | None = None
+        self._before = ""
+        self._entries: list[str] | None = None
+        """Prompts that are searched; None while none are."""
+        self._query = ""
         self.items: list[MenuItem] = []
         self.chosen = 0
 
     @property
     def open(self) -> bool:
-        """Whether there is something to choose."""
-        return bool(self.items)
+        """Whether keys belong to the menu."""
+        return bool(self.items) or self.searching
+
+    @property
+    def searching(self) -> bool:
+        """Whether earlier prompts are searched."""
+        return self._entries is not None
 
     def update(self, text: str, cursor: int) -> None:
         """Finds the entries for a text and its cursor."""
-        before = text[:cursor]
-        if before == self._closed_for:
+        self._before = text[:cursor]
+        if self.searching:
+            return
+        if self._before == self._closed_for:
             self.items = []
             return
-        self._closed_for = ""
-        self.items = self._found(text, before)
+        self._closed_for = None
+        self.items = self._found(text, self._before)
         self.chosen = 0
 
-    def close(self, text: str, cursor: int) -> None:
+    def close(self) -> None:
         """Closes the menu until the text changes."""
-        self._closed_for = text[:cursor]
-        self.items = []
+        self._closed_for = self._before
+        self._entries, self.items = None, []
 
     def move(self, by: int) -> None:
         """Chooses another entry."""
         if self.items:
             self.chosen = (self.chosen + by) % len(self.items)
 
+    def choose(self, buffer: Buffer) -> bool:
+        """Inserts the chosen entry; returns whether it can be sent at once."""
+        item = self.items[self.chosen] if self.items else None
+        searching = self.searching
+        self.close()
+        if item is None:
+            return False
+        if searching:
+            buffer.text = item.insert
+            buffer.cursor_position = len(item.insert)
+            self._closed_for = item.insert
+            self.items = []
+            return False
+        after = buffer.text[buffer.cursor_position :]
+        before = buffer.text[: item.start] + item.insert
+        buffer.text = before + after
+        buffer.cursor_position = len(before)
+        return item.complete
+
+    def search(self, entries: list[str]) -> None:
+        """Searches earlier prompts, the newest first."""
+        self._entries, self._query = entries, ""
+        self._search()
+
+    def type(self, letters: str) -> None:
+        """Adds letters to the search."""
+        if letters.isprintable():
+            self._query += letters
+            self._search()
+
+    def erase(self) -> None:
+        """Removes the last letter of the search."""
+        self._query = self._query[:-1]
+        self._search()
+
+    def _search(self) -> None:
+        found = searched(self._query, self._entries or ())[:_MOST]
+        self.items = [MenuItem(entry, insert=entry) for entry in found]
+        self.chosen = 0
+
     def _found(self, text: str, before: str) -> list[MenuItem]:
         if before.startswith("/") and "\n" not in before:
             return self._command_items(text, before)
         if mention := _MENTION.search(before):
             query = mention[1].lstrip('"')
-            names = best(query, self._files(), _MOST)
+            names = self._files(query)[:_MOST]
             return [
                 MenuItem(name, insert=f"@{_quoted(name)} ", start=mention.start()) for name in names
             ]
@@ -100,14 +153,18 @@ class Menu:
 
     def rows(self, painter: Painter) -> list[str]:
         """The menu's rows."""
-        wide = max((cell_len(item.name) for item in self.items), default=0)
+        wide = max((cell_len(item.name) for item in self.items if item.words), default=0)
         rows: list[str] = []
+        if self.searching:
+            none = "" if self.items else "  nothing found"
+            rows.append(painter.line(("search: ", "dim"), f"{self._query}▏", (none, "dim")))
         for at, item in enumerate(self.items):
             mark = "› " if at == self.chosen else "  "
-            pad = " " * (wide - cell_len(item.name) + 2)
+            pad = " " * max(wide - cell_len(item.name) + 2, 2)
             words = f"{mark}{one_line(item.name)}{pad if item.words else ''}{item.words}"
             room = painter.width - 2
-            words = words if cell_len(words) <= room else f"{words[: room - 1]}…"
+            if cell_len(words) > room:
+                words = f"{set_cell_size(words, room - 1).rstrip()}…"
             rows.append(painter.line((words, "key" if at == self.chosen else "dim")))
         return rows
 

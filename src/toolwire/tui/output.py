@@ -10,8 +10,13 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 _BEGIN = "\x1b[?2026h"
 _END = "\x1b[?2026l"
-FOCUS_ON = "\x1b[?1004h"
-FOCUS_OFF = "\x1b[?1004l"
+_FOCUS_ON = "\x1b[?1004h"
+_FOCUS_OFF = "\x1b[?1004l"
+_KITTY_ON = "\x1b[>1u"
+_KITTY_OFF = "\x1b[<u"
+_ASK_KITTY = "\x1b[?u"
+_ASK_BACKGROUND = "\x1b]11;?\x1b\\"
+_PLAIN = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0m"
 
 
 class FrameOutput(Vt100_Output):
@@ -27,6 +32,39 @@ class FrameOutput(Vt100_Output):
 
         super().__init__(out, size, term=term, enable_cpr=False)
         self._depth = 0
+        self._kitty = False
+        """Whether the terminal has the kitty protocol for keys."""
+        self._reports = False
+        """Whether the terminal reports its focus, and keys by that protocol."""
+        self.gone = False
+        """Whether the terminal was closed."""
+
+    def ask(self, *, background: bool) -> None:
+        """Asks for the kitty protocol, and for the background; no answer is waited for."""
+        self.write_raw(_ASK_KITTY + (_ASK_BACKGROUND if background else ""))
+
+    def has_kitty(self) -> None:
+        """Turns the kitty protocol on: the terminal answered that it has it."""
+        if not self._kitty:
+            self._kitty = True
+            if self._reports:
+                self.write_raw(_KITTY_ON)
+                self.flush()
+
+    def set_reports(self, *, on: bool) -> None:
+        """Turns reports of focus and keys on or off."""
+        if on != self._reports:
+            self._reports = on
+            kitty = (_KITTY_ON if on else _KITTY_OFF) if self._kitty else ""
+            self.write_raw(kitty + (_FOCUS_ON if on else _FOCUS_OFF))
+
+    def restore(self) -> None:
+        """Leaves the terminal as it was, whatever happened; for the end of the process."""
+        if self._reports:
+            self._depth = 0
+            self.set_reports(on=False)
+            self.write_raw(_PLAIN)
+            self.flush()
 
     @contextmanager
     def frame(self) -> Generator[None]:
@@ -44,7 +82,11 @@ class FrameOutput(Vt100_Output):
             return
         self._buffer.insert(0, _BEGIN)
         self._buffer.append(_END)
-        super().flush()
+        try:
+            super().flush()
+        except OSError:
+            # The terminal was closed: SIGHUP ends the program.
+            self.gone = True
 
 
 def _size(out: TextIO) -> TerminalSize:

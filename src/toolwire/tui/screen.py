@@ -1,6 +1,9 @@
 """The inline screen: blocks printed once above, and a small area below that is drawn again."""
 
 import asyncio
+import atexit
+import os
+import signal
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext
@@ -20,7 +23,7 @@ from prompt_toolkit.layout.processors import BeforeInput, Processor
 from prompt_toolkit.output import ColorDepth
 
 from toolwire.tui.live import Size
-from toolwire.tui.output import FOCUS_OFF, FOCUS_ON, FrameOutput
+from toolwire.tui.output import FrameOutput
 
 FRAMES = 15
 """Frames a second, at most, while something changes."""
@@ -81,7 +84,7 @@ class Screen:
             erase_when_done=True,
             terminal_size_polling_interval=None,
         )
-        self.app.timeoutlen = 0.3
+        self.app.timeoutlen = 0.1
         self.app.ttimeoutlen = 0.05
         self.app._on_resize = self._resized  # pyright: ignore[reportPrivateUsage]
 
@@ -93,15 +96,17 @@ class Screen:
 
     async def run(self, begun: Callable[[], None]) -> None:
         """Runs until `stop`; the terminal is left as it was."""
-        self._output.write_raw(FOCUS_ON)
+        self._output.set_reports(on=True)
+        atexit.register(self._output.restore)
         try:
             await self.app.run_async(
                 pre_run=begun, handle_sigint=False, set_exception_handler=False
             )
         finally:
-            self._output.write_raw(FOCUS_OFF)
+            self._output.set_reports(on=False)
             self._output.flush()
             self._flush_pending()
+            atexit.unregister(self._output.restore)
 
     def stop(self) -> None:
         """Ends `run`."""
@@ -125,6 +130,8 @@ class Screen:
         """Leaves the terminal to another program, or a page of ours, inside the block."""
         with self._output.frame():
             self._erase()
+            if cooked:
+                self._output.set_reports(on=False)
         self._away = self.app._running_in_terminal = True  # pyright: ignore[reportPrivateUsage]
         terminal = self.app.input
         try:
@@ -132,13 +139,30 @@ class Screen:
                 yield
         finally:
             self._away = self.app._running_in_terminal = False  # pyright: ignore[reportPrivateUsage]
+            self._output.set_reports(on=True)
             self._redraw()
             self.change()
 
-    def clear(self) -> None:
-        """Clears the terminal."""
-        self.app.renderer.clear()
-        self._redraw()
+    def repaint(self, lines: list[str]) -> None:
+        """Clears the terminal, and prints these lines again."""
+        with self._output.frame():
+            self.app.renderer.clear()
+            self._pending = lines
+            self._flush_pending()
+            self._redraw()
+
+    def stop_process(self) -> None:
+        """Suspends the program as the shell expects it; returns when it goes on."""
+        with self.suspended(), default_stop():
+            os.kill(0, signal.SIGTSTP)
+
+    def resumed(self) -> None:
+        """Draws again after another program used the terminal."""
+        if not self._away and self.app.is_running:
+            self.app.renderer.reset()
+            self._output.set_reports(on=False)
+            self._output.set_reports(on=True)
+            self._redraw()
 
     def _frame(self) -> None:
         self._scheduled = None
@@ -209,6 +233,16 @@ class Screen:
         most = min(_COMPOSER_ROWS, max(self._output.get_size().rows // 2, 1))
         rows = min(rows, most)
         return Dimension(min=1, preferred=rows, max=rows)
+
+
+@contextmanager
+def default_stop() -> Generator[None]:
+    """Lets the stop signal stop this process inside the block."""
+    before = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, before)
 
 
 def _used(row: Any) -> int:

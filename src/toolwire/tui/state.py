@@ -67,6 +67,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     writing: Writing | None = None
     running: tuple[RunningCall, ...] = ()
     plan: tuple[TodoStep, ...] = ()
+    panel: bool = False
+    """Whether every step of the plan is shown."""
     queue: tuple[str, ...] = ()
     """Messages of the user for after the turn."""
     tokens: int = 0

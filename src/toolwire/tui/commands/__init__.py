@@ -20,7 +20,7 @@ from toolwire.tui.commands.usage import compact, context, usage
 if TYPE_CHECKING:
     from toolwire.tui.app import TerminalApp
 
-__all__ = ["COMMANDS", "KEYS", "SlashCommand", "is_command", "known", "listed", "run", "stored"]
+__all__ = ["COMMANDS", "PREFIXES", "SlashCommand", "is_command", "known", "listed", "run", "stored"]
 
 
 class SlashCommand(msgspec.Struct, frozen=True):
@@ -39,7 +39,9 @@ async def _help(app: "TerminalApp", argument: str) -> None:
     for one in COMMANDS:
         app.say(f"{_title(one):<{wide}}  {one.words}")
     app.say("")
-    for keys, words in KEYS:
+    from toolwire.tui.keys import listed as keys_listed  # noqa: PLC0415 - keys run commands
+
+    for keys, words in (*keys_listed(app.start.settings.keys), *PREFIXES):
         app.say(f"{keys:<{wide}}  {words}")
 
 
@@ -98,21 +100,8 @@ COMMANDS = (
     SlashCommand("new", "start a new session", new, ("clear",)),
     SlashCommand("quit", "leave", _quit, ("exit",)),
 )
-KEYS = (
-    ("Enter", "send; while it works: heard at its next step"),
-    ("Tab", "complete; while it works: queue for after the turn"),
-    ("Esc", "stop the turn; close the menu"),
-    ("Ctrl-C", "stop, clear; twice: leave"),
-    ("Alt-Enter, Ctrl-J", "new line; also \\ at the end of a line"),
-    ("Up, Down", "history; first the queued messages"),
-    ("Shift-Tab", "next approval mode"),
-    ("Ctrl-O", "transcript"),
-    ("Ctrl-G", "write in your editor"),
-    ("Ctrl-Y", "copy the last answer"),
-    ("Ctrl-L", "clear the screen"),
-    ("Ctrl-Z", "suspend"),
-    ("Ctrl-D", "leave"),
-    ("@path", "attach a file"),
+PREFIXES = (
+    ("@path", "attach a file, a folder, or a part: @path:10-40"),
     ("!command", "run a command of your own; the model reads its output with your next message"),
     ("#words", "remember a note"),
 )
