@@ -14,7 +14,7 @@ LATER = (
     *("toolwire.http_server.", "toolwire.wire.http1.", "toolwire.cli.mcp"),
     *("toolwire.app.servers.", "toolwire.app.user_input.", "toolwire.auth.loopback."),
     *("toolwire.platform.", "toolwire.tools.shell.job_processes.", "toolwire.tools.shell.limits."),
-    "toolwire.cli.completion",
+    *("toolwire.cli.completion", "toolwire.settings_import.", "toolwire.cli.import_settings."),
     *("toolwire.tui.", "toolwire.gateway.", "toolwire.cli.serve.", "toolwire.cli.keys."),
     *("toolwire.config.gateway.", "toolwire.cli.usage."),
     *("toolwire.embedded.small.evidence.", "toolwire.embedded.small.programs."),

@@ -57,15 +57,15 @@ def ignored_rules(file: Path) -> tuple[Rule, ...]:
     return too_wide(_text(file), load(_text(file), str(file)))
 
 
-def store_rule(file: Path, rule: Rule) -> None:
-    """Appends a rule to its file unless it contains it; the rest is unchanged."""
+def store_rule(file: Path, rule: Rule, note: str = ANSWERED) -> None:
+    """Appends a rule to its file, below a note, unless it contains it; the rest is unchanged."""
     with locked_briefly(file):
         text = _text(file)
         before = load(text, str(file))
         if any(dump(each) == dump(rule) for each in before):
             return
         gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-        added = f"{text}{gap}{ANSWERED}\n{dump(rule)}"
+        added = f"{text}{gap}{note}\n{dump(rule)}"
         try:
             load(added, str(file))
         except BadInput as error:

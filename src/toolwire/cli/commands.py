@@ -24,6 +24,7 @@ _COMMANDS = {
     "login": "Store a provider's key, or log in to it.",
     "logout": "Remove stored credentials.",
     "config": "Show and change the settings; trust a folder.",
+    "import": "Take over the settings of another program.",
     "doctor": "Report what is configured and reachable, and how to fix the rest.",
     "completion": "Print the completion script of bash, zsh or fish.",
     "simulate": "Serve a scripted model over HTTP in every wire format.",
@@ -32,6 +33,7 @@ _MODULES = {
     "schema": "convert",
     "models": "providers",
     "logout": "login",
+    "import": "import_settings",
 }
 """Modules of commands that share one; others are named like their command."""
 
