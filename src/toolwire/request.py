@@ -227,6 +227,10 @@ class Source:
         found = self._wires.get(id(value))
         return None if found is None else found[1]
 
+    def add_all(self, other: "Source") -> None:
+        """Records everything that `other` has."""
+        self._wires.update(other._wires)
+
     def record(self, request: "ModelRequest") -> None:
         """Records the members of the request as they were decoded."""
         self._values = {name: getattr(request, name) for name in request.__struct_fields__}

@@ -1,4 +1,4 @@
-"""Arguments of calls as valid text or objects, and the cache of encoded tool lists."""
+"""Arguments of calls as valid text or objects, and the caches of encoded and decoded tool lists."""
 
 import json
 from collections.abc import Callable
@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from toolwire.dialects.losses import Losses
+from toolwire.errors import BadInput
 from toolwire.messages import CallKind, ToolCall
 from toolwire.request import (
     AnyTool,
@@ -17,10 +18,11 @@ from toolwire.request import (
     Loss,
     ModelRequest,
     OutputFormat,
+    Source,
     ToolSpec,
 )
-from toolwire.wire.json_access import dump, encode
-from toolwire.wire.surrogates import without_halves
+from toolwire.wire.json_access import dump, encode, parse, parse_object
+from toolwire.wire.surrogates import whole_characters, without_halves
 
 FREEFORM_MEMBER = "input"
 """The one member of a freeform tool that is offered as a function."""
@@ -180,3 +182,90 @@ def _schemas(tools: tuple[AnyTool, ...]) -> bytes | None:
     except (TypeError, ValueError, RecursionError):
         return None
     return text if len(text) <= _LARGEST else None
+
+
+_MOST_READ = 2 * 1024 * 1024
+"""Bytes of raw tool lists that one dialect remembers."""
+_TAIL = 64
+_members = msgspec.json.Decoder(dict[str, Raw])
+Read: TypeAlias = Callable[[Source], tuple[AnyTool, ...]]
+
+
+class _ReadList:
+    """One tool list: its raw JSON, what it was parsed to, and, once read, its tools."""
+
+    __slots__ = ("raw", "source", "tools", "value")
+
+    def __init__(self, raw: bytes, value: Any) -> None:
+        self.raw = raw
+        self.value = value
+        self.tools: tuple[AnyTool, ...] | None = None
+        self.source = Source()
+
+
+class ReceivedTools:
+    """The last tool lists that one dialect decoded: clients send the same one with every turn.
+
+    The values are frozen, and the objects they were parsed from are shared.
+    """
+
+    def __init__(self) -> None:
+        self._lists: dict[tuple[int, bytes], _ReadList] = {}
+        self._by_value: dict[int, _ReadList] = {}
+        self._size = 0
+        self._storing = Lock()
+
+    def members(self, body: bytes, what: str) -> tuple[JsonObject, dict[str, Raw]]:
+        """The members of a body, parsed and raw, with half surrogate pairs repaired."""
+        try:
+            raws = _members.decode(body)
+            found = {
+                key: self.value(bytes(raw), _parsed) if key == "tools" else _parsed(bytes(raw))
+                for key, raw in raws.items()
+            }
+        except (BadInput, msgspec.DecodeError, UnicodeError, RecursionError):
+            body = whole_characters(body)
+            return parse_object(body, what), _members.decode(body)
+        return found, raws
+
+    def value(self, raw: bytes, parsing: Callable[[bytes], Any]) -> Any:
+        """What `parsing` returns for a raw list, from the cache if possible."""
+        # The end differs where one description does; the whole text is compared below.
+        key = (len(raw), raw[-_TAIL:])
+        known = self._lists.get(key)
+        if known is not None and known.raw == raw:
+            return known.value
+        value = parsing(raw)
+        if value and len(raw) <= _LARGEST:
+            self._store(key, _ReadList(raw, value))
+        return value
+
+    def read(self, value: Any, source: Source, reading: Read) -> tuple[AnyTool, ...]:
+        """What `reading` returns for a parsed list; `source` gets what it recorded."""
+        known = self._by_value.get(id(value))
+        if known is None or known.value is not value:
+            return reading(source)
+        if known.tools is None:
+            recorded = Source(source.dialect)
+            known.tools, known.source = reading(recorded), recorded
+        source.add_all(known.source)
+        return known.tools
+
+    def _store(self, key: tuple[int, bytes], new: _ReadList) -> None:
+        with self._storing:
+            self._drop(key)
+            self._size += len(new.raw)
+            self._lists[key] = new
+            self._by_value[id(new.value)] = new
+            while self._size > _MOST_READ:
+                self._drop(next(iter(self._lists)))
+
+    def _drop(self, key: tuple[int, bytes]) -> None:
+        old = self._lists.pop(key, None)
+        if old is not None:
+            self._size -= len(old.raw)
+            del self._by_value[id(old.value)]
+
+
+def _parsed(raw: bytes) -> Any:
+    return parse(raw, "request")

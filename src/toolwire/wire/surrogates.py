@@ -19,6 +19,7 @@ _HALVES = re.compile(
     rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(?<!\\)(?P<even>(?:\\\\)*)(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
+_SURROGATE = re.compile(rb"\\u[dD]")
 _LONE = re.compile("[\ud800-\udfff]")
 _UNKNOWN = rb"\ufffd"
 _LEFT_OUT = Notice("half_character", "half a character was left out")
@@ -113,7 +114,7 @@ def _unknown(cut: _Delta | Notice) -> ModelEvent:
 
 def whole_characters(body: bytes) -> bytes:
     """A complete JSON text whose half surrogate pairs, which JSON decoders reject, are U+FFFD."""
-    if b"\\ud" not in body and b"\\uD" not in body:
+    if _SURROGATE.search(body) is None:
         return body
     return _HALVES.sub(
         lambda found: found[0] if found["half"] is None else found["even"] + _UNKNOWN, body

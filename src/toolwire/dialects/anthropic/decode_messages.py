@@ -155,14 +155,16 @@ def _search_result(block: JsonObject) -> Text:
     return Text(text, cache=cache_mark(block), kept=keep(NAME, block, known(block)))
 
 
-def messages_of(body: bytes, given: object, source: Source) -> tuple[Message, ...]:
+def messages_of(
+    messages_raw: msgspec.Raw | None, given: object, source: Source
+) -> tuple[Message, ...]:
     """The messages of a request body, each recorded in `source`."""
     members = seq(given, "messages")
-    if not members:
+    if not members or messages_raw is None:
         return ()
     reader = BlockReader()
     messages: list[Message] = []
-    raw = raw_items(bytes(raw_members(body)["messages"]))
+    raw = raw_items(bytes(messages_raw))
     for at, member in enumerate(members):
         path = f"messages[{at}]"
         message = _message(reader, obj(member, path), raw[at], path)

@@ -1,10 +1,11 @@
 """From a request body to a ModelRequest: system, tools, thinking, sampling, output format."""
 
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from toolwire.dialects.anthropic.decode_messages import messages_of, text_part
-from toolwire.dialects.anthropic.shapes import EFFORTS, NAME, cache_mark, known, parse_body
+from toolwire.dialects.anthropic.shapes import EFFORTS, NAME, cache_mark, known
 from toolwire.dialects.losses import keep
+from toolwire.dialects.tools import ReceivedTools
 from toolwire.errors import BadInput
 from toolwire.messages import Kept, Message, Text
 from toolwire.request import (
@@ -20,7 +21,6 @@ from toolwire.request import (
     ToolSpec,
 )
 from toolwire.wire.json_access import dump, flag, integer, is_object, number, obj, seq, text
-from toolwire.wire.surrogates import whole_characters
 
 _CHOICES: dict[object, Literal["auto", "required", "none"]] = {
     "auto": "auto",
@@ -29,13 +29,14 @@ _CHOICES: dict[object, Literal["auto", "required", "none"]] = {
     "none": "none",
 }
 _DISPLAYS = {"summarized": True, "omitted": False}
+_received = ReceivedTools()
 
 
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
     """A client's request; `model` if it is not in the body (Bedrock, Vertex)."""
-    members, body = parse_body(whole_characters(body), "request")
+    members, raws = _received.members(body, "request")
     source = Source(NAME, members)
-    messages = messages_of(body, members.pop("messages", None), source)
+    messages = messages_of(raws.get("messages"), members.pop("messages", None), source)
     request = _RequestReader(source).request(messages, model)
     source.record(request)
     return request
@@ -104,10 +105,7 @@ class _RequestReader:
         given = seq(self._left.get("tools"), "tools")
         if given:
             del self._left["tools"]
-        tools = tuple(_tool(obj(tool, f"tools[{at}]")) for at, tool in enumerate(given))
-        for tool, wire in zip(tools, given, strict=True):
-            self._source.add(tool, wire)
-        return tools
+        return _received.read(given, self._source, lambda source: _read_tools(given, source))
 
     def _choice(self) -> tuple[ToolChoice | None, bool | None]:
         """The choice, and whether several calls at once are allowed, which is part of it."""
@@ -190,6 +188,13 @@ def _thinking(thinking: JsonObject, effort: Effort | None) -> Reasoning:
         visible=visible,
         kept=keep(NAME, thinking, frozenset(carried)),
     )
+
+
+def _read_tools(given: list[Any], source: Source) -> tuple[AnyTool, ...]:
+    tools = tuple(_tool(obj(tool, f"tools[{at}]")) for at, tool in enumerate(given))
+    for tool, wire in zip(tools, given, strict=True):
+        source.add(tool, wire)
+    return tools
 
 
 def _tool(tool: JsonObject) -> AnyTool:

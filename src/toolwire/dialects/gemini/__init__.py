@@ -20,9 +20,8 @@ from toolwire.events import Finished, ModelEvent
 from toolwire.history import HistoryRules
 from toolwire.messages import Message
 from toolwire.request import HttpRequest, JsonObject, ModelRequest
-from toolwire.wire.json_access import encode, parse_object
+from toolwire.wire.json_access import encode
 from toolwire.wire.sse import Frame, SseDecoder
-from toolwire.wire.surrogates import whole_characters
 
 HISTORY = HistoryRules(alternate=True, user_first=True, results_first=False)
 
@@ -110,8 +109,10 @@ def encoded(request: ModelRequest, path: str, body: JsonObject, written: Request
 
 def read_body(body: bytes, read: Callable[[JsonObject], ModelRequest]) -> ModelRequest:
     """The request of a body, or an error that names what is wrong with it."""
+    from toolwire.dialects.gemini.decode_request import received  # noqa: PLC0415 - for servers
+
     try:
-        return read(parse_object(whole_characters(body), "request"))
+        return read(received.members(body, "request")[0])
     except RecursionError as error:
         raise BadInput("request is nested too deeply") from error
 

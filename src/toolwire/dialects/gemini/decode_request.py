@@ -25,6 +25,7 @@ from toolwire.dialects.gemini.shapes import (
     kept_members,
     mode_name,
 )
+from toolwire.dialects.tools import ReceivedTools
 from toolwire.messages import Kept
 from toolwire.request import (
     AnyTool,
@@ -39,6 +40,8 @@ from toolwire.request import (
 )
 from toolwire.schema.openapi import from_openapi
 from toolwire.wire.json_access import dump, is_object, obj
+
+received = ReceivedTools()
 
 
 def read_request(body: JsonObject, model: str, source: Source | None = None) -> ModelRequest:
@@ -157,6 +160,10 @@ def _read_output(members: Members, source: Source) -> OutputFormat | None:
 def _read_tools(value: Any, source: Source) -> tuple[AnyTool, ...]:
     if value is None:
         return ()
+    return received.read(value, source, lambda own: _read_list(value, own))
+
+
+def _read_list(value: Any, source: Source) -> tuple[AnyTool, ...]:
     tools: list[AnyTool] = []
     for number, item in enumerate([value] if is_object(value) else value):
         path = f"tools[{number}]"

@@ -12,6 +12,7 @@ from toolwire.dialects.openai_chat.shapes import (
     take_text,
     take_word,
 )
+from toolwire.dialects.tools import ReceivedTools
 from toolwire.messages import Kept
 from toolwire.request import (
     AnyTool,
@@ -26,16 +27,16 @@ from toolwire.request import (
     ToolChoice,
     ToolSpec,
 )
-from toolwire.wire.json_access import check_type, dump, flag, integer, number, parse_object, text
-from toolwire.wire.surrogates import whole_characters
+from toolwire.wire.json_access import check_type, dump, flag, integer, number, text
 
 _Value = TypeVar("_Value")
 _EFFORTS = frozenset(effort.value for effort in Effort)
+_received = ReceivedTools()
 
 
 def decode_request(body: bytes, model: str = "") -> ModelRequest:
     """The values of a client's request; members without one, and nulls, are stored beside them."""
-    wire = parse_object(whole_characters(body), "request")
+    wire, _ = _received.members(body, "request")
     source = Source(NAME, wire)
     rest = dict(wire)
     messages = decode_messages(rest.pop("messages", []), source)
@@ -178,11 +179,21 @@ def _read_tools(rest: JsonObject, source: Source) -> tuple[AnyTool, ...]:
         entries = rest.get(member)
         if entries and isinstance(entries, list):
             del rest[member]
-            for number_, entry in enumerate(cast(list[Any], entries)):
-                check_type(entry, f"{member}[{number_}]")
-                tools.append(_legacy(entry) if member == "functions" else _tool(entry))
-                source.add(tools[-1], (member, entry))
+            given = cast(list[Any], entries)
+            tools += _received.read(given, source, _reading(member, given))
     return tuple(tools)
+
+
+def _reading(member: str, entries: list[Any]) -> Callable[[Source], tuple[AnyTool, ...]]:
+    def read(source: Source) -> tuple[AnyTool, ...]:
+        tools: list[AnyTool] = []
+        for at, entry in enumerate(entries):
+            check_type(entry, f"{member}[{at}]")
+            tools.append(_legacy(entry) if member == "functions" else _tool(entry))
+            source.add(tools[-1], (member, entry))
+        return tuple(tools)
+
+    return read
 
 
 def _tool(entry: Any) -> AnyTool:

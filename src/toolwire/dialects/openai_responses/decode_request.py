@@ -18,6 +18,7 @@ from toolwire.dialects.openai_responses.encode_request import (
     settings_body,
 )
 from toolwire.dialects.openai_responses.shapes import ITEM, NAME, Span, extra_members, joined
+from toolwire.dialects.tools import ReceivedTools
 from toolwire.errors import BadInput
 from toolwire.messages import Kept, Message, Text
 from toolwire.request import (
@@ -48,6 +49,7 @@ from toolwire.wire.surrogates import whole_characters
 _members = msgspec.json.Decoder(dict[str, Raw])
 _list = msgspec.json.Decoder(list[Raw])
 _EFFORTS = frozenset(Effort)
+_received = ReceivedTools()
 _SYNTAXES: dict[object, Literal["lark", "regex"]] = {"lark": "lark", "regex": "regex"}
 _MODES: dict[object, Literal["auto", "required", "none"]] = {
     "auto": "auto",
@@ -61,7 +63,7 @@ def decode_request(data: bytes, model: str = "") -> ModelRequest:
     try:
         raws = _members.decode(whole_characters(data))
         items = _elements(raws.get("input"))
-        tools = _elements(raws.get("tools"))
+        tools = _tool_elements(raws.get("tools"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadInput(f"the request is not a JSON object: {error}") from error
     body: JsonObject = {
@@ -80,7 +82,7 @@ def decode_request(data: bytes, model: str = "") -> ModelRequest:
         model=text(body.get("model"), "model") or model,
         messages=messages,
         system=(Text(instructions),) if instructions and isinstance(instructions, str) else (),
-        tools=decode_tools(tools or (), source),
+        tools=_received.read(tools, source, lambda own: decode_tools(tools or (), own)),
         tool_choice=decode_choice(body.get("tool_choice")),
         parallel_calls=flag(body.get("parallel_tool_calls"), "parallel_tool_calls"),
         max_output_tokens=integer(body.get("max_output_tokens"), "max_output_tokens"),
@@ -101,6 +103,13 @@ def _elements(raw: Raw | None) -> Sequence[Raw] | None:
     if raw is None or bytes(raw)[:1] != b"[":
         return None
     return _list.decode(raw)
+
+
+def _tool_elements(raw: Raw | None) -> Sequence[Raw] | None:
+    if raw is None:
+        return None
+    # A copy: what the cache holds must not keep the whole body alive.
+    return _received.value(bytes(raw), lambda given: _elements(Raw(given)))
 
 
 def _kept(request: ModelRequest, body: JsonObject) -> Kept:
