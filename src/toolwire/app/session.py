@@ -1,9 +1,9 @@
 """A session: a conversation, one turn at a time, whose events are stored and delivered."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import msgspec
 
@@ -29,7 +29,7 @@ from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
 from toolwire.app.options import SessionOptions
 from toolwire.app.toolbox import Toolbox
-from toolwire.client.redact import Redactor, known_secrets
+from toolwire.client.redact import redaction
 from toolwire.compaction.summary import Compressor
 from toolwire.errors import BadInput, ErrorKind, SessionError, nearest_name
 from toolwire.messages import Message, Text
@@ -44,7 +44,6 @@ from toolwire.sessions.sqlite import SqliteStore
 from toolwire.sessions.store import Journal, OpenJournal, SessionStore
 from toolwire.storage.paths import state_paths
 
-Redact: TypeAlias = Callable[[bytes], bytes]
 _DAY = 86_400
 
 
@@ -393,18 +392,3 @@ async def settle(
         await toolbox.scheduler(emit=record, hooks=hooks).run(plan.again)
     await record(AnswersGiven(call_ids=plan.call_ids))
     return (*past.messages, answered(past.open, finished))
-
-
-def redaction() -> Redact:
-    """Redacts every secret that this process knows from a record."""
-    known: tuple[str, ...] = ()
-    redactor = Redactor()
-
-    def redact(body: bytes) -> bytes:
-        nonlocal known, redactor
-        secrets = known_secrets()
-        if len(secrets) != len(known):
-            known, redactor = secrets, Redactor(secrets)
-        return redactor.body(body)
-
-    return redact

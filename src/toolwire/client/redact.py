@@ -2,7 +2,7 @@
 
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from json import dumps
 from typing import NoReturn
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
@@ -186,3 +186,18 @@ def known_secrets() -> tuple[str, ...]:
 def without_secrets(text: str) -> str:
     """The text with every known secret redacted."""
     return Redactor(_known).text(text)
+
+
+def redaction() -> Callable[[bytes], bytes]:
+    """Redacts every secret that this process knows; the pattern is built once for each set."""
+    known: tuple[str, ...] = ()
+    redactor = Redactor()
+
+    def redact(body: bytes) -> bytes:
+        nonlocal known, redactor
+        secrets = known_secrets()
+        if len(secrets) != len(known):
+            known, redactor = secrets, Redactor(secrets)
+        return redactor.body(body)
+
+    return redact
