@@ -16,6 +16,7 @@ LATER = (
     *("toolwire.platform.", "toolwire.tools.shell.job_processes.", "toolwire.tools.shell.limits."),
     *("toolwire.cli.completion", "toolwire.settings_import.", "toolwire.cli.import_settings."),
     *("toolwire.tui.", "toolwire.gateway.", "toolwire.cli.serve.", "toolwire.cli.keys."),
+    "toolwire.dialects.paths.",
     *("toolwire.config.gateway.", "toolwire.cli.usage."),
     *("toolwire.embedded.small.evidence.", "toolwire.embedded.small.programs."),
 )

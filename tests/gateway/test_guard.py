@@ -1,7 +1,7 @@
 import pytest
 
 from toolwire.errors import BadInput
-from toolwire.gateway.guard import Failures, Guard, Proxies
+from toolwire.gateway.guard import Failures, Guard, TrustedProxies
 from toolwire.http_server.exchange import Ends
 from toolwire.wire.http1 import RequestHead, read_head
 
@@ -103,7 +103,7 @@ def test_only_configured_pages_may_read_answers():
 
 
 def test_the_client_is_the_last_address_that_is_not_a_proxy():
-    proxies = Proxies(["10.0.0.0/8", "::1"])
+    proxies = TrustedProxies(["10.0.0.0/8", "::1"])
 
     def client(address: str, listed: str) -> str:
         return proxies.client(head("a", f"X-Forwarded-For: {listed}"), address)
@@ -117,7 +117,7 @@ def test_the_client_is_the_last_address_that_is_not_a_proxy():
     assert "10.1.1.1" in proxies
     assert "no address" not in proxies
     with pytest.raises(BadInput, match=r"10\.0\.0\.0/8"):
-        Proxies(["proxy.local"])
+        TrustedProxies(["proxy.local"])
 
 
 def test_twenty_refused_keys_in_a_minute_block_an_address():

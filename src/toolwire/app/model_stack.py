@@ -14,7 +14,7 @@ from toolwire.auth.credentials import SigningCredential, credential_for, no_noti
 from toolwire.client.http.transport import Transport
 from toolwire.client.model import connect
 from toolwire.client.reask import falling_back, with_reask
-from toolwire.client.retry import Learned
+from toolwire.client.retry import USUAL, Learned, RetryPolicy
 from toolwire.config import Settings
 from toolwire.context.cache import PrefixMeter, with_cache_marks
 from toolwire.events import ModelEvent, Notice, Usage
@@ -111,6 +111,7 @@ async def open_model(
     base_url: str = "",
     tool_style: str = ToolStyle.AUTO,
     learned: Learned | None = None,
+    policy: RetryPolicy = USUAL,
     cwd: Path | None = None,
     consent: DownloadConsent | None = None,
     notice: Callable[[str], None] = no_notice,
@@ -140,6 +141,7 @@ async def open_model(
         base_url=base,
         quirks=catalogue.quirks_of(provider, model, settings.models),
         learned=learned,
+        policy=policy,
         project=credential.project,
         sign=credential.sign if isinstance(credential, SigningCredential) else None,
     )

@@ -18,6 +18,7 @@ _COMMANDS = {
     "schema": "Convert a JSON Schema to what a wire format supports.",
     "providers": "List the providers, or show one in detail.",
     "tools": "List the tools, or call one as the agent would.",
+    "serve": "Serve every client format in front of any model (the gateway).",
     "mcp": "List, add, test and call MCP servers; serve the tools.",
     "sessions": "List, show, export, fork and delete sessions.",
     "models": "List the known models.",

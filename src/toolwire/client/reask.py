@@ -242,6 +242,11 @@ def falling_back(models: Sequence[tuple[str, Model]], *, on_auth: bool = False) 
     return ask
 
 
+def asks_elsewhere(error: ToolwireError) -> bool:
+    """Whether another deployment may answer a request that failed so, also with another key."""
+    return _helps(error, _ELSEWHERE | _LOCKED_OUT)
+
+
 def _helps(error: ToolwireError, kinds: frozenset[ErrorKind]) -> bool:
     if isinstance(error, ProviderError):
         return error.kind in kinds

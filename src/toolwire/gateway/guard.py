@@ -119,7 +119,7 @@ def _is_json(content_type: str) -> bool:
     )
 
 
-class Proxies:
+class TrustedProxies:
     """Addresses of proxies in front of the gateway, whose report of the client is believed."""
 
     def __init__(self, entries: Iterable[str]) -> None:

@@ -14,7 +14,7 @@ from toolwire.events import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from toolwire.gateway.visible import Run, digest, text_bytes, visible_answer
+from toolwire.gateway.visible import PartRun, digest, text_bytes, visible_answer
 from toolwire.messages import (
     Media,
     Origin,
@@ -199,7 +199,7 @@ class TurnContext(msgspec.Struct, frozen=True, kw_only=True):
     call_ids: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, runs: Sequence[Run]) -> "TurnContext":
+    def of(cls, runs: Sequence[PartRun]) -> "TurnContext":
         """The conversation of these runs."""
         if not runs:
             return cls()

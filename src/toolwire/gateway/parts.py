@@ -58,7 +58,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """The client's own limit."""
 
 
-class Admitted(Protocol):
+class Admittance(Protocol):
     """A request that may run: it has its place and its reserved budget."""
 
     def settle(self, record: RequestRecord) -> None:
@@ -73,7 +73,7 @@ class Admission(Protocol):
         """The caller; one valid credential is enough. GatewayRefusal without one."""
         ...
 
-    async def admit(self, caller: Caller, record: RequestRecord, estimate: Estimate) -> Admitted:
+    async def admit(self, caller: Caller, record: RequestRecord, estimate: Estimate) -> Admittance:
         """Waits for a place; GatewayRefusal if the route, rate, queue or budget forbids it.
 
         `record.route` is the route's name; `record.waited` is set.
@@ -114,7 +114,7 @@ class Route(Protocol):
 class Routes(Protocol):
     """All routes."""
 
-    def find(self, name: str) -> Route:
+    async def find(self, name: str) -> Route:
         """The route of a model name; GatewayRefusal (404) with the nearest name if none fits."""
         ...
 

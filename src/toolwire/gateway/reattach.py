@@ -7,7 +7,7 @@ import msgspec
 
 from toolwire.gateway.memory import Maker, StoredTurn, handle_of, seal_of
 from toolwire.gateway.parts import Recalled
-from toolwire.gateway.visible import Run, visible_call
+from toolwire.gateway.visible import PartRun, visible_call
 from toolwire.messages import (
     CacheMark,
     Loss,
@@ -47,7 +47,7 @@ class Matches(Protocol):
         ...
 
     @property
-    def runs(self) -> Sequence[Run]:
+    def runs(self) -> Sequence[PartRun]:
         """Its runs of messages."""
         ...
 

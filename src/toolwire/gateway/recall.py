@@ -14,7 +14,7 @@ from toolwire.gateway.memory import (
 )
 from toolwire.gateway.parts import Recalled
 from toolwire.gateway.reattach import Attachment, Piece
-from toolwire.gateway.visible import Run, runs_of, visible_answer, visible_call, visible_text
+from toolwire.gateway.visible import PartRun, runs_of, visible_answer, visible_call, visible_text
 from toolwire.messages import Part, Refusal, Seal, Text, ToolCall, ToolResult
 from toolwire.request import ModelRequest
 
@@ -105,24 +105,24 @@ class Search:
                 return own, turn.maker
         return None
 
-    def _answers(self) -> Iterator[Run]:
+    def _answers(self) -> Iterator[PartRun]:
         return (run for run in self.runs if run.answer)
 
-    def _id_keys(self, run: Run) -> list[bytes]:
+    def _id_keys(self, run: PartRun) -> list[bytes]:
         return [self._keys.call(call.id) for call in run.calls if not call.made_id]
 
-    def _handle_keys(self, run: Run) -> list[bytes]:
+    def _handle_keys(self, run: PartRun) -> list[bytes]:
         handles = (handle_of(seal_of(part)) for part in run.parts)
         return [self._keys.handle(handle) for handle in handles if handle]
 
-    def _seal_keys(self, run: Run) -> Iterator[bytes]:
+    def _seal_keys(self, run: PartRun) -> Iterator[bytes]:
         for seal in map(seal_of, run.parts):
             if seal is not None and not handle_of(seal):
                 mark = seal_mark(seal)
                 if mark is not None:
                     yield self._keys.seal(mark)
 
-    def _visible_keys(self, run: Run) -> list[bytes]:
+    def _visible_keys(self, run: PartRun) -> list[bytes]:
         keys = self._keys
         return [keys.chain(run.chain), keys.near(run.before, run.digest), keys.said(run.digest)]
 
@@ -130,7 +130,7 @@ class Search:
         found = (self._found.get(key) for key in keys)
         return list({turn.id: turn for turn in found if turn is not None}.values())
 
-    def _certain(self, run: Run) -> StoredTurn | None:
+    def _certain(self, run: PartRun) -> StoredTurn | None:
         """The turn by ids or handle, unless another one could have the same ids."""
         for turn in self._turns(self._id_keys(run)):
             if (
@@ -144,7 +144,7 @@ class Search:
                 return turn
         return None
 
-    def _likely(self, run: Run) -> StoredTurn | None:
+    def _likely(self, run: PartRun) -> StoredTurn | None:
         """The turn by the whole conversation before it, or by what it answered."""
         chain, near, _ = self._visible_keys(run)
         turn = self._found.get(chain)
@@ -153,7 +153,7 @@ class Search:
         turn = self._found.get(near)
         return turn if turn is not None and _fitting_ids(turn, run.calls) else None
 
-    def _linked(self, run: Run, roots: set[bytes]) -> StoredTurn | None:
+    def _linked(self, run: PartRun, roots: set[bytes]) -> StoredTurn | None:
         """The turn by itself, if it belongs to a conversation that this one was made from."""
         *_, said = self._visible_keys(run)
         for turn in self._turns([*self._id_keys(run), said]):
@@ -161,7 +161,7 @@ class Search:
                 return turn
         return None
 
-    def _named(self, run: Run, roots: set[bytes]) -> list[StoredTurn]:
+    def _named(self, run: PartRun, roots: set[bytes]) -> list[StoredTurn]:
         """The turns that ids and handles name, in the order of the run."""
         found = self._turns([*self._id_keys(run), *self._handle_keys(run)])
         return [
@@ -191,7 +191,7 @@ class Search:
                 return True
         return False
 
-    def _split(self, run: Run, roots: set[bytes]) -> tuple[Piece, ...]:
+    def _split(self, run: PartRun, roots: set[bytes]) -> tuple[Piece, ...]:
         """The run cut where the turns end that the client merged; else as one changed turn."""
         turns = self._named(run, roots)
         if len(turns) > 1 and _is_sum(run, turns):
@@ -218,7 +218,7 @@ def is_unique(call_id: str) -> bool:
     return len(tail) >= _UNIQUE
 
 
-def _is_sum(run: Run, turns: Sequence[StoredTurn]) -> bool:
+def _is_sum(run: PartRun, turns: Sequence[StoredTurn]) -> bool:
     """Whether the run is all of these turns, in a format that puts all text before the calls."""
     texts = "".join(text for turn in turns for text in visible_text(turn.parts).split())
     calls = [call for turn in turns for call in map(visible_call, turn.calls)]

@@ -106,7 +106,7 @@ def _media(media: Media) -> bytes:
     return b"\0m" + digest(text_bytes(media.base64 or media.url or media.file_id))
 
 
-class Run(msgspec.Struct, kw_only=True):
+class PartRun(msgspec.Struct, kw_only=True):
     """Neighbouring messages of one side."""
 
     answer: bool
@@ -127,9 +127,9 @@ class Run(msgspec.Struct, kw_only=True):
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
 
-def runs_of(messages: Sequence[Message]) -> list[Run]:
+def runs_of(messages: Sequence[Message]) -> list[PartRun]:
     """The conversation as alternating runs with their rolled digests; instructions do not count."""
-    runs: list[Run] = []
+    runs: list[PartRun] = []
     calls: dict[str, int] = {}
     before, chain = START, START
     for answer, first, last, parts in _grouped(messages):
@@ -141,7 +141,7 @@ def runs_of(messages: Sequence[Message]) -> list[Run]:
             found = visible_input(parts, calls)
         chain = digest(chain, found)
         runs.append(
-            Run(
+            PartRun(
                 answer=answer,
                 first=first,
                 last=last,

@@ -105,6 +105,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Whether it accepts one while tools are offered. A grammar of llama.cpp or vLLM also holds the
     calls to it, so that none can be made; Groq and Cerebras reject the combination.
     """
+    faithful: bool = False
+    """The format's own maker runs the server: it knows every member, and its answers need no
+    repair.
+    """
     headers: tuple[tuple[str, str], ...] = ()
     allow_insecure_http: bool = False
     """Its credentials may be sent unencrypted to another machine; only the user can set it."""

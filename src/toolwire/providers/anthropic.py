@@ -35,6 +35,7 @@ RULES = (
 )
 
 PROVIDER = Provider(
+    faithful=True,
     name="anthropic",
     title="Anthropic",
     dialect="anthropic-messages",

@@ -8,6 +8,7 @@ from toolwire.providers._spec import OAuth, Provider
 _QUIRKS = msgspec.structs.replace(google.QUIRKS, send_made_ids=True)
 
 PROVIDER = Provider(
+    faithful=True,
     name="code-assist",
     title="Gemini Code Assist",
     dialect="code-assist",

@@ -87,7 +87,7 @@ def _changed(base: Provider, name: str, given: ProviderTable, where: str) -> Pro
         changes["base_url"] = _url(base, given.base_url, where)
         # Another server: the vendor's variables and addresses do not apply to it.
         changes |= {"base_url_env": (), "placeholders": (), "special_urls": ()}
-        changes |= {"other_dialects": (), "takes_origin": False}
+        changes |= {"other_dialects": (), "takes_origin": False, "faithful": False}
     if given.headers is not None:
         kept = {key: value for key, value in base.headers if key.lower() not in _lower(given)}
         changes["headers"] = tuple((kept | given.headers).items())
@@ -192,6 +192,11 @@ class Upstream(msgspec.Struct, frozen=True, kw_only=True):
     model: str = _DEFAULT_MODEL
     style: str = ""
     key: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Whether the argument names the model."""
+        return self.model != _DEFAULT_MODEL
 
     def __repr__(self) -> str:
         return f"Upstream({self.provider.dialect}, {self.provider.title}, {self.model})"

@@ -36,6 +36,7 @@ def older_rules(base: Quirks) -> tuple[ModelRule, ...]:
 
 
 PROVIDER = Provider(
+    faithful=True,
     name="google",
     title="Google AI Studio",
     dialect="gemini",

@@ -10,6 +10,7 @@ _THINKING = msgspec.structs.replace(_PLAIN, system_role="developer", sampling=Fa
 _REASONING = msgspec.structs.replace(_THINKING, encrypted_reasoning=True)
 
 PROVIDER = Provider(
+    faithful=True,
     name="openai",
     title="OpenAI",
     dialect="openai-responses",

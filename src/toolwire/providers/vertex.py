@@ -47,6 +47,7 @@ def _claude_rules() -> tuple[ModelRule, ...]:
 _URL = "https://{location}-aiplatform.googleapis.com" + _PLACE
 
 PROVIDER = Provider(
+    faithful=True,
     name="vertex",
     title="Google Vertex AI",
     dialect="gemini",

@@ -1,0 +1,254 @@
+"""Answers on their way to a client: streamed with heartbeats, or whole."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from toolwire.collect import Collector
+from toolwire.dialects import AnswerOptions, Dialect
+from toolwire.dialects.openai_responses.encode_answer import response_id
+from toolwire.errors import ProviderError
+from toolwire.events import Finished, ModelEvent
+from toolwire.http_server.exchange import Answering, ClientGone
+from toolwire.ids import new_id
+from toolwire.messages import Message
+from toolwire.wire.sse import Frame, SseEncoder
+
+Headers = Sequence[tuple[str, str]]
+_STREAM = (
+    ("content-type", "text/event-stream; charset=utf-8"),
+    ("cache-control", "no-cache"),
+    ("x-accel-buffering", "no"),
+)
+_JSON = (("content-type", "application/json"),)
+
+
+class _LastFrame(msgspec.Struct):
+    response: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_last_frame = msgspec.json.Decoder(_LastFrame)
+
+
+class Pace(msgspec.Struct, frozen=True, kw_only=True):
+    """When a streamed answer begins without an event, and how often it beats."""
+
+    hold_seconds: float
+    heartbeat_seconds: float
+
+
+class AnswerWriter(Protocol):
+    """One answer; events in, bytes to the client out."""
+
+    begun: bool
+    """Whether the head has gone out: errors can no longer be a status."""
+
+    @property
+    def response_id(self) -> str:
+        """The id of the answer."""
+        ...
+
+    def begin(self) -> None:
+        """Called at the first event."""
+        ...
+
+    def feed(self, event: ModelEvent) -> None:
+        """One event but the end."""
+        ...
+
+    def body(self) -> bytes:
+        """The complete answer as one object, for the store; valid after `end`."""
+        ...
+
+    def message(self) -> Message:
+        """The answer as a message, for the store."""
+        ...
+
+    def end(self, finished: Finished) -> None:
+        """Prepares the end; separate from `send`, so that the answer can be stored between."""
+        ...
+
+    async def send(self) -> None:
+        """Sends the end."""
+        ...
+
+    def fail(self, error: ProviderError) -> None:
+        """An error after the beginning: the answer stays incomplete."""
+        ...
+
+    def close(self) -> None:
+        """Stops what still runs."""
+        ...
+
+
+class StreamedAnswer:
+    """Server-sent events, or Gemini's JSON array.
+
+    The head waits for the first event, at most `hold_seconds`: until then an error can still be an
+    HTTP status. After that a heartbeat ends every long silence.
+    """
+
+    def __init__(
+        self,
+        out: Answering,
+        dialect: Dialect,
+        model: str,
+        options: AnswerOptions,
+        *,
+        headers: Callable[[], Headers],
+        pace: Pace,
+        array: bool = False,
+    ) -> None:
+        self._collector = Collector() if options.store else None
+        self._out = out
+        self._encoder = dialect.encoder(model, new_id, options)
+        self._headers = headers
+        self._pace = pace
+        self._array = array
+        self._sse = SseEncoder()
+        self._loop = asyncio.get_running_loop()
+        self._written_at = self._loop.time()
+        self._first = True
+        self._last: Sequence[Frame] = ()
+        self._timer = self._loop.call_later(pace.hold_seconds, self._due)
+        self.begun = False
+
+    @property
+    def response_id(self) -> str:
+        """The id of the answer."""
+        return self._encoder.response_id
+
+    def begin(self) -> None:
+        """Sends the head, unless it has gone out."""
+        if not self.begun:
+            self.begun = True
+            self._out.put_head(200, (*(_JSON if self._array else _STREAM), *self._headers()))
+            self._timer.cancel()
+            self._timer = self._loop.call_later(self._pace.heartbeat_seconds, self._due)
+
+    def feed(self, event: ModelEvent) -> None:
+        """Sends the frames of one event."""
+        if self._collector is not None:
+            self._collector.add(event)
+        self._put(self._encoder.feed(event))
+
+    def body(self) -> bytes:
+        """The response object of the last frame."""
+        return bytes(_last_frame.decode(self._last[-1].data).response)
+
+    def message(self) -> Message:
+        """The answer as a message; empty if it is not stored."""
+        return (self._collector or Collector()).message()
+
+    def end(self, finished: Finished) -> None:
+        """Prepares the last frames."""
+        self._timer.cancel()
+        self._last = (*self._encoder.feed(finished), *self._encoder.close())
+
+    async def send(self) -> None:
+        """Sends the last frames and the end mark."""
+        data = self._bytes(self._last)
+        self._out.put(data + b"]" if self._array else data, last=True)
+        if self._out.full:
+            await self._out.drained()
+
+    def fail(self, error: ProviderError) -> None:
+        """Sends the error and cuts the connection: nothing may look like an end."""
+        self._timer.cancel()
+        self._put(self._encoder.fail(error))
+        self._out.cut()
+
+    def close(self) -> None:
+        """Stops the heartbeats."""
+        self._timer.cancel()
+
+    def _put(self, frames: Sequence[Frame]) -> None:
+        if frames:
+            self._written_at = self._loop.time()
+            self._out.put(self._bytes(frames))
+
+    def _bytes(self, frames: Sequence[Frame]) -> bytes:
+        if not self._array:
+            encode = self._sse.encode
+            if len(frames) == 1:
+                return encode(frames[0])
+            return b"".join([encode(frame) for frame in frames])
+        data = b",\r\n".join([frame.data for frame in frames])
+        opening, self._first = (b"[" if self._first else b",\r\n" if frames else b""), False
+        return opening + data
+
+    def _due(self) -> None:
+        """The hold is over, or the silence may have been long."""
+        wait = self._pace.heartbeat_seconds
+        try:
+            if not self.begun:
+                self.begin()
+                self._put(self._encoder.beat())
+                return
+            silent = self._loop.time() - self._written_at
+            if silent < wait:
+                wait -= silent
+            elif not self._out.full:
+                self._put(self._encoder.beat())
+        except ClientGone:
+            return
+        self._timer = self._loop.call_later(wait, self._due)
+
+
+class WholeAnswer:
+    """One body, sent when the answer is complete."""
+
+    def __init__(
+        self,
+        out: Answering,
+        dialect: Dialect,
+        model: str,
+        options: AnswerOptions,
+        *,
+        headers: Callable[[], Headers],
+    ) -> None:
+        self._out = out
+        self._dialect = dialect
+        self._model = model
+        self._options = options
+        self._headers = headers
+        self._collector = Collector()
+        self._body = b""
+        self.begun = False
+        self.response_id = response_id(new_id) if dialect.name == "openai-responses" else ""
+
+    def begin(self) -> None:
+        """Nothing is sent before the end."""
+
+    def feed(self, event: ModelEvent) -> None:
+        """Adds one event."""
+        self._collector.add(event)
+
+    def body(self) -> bytes:
+        """The body."""
+        return self._body
+
+    def message(self) -> Message:
+        """The answer as a message."""
+        return self._collector.message()
+
+    def end(self, finished: Finished) -> None:
+        """Writes the body."""
+        finished = msgspec.structs.replace(finished, response_id=self.response_id)
+        message = self._collector.message()
+        self._body = self._dialect.encode_whole(
+            message, finished, self._model, new_id, self._options
+        )
+
+    async def send(self) -> None:
+        """Sends the body."""
+        await self._out.whole(200, (*_JSON, *self._headers()), self._body)
+
+    def fail(self, error: ProviderError) -> None:
+        """Never called: the head has not gone out."""
+        raise AssertionError(error)
+
+    def close(self) -> None:
+        """Nothing is running."""

@@ -1,0 +1,211 @@
+"""The gateway's handler: who calls, what for, and the record of it."""
+
+import asyncio
+import logging
+import time
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from toolwire import __version__, dialects
+from toolwire.errors import BadInput, ErrorKind, ToolwireError
+from toolwire.gateway.answering import ModelCall, answer_headers
+from toolwire.gateway.clients import family_of
+from toolwire.gateway.failures import failed_answer
+from toolwire.gateway.parts import Caller, GatewayParts, GatewayRefusal
+from toolwire.gateway.paths import Destination, NoSuchAddress, find_address
+from toolwire.gateway.record import RequestRecord
+from toolwire.http_server.exchange import Answering, Asked, ClientGone
+from toolwire.ids import new_id
+from toolwire.wire.http1 import RefusedRequest
+from toolwire.wire.json_access import encode
+
+_JSON = ("content-type", "application/json")
+_PROJECT = "toolwire"
+_TIER = {"id": "standard-tier", "name": "toolwire", "isDefault": True}
+_log = logging.getLogger(__name__)
+
+
+class Gateway:
+    """Answers every request; `parts` may be replaced while it runs."""
+
+    def __init__(self, parts: GatewayParts) -> None:
+        self.parts = parts
+
+    async def handle(self, asked: Asked, out: Answering) -> None:
+        """Answers one request, and shows its record to the readers."""
+        parts = self.parts
+        record = RequestRecord(
+            id=new_id("req_"),
+            time=parts.clock(),
+            method=asked.method,
+            path=asked.path,
+            client=family_of(asked),
+            bytes_in=len(asked.body),
+        )
+        begun = time.perf_counter()
+        try:
+            await self._answered(parts, asked, out, record)
+        except ClientGone:
+            record.disconnected = record.disconnected or "streaming"
+            raise
+        except asyncio.CancelledError:
+            if out.gone.is_set():
+                record.disconnected = record.disconnected or "admitted"
+            raise
+        finally:
+            record.duration = time.perf_counter() - begun
+            record.bytes_out = out.sent
+            for reader in parts.readers:
+                reader(record)
+
+    async def _answered(
+        self, parts: GatewayParts, asked: Asked, out: Answering, record: RequestRecord
+    ) -> None:
+        try:
+            address = find_address(asked.method, asked.path)
+        except NoSuchAddress as error:
+            refusal = GatewayRefusal(ErrorKind.NOT_FOUND, str(error), status=error.status)
+            allow = (("allow", error.allow),) if error.allow else ()
+            await _refused(out, record, refusal, error.dialect, allow)
+            return
+        record.client_format = address.dialect
+        try:
+            await self._operation(parts, asked, out, address, record)
+        except RefusedRequest as error:
+            refusal = GatewayRefusal(ErrorKind.BAD_REQUEST, str(error), status=error.status)
+            await _refused(out, record, refusal, address.dialect)
+        except ToolwireError as error:
+            await _refused(out, record, error, address.dialect)
+
+    async def _operation(
+        self,
+        parts: GatewayParts,
+        asked: Asked,
+        out: Answering,
+        address: Destination,
+        record: RequestRecord,
+    ) -> None:
+        if address.does == "root":
+            await _root(asked, out, record)
+            return
+        if address.does == "upgrade":
+            await _upgrade(asked, out, record)
+            return
+        caller = parts.admission.identify(credentials_of(asked), asked.address)
+        record.key = caller.key
+        match address.does:
+            case "answer" | "stream":
+                body = asked.plain_body(parts.settings.body_limit)
+                await ModelCall(parts, asked, out, address, caller, record).run(body)
+            case "retrieve" | "delete" | "input_items" | "cancel":
+                await _stored(parts, out, address, caller, record)
+            case "load" | "onboard" | "acknowledge":
+                await _whole(out, record, _code_assist(address.does))
+            case _:
+                raise GatewayRefusal(
+                    ErrorKind.NOT_FOUND, f"{asked.method} {asked.path} is not served yet"
+                )
+
+
+def credentials_of(asked: Asked) -> list[str]:
+    """Every credential of a request, wherever its client sends one."""
+    found: list[str] = []
+    scheme, _, bearer = asked.field("authorization").partition(" ")
+    if scheme.lower() == "bearer" and bearer.strip():
+        found.append(bearer.strip())
+    for header in ("x-api-key", "x-goog-api-key", "api-key"):
+        value = asked.field(header)
+        if value:
+            found.append(value)
+    if "key=" in asked.query:
+        found += [value for name, value in parse_qsl(asked.query) if name == "key"]
+    return found
+
+
+async def _refused(
+    out: Answering,
+    record: RequestRecord,
+    error: ToolwireError,
+    dialect: str,
+    fields: tuple[tuple[str, str], ...] = (),
+) -> None:
+    answer = failed_answer(error, dialects.get(dialect))
+    record.status, record.error, record.error_message = answer.status, str(error.kind), str(error)
+    await out.whole(answer.status, (*answer.headers, *fields, *answer_headers(record)), answer.body)
+
+
+async def _whole(out: Answering, record: RequestRecord, body: object, status: int = 200) -> None:
+    record.status = status
+    data = body if isinstance(body, bytes) else encode(body)
+    await out.whole(status, (_JSON, *answer_headers(record)), data)
+
+
+async def _root(asked: Asked, out: Answering, record: RequestRecord) -> None:
+    """Claude Code probes with HEAD at its start."""
+    if asked.method not in ("GET", "HEAD"):
+        message = f"{asked.method} is not possible at /; use GET"
+        refusal = GatewayRefusal(ErrorKind.BAD_REQUEST, message, status=405)
+        await _refused(out, record, refusal, "openai-chat", (("allow", "GET, HEAD"),))
+        return
+    await _whole(out, record, {"toolwire": __version__})
+
+
+async def _upgrade(asked: Asked, out: Answering, record: RequestRecord) -> None:
+    """Codex asks for a WebSocket first; only this status makes it use HTTP at once."""
+    if asked.field("upgrade").lower() == "websocket":
+        words = "WebSockets are not served here; use POST /v1/responses"
+        refusal = GatewayRefusal(ErrorKind.BAD_REQUEST, words, status=426)
+        await _refused(out, record, refusal, "openai-responses", (("upgrade", "HTTP/1.1"),))
+        return
+    refusal = GatewayRefusal(
+        ErrorKind.BAD_REQUEST, "GET is not possible at /v1/responses; use POST", status=405
+    )
+    await _refused(out, record, refusal, "openai-responses", (("allow", "POST"),))
+
+
+def _code_assist(does: str) -> object:
+    """What gemini-cli asks beside its requests after a login."""
+    match does:
+        case "load":
+            return {
+                "currentTier": _TIER,
+                "allowedTiers": [_TIER],
+                "cloudaicompanionProject": _PROJECT,
+            }
+        case "onboard":
+            return {"done": True, "response": {"cloudaicompanionProject": {"id": _PROJECT}}}
+        case _:
+            return {}
+
+
+class _ItemList(msgspec.Struct):
+    data: list[msgspec.Raw]
+    object: str = "list"
+    first_id: str | None = None
+    last_id: str | None = None
+    has_more: bool = False
+
+
+async def _stored(
+    parts: GatewayParts, out: Answering, address: Destination, caller: Caller, record: RequestRecord
+) -> None:
+    """Answers of the Responses format that were stored."""
+    item, stored = address.item, parts.stored
+    answer = await stored.get(caller.tenant, item)
+    if answer is None:
+        raise GatewayRefusal(
+            ErrorKind.NOT_FOUND, f"Response with id '{item[:200]}' not found.", code="not_found"
+        )
+    match address.does:
+        case "retrieve":
+            await _whole(out, record, answer.body)
+        case "input_items":
+            items = msgspec.json.decode(answer.input_items, type=list[msgspec.Raw])
+            await _whole(out, record, msgspec.json.encode(_ItemList(data=items)))
+        case "delete":
+            await stored.delete(caller.tenant, item)
+            gone = {"id": item, "object": "response", "deleted": True}
+            await _whole(out, record, gone)
+        case _:
+            raise BadInput("only background responses can be cancelled; this one is complete")
