@@ -15,6 +15,7 @@ LATER = (
     *("toolwire.app.servers.", "toolwire.app.user_input.", "toolwire.auth.loopback."),
     *("toolwire.platform.", "toolwire.tools.shell.job_processes.", "toolwire.tools.shell.limits."),
     *("toolwire.cli.completion", "toolwire.settings_import.", "toolwire.cli.import_settings."),
+    "toolwire.extensions.",
     *("toolwire.tui.", "toolwire.gateway.", "toolwire.cli.serve.", "toolwire.cli.keys."),
     "toolwire.dialects.paths.",
     *("toolwire.config.gateway.", "toolwire.cli.usage."),

@@ -25,10 +25,12 @@ async def read_input(
     piped: str = "",
     attached: Iterable[Path] = (),
     respect_git_ignore: bool = True,
+    own: str | None = None,
 ) -> Mentioned:
     """The user's message: a prompt of a server, or the text with what it mentions.
 
-    A server's prompt is foreign text: nothing in it is a mention.
+    A server's prompt is foreign text: nothing in it is a mention. `own` is the part of the prompt
+    that the user wrote, where the rest was inserted from files and commands: it alone mentions.
     """
     resources: dict[str, tuple[Text | Media, ...]] = {}
     notices: list[str] = []
@@ -40,6 +42,9 @@ async def read_input(
         else:
             prompt, piped = text, piped if prompt else ""
             resources = dict.fromkeys(mentions(text), ())
+    if own is not None:
+        written = mentions(own)
+        resources |= {name: () for name in mentions(prompt) if name not in written}
     found = await asyncio.to_thread(
         user_message,
         prompt,

@@ -121,6 +121,23 @@ class Ui(msgspec.Struct, frozen=True, kw_only=True):
         bool,
         setting("Notify of questions and ends of long turns while the terminal is not focused."),
     ] = True
+    notify_command: Annotated[
+        tuple[str, ...],
+        setting(
+            "Program and arguments that notify instead; it gets a title and a text as two more."
+        ),
+    ] = ()
+    status: Annotated[
+        tuple[
+            Literal["model", "style", "context", "cost", "mode", "branch", "running", "command"],
+            ...,
+        ],
+        setting("Members of the status line, in their order."),
+    ] = ("model", "style", "context", "cost", "mode", "branch", "running", "command")
+    status_command: Annotated[
+        str,
+        setting("Shell command whose first line is a member; runs in trusted folders, for 1 s."),
+    ] = ""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,15 +19,18 @@ from toolwire.app.session import AgentSession, stored_sessions
 from toolwire.app.user_input import names_prompt, read_input
 from toolwire.context.mentions import Mentioned
 from toolwire.errors import BadInput, ToolwireError
+from toolwire.extensions.commands import CustomCommand, read_commands, sources
 from toolwire.messages import Message, Text
 from toolwire.platform import handle_signals
 from toolwire.policy import Mode
+from toolwire.terminal_text import one_line
 from toolwire.tools.proposals import Proposal
 from toolwire.tui import commands
+from toolwire.tui.custom import expanded
 from toolwire.tui.finder import FileNames
 from toolwire.tui.front import Front, Start
 from toolwire.tui.keys import bindings
-from toolwire.tui.own_words import branch, edited, remembered, run_command
+from toolwire.tui.own_words import branch, edited, first_line, remembered, run_command
 
 _CYCLE = (Mode.DEFAULT, Mode.AUTO_EDIT, Mode.PLAN)
 _AGAIN = 2.0
@@ -57,6 +60,9 @@ class TerminalApp(Front):
         """Messages to the running turn whose files are being read."""
         self._ended = False
         self._branch = ""
+        self._status = ""
+        """What the command of the status line printed."""
+        self._custom: dict[str, CustomCommand] = {}
 
     # What keys and commands use.
 
@@ -244,6 +250,8 @@ class TerminalApp(Front):
             self._session = session
             self._names = FileNames(session.toolbox.context.workspace)
             self._branch = branch(start.cwd)
+            self._read_custom()
+            self._run_status()
             self.screen.change()
             if start.prompt and self._next is None:
                 self._inbox.put_nowait(start.prompt)
@@ -266,7 +274,9 @@ class TerminalApp(Front):
             if not line:
                 return
             self.drawing.unqueue(line)
-            if commands.is_command(line) and not self._is_prompt(session, line):
+            if custom := self._custom_of(line):
+                await self._run_custom(session, custom, line)
+            elif commands.is_command(line) and not self._is_prompt(session, line):
                 await commands.run(self, line)
             elif line.startswith("!") and line[1:].strip():
                 await self._own_command(line[1:].strip())
@@ -280,14 +290,35 @@ class TerminalApp(Front):
         name = line[1:].partition(" ")[0]
         return commands.known(name) is None and names_prompt(session.toolbox, line)
 
+    def _custom_of(self, line: str) -> CustomCommand | None:
+        name = line[1:].split(maxsplit=1)[0] if line[:1] == "/" and line[1:].strip() else ""
+        return None if commands.known(name) else self._custom.get(name)
+
+    async def _run_custom(self, session: AgentSession, command: CustomCommand, line: str) -> None:
+        typed = line.partition(" ")[2].strip()
+        approver = self.questions.approve
+        try:
+            found = await expanded(command, typed, session.toolbox, approver, self._add)
+        except ToolwireError as error:
+            self.say(f"error: {error}", "failed")
+            return
+        await self._prompted(session, found.text, own=found.own)
+
+    def _read_custom(self) -> None:
+        start = self.start
+        listed = sources(start.environ, start.cwd, trusted=bool(start.settings.trusted))
+        self._custom, problems = read_commands(listed, taken=commands.names())
+        for words in problems:
+            self.say(f"… {words}", "warning")
+
     async def _own_command(self, command: str) -> None:
         self.say(f"$ {command}", "call")
         output = await run_command(command, self.start.cwd, self.start.environ)
         self.say(output.rstrip("\n") or "(no output)", "dim")
         self._shell_output += f"I ran `{command}`:\n{output}\n"
 
-    async def _prompted(self, session: AgentSession, line: str) -> None:
-        prompt = await self._read(session, line)
+    async def _prompted(self, session: AgentSession, line: str, own: str | None = None) -> None:
+        prompt = await self._read(session, line, own)
         self._sent = line
         await self._turn_ended(session, prompt.message)
         while not self._ended:
@@ -298,7 +329,7 @@ class TerminalApp(Front):
                 break
             await self._turn_ended(session, None)
 
-    async def _read(self, session: AgentSession, line: str) -> Mentioned:
+    async def _read(self, session: AgentSession, line: str, own: str | None = None) -> Mentioned:
         """The message of a line, with pictures, mentioned files and the output of own commands."""
         attached, self._attached = self._attached, ()
         piped, self._shell_output = self._shell_output, ""
@@ -308,6 +339,7 @@ class TerminalApp(Front):
             piped=piped,
             attached=(*attached, *self.composer.images(line)),
             respect_git_ignore=self.start.settings.context.respect_git_ignore,
+            own=own,
         )
         for words in prompt.notices:
             await session.note("mention", words)
@@ -333,7 +365,20 @@ class TerminalApp(Front):
             if time.monotonic() - began > _LONG:
                 self._announce("the turn has ended")
             self._branch = branch(self.start.cwd)
+            self._run_status()
             self.screen.change()
+
+    def _run_status(self) -> None:
+        """Runs the command of the status line; a folder that is not trusted could change it."""
+        start = self.start
+        command = start.settings.ui.status_command
+        if command and start.settings.trusted:
+
+            async def run() -> None:
+                self._status = await first_line(command, start.cwd, start.environ)
+                self.screen.change()
+
+            self.screen.app.create_background_task(run())
 
     def _stopped(self) -> None:
         if self.drawing.state.working:
@@ -366,7 +411,13 @@ class TerminalApp(Front):
         info = session.opened.info if session is not None else None
         keys = "esc stops" if self.working else ""
         window = (info.context or 0) if info is not None else 0
-        row = self.drawing.status(window=window, branch=self._branch, keys=keys)
+        row = self.drawing.status(
+            window=window,
+            branch=self._branch,
+            keys=keys,
+            members=self.start.settings.ui.status,
+            command=self._status,
+        )
         return [*self.menu.rows(self.drawing.painter), row]
 
     def _takes_images(self) -> tuple[str, bool | None]:
@@ -389,7 +440,11 @@ class TerminalApp(Front):
         return bindings(self)
 
     def _commands(self) -> Mapping[str, str]:
-        return commands.listed()
+        custom = {
+            name: f"{one_line(command.description)} ({command.file})"
+            for name, command in self._custom.items()
+        }
+        return {**commands.listed(), **custom}
 
     def _choices(self, name: str) -> tuple[str, ...]:
         command = commands.known(name)

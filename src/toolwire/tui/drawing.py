@@ -8,7 +8,7 @@ import msgspec
 from toolwire.agent.events import AgentEvent
 from toolwire.tui.blocks import Block, BlockKind
 from toolwire.tui.entries import EntryLines, ViewOptions
-from toolwire.tui.live import Size, live_rows, status_row
+from toolwire.tui.live import STATUS, Size, live_rows, status_row
 from toolwire.tui.render import MarkdownLines, Painter
 from toolwire.tui.state import State, fold
 from toolwire.tui.themes import Theme
@@ -69,6 +69,11 @@ class Drawing:
             self.painter = Painter(self._theme, self._colours, columns)
             self._lines = EntryLines(self.painter, self.options)
 
+    @property
+    def theme_name(self) -> str:
+        """The name of the theme in use."""
+        return self._theme.name
+
     def set_theme(self, theme: Theme, colours: str) -> None:
         """Shows later entries in other colours."""
         self._theme, self._colours = theme, colours
@@ -113,9 +118,25 @@ class Drawing:
         """The rows above the composer."""
         return live_rows(self.state, self._opened(size), self.painter, size, time.monotonic())
 
-    def status(self, *, window: int, branch: str, keys: str) -> str:
+    def status(
+        self,
+        *,
+        window: int,
+        branch: str,
+        keys: str,
+        members: tuple[str, ...] = STATUS,
+        command: str = "",
+    ) -> str:
         """The status line."""
-        return status_row(self.state, self.painter, window=window, branch=branch, keys=keys)
+        return status_row(
+            self.state,
+            self.painter,
+            window=window,
+            branch=branch,
+            keys=keys,
+            members=members,
+            command=command,
+        )
 
     def _print(self, entry: Entry) -> None:
         self.entries.append(entry)

@@ -22,7 +22,7 @@ from toolwire.tui.entries import ViewOptions
 from toolwire.tui.finder import FileNames
 from toolwire.tui.history import history_file
 from toolwire.tui.menu import Menu
-from toolwire.tui.notify import announcement, title
+from toolwire.tui.notify import announcement, run_notifier, title
 from toolwire.tui.output import FrameOutput
 from toolwire.tui.questions import QuestionPanel
 from toolwire.tui.screen import Screen
@@ -209,8 +209,14 @@ class Front:
         self.screen.change()
 
     def _announce(self, words: str) -> None:
-        if not self.focused and self.start.settings.ui.notify:
-            self.write_out(announcement(words, self.start.environ))
+        start, ui = self.start, self.start.settings.ui
+        if self.focused or not ui.notify:
+            return
+        if ui.notify_command:
+            work = run_notifier(ui.notify_command, words, start.environ)
+            self.screen.app.create_background_task(work)
+        else:
+            self.write_out(announcement(words, start.environ))
 
     def _title(self, words: str) -> None:
         if self.start.settings.ui.title:

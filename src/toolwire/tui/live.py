@@ -8,6 +8,9 @@ from toolwire.tui.render import Painter
 from toolwire.tui.state import RunningCall, State
 
 SPINNER = "◐◓◑◒"
+STATUS = ("model", "style", "context", "cost", "mode", "branch", "running", "command")
+"""Members of the status line, as `ui.status` names them."""
+_FIRST_TO_GO = ("command", "running", "branch", "cost", "style")
 _OUTPUT_LINES = 3
 _MOST_CALLS = 6
 _QUEUE_SHOWN = 3
@@ -112,25 +115,42 @@ def _cut(painter: Painter, *pieces: tuple[str, str], tail: tuple[str, str] | Non
     return painter.line(*shown, *([tail] if tail else []))
 
 
-def status_row(state: State, painter: Painter, *, window: int, branch: str, keys: str) -> str:
+def status_row(
+    state: State,
+    painter: Painter,
+    *,
+    window: int,
+    branch: str,
+    keys: str,
+    members: tuple[str, ...] = STATUS,
+    command: str = "",
+) -> str:
     """The status line: members fall away from the right where the terminal is narrow."""
-    model = state.model.rpartition("/")[2]
     share = f"{state.tokens * 100 // window}% of {_thousands(window)}" if window else ""
-    cost = f"${state.cost:.2f}{'?' if state.unpriced else ''}" if state.cost else ""
-    wide = painter.width >= 60
-    members = [
-        model,
-        state.style if wide else "",
-        share,
-        cost if wide else "",
-        state.mode,
-        branch if wide else "",
-    ]
-    left = " · ".join(one_line(member) for member in members if member)
+    shown = {
+        "model": state.model.rpartition("/")[2],
+        "style": state.style,
+        "context": share,
+        "cost": f"${state.cost:.2f}{'?' if state.unpriced else ''}" if state.cost else "",
+        "mode": state.mode,
+        "branch": branch,
+        "running": f"{len(state.running)} running" if len(state.running) > 1 else "",
+        "command": command,
+    }
+    listed = [(name, one_line(shown[name])) for name in members if shown.get(name)]
+    for name in _FIRST_TO_GO:
+        if _wide(listed) < painter.width and painter.width >= 60:
+            break
+        listed = [one for one in listed if one[0] != name]
+    left = " · ".join(words for _, words in listed)
     room = painter.width - 1 - cell_len(left) - cell_len(keys)
     if room >= 2 and keys:
         left = f"{left}{' ' * room}{keys}"
     return _cut(painter, (left, _warning(state, window)))
+
+
+def _wide(listed: list[tuple[str, str]]) -> int:
+    return sum(cell_len(words) + 3 for _, words in listed)
 
 
 def _warning(state: State, window: int) -> str:

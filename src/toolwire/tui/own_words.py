@@ -14,6 +14,9 @@ from toolwire.tools.spec import ToolContext, ToolFailed
 
 _MOST = 100_000
 """Characters of a command's output that are kept."""
+_STATUS = 1.0
+"""Seconds that the command of the status line may take."""
+_MOST_STATUS = 60
 _HEAD = "ref: refs/heads/"
 
 
@@ -39,6 +42,16 @@ async def run_command(command: str, folder: Path, environ: Mapping[str, str]) ->
         left = f"\n… {len(text) - _MOST} characters left out …\n"
         text = f"{text[: _MOST // 2]}{left}{text[-_MOST // 2 :]}"
     return text if process.returncode == 0 else f"{text}(exit {process.returncode})\n"
+
+
+async def first_line(command: str, folder: Path, environ: Mapping[str, str]) -> str:
+    """The first line that a command prints within a second; empty if it prints none."""
+    try:
+        async with asyncio.timeout(_STATUS):
+            output = await run_command(command, folder, environ)
+    except TimeoutError:
+        return ""
+    return output.partition("\n")[0][:_MOST_STATUS]
 
 
 async def remembered(words: str, context: ToolContext) -> str:

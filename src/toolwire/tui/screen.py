@@ -94,6 +94,15 @@ class Screen:
         found = self._output.get_size()
         return Size(found.columns, found.rows)
 
+    @property
+    def vi(self) -> bool:
+        """Whether the composer has vi's keys."""
+        return self.app.editing_mode is EditingMode.VI
+
+    @vi.setter
+    def vi(self, on: bool) -> None:
+        self.app.editing_mode = EditingMode.VI if on else EditingMode.EMACS
+
     async def run(self, begun: Callable[[], None]) -> None:
         """Runs until `stop`; the terminal is left as it was."""
         self._output.set_reports(on=True)

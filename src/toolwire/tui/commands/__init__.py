@@ -9,6 +9,7 @@ import msgspec
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
+from toolwire.tui.commands.looks import THEME_NAMES, theme, vim
 from toolwire.tui.commands.model import mode, model, style, tools
 from toolwire.tui.commands.permissions import permissions
 from toolwire.tui.commands.review import copy, diff, plan, transcript, verbose
@@ -20,7 +21,17 @@ from toolwire.tui.commands.usage import compact, context, usage
 if TYPE_CHECKING:
     from toolwire.tui.app import TerminalApp
 
-__all__ = ["COMMANDS", "PREFIXES", "SlashCommand", "is_command", "known", "listed", "run", "stored"]
+__all__ = [
+    "COMMANDS",
+    "PREFIXES",
+    "SlashCommand",
+    "is_command",
+    "known",
+    "listed",
+    "names",
+    "run",
+    "stored",
+]
 
 
 class SlashCommand(msgspec.Struct, frozen=True):
@@ -96,6 +107,8 @@ COMMANDS = (
     SlashCommand("init", "let the model write a first AGENTS.md", _init),
     SlashCommand("plan", "the model's list of steps", plan, ("todo",)),
     SlashCommand("verbose", "show results whole; /verbose off", verbose),
+    SlashCommand("theme", "colours; saved", theme, choices=lambda app: THEME_NAMES),
+    SlashCommand("vim", "vi keys on or off; saved", vim, choices=lambda app: ("on", "off")),
     SlashCommand("editor", "write in your editor", _editor),
     SlashCommand("new", "start a new session", new, ("clear",)),
     SlashCommand("quit", "leave", _quit, ("exit",)),
@@ -111,6 +124,11 @@ _BY_NAME = {name: command for command in COMMANDS for name in (command.name, *co
 def known(name: str) -> SlashCommand | None:
     """The command of a name or alias."""
     return _BY_NAME.get(name)
+
+
+def names() -> tuple[str, ...]:
+    """Every name and alias."""
+    return tuple(_BY_NAME)
 
 
 def listed() -> dict[str, str]:

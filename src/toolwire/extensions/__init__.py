@@ -1,0 +1,1 @@
+"""What users add to the agent with files of their own."""
