@@ -34,6 +34,7 @@ from toolwire.embedded.small.plan import (
     kind_of,
     mentions,
     search_word,
+    searches,
 )
 from toolwire.embedded.small.tools import (
     LEFT_OUT,
@@ -81,6 +82,9 @@ LIMIT = 150.0
 """Seconds of the model's work for one request, after which an answer is cut off."""
 _OUT_OF_TIME = "I stopped here: the time for one request is used up."
 
+_further = re.compile(
+    r"\b(?:and|then)\s+(?:what|how|why|which|who|tell|explain|say|read)\b", re.I
+).search
 _sentence_end = re.compile(r"[.!?](?=\s)").search
 _calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
 
@@ -265,8 +269,7 @@ class _Conversation:
             return self._called(Calls((("search_file_content", {"pattern": word}),)))
         if not ran:
             return None
-        named = [it.path for it in mentions(words, project)[0] if it.path in project.files]
-        reply = evidence.absent(words, named, project)
+        reply = evidence.absent(words, _named_files(words, project), project)
         if names := _absent_names(words, project):
             reply = f"{listed(names)} does not occur in any file of the project."
         return (TextDelta(reply), Finished(reason=StopReason.END)) if reply else None
@@ -310,9 +313,18 @@ class _Conversation:
 
 def _enough(words: str, ran: Sequence[Ran], project: KnownFiles) -> bool:
     """Whether a question can be answered: further looks would only lead away from it."""
-    if not ran or asks_files(words):
+    if not ran:
         return False
-    return evidence.covered(words, ran, project)
+    if searches(words) and not _further(words):
+        found = ran[-1].call.name in ("search_file_content", "glob") and ran[-1].succeeded
+        return found and not found_nothing(ran[-1].result.text)
+    if asks_files(words):
+        return False
+    return evidence.covered(words, _named_files(words, project), ran, project)
+
+
+def _named_files(words: str, project: KnownFiles) -> list[str]:
+    return [it.path for it in mentions(words, project)[0] if it.path in project.files]
 
 
 def _absent_names(words: str, project: KnownFiles) -> list[str]:

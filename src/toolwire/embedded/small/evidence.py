@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from toolwire.embedded.small.past import Ran, RequestKind, listed
+from toolwire.embedded.small.past import Ran, RequestKind, listed, visible
 from toolwire.embedded.small.tools import KnownFiles, marked_names, to_shown
 from toolwire.wire.json_access import object_in
 
@@ -27,6 +27,9 @@ _PLAIN = frozenset(
     )
 )
 
+_LOOKS = ("search_file_content", "glob", "list_directory")
+_MOST_FOUND = 16
+_numbered = re.compile(r"L\d+: ").match
 _asks_code = re.compile(r"\b(?:exit|return|status)\s*(?:code|status|value)\b", re.IGNORECASE).search
 _asks_last = re.compile(r"\b(?:last|latest|newest|final|most recent)\b", re.IGNORECASE).search
 _opens = re.compile(r"(?:[:{(\[,]|\\)\s*\Z|\A#+ ").search
@@ -49,6 +52,8 @@ def closing(
     if kind is RequestKind.COMMAND:
         return _printed(reply, words, ran)
     if kind is RequestKind.QUESTION:
+        if (looked := _looked(reply, ran, project)) is not None:
+            return looked
         return "".join(_quoted(it) for it in _places(reply, words, ran, project))
     return ""
 
@@ -86,12 +91,12 @@ def referred(words: str, ran: Sequence[Ran], project: KnownFiles) -> list[str]:
     return found[:_MOST_FOLLOWED]
 
 
-def covered(words: str, ran: Sequence[Ran], project: KnownFiles) -> bool:
+def covered(words: str, named: Sequence[str], ran: Sequence[Ran], project: KnownFiles) -> bool:
     """Whether what was read contains every word of the request that is in the project at all."""
     wanted = _wanted(words)
     read = read_files(ran, project)
     seen = _words("\n".join([*read, *(project.text(path) or "" for path in read)]))
-    if not wanted & seen:
+    if not wanted & seen and not (named and {*named} <= {*read}):
         return False
     files = project.files[:_MOST_SEARCHED]
     known = _words("\n".join(project.text(path) or "" for path in files))
@@ -126,6 +131,23 @@ def _printed(reply: str, words: str, ran: Sequence[Ran]) -> str:
     if asked and re.search(rf"(?<!\w){code}(?!\w)", reply) is None:
         found += f"\n\n`{command}` ended with exit code {code}."
     return found
+
+
+def _looked(reply: str, ran: Sequence[Ran], project: KnownFiles) -> str | None:
+    """What the last look found, where the reply leaves out some of it; None after other calls."""
+    last = ran[-1] if ran else None
+    if last is None or last.call.name not in _LOOKS or not last.succeeded:
+        return None
+    text = last.result.text.replace(f"{project.root}/", "").replace(project.root, ".")
+    if last.call.name == "list_directory":
+        text = visible(text, project)
+    _, *found = text.partition("\n\n(")[0].splitlines()
+    found = [it for it in found if it.strip() and it.strip("-")]
+    names = [it.removeprefix("File: ").strip() for it in found if not _numbered(it)]
+    bare = [it.rstrip("/").rpartition("/")[2] for it in names]
+    if len(found) > _MOST_FOUND or all(it in reply for it in bare):
+        return ""
+    return "\n\nFound:\n```\n{}\n```".format("\n".join(it[:_LONGEST_LINE] for it in found))
 
 
 def _places(reply: str, words: str, ran: Sequence[Ran], project: KnownFiles) -> Iterable[FileLines]:

@@ -219,7 +219,7 @@ class Past:
         if name == "run_shell_command":
             text = _idle.sub("", text)
         if name == "list_directory" and not result.is_error:
-            text = _visible(text, self._project)
+            text = visible(text, self._project)
         text = self._shortened(text, name)
         if name == "read_file" and not result.is_error:
             # It cannot count.
@@ -263,7 +263,7 @@ class Past:
         return f"{head}\n[… {left} characters left out here …]\n{end}"
 
 
-def _visible(text: str, project: KnownFiles) -> str:
+def visible(text: str, project: KnownFiles) -> str:
     """A folder's listing without caches and the like, and the numbers that it cannot count."""
     head, *names = text.partition("\n\n(")[0].splitlines()
     if not head.startswith("Directory listing for "):

@@ -85,7 +85,7 @@ _clause_end = re.compile(
 )
 _order = re.compile(rf"(?:also |then |please |pls )*{_ORDERS}\b", re.IGNORECASE).match
 _needs = re.compile(r"\b(?:i|we)\s+(?:need|want)\s+(?!to know)", re.IGNORECASE).search
-_searches = re.compile(
+searches = re.compile(
     r"\W*(?:please |can you |could you )*(?:find|search|grep|look|list|where|show"
     r"|(?:in )?(?:which|what) (?:files|pages|modules|scripts)|which page)\b",
     re.IGNORECASE,
@@ -151,7 +151,7 @@ _FACTORS = tuple(
 )
 _by_amount = re.compile(
     r"\b(?:(?P<up>increas\w*|rais\w*|bump|add|extend)|(?P<down>decreas\w*|reduc\w*|lower|cut))\b"
-    r"[^.;\n]*?\bby (?P<amount>\d+(?:\.\d+)?)(?P<percent>\s?%| percent)?",
+    r"(?:[^.;\n]|\.(?=\w))*?\bby (?P<amount>\d+(?:\.\d+)?)(?P<percent>\s?%| percent)?",
     re.IGNORECASE,
 ).search
 _is_test = re.compile(r"test_\w+\.py|\w+_test\.(?:py|go)|[\w.-]+\.(?:test|spec)\.[jt]s").fullmatch
@@ -315,14 +315,14 @@ def to_read(words: str, project: KnownFiles, *, change: bool = True) -> list[str
     found = [it.path for it in present if it.path not in project.folders]
     texts = _Texts(project)
     names = _names(words)
-    if not found and (change or not _searches(words)):
+    if not found and (change or not searches(words)):
         for path in project.files[:_MOST_SEARCHED]:
             defined = {name for pair in _defines.findall(texts(path)) for name in pair}
             if names & defined:
                 found.append(path)
     if not found and change and re.search(r"\btests?\b", words, re.IGNORECASE):
         found += [path for path in project.files if _is_test(path.rpartition("/")[2])][:_MOST_ALIKE]
-    if not found and not change and not _searches(words) and not asks_files(words):
+    if not found and not change and not searches(words) and not asks_files(words):
         found += _sharing(names, texts, project)[:_MOST_RELATED]
     if not found and change:
         marked = {name for name in names if "_" in name or not name[1:].islower()}
@@ -662,7 +662,7 @@ def _settings(key: str, text: str) -> list[tuple[str, str, str]]:
         return []
     found = re.findall(
         rf"^([ \t]*(?:export |const |let |var |- )*[\"']?{re.escape(key)}[\"']?[ \t]*[:=][ \t]*)"
-        r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;#{\[(]+)([,;]?[ \t]*(?:[#/].*)?)$",
+        r"(\"[^\"\n]*\"|'[^'\n]*'|[^\s,;#{}\[\](]+)([,;}\]]*[ \t]*(?:[#/].*)?)$",
         text,
         re.MULTILINE | re.IGNORECASE,
     )

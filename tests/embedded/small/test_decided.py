@@ -1,0 +1,178 @@
+"""What the request and the files decide is not left to a small model."""
+
+import pytest
+
+from tests.embedded.small.test_change import Agent, steps
+
+EDIT = {"do": "edit", "what": "as requested"}
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "before", "after"),
+    [
+        ("set timeout to 60 in a.yaml", "a.yaml", "timeout: 20\nx: 2\n", "timeout: 60\nx: 2\n"),
+        ("the mode in a.toml should be slow", "a.toml", 'mode = "fast"\n', 'mode = "slow"\n'),
+        ("change port from 80 to 90 in a.json", "a.json", '{"a": 80,\n"port": 80}\n', None),
+        ("make RETRIES 7 in a.py", "a.py", "RETRIES = 3  # calls\n", "RETRIES = 7  # calls\n"),
+        ("set host to db2, level to 3 in a.ini", "a.ini", "[x]\nhost = db1\nlevel = 1\n", None),
+        ("double batch_rows in a.ini", "a.ini", "[x]\nbatch_rows = 25\n", "[x]\nbatch_rows = 50\n"),
+        ("raise the limit in a.yaml by 10%", "a.yaml", "limit: 200\n", "limit: 220\n"),
+        ("set VERSION to 2.0.1", "VERSION", "2.0.0\n", "2.0.1\n"),
+    ],
+)
+def test_a_value_that_the_request_names_is_set_without_the_model(
+    words: str, path: str, before: str, after: str | None
+):
+    agent = Agent({path: before}, plan=steps({**EDIT, "path": path}))
+    assert agent.run(words).startswith(f"Changed {path}.")
+    expected = {
+        '{"a": 80,\n"port": 80}\n': '{"a": 80,\n"port": 90}\n',
+        "[x]\nhost = db1\nlevel = 1\n": "[x]\nhost = db2\nlevel = 3\n",
+    }
+    assert agent.files[path] == (after or expected[before])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "change PORT in a.js to the number that conf.json gives",
+        "move PORT from a.js to conf.json",
+    ],
+)
+def test_a_value_that_the_request_only_describes_is_left_to_the_model(words: str):
+    files = {"a.js": "const PORT = 1;\n", "conf.json": '{"port": 8123}\n'}
+    new = {"changes": [{"new": "const PORT = 8123;", "old": "const PORT = 1;"}]}
+    agent = Agent(files, plan=steps({**EDIT, "path": "a.js"}), change=[new, new])
+    agent.run(words)
+    assert agent.files["a.js"] == "const PORT = 8123;\n"
+
+
+def test_the_key_is_not_exchanged_for_the_value():
+    plan = steps({"do": "edit", "path": "a.yaml", "what": "change timeout to 60"})
+    agent = Agent({"a.yaml": "timeout: 20\n"}, plan=plan)
+    agent.run("requests in a.yaml need longer, a timeout of 60")
+    assert agent.files["a.yaml"] == "timeout: 60\n"
+
+
+def test_a_second_file_that_a_clause_orders_to_change_gets_a_step():
+    files = {"notes.md": "# Notes\n", "VERSION": "1.2.0\n"}
+    agent = Agent(
+        files,
+        plan=steps({"do": "edit", "path": "notes.md", "what": "add the line"}),
+        change={"add": "- Dark theme"},
+    )
+    words = agent.run("add the line Dark theme to notes.md and set VERSION to 1.3.0")
+    assert words.startswith("Changed notes.md and VERSION.")
+    assert agent.files["VERSION"] == "1.3.0\n"
+
+
+def test_a_number_that_changes_in_one_file_changes_in_the_other():
+    files = {"a.ini": "[x]\nsize = 250\n", "README.md": "It holds 250 entries, for 60 s.\n"}
+    plan = steps({**EDIT, "path": "a.ini"}, {**EDIT, "path": "README.md"})
+    agent = Agent(files, plan=plan)
+    agent.run("double the size in a.ini and correct the number in README.md")
+    assert agent.files["README.md"] == "It holds 500 entries, for 60 s.\n"
+
+
+def test_the_imports_of_a_renamed_module_follow_it():
+    files = {"util.py": "x = 1\n", "app.py": "from util import x\n", "b.py": "import util\n"}
+    agent = Agent(files, plan=steps({"do": "move", "path": "util.py", "to": "kit.py"}))
+    agent.run("rename util.py to kit.py and fix the imports")
+    assert agent.files["app.py"] == "from kit import x\n"
+    assert agent.files["b.py"] == "import kit\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ("call a.csv b.csv from now on", "mv -n -- a.csv b.csv"),
+        ("a.csv should be named b.csv", "mv -n -- a.csv b.csv"),
+        ("copy a.csv to b.csv", "cp -n -r -- a.csv b.csv"),
+    ],
+)
+def test_a_new_name_for_a_file_is_no_edit(words: str, command: str):
+    agent = Agent({"a.csv": "x\n"}, plan=steps({**EDIT, "path": "a.csv"}))
+    agent.run(words)
+    assert ("run_shell_command", command) in agent.calls
+
+
+def test_files_with_an_ending_are_deleted_by_it():
+    plan = steps({"do": "delete", "path": ".bak"})
+    agent = Agent({"a.bak": "1\n", "old/b.bak": "2\n", "c.py": "x = 1\n"}, plan=plan)
+    agent.run("delete the .bak files")
+    commands = [what for name, what in agent.calls if name == "run_shell_command"]
+    assert commands == ["rm -r -- a.bak"]
+
+
+STACK = {
+    "stack.py": "def last(items):\n    return items[0]\n",
+    "test_stack.py": "from stack import last\n\n\ndef test_last():\n    assert last([1, 2]) == 2\n",
+}
+FIXED = {"changes": [{"new": "def last(items):\n    return items[-1]", "old": "def last(items):"}]}
+
+
+def _pytest(command: str, files: dict[str, str]) -> tuple[int, str]:
+    return (0, "1 passed") if "items[-1]" in files["stack.py"] else (1, "assert 1 == 2")
+
+
+def test_a_failing_test_is_run_first_and_its_code_is_changed_not_the_test():
+    plan = steps({"do": "edit", "path": "test_stack.py", "what": "change the assertion"})
+    agent = Agent(STACK, plan=plan, change=FIXED, shell=_pytest)
+    words = agent.run("a test fails, find out why and fix it")
+    command = "python3 -m pytest -q test_stack.py"
+    assert words == f"Changed stack.py. `{command}` ran without an error."
+    kinds = [name for name, _ in agent.calls]
+    assert kinds.index("run_shell_command") < kinds.index("replace")
+    assert agent.files["test_stack.py"] == STACK["test_stack.py"]
+
+
+def test_a_denied_trial_does_not_stop_the_change():
+    plan = steps({"do": "edit", "path": "stack.py", "what": "the last item"})
+    agent = Agent(STACK, plan=plan, change=FIXED, denied="run_shell_command")
+    words = agent.run("last in stack.py is wrong, see test_stack.py")
+    assert words.startswith("Changed stack.py.")
+    assert "was not run: it was not allowed" in words
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "ran"),
+    [
+        ("the lines of a.txt, sorted, into b.txt", "sort a.txt > b.txt", "sort a.txt > b.txt"),
+        ("sort a.txt", "sort a.txt > s.txt", "sort a.txt > s.txt && mv -- s.txt a.txt"),
+    ],
+)
+def test_a_text_may_be_made_by_a_command_that_only_reads(words: str, command: str, ran: str):
+    agent = Agent({"a.txt": "b\na\n"}, plan=steps({"do": "run", "command": command}))
+    assert agent.run(words).startswith(f"Ran `{ran}`")
+
+
+@pytest.mark.parametrize("command", ["curl x > b.txt", "sort a.txt > c.txt", "rm a.txt > b.txt"])
+def test_no_other_command_runs_for_it(command: str):
+    files = {"a.txt": "b\na\n", "c.txt": "keep\n"}
+    agent = Agent(files, plan=steps({"do": "run", "command": command}), text={"text": "a\nb\n"})
+    agent.run("the lines of a.txt, sorted, into b.txt")
+    assert not [name for name, _ in agent.calls if name == "run_shell_command"]
+
+
+def test_a_json_file_is_asked_for_as_a_value():
+    plan = steps({"do": "create", "path": "conf/a.json", "what": "settings"})
+    agent = Agent({"conf/b.py": "x = 1\n"}, plan=plan, text={"text": {"port": 1}})
+    agent.run("write a.json with port 1")
+    assert agent.files["a.json"] == '{\n  "port": 1\n}\n'
+
+
+def test_a_question_ends_once_all_its_words_were_read():
+    files = {"a.py": "def pack(width=47):\n    return width\n", "b.py": "x = 1\n"}
+    agent = Agent(files, kind="question", answer={"reply": "It is the default."})
+    words = agent.run("a.py: default for the width of pack")
+    assert agent.calls == [("read_file", "a.py")]
+    assert words.startswith("It is the default.")
+    assert "a.py, line 1:\n```\ndef pack(width=47):" in words
+
+
+def test_a_file_that_lacks_the_name_is_said_to():
+    files = {"a.json": '{"x": 1}\n', "b.json": '{"buffer_pages": 2}\n'}
+    agent = Agent(files, kind="question")
+    assert agent.run("which buffer_pages does a.json configure?") == (
+        "buffer_pages does not occur in a.json. It occurs in b.json."
+    )
