@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_changed_is_named_in_the_closing_words():
     agent = Agent(TWO, plan=plan, change=[good, broken, broken, broken])
     assert agent.run("a.py must return 2 and main.py must print it twice") == (
         "Changed a.py. Not changed: main.py (With that, main.py would be wrong: '(' was never "
-        "closed (line 2). Write it differently). No test was run."
+        "closed (line 2). Write it differently). `python3 main.py` ran without an error."
     )
     assert agent.files["main.py"] == TWO["main.py"]
     complaints = [text for name, text in agent.questions if name == "change"][2:]

@@ -176,3 +176,12 @@ def test_a_file_that_lacks_the_name_is_said_to():
     assert agent.run("which buffer_pages does a.json configure?") == (
         "buffer_pages does not occur in a.json. It occurs in b.json."
     )
+
+
+@pytest.mark.parametrize(("code", "ran"), [("print(load())", True), ("print(input())", False)])
+def test_a_program_that_uses_changed_code_is_run_if_it_ends_by_itself(code: str, ran: bool):
+    files = {"a.py": "def load():\n    return 1\n", "main.py": f"from a import load\n{code}\n"}
+    new = {"changes": [{"new": "def load():\n    return 2", "old": "def load():"}]}
+    agent = Agent(files, plan=steps({**EDIT, "path": "a.py"}), change=new)
+    agent.run("load in a.py shall return 2, main.py prints it")
+    assert (("run_shell_command", "python3 main.py") in agent.calls) is ran

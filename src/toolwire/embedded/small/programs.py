@@ -11,6 +11,11 @@ fails = re.compile(
     r"|wrong|wrongly|incorrect\w*|does ?n[o']t work|\w+Error|fix (?:it|this|the (?:code|bug)))\b",
     re.IGNORECASE,
 ).search
+_lasting = re.compile(
+    r"\b(?:input\(|while True|while :|listen\(|serve\w*\(|run\(|sys\.argv|argparse|process\.argv"
+    r"|subprocess|requests|urllib|socket|fetch\(|writeFile|rmtree|unlink|remove\(|sleep|curl|wget"
+    r"|read -|rm |mv |open\([^)]*['\"][wax])|\$[1-9@*#]"
+).search
 _is_test = re.compile(r"(?:test_.+|.+_test|.+[.-](?:test|spec))\.\w+").fullmatch
 
 
@@ -30,6 +35,11 @@ def is_program(file: str, text: str) -> bool:
     if not file.endswith(CODE):
         return False
     return re.search(r"^(?:print|main|console\.log|echo|if __name__)\b", text, re.M) is not None
+
+
+def ends_by_itself(text: str) -> bool:
+    """Whether a program needs no input and no arguments, serves nothing and changes no files."""
+    return _lasting(text) is None
 
 
 def is_test_of(file: str, path: str) -> bool:

@@ -20,6 +20,7 @@ from toolwire.embedded.small.plan import (
 )
 from toolwire.embedded.small.programs import (
     CODE,
+    ends_by_itself,
     fails,
     imports_one,
     is_check,
@@ -35,7 +36,7 @@ _MOST_TRIES = 3
 """Answers for one step; after them it is reported as not done."""
 _MOST_WHOLE = 1000
 """Characters of a file that is rewritten as a whole after edits of its lines were wrong."""
-_MOST_REPAIRS = 1
+_MOST_REPAIRS = 2
 """Further edits after a failed check."""
 _LOST = 6
 """Lines that an edit may remove if the request does not speak of removing."""
@@ -362,6 +363,11 @@ class Change:
                 checks = file in named and is_check(file, text) and imports_one(text, [path])
                 if file not in changed and (by_name or checks):
                     return running(file, text)
+        for file in (*named, *changed):
+            text = project.text(file) or ""
+            concerns = file in changed or imports_one(text, changed)
+            if changed and concerns and is_program(file, text) and ends_by_itself(text):
+                return running(file, text)
         return ""
 
     def _repair(self, failed: Ran) -> None:
@@ -372,7 +378,8 @@ class Change:
         self._repairs += 1
         self._check = None
         what = f"the check still fails: {excerpt(failed.output)}"
-        self._steps.append(PlanStep(do=StepKind.EDIT, path=changed[0], what=what))
+        blamed = [path for path in changed if f"{path}" in failed.output]
+        self._steps.append(PlanStep(do=StepKind.EDIT, path=[*changed[:1], *blamed][-1], what=what))
 
     def _report(self, project: KnownFiles) -> str:
         """The closing words: what the calls did, what is left, what was checked."""
