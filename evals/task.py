@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-_IGNORED = re.compile(r"(^|/)(\.git|__pycache__|\.pytest_cache|node_modules)(/|$)")
+_IGNORED = re.compile(r"(^|/)(\.git|__pycache__|\.pytest_cache|\.benchmarks|node_modules)(/|$)")
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

@@ -114,6 +114,7 @@ class Agent:
         return ToolResult(call_id=call.id, parts=(Text(text),))
 
 
+CHECK = "python3 -B -m pytest -q -p no:cacheprovider -p no:benchmark test_a.py"
 TWO = {"a.py": "def load():\n    return 1\n", "main.py": "from a import load\nprint(load())\n"}
 
 
@@ -223,7 +224,7 @@ def test_a_new_file_that_the_plan_forgot_is_written():
 
 def test_the_test_of_a_changed_file_is_run_and_a_failure_is_given_back():
     def check(command: str, files: dict[str, str]) -> tuple[int, str]:
-        assert command == "python3 -m pytest -q test_a.py"
+        assert command == CHECK
         return (0, "1 passed") if "return 3" in files["a.py"] else (1, "assert 2 == 3")
 
     def change(value: int) -> object:
@@ -233,7 +234,7 @@ def test_the_test_of_a_changed_file_is_run_and_a_failure_is_given_back():
     plan = steps({"do": "edit", "path": "a.py", "what": "correct load"})
     agent = Agent(files, plan=plan, change=[change(2), change(3)], shell=check)
     assert agent.run("load in a.py is wrong, fix it") == (
-        "Changed a.py. `python3 -m pytest -q test_a.py` ran without an error."
+        f"Changed a.py. `{CHECK}` ran without an error."
     )
     assert "the check still fails: assert 2 == 3" in agent.questions[-1][1]
 

@@ -119,7 +119,7 @@ def test_a_failing_test_is_run_first_and_its_code_is_changed_not_the_test():
     plan = steps({"do": "edit", "path": "test_stack.py", "what": "change the assertion"})
     agent = Agent(STACK, plan=plan, change=FIXED, shell=_pytest)
     words = agent.run("a test fails, find out why and fix it")
-    command = "python3 -m pytest -q test_stack.py"
+    command = "python3 -B -m pytest -q -p no:cacheprovider -p no:benchmark test_stack.py"
     assert words == f"Changed stack.py. `{command}` ran without an error."
     kinds = [name for name, _ in agent.calls]
     assert kinds.index("run_shell_command") < kinds.index("replace")

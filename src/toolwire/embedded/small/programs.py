@@ -11,6 +11,8 @@ fails = re.compile(
     r"|wrong|wrongly|incorrect\w*|does ?n[o']t work|\w+Error|fix (?:it|this|the (?:code|bug)))\b",
     re.IGNORECASE,
 ).search
+_NO_TRACES = "-p no:cacheprovider -p no:benchmark"
+"""A check leaves no files behind: these plugins make folders in the project."""
 _lasting = re.compile(
     r"\b(?:input\(|while True|while :|listen\(|serve\w*\(|run\(|sys\.argv|argparse|process\.argv"
     r"|subprocess|requests|urllib|socket|fetch\(|writeFile|rmtree|unlink|remove\(|sleep|curl|wget"
@@ -64,7 +66,7 @@ def running(file: str, text: str) -> str:
     if "unittest" in text and "__main__" not in text:
         return f"python3 -m unittest {path}"
     if re.search(r"^def test_", text, re.MULTILINE) and "__main__" not in text:
-        return f"python3 -m pytest -q {path}"
+        return f"python3 -B -m pytest -q {_NO_TRACES} {path}"
     return f"python3 {path}"
 
 
