@@ -8,8 +8,8 @@ import pytest
 
 from tests.embedded.small.test_small import BUILT_IN, user
 from toolwire.embedded import small
+from toolwire.embedded.small.about import kind_of, to_read
 from toolwire.embedded.small.past import RequestKind
-from toolwire.embedded.small.plan import kind_of, to_read
 from toolwire.embedded.small.tools import KnownFiles, forbidden, is_question
 from toolwire.events import (
     Finished,

@@ -185,3 +185,29 @@ def test_a_program_that_uses_changed_code_is_run_if_it_ends_by_itself(code: str,
     agent = Agent(files, plan=steps({**EDIT, "path": "a.py"}), change=new)
     agent.run("load in a.py shall return 2, main.py prints it")
     assert (("run_shell_command", "python3 main.py") in agent.calls) is ran
+
+
+@pytest.mark.parametrize(
+    ("words", "gone"),
+    [
+        ("delete a.py", True),
+        ("look into a.py, then delete it", True),
+        ("get rid of the file a.py please", True),
+        ("a.py imports a module that it does not use. Remove that import.", False),
+        ("remove the first line of a.py", False),
+        ("remove the line x from a.py", False),
+    ],
+)
+def test_a_file_is_deleted_only_where_it_shall_go_not_a_part_of_it(words: str, gone: bool):
+    agent = Agent({"a.py": "import os\nx = 1\n"}, plan=steps({"do": "delete", "path": "a.py"}))
+    agent.run(words)
+    assert (("run_shell_command", "rm -r -- a.py") in agent.calls) is gone
+
+
+def test_an_order_to_collect_lines_is_a_change():
+    files = {"a.md": "- TODO chairs\n", "b.md": "- TODO paint\n"}
+    text = {"text": "- TODO chairs\n- TODO paint\n"}
+    plan = steps({"do": "edit", "path": "a.md", "what": "collect"})
+    agent = Agent(files, kind="question", plan=plan, text=text)
+    assert agent.run("collect the TODO lines of a.md and b.md into c.md") == "Created c.md."
+    assert agent.files["a.md"] == files["a.md"]

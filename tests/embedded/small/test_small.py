@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolwire.embedded import small
-from toolwire.embedded.small.plan import read_plan
+from toolwire.embedded.small.steps import read_plan
 from toolwire.embedded.small.tools import TOOLS, KnownFiles, to_real, to_shown
 from toolwire.events import (
     Finished,

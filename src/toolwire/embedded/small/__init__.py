@@ -12,6 +12,16 @@ from typing import cast
 import msgspec
 
 from toolwire.embedded.small import evidence
+from toolwire.embedded.small.about import (
+    MOST_READ,
+    asks_files,
+    first_looks,
+    instruction,
+    kind_of,
+    mentions,
+    search_word,
+    searches,
+)
 from toolwire.embedded.small.past import (
     KINDS,
     QUESTION,
@@ -25,16 +35,6 @@ from toolwire.embedded.small.past import (
     not_allowed,
     read_kind,
     since_request,
-)
-from toolwire.embedded.small.plan import (
-    MOST_READ,
-    asks_files,
-    first_looks,
-    instruction,
-    kind_of,
-    mentions,
-    search_word,
-    searches,
 )
 from toolwire.embedded.small.tools import (
     LEFT_OUT,

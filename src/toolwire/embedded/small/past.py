@@ -121,6 +121,9 @@ _LONG_LIST = (
 _cache = re.compile(
     r"\.git|\.?venv|env|node_modules|__pycache__|build|dist|target|\.[\w-]*cache|\.tox|.*\.egg-info"
 ).fullmatch
+_compares = re.compile(
+    r"\b(?:lines?|long\w*|short\w*|big\w*|larg\w*|small\w*|most|least|fewest)\b", re.IGNORECASE
+).search
 found_nothing = re.compile(r"No (matches|files) found").match
 _decode = msgspec.json.Decoder().decode
 
@@ -138,6 +141,7 @@ class Past:
         self._request_text = ""
         self._done: list[tuple[str, str]] = []
         self._ended: list[tuple[str, ToolResult]] = []
+        self._lines: dict[str, int] = {}
         self.notices: list[Notice] = []
 
     @property
@@ -196,6 +200,7 @@ class Past:
         self._request_text = words
         self._done.clear()
         self._ended.clear()
+        self._lines.clear()
         listed, self._listed = self._listed, None
         files = _listing(listed) if listed is not None else ""
         sums = arithmetic(words) if self.kind is RequestKind.TALK else ""
@@ -224,12 +229,22 @@ class Past:
         if name == "read_file" and not result.is_error:
             # It cannot count.
             text = f"({lines} lines{figures(result.text, self._request_text)})\n{text}"
+            if (path := self._path(result)) and _compares(self._request_text):
+                self._lines[path] = lines
+                counts = ", ".join(f"{name} {count}" for name, count in self._lines.items())
+                text += f"\n(Lines of the files so far: {counts})" if len(self._lines) > 1 else ""
         if self.kind is not RequestKind.CHANGE:
             # After every result, not only the last: the prefix before the newest stays cached.
             hint = self._next(name, result)
             text = f"{text}\n\n(The request was: {self._request_text[:300]}\n{hint})"
         others = tuple(part for part in result.parts if not isinstance(part, Text))
         return msgspec.structs.replace(result, parts=(Text(text), *others))
+
+    def _path(self, result: ToolResult) -> str:
+        """The file that a call read."""
+        call = self._calls.get(result.call_id)
+        given = object_in(call.arguments) if call is not None else None
+        return str(to_shown("read_file", given or {}, self._project.root).get("path", ""))
 
     def _next(self, name: str, result: ToolResult) -> str:
         if result.is_error:
@@ -311,7 +326,12 @@ _own = re.compile(
     rf"|\bsuccessfully\s+{_VERB}\b|\b{_VERB}\s+successfully\b",
     re.IGNORECASE,
 ).search
-_perfect = re.compile(rf"\b(?:has|have)\b{_LATELY}\s+been{_LATELY}\s+({_VERB})\b", re.I).search
+_perfect = re.compile(
+    rf"\b(?:has|have)\b{_LATELY}\s+been{_LATELY}\s+({_VERB})\b"
+    rf"|\b(?:is|are|was|were)\b{_LATELY}\s+(?:collected|gathered|combined|copied|moved|merged"
+    r"|extracted|saved)\s+(?:in|into|to)\s+\S+\.\w+",
+    re.IGNORECASE,
+).search
 _passive = re.compile(
     rf"\b(?:has|have|had|was|were|been|gets?|got)\b{_LATELY}\s+{_VERB}\b"
     rf"|^\W*(?:(?:done|ok|okay|sure|great|yes)\W+)*{_VERB}\b"

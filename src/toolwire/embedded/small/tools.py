@@ -389,11 +389,12 @@ _asks = re.compile(
     r"|(?:can|could|would|will)(?! (?:you|u)\b)(?:n't)?)\b",
     re.IGNORECASE,
 ).match
-removes = re.compile(
+REMOVES = re.compile(
     r"\b(?:delet\w*|remov\w*|rm|rmdir|eras\w*|drop\w*|rid of|clean\w*|clear\w*|wip(?:e|ing)"
     r"|discard\w*|trash|throw\w*|purg\w*|prun\w*|uninstall\w*|unlink\w*|tak(?:e|ing)\b.*\bout)\b",
     re.IGNORECASE,
-).search
+)
+removes = REMOVES.search
 _harsh = re.compile(
     r"(?:^git(?: -\S+)* |-|\b(?:os|shutil|fs|Path)\b.*?\.?)"
     r"(delete|reset|clean|checkout|restore|stash|revert|rebase|push|rmtree|remove|unlink|rename"
@@ -410,7 +411,8 @@ runs = re.compile(
 _orders = re.compile(
     r"(?:^|[.,;:!]|\b(?:and|then|please|pls|just|now|should|must|shall|also|to|it))\s*"
     r"(?:(?:please|pls|also|then|just|now)\s+)*"
-    r"(?:add|adjust|append|bump|change|convert|copy|correct|create|cut|decrease|delete|divide"
+    r"(?:add|adjust|append|archive|bump|change|collect|combine|comment|concatenate|convert|copy"
+    r"|correct|create|cut|decrease|delete|disable|divide|duplicate|enable|extract|gather|join"
     r"|double|drop|edit|erase|exchange|extend|fill|fix|generate|halve|implement|increase|insert"
     r"|lower|make|merge|modify|move|multiply|put|raise|record|refactor|remove|rename|repair"
     r"|replace|rewrite|save|set|sort|split|store|swap|switch|translate|turn|update|write)\b",

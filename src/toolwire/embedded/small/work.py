@@ -7,17 +7,9 @@ from typing import TypeAlias
 import msgspec
 
 from toolwire.embedded.small import edits
+from toolwire.embedded.small.about import mentions, to_read
 from toolwire.embedded.small.past import RESULT_LIMIT, Ran, excerpt, listed
-from toolwire.embedded.small.plan import (
-    PlanStep,
-    StepKind,
-    checked,
-    command_for,
-    mentions,
-    plan_schema,
-    read_plan,
-    to_read,
-)
+from toolwire.embedded.small.plan import checked
 from toolwire.embedded.small.programs import (
     CODE,
     ends_by_itself,
@@ -28,6 +20,7 @@ from toolwire.embedded.small.programs import (
     is_test_of,
     running,
 )
+from toolwire.embedded.small.steps import PlanStep, StepKind, command_for, plan_schema, read_plan
 from toolwire.embedded.small.tools import KnownFiles, to_real, together
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import object_in
