@@ -1,6 +1,6 @@
 """Model requests: messages, tools and options, and losses of a conversion."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -278,6 +278,37 @@ class AttemptMeter:
     __hash__ = None  # type: ignore[assignment]
 
 
+class AnswerTap:
+    """Collects the bytes of an answer as its server sends them, beside its events."""
+
+    __slots__ = ("ending", "headers", "pending")
+
+    def __init__(self) -> None:
+        self.headers: Mapping[str, str] = {}
+        """Of the answer; names in lower case."""
+        self.pending: list[bytes] = []
+        self.ending = False
+        """Whether what is pending contains the end of the answer."""
+
+    def begin(self, headers: Mapping[str, str]) -> None:
+        """Starts a new attempt; what a failed one sent is dropped."""
+        self.headers = headers
+        self.pending = []
+        self.ending = False
+
+    def take(self) -> bytes:
+        """What has arrived since the last call."""
+        data = b"".join(self.pending)
+        self.pending.clear()
+        return data
+
+    def __eq__(self, other: object) -> bool:
+        """Always equal: who reads along is not part of a request's value."""
+        return other is None or isinstance(other, AnswerTap)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A complete request to a model."""
 
@@ -306,6 +337,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Members of the body that no field carries; set on every decoded request."""
     source: Source = NO_SOURCE
     meter: AttemptMeter | None = None
+    tap: AnswerTap | None = None
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

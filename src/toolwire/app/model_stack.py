@@ -12,7 +12,7 @@ import msgspec
 from toolwire.agent.usage import billed_to, cost
 from toolwire.auth.credentials import SigningCredential, credential_for, no_notice, open_store
 from toolwire.client.http.transport import Transport
-from toolwire.client.model import connect
+from toolwire.client.model import Endpoint, connect
 from toolwire.client.reask import falling_back, with_reask
 from toolwire.client.retry import USUAL, Learned, RetryPolicy
 from toolwire.config import Settings
@@ -53,6 +53,8 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     """Where its credential comes from, as text."""
     info: ModelInfo | None = None
+    endpoint: Endpoint | None = None
+    """The server behind the client; None for a model of the host program."""
     reask: bool = True
     """False for a model of the host program, whose replies are taken as they are."""
 
@@ -156,6 +158,7 @@ async def open_model(
         in_style=in_style,
         origin=credential.origin,
         info=info,
+        endpoint=client,
     )
 
 

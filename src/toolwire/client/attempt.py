@@ -24,6 +24,7 @@ from toolwire.errors import (
     ToolwireError,
 )
 from toolwire.events import UNMARKED_END, Finished, ModelEvent, Notice, Usage
+from toolwire.request import AnswerTap
 from toolwire.wire.sse import MAX_FRAME
 
 _LINGER = 0.5
@@ -35,12 +36,18 @@ class Attempt:
     """One attempt at an answer, with the state that a failure leaves."""
 
     def __init__(
-        self, transport: Transport, dialect: Dialect, outgoing: Outgoing, reading: DecodeOptions
+        self,
+        transport: Transport,
+        dialect: Dialect,
+        outgoing: Outgoing,
+        reading: DecodeOptions,
+        tap: AnswerTap | None = None,
     ) -> None:
         self._transport = transport
         self._dialect = dialect
         self._outgoing = outgoing
         self._reading = reading
+        self._tap = tap
         self._decoder: Decoder | None = None
         self._usage: Usage | None = None
         self.should_retry: bool | None = None
@@ -52,9 +59,13 @@ class Attempt:
             async with self._transport.open(self._outgoing) as incoming:
                 if not 200 <= incoming.status < 300:
                     raise await self._refusal(incoming)
-                head, whole = await _head(incoming.chunks)
+                chunks = incoming.chunks
+                if self._tap is not None:
+                    self._tap.begin(incoming.headers)
+                    chunks = _Tapped(chunks, self._tap)
+                head, whole = await _head(chunks)
                 source = self._whole if whole else self._streamed
-                async with aclosing(source(head, incoming.chunks)) as batches:
+                async with aclosing(source(head, chunks)) as batches:
                     async for batch in batches:
                         yield batch
         except ToolwireError as error:
@@ -86,8 +97,13 @@ class Attempt:
                     events += decode(frame)
                 if events:
                     quiet = 0
+                    ended = isinstance(events[-1], Finished)
+                    if ended and self._tap is not None:
+                        # Whoever passes the bytes on needs those after the end first.
+                        self._tap.ending = True
+                        await _drained(chunks)
                     yield events
-                    if isinstance(events[-1], Finished):
+                    if ended:
                         await _drained(chunks)
                         return
                     events = []
@@ -102,6 +118,8 @@ class Attempt:
             for frame in frames.close():
                 events += decode(frame)
             events += decoder.close()
+            if self._tap is not None:
+                self._tap.ending = True
         except ConnectionFailed as broken:
             yield self._ended_by(broken, decoder)
             return
@@ -138,6 +156,8 @@ class Attempt:
         try:
             for event in self._dialect.decode_whole(b"".join(pieces), self._reading):
                 events.append(event)
+            if self._tap is not None:
+                self._tap.ending = True
         except ToolwireError:
             if events:
                 yield events
@@ -161,6 +181,22 @@ class Attempt:
         if 300 <= status < 400:
             return _redirected(status, self._outgoing.url, incoming.headers.get("location", ""))
         return self._dialect.error(status, incoming.headers, bytes(body[:MAX_ERROR_BODY]))
+
+
+class _Tapped:
+    """The chunks of an answer, which also go to a tap."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], tap: AnswerTap) -> None:
+        self._chunks = chunks
+        self._tap = tap
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await anext(self._chunks)
+        self._tap.pending.append(chunk)
+        return chunk
 
 
 async def _drained(chunks: AsyncIterator[bytes]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import TypeAlias
 from urllib.parse import urlencode
 
@@ -14,7 +14,7 @@ from toolwire import dialects
 from toolwire.acceptance.fit import fitted
 from toolwire.acceptance.limits import Facts, facts_of
 from toolwire.client.attempt import Attempt
-from toolwire.client.http.transport import Outgoing, Transport
+from toolwire.client.http.transport import Incoming, Outgoing, Transport
 from toolwire.client.redact import Redactor, hide_in_url, learn_url, secrets_of
 from toolwire.client.retry import USUAL, GiveUp, Learned, RetryPolicy, decide, droppable, without
 from toolwire.dialects.quirks import Quirks
@@ -23,7 +23,6 @@ from toolwire.events import ModelEvent, Notice, Retry
 from toolwire.history import repair
 from toolwire.ids import new_id
 from toolwire.messages import Origin
-from toolwire.model import Model
 from toolwire.providers._spec import Provider
 from toolwire.providers.catalogue import quirks_of
 from toolwire.request import HttpRequest, Loss, ModelRequest
@@ -56,7 +55,7 @@ def connect(
     project: Callable[[], Awaitable[str]] | None = None,
     sign: Sign | None = None,
     now: Callable[[], float] = time.time,
-) -> Model:
+) -> "Endpoint":
     """A callable model; failures before the first event are retried, later ones raised.
 
     `origin` says where the credential comes from, for the error if it is refused.
@@ -69,7 +68,7 @@ def connect(
         raise BadInput(
             f"the address of {provider.name} is not complete: {hide_in_url(base)}; set its base URL"
         )
-    line = _ProviderModel(
+    return Endpoint(
         provider=provider,
         model=model,
         base=base,
@@ -87,7 +86,6 @@ def connect(
         sign=sign,
         now=now,
     )
-    return line.ask
 
 
 class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,8 +96,8 @@ class _Prepared(msgspec.Struct, frozen=True, kw_only=True):
     reading: dialects.DecodeOptions
 
 
-class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
-    """One model behind one address."""
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """One model behind one address; callable as a `Model`."""
 
     provider: Provider
     model: str
@@ -118,6 +116,10 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
     project: Callable[[], Awaitable[str]] | None
     sign: Sign | None
     now: Callable[[], float]
+
+    def __call__(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """The answer's events: an endpoint is a `Model`."""
+        return self.ask(request)
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The answer's events, with a notice for every loss and every retry."""
@@ -195,11 +197,70 @@ class _ProviderModel(msgspec.Struct, frozen=True, kw_only=True):
             insecure=self.provider.allow_insecure_http,
         )
 
+    async def exchange(self, http: HttpRequest) -> AbstractAsyncContextManager[Incoming]:
+        """The answer to any request to the same server, as it is; not retried."""
+        outgoing = await self._with_credentials(http)
+        return self.transport.open(outgoing)
+
+    async def count(self, request: ModelRequest) -> int | None:
+        """The vendor's own count of a request's tokens; None if it does not offer one."""
+        path = _COUNTS.get(self.provider.dialect)
+        if path is None:
+            return None
+        prepared = self.prepare(request, self.learned.refused(self.provider.name, self.model))
+        http = path(prepared.http, self.model)
+        async with await self.exchange(http) as incoming:
+            body = b"".join([chunk async for chunk in incoming.chunks])
+        if incoming.status != 200:
+            return None
+        try:
+            counted = msgspec.json.decode(body, type=_Counted)
+        except msgspec.MsgspecError:
+            return None
+        return counted.input_tokens or counted.total or None
+
+    async def _with_credentials(self, http: HttpRequest) -> Outgoing:
+        outgoing = self.outgoing(http, await self.credential(False))
+        if self.sign is None:
+            return outgoing
+        signature = await self.sign(outgoing, self.now())
+        return msgspec.structs.replace(outgoing, headers=_merged(*outgoing.headers, *signature))
+
+
+class _Counted(msgspec.Struct):
+    input_tokens: int = 0
+    total: int = msgspec.field(name="totalTokens", default=0)
+
+
+_COUNTED = ("model", "system", "messages", "tools", "tool_choice", "thinking")
+"""Members of a request that Anthropic counts; others are errors there."""
+
+
+def _anthropic_count(http: HttpRequest, model: str) -> HttpRequest:
+    body = parse_object(http.body, "request")
+    counted = {name: body[name] for name in _COUNTED if name in body}
+    return msgspec.structs.replace(http, path=f"{http.path}/count_tokens", body=encode(counted))
+
+
+def _gemini_count(http: HttpRequest, model: str) -> HttpRequest:
+    body = parse_object(http.body, "request")
+    whole = {"model": f"models/{model}", **body}
+    path = f"{http.path.rpartition(':')[0]}:countTokens"
+    return msgspec.structs.replace(
+        http, path=path, query=(), body=encode({"generateContentRequest": whole})
+    )
+
+
+_COUNTS: dict[str, Callable[[HttpRequest, str], HttpRequest]] = {
+    "anthropic-messages": _anthropic_count,
+    "gemini": _gemini_count,
+}
+
 
 class _RequestRun:
     """One request with all its attempts."""
 
-    def __init__(self, line: _ProviderModel, request: ModelRequest) -> None:
+    def __init__(self, line: Endpoint, request: ModelRequest) -> None:
         self._line = line
         self._request = request
         self._known = line.learned.refused(line.provider.name, line.model)
@@ -229,7 +290,8 @@ class _RequestRun:
         shown = (value for _, value in self._credentials)
         self._secrets = (*shown, *secrets_of(outgoing.url, outgoing.headers))
         dialect = dialects.get(line.provider.dialect)
-        return Attempt(line.transport, dialect, outgoing, self.prepared.reading)
+        tap = self._request.tap
+        return Attempt(line.transport, dialect, outgoing, self.prepared.reading, tap)
 
     def cleaned(self, error: ToolwireError) -> ToolwireError:
         """The error without the secrets of the last attempt, its message shortened."""
