@@ -211,3 +211,34 @@ def test_an_order_to_collect_lines_is_a_change():
     agent = Agent(files, kind="question", plan=plan, text=text)
     assert agent.run("collect the TODO lines of a.md and b.md into c.md") == "Created c.md."
     assert agent.files["a.md"] == files["a.md"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "make a.txt from card.template: NAME is Ida Lund, CITY is Oslo",
+        "copy card.template to a.txt and fill in NAME with Ida Lund and CITY with Oslo there",
+    ],
+)
+def test_a_template_is_filled_without_the_model(words: str):
+    files = {"card.template": "To: NAME\nPlace: CITY\nBye, NAME\n"}
+    plan = steps({"do": "create", "path": "a.txt", "what": "fill in the names"})
+    agent = Agent(files, plan=plan)
+    assert agent.run(words) == "Created a.txt."
+    assert agent.files["a.txt"] == "To: Ida Lund\nPlace: Oslo\nBye, Ida Lund\n"
+
+
+def test_a_fault_without_a_plan_is_looked_for_in_the_code():
+    plan = steps({"do": "read", "path": "test_stack.py"})
+    agent = Agent(STACK, plan=plan, change=FIXED, shell=_pytest)
+    assert agent.run("a test fails, find out why and fix it").startswith("Changed stack.py.")
+
+
+@pytest.mark.parametrize(
+    "words", ["rename pack -> wrap across the project", "in a.py rename pack to wrap"]
+)
+def test_a_renamed_function_is_renamed_where_it_is_imported(words: str):
+    files = {"a.py": "def pack():\n    return 1\n", "b.py": "from a import pack\nprint(pack())\n"}
+    agent = Agent(files, plan=steps({**EDIT, "path": "a.py"}))
+    agent.run(words)
+    assert agent.files["b.py"] == "from a import wrap\nprint(wrap())\n"

@@ -23,6 +23,7 @@ from toolwire.embedded.small.tools import REMOVES, KnownFiles, forbidden, is_nam
 from toolwire.embedded.small.values import (
     assigned,
     computed,
+    filled,
     literal,
     new_name,
     same_number,
@@ -109,7 +110,7 @@ def checked(steps: Sequence[PlanStep], words: str, project: KnownFiles) -> tuple
             if it not in found:
                 found.append(it)
     found = [it for it in found if not _elsewhere(it, found, project)]
-    found = _renamed(found, words, present, absent)
+    found = _renamed(found, words, project, present, absent)
     found += _missing(found, words, project, present, absent)
     return tuple(same_number(found, project))[:MOST_STEPS]
 
@@ -142,7 +143,11 @@ def _code_not_checks(
 
 
 def _renamed(
-    steps: list[PlanStep], words: str, present: list[Mention], absent: list[Mention]
+    steps: list[PlanStep],
+    words: str,
+    project: KnownFiles,
+    present: list[Mention],
+    absent: list[Mention],
 ) -> list[PlanStep]:
     """The steps; a new name that follows a file's name is a move or a copy, not an edit."""
     for one in present:
@@ -158,8 +163,12 @@ def _renamed(
             if moved or (copies and len(steps) > 1):
                 continue
             gone = (one.path, other.path)
+            first = PlanStep(do=kind, path=one.path, to=other.path)
+            if copies and filled(project.text(one.path) or "", words):
+                what = words[:LONGEST_WHAT]
+                first = PlanStep(do=StepKind.CREATE, path=other.path, what=what)
             steps = [
-                PlanStep(do=kind, path=one.path, to=other.path),
+                first,
                 *(it for it in steps if it.path not in gone and it.to not in gone),
             ]
     return steps
@@ -176,11 +185,11 @@ def _allowed(
 ) -> Iterable[PlanStep]:
     match step.do:
         case StepKind.SUBSTITUTE:
-            yield from computed(step, words, project) or substitution(step, project, named)
+            yield from computed(step, words, project) or substitution(step, words, project, named)
         case StepKind.EDIT:
             values = computed(step, words, project) or assigned(step, step.what, project)
             texts = literal(step, words, project) or literal(step, step.what, project)
-            yield from values or (texts or step,)
+            yield from values or (substitution(texts, words, project, named) if texts else (step,))
         case StepKind.CREATE if (exact := _exact(step.path, words, project)) != step.path:
             yield from _allowed(msgspec.structs.replace(step, path=exact), words, project, named)
         case StepKind.CREATE if project.text(step.path) is not None:
@@ -382,4 +391,4 @@ def _like(step: PlanStep, paths: Iterable[str], project: KnownFiles) -> Iterable
     for path in paths:
         if project.text(path) is not None:
             moved = msgspec.structs.replace(step, path=path)
-            yield from substitution(moved, project, [path]) if step.old else (moved,)
+            yield from substitution(moved, "", project, [path]) if step.old else (moved,)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from toolwire.embedded.small import edits
-from toolwire.embedded.small.about import LEAST_WORD, MOST_SEARCHED
+from toolwire.embedded.small.about import LEAST_WORD, MOST_SEARCHED, imported
 from toolwire.embedded.small.steps import PlanStep, StepKind
 from toolwire.embedded.small.tools import KnownFiles
 
@@ -45,6 +45,12 @@ _ends_term = re.compile(
     r"|please|pls|thanks|thx|within|inside|but|from|so|there|too|of|if|as|now|to|with|where)\b)",
     re.IGNORECASE,
 ).match
+_PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}|(?<!\w)([A-Z][A-Z_]{2,})(?!\w)")
+_throughout = re.compile(
+    r"\b(?:across|everywhere|wherever|throughout|where (?:it|they) (?:is|are) (?:used|called)"
+    r"|(?:whole|entire) project|all (?:files|places|uses|usages|occurrences|callers))\b",
+    re.IGNORECASE,
+).search
 _NUMBER = r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)"
 _FACTORS = tuple(
     (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE).search, factor)
@@ -77,11 +83,20 @@ def same_number(steps: Sequence[PlanStep], project: KnownFiles) -> Iterable[Plan
             yield step
 
 
-def substitution(step: PlanStep, project: KnownFiles, named: list[str]) -> Iterable[PlanStep]:
-    """The substitution, or an edit where its text does not occur or may mean too much."""
+def substitution(
+    step: PlanStep, words: str, project: KnownFiles, named: list[str]
+) -> Iterable[PlanStep]:
+    """The substitution, or an edit where its text does not occur or may mean too much.
+
+    A name is exchanged in all files if the request names none or says so, and in those that import
+    it.
+    """
     paths = [step.path]
-    if not any(path in project.files for path in named) and re.fullmatch(r"\w+", step.old):
-        paths += [path for path in project.files[:MOST_SEARCHED] if path != step.path]
+    if re.fullmatch(r"\w{3,}", step.old):
+        others = [path for path in project.files[:MOST_SEARCHED] if path != step.path]
+        if any(path in project.files for path in named) and not _throughout(words):
+            others = [it for it in others if _imports_name(it, step, project)]
+        paths += others
     for path in paths:
         text = project.text(path) or ""
         after = edits.substitute(text, step.old, step.new)
@@ -93,6 +108,11 @@ def substitution(step: PlanStep, project: KnownFiles, named: list[str]) -> Itera
             if step.old == step.new:
                 what = f"set {step.new}"
             yield PlanStep(do=StepKind.EDIT, path=path, what=what)
+
+
+def _imports_name(path: str, step: PlanStep, project: KnownFiles) -> bool:
+    text = project.text(path) or ""
+    return step.old in text and step.path in imported(path, text, project)
 
 
 def literal(step: PlanStep, words: str, project: KnownFiles) -> PlanStep | None:
@@ -229,3 +249,23 @@ def _is_vague(old: str, text: str) -> bool:
 
 def _unquoted(text: str) -> str:
     return text.strip("\"'`").rstrip(".,;:!?")
+
+
+def filled(text: str, words: str) -> str:
+    """The text with its placeholders replaced by what the request gives for them; else empty."""
+    names = [*dict.fromkeys(it[0] or it[1] for it in _PLACEHOLDER.findall(text))]
+    given = {name: value for name in names if (value := _given(name, words))}
+    if not given:
+        return ""
+    for name, value in given.items():
+        text = re.sub(rf"\{{\{{\s*{name}\s*\}}\}}|(?<!\w){name}(?!\w)", lambda _, v=value: v, text)
+    return text
+
+
+def _given(name: str, words: str) -> str:
+    found = re.search(
+        rf"(?<!\w){re.escape(name)}(?!\w)[\s`'\"}}]*(?:is|=|:|with|by|to be|to|as|should be|->)\s+"
+        r"(?:\"([^\"\n]+)\"|'([^'\n]+)'|(\S[^,.;\n]*?)(?=[,;\n]|\.(?:\s|\Z)|\Z|\s+and\b|\s+there\b))",
+        words,
+    )
+    return next(filter(None, found.groups()), "").strip() if found is not None else ""

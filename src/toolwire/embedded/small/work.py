@@ -22,6 +22,7 @@ from toolwire.embedded.small.programs import (
 )
 from toolwire.embedded.small.steps import PlanStep, StepKind, command_for, plan_schema, read_plan
 from toolwire.embedded.small.tools import KnownFiles, to_real, together
+from toolwire.embedded.small.values import filled
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import object_in
 
@@ -173,7 +174,8 @@ class Change:
             self._trial = command
             return self._call("try", "run_shell_command", {"command": command})
         words = f"\n\nPlan for: {self.words}"
-        return Query(words, plan_schema(project, look=not self._looked, other=self._other), "plan")
+        look = not self._looked and not self._trial
+        return Query(words, plan_schema(project, look=look, other=self._other), "plan")
 
     def _reading(self, paths: Sequence[str], project: KnownFiles) -> Calls:
         self._waiting = "read"
@@ -191,7 +193,20 @@ class Change:
         self._planned = True
         self._steps = [*checked(steps, self.words, project)]
         self._alone = not any(it.do in _HARD for it in steps)
+        if not any(it.do is StepKind.LOOK or it.do not in _LOOKING for it in self._steps):
+            self._steps += self._faulty(project)
         self._at = 0
+
+    def _faulty(self, project: KnownFiles) -> list[PlanStep]:
+        """The step for a plan without any: the code that was read because of a fault."""
+        code = [
+            path
+            for path in self._read
+            if path.endswith(CODE) and not is_check(path, project.text(path) or "")
+        ]
+        if not self._trial or not code:
+            return []
+        return [PlanStep(do=StepKind.EDIT, path=code[0], what=self.words)]
 
     def _on_step(self, step: PlanStep, project: KnownFiles) -> Action | None:
         match step.do:
@@ -231,6 +246,9 @@ class Change:
             return self._give_up(step, self._complaint)
         count = f"Step {self._at + 1} of {len(self._steps)}"
         what = self._what(step)
+        if step.do is StepKind.CREATE and (text := self._from_template(project)):
+            self._created(step, text, project)
+            return self._take()
         if step.do is StepKind.CREATE:
             sums = together({path: self._read[path] for path in self._read})
             words = f"\n\n{count}, new file {step.path}: {what}\n{sums}{self._complaint}"
@@ -255,6 +273,14 @@ class Change:
             return Query(f"{words}The new text of the whole file {step.path}:", form, "change")
         form = edits.change_schema(text, begin, end)
         return Query(f"{words}The change of {step.path}:", form, "change")
+
+    def _from_template(self, project: KnownFiles) -> str:
+        """The text of a new file, where the request fills in another one."""
+        writes = [it for it in self._steps if it.do is StepKind.CREATE]
+        named = [it.path for it in mentions(self.words, project)[0]]
+        if len(writes) != 1 or self._tries:
+            return ""
+        return next(filter(None, (filled(project.text(it) or "", self.words) for it in named)), "")
 
     def _what(self, step: PlanStep) -> str:
         """What a step is for: the request itself where no other step changes a file."""
