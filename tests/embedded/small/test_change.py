@@ -10,6 +10,7 @@ from tests.embedded.small.test_small import BUILT_IN, user
 from toolwire.embedded import small
 from toolwire.embedded.small.about import kind_of, to_read
 from toolwire.embedded.small.past import RequestKind
+from toolwire.embedded.small.programs import LIMITED
 from toolwire.embedded.small.tools import KnownFiles, forbidden, is_question
 from toolwire.events import (
     Finished,
@@ -224,7 +225,7 @@ def test_a_new_file_that_the_plan_forgot_is_written():
 
 def test_the_test_of_a_changed_file_is_run_and_a_failure_is_given_back():
     def check(command: str, files: dict[str, str]) -> tuple[int, str]:
-        assert command == CHECK
+        assert command == f"{LIMITED}{CHECK}"
         return (0, "1 passed") if "return 3" in files["a.py"] else (1, "assert 2 == 3")
 
     def change(value: int) -> object:

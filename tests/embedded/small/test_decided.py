@@ -3,6 +3,7 @@
 import pytest
 
 from tests.embedded.small.test_change import Agent, steps
+from toolwire.embedded.small.programs import LIMITED
 
 EDIT = {"do": "edit", "what": "as requested"}
 
@@ -184,7 +185,7 @@ def test_a_program_that_uses_changed_code_is_run_if_it_ends_by_itself(code: str,
     new = {"changes": [{"new": "def load():\n    return 2", "old": "def load():"}]}
     agent = Agent(files, plan=steps({**EDIT, "path": "a.py"}), change=new)
     agent.run("load in a.py shall return 2, main.py prints it")
-    assert (("run_shell_command", "python3 main.py") in agent.calls) is ran
+    assert (("run_shell_command", f"{LIMITED}python3 main.py") in agent.calls) is ran
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ from toolwire.embedded.small.past import (
     not_allowed,
     read_kind,
     since_request,
+    with_words,
 )
 from toolwire.embedded.small.tools import (
     LEFT_OUT,
@@ -237,7 +238,12 @@ class _Conversation:
             honesty = Honesty(ran, kind)
             reader = _Answer(project, words, honesty, ran, kind)
             inner = json_style.wrap(self._model, self._new_id, instructions=fitted.instructions)
-            async with reading(inner(fitted.request)) as events:
+            shown = fitted.request
+            if kind is RequestKind.QUESTION and (lines := evidence.pointers(words, ran, project)):
+                *before, last = shown.messages
+                messages = (*before, with_words(last, f"\n\n{lines}"))
+                shown = msgspec.structs.replace(shown, messages=messages)
+            async with reading(inner(shown)) as events:
                 async for event in events:
                     for out in reader.read(event):
                         yield out

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from toolwire.embedded.small.past import Ran, RequestKind, listed, visible
@@ -150,7 +150,24 @@ def _looked(reply: str, ran: Sequence[Ran], project: KnownFiles) -> str | None:
     return "\n\nFound:\n```\n{}\n```".format("\n".join(it[:_LONGEST_LINE] for it in found))
 
 
+def pointers(words: str, ran: Sequence[Ran], project: KnownFiles) -> str:
+    """The lines of what was read that a question is about, for the model; empty without any."""
+    found = [
+        f"{it.path}: {line.strip()}"
+        for it in _about(words, ran, project)
+        for line in it.lines
+        if line.strip()
+    ]
+    return "Lines about it:\n{}".format("\n".join(found)) if found else ""
+
+
 def _places(reply: str, words: str, ran: Sequence[Ran], project: KnownFiles) -> Iterable[FileLines]:
+    """The lines that a question is about, without those that the reply repeats."""
+    found = _about(words, ran, project)
+    return [it for it in found if not all(_known(line, reply) for line in it.lines)]
+
+
+def _about(words: str, ran: Sequence[Ran], project: KnownFiles) -> list[FileLines]:
     """The lines of files that were read which share the rarest words with the request."""
     texts = {path: project.text(path) or "" for path in read_files(ran, project)}
     wanted = _wanted(words)
@@ -166,8 +183,17 @@ def _places(reply: str, words: str, ran: Sequence[Ran], project: KnownFiles) -> 
     best = [row for row, weight in zip(rows, weights, strict=True) if weight == max(weights)]
     path, at, _, _ = best[-1] if _asks_last(words) else best[0]
     place = _block(path, at, texts[path])
-    found = [place, *_defined(place, project)]
-    return [it for it in found if not all(_known(line, reply) for line in it.lines)]
+    return [place, *_joined(place, wanted, texts), *_defined(place, project)]
+
+
+def _joined(place: FileLines, wanted: set[str], texts: Mapping[str, str]) -> Iterable[FileLines]:
+    """The only line of another file that shares a word with the lines beyond the request's."""
+    linking = _words("\n".join(place.lines)) - wanted - _PLAIN
+    for path, text in texts.items():
+        lines = text.split("\n") if path != place.path else []
+        found = [at for at, line in enumerate(lines) if _words(line) & linking]
+        if len(found) == 1:
+            yield FileLines(path, found[0], (lines[found[0]][:_LONGEST_LINE],))
 
 
 def read_files(ran: Sequence[Ran], project: KnownFiles) -> list[str]:

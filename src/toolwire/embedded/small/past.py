@@ -62,7 +62,7 @@ class Question:
         self._expired = expired
         self._request = msgspec.structs.replace(
             request,
-            messages=(*request.messages[:-1], _with(request.messages[-1], words)),
+            messages=(*request.messages[:-1], with_words(request.messages[-1], words)),
             output=OutputFormat(kind="json_schema", schema=schema, name=name),
         )
         self.answer = ""
@@ -96,7 +96,8 @@ def read_kind(answer: str) -> RequestKind | None:
         return None
 
 
-def _with(message: Message, words: str) -> Message:
+def with_words(message: Message, words: str) -> Message:
+    """The message with words at its end."""
     *before, last = message.parts
     if isinstance(last, Text):
         return Message(role=message.role, parts=(*before, Text(last.text + words)))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from shlex import quote
+from shutil import which
 
 CODE = (".py", ".js", ".mjs", ".cjs", ".sh")
 """Endings of files that can be run."""
@@ -11,6 +12,8 @@ fails = re.compile(
     r"|wrong|wrongly|incorrect\w*|does ?n[o']t work|\w+Error|fix (?:it|this|the (?:code|bug)))\b",
     re.IGNORECASE,
 ).search
+LIMITED = "timeout 30 " if which("timeout") else ""
+"""Before a command that runs unasked: a program may never end."""
 _NO_TRACES = "-p no:cacheprovider -p no:benchmark"
 """A check leaves no files behind: these plugins make folders in the project."""
 _lasting = re.compile(
@@ -57,7 +60,11 @@ def is_test_of(file: str, path: str) -> bool:
 
 
 def running(file: str, text: str) -> str:
-    """The command that runs a program or a test."""
+    """The command that runs a program or a test, for half a minute at most."""
+    return f"{LIMITED}{_program(file, text)}"
+
+
+def _program(file: str, text: str) -> str:
     path = quote(file)
     if file.endswith(".sh"):
         return f"bash {path}"

@@ -12,6 +12,7 @@ from toolwire.embedded.small.past import RESULT_LIMIT, Ran, excerpt, listed
 from toolwire.embedded.small.plan import checked
 from toolwire.embedded.small.programs import (
     CODE,
+    LIMITED,
     ends_by_itself,
     fails,
     imports_one,
@@ -425,6 +426,7 @@ class Change:
             code = any(path.endswith((".py", ".js", ".sh", ".ts")) for path in self._changed())
             return ["No test was run."] if code else []
         command = str((object_in(self._check.call.arguments) or {}).get("command", ""))
+        command = command.removeprefix(LIMITED)
         if self._check.refused:
             return [f"`{command}` was not run: it was not allowed."]
         if self._check.succeeded:
