@@ -131,3 +131,14 @@ def test_twenty_refused_keys_in_a_minute_block_an_address():
     for number in range(20_000):
         failures.add(str(number), 100)
     assert len(failures._seen) == 10_000
+
+
+def test_a_host_cannot_guess_from_all_addresses_of_its_network():
+    failures = Failures()
+    for number in range(20):
+        failures.add(f"2001:db8::{number:x}", 0)
+    assert failures.blocked("2001:db8::ffff", 0) == 60
+    assert failures.blocked("2001:db8:0:1::1", 0) == 0
+    for number in range(20):
+        failures.add("::ffff:10.0.0.1" if number % 2 else "10.0.0.1", 0)
+    assert failures.blocked("10.0.0.1", 0) == 60

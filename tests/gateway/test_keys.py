@@ -4,10 +4,7 @@ import pytest
 
 from toolwire.errors import ToolwireError
 from toolwire.gateway.keys import (
-    FAILURE_SECONDS,
-    MOST_FAILURES,
     ROTATION_SECONDS,
-    Failures,
     digest_of,
     may_use,
     new_key,
@@ -76,34 +73,6 @@ def test_a_key_is_limited_to_routes_and_models() -> None:
     assert not may_use(rules, "fast", "anthropic/claude-sonnet-5")
     assert not may_use(rules, "claude-sonnet-5", "openai/gpt-5.6")
     assert may_use(KeyRules(), "anything", "any/model")
-
-
-def test_an_address_that_guesses_waits_until_the_minute_is_over() -> None:
-    failures = Failures()
-    for number in range(MOST_FAILURES):
-        assert failures.wait("10.0.0.1", float(number)) == 0.0
-        failures.add("10.0.0.1", float(number))
-    assert failures.wait("10.0.0.1", 20.0) == FAILURE_SECONDS - 20.0
-    assert failures.wait("10.0.0.2", 20.0) == 0.0
-    assert failures.wait("10.0.0.1", FAILURE_SECONDS) == 0.0
-
-
-def test_a_host_cannot_guess_from_all_addresses_of_its_network() -> None:
-    failures = Failures()
-    for number in range(MOST_FAILURES):
-        failures.add(f"2001:db8::{number:x}", 0.0)
-    assert failures.wait("2001:db8::ffff", 0.0) > 0
-    assert failures.wait("2001:db8:0:1::1", 0.0) == 0.0
-    failures.add("::ffff:10.0.0.1", 0.0)
-    assert failures.wait("10.0.0.1", 0.0) == 0.0
-    assert len(failures._times) == 2
-
-
-def test_failures_of_many_addresses_do_not_fill_the_memory() -> None:
-    failures = Failures()
-    for number in range(20_000):
-        failures.add(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}", 0.0)
-    assert len(failures._times) == 4096
 
 
 def test_a_budget_is_dollars_and_a_window() -> None:

@@ -23,6 +23,7 @@ from toolwire.gateway.store import (
     Entry,
     GatewayStore,
     KeyRules,
+    LedgerFailed,
     StoredKey,
     UsageSum,
     window_end,
@@ -104,7 +105,7 @@ def test_a_reservation_counts_until_the_request_is_booked(store: GatewayStore) -
         assert refused.resets == window_end("day", AT)
         await store.book(Entry(record(1, cost=0.000001), "k1"))
         assert await store.reserve(claim(3, budget, max_output=1700)) is None
-        await store.release("r2")
+        store.release("r2")
         (found,) = await store.spending(key, AT)
         assert (found.spent, found.reserved) == (1000, 1800)
 
@@ -173,7 +174,7 @@ def test_a_budget_is_that_of_its_window(store: GatewayStore) -> None:
     async def refused(at: float) -> str | None:
         found = await store.reserve(claim(int(at), budgets, at=at))
         if found is None:
-            await store.release(f"r{int(at)}")
+            store.release(f"r{int(at)}")
         return None if found is None else found.budget.window
 
     async def work() -> list[str | None]:
@@ -208,7 +209,7 @@ def test_a_reservation_learns_from_the_answers_of_the_key(store: GatewayStore) -
         assert await store.reserve(claim(number, budget, **members)) is None
         key = StoredKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=budget))
         (found,) = await store.spending(key, AT)
-        await store.release(f"r{number}")
+        store.release(f"r{number}")
         return found.reserved - 100
 
     async def work() -> list[int]:
@@ -228,7 +229,7 @@ def test_rates_are_shared_by_all_who_use_the_store(store: GatewayStore) -> None:
 
     async def work() -> list[float]:
         found = [await store.take("k1", rates, 50) for _ in range(3)]
-        await store.correct("k1", rates, -50)
+        store.correct("k1", rates, -50)
         return [*found, await store.take("k1", rates, 10), await store.take("k2", rates, 10)]
 
     assert run(work()) == [0.0, 0.0, 30.0, 0.0, 0.0]
@@ -408,7 +409,7 @@ def test_a_write_that_fails_is_reported_and_the_next_one_works(tmp_path: Path) -
     async def work() -> None:
         broken = record(1)
         broken.client = object()  # pyright: ignore[reportAttributeAccessIssue]
-        with pytest.raises(Exception, match="type 'object' is not supported"):
+        with pytest.raises(LedgerFailed, match="type 'object' is not supported"):
             await store.book(Entry(broken, "k1"))
         assert store.failure
         await store.book(Entry(record(2), "k1"))

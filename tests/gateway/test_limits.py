@@ -47,7 +47,7 @@ def test_a_refusal_takes_nothing_and_names_the_wait() -> None:
         assert await take(60) == 12.0
         assert await take(40) == 0.0
         assert await take(0) == 30.0
-        await limiter.correct("k", rates, -50)
+        limiter.correct("k", rates, -50)
         now[0] = 30.0
         assert await take(90) == 0.0
 

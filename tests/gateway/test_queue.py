@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from toolwire.gateway.parts import GatewayRefusal
-from toolwire.gateway.queue import QueuePlace, Slot, Turns, Waiter, WaitingRoom
+from toolwire.gateway.queue import QueueTurn, Slot, Turns, Waiter, WaitingRoom
 
 KEYS = {"a": 0, "b": 2, "c": 1}
 SLOTS = (Slot("x", 1), Slot("y", 2), Slot("z"))
@@ -109,7 +109,7 @@ def test_a_noisy_key_does_not_starve_the_others() -> None:
     assert order == ["noisy", "b", "c", "noisy"]
 
 
-async def _entered(room: WaitingRoom, count: int, key: str = "k") -> list[QueuePlace]:
+async def _entered(room: WaitingRoom, count: int, key: str = "k") -> list[QueueTurn]:
     return [await room.enter(key) for _ in range(count)]
 
 

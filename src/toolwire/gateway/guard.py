@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 import msgspec
 
@@ -161,6 +161,19 @@ def _is_address(text: str) -> bool:
     return True
 
 
+def _network(address: str) -> str:
+    """Returns the address; of IPv6 the network that one host has to itself."""
+    if ":" not in address:
+        return address
+    try:
+        found = IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
+    return str(IPv6Network((found, 64), strict=False).network_address)
+
+
 class Failures:
     """Refused credentials by address; too many in a minute block it."""
 
@@ -171,11 +184,13 @@ class Failures:
 
     def blocked(self, address: str, now: float) -> float:
         """Seconds until the address may try again; 0 if it may now."""
+        address = _network(address)
         times = self._recent(address, now)
         return times[-self._most] + self._window - now if len(times) >= self._most else 0.0
 
     def add(self, address: str, now: float) -> None:
         """Counts a refused credential."""
+        address = _network(address)
         times = [*self._recent(address, now), now][-self._most :]
         self._seen.pop(address, None)
         self._seen[address] = times

@@ -1,11 +1,9 @@
-"""Virtual keys: made, checked in constant time, and guesses at them counted."""
+"""Virtual keys: made, rotated, and checked in constant time."""
 
 import hashlib
 import hmac
-import ipaddress
 import re
 import secrets
-from collections import OrderedDict, deque
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
@@ -25,9 +23,6 @@ _WINDOWS: tuple[Window, ...] = ("hour", "day", "month", "total")
 _DUMMY = hashlib.sha256(b"no key has this digest").digest()
 ROTATION_SECONDS = 24 * 3600
 SCOPES = ("raw", "console:read", "console:write")
-MOST_FAILURES = 20
-FAILURE_SECONDS = 60.0
-_ADDRESSES = 4_096
 
 
 def digest_of(secret: str) -> bytes:
@@ -90,42 +85,6 @@ def may_use(rules: KeyRules, route: str, model: str) -> bool:
 
 def _allowed(name: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-class Failures:
-    """Wrong credentials of each address within the last minute."""
-
-    def __init__(self) -> None:
-        self._times: OrderedDict[str, deque[float]] = OrderedDict()
-
-    def add(self, address: str, now: float) -> None:
-        """Counts a wrong credential."""
-        name = _network(address)
-        times = self._times.setdefault(name, deque(maxlen=MOST_FAILURES))
-        times.append(now)
-        self._times.move_to_end(name)
-        if len(self._times) > _ADDRESSES:
-            self._times.popitem(last=False)
-
-    def wait(self, address: str, now: float) -> float:
-        """Returns the seconds until another try is allowed; 0 if it is now."""
-        times = self._times.get(_network(address))
-        if times is None or len(times) < MOST_FAILURES:
-            return 0.0
-        return max(0.0, times[0] + FAILURE_SECONDS - now)
-
-
-def _network(address: str) -> str:
-    """Returns the address; of IPv6 the network that one host has to itself."""
-    if ":" not in address:
-        return address
-    try:
-        found = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if found.ipv4_mapped is not None:
-        return str(found.ipv4_mapped)
-    return str(ipaddress.IPv6Network((found, 64), strict=False).network_address)
 
 
 def read_budget(text: str) -> Budget:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from toolwire.errors import BadInput
 from toolwire.gateway.database import Database
@@ -30,6 +31,7 @@ from toolwire.gateway.limits import Rates
 from toolwire.gateway.store import (
     Claim,
     Entry,
+    LedgerFailed,
     Spending,
     StoredKey,
     UsageBy,
@@ -42,6 +44,7 @@ from toolwire.platform import lock_file
 from toolwire.request import JsonObject
 
 FILE = "ledger.sqlite"
+T = TypeVar("T")
 
 
 class SqliteLedger:
@@ -102,7 +105,7 @@ class SqliteLedger:
     async def reserve(self, claim: Claim) -> Spending | None:
         """Reserves budget in one transaction; returns the budget that is not sufficient."""
         self._hold_lock()
-        return await self._database.write(lambda base: self._reserve(base, claim))
+        return await self._write(lambda base: self._reserve(base, claim))
 
     def _reserve(self, base: sqlite3.Connection, claim: Claim) -> Spending | None:
         amount = claimed(claim, typical_output(base, claim.key, claim.route))
@@ -115,7 +118,7 @@ class SqliteLedger:
         )
         return None
 
-    async def release(self, request: str) -> None:
+    def release(self, request: str) -> None:
         """Drops the reservation of a request that was not sent."""
         self._database.write_soon(
             lambda base: base.execute("DELETE FROM reservations WHERE id = ?", (request,))
@@ -123,7 +126,7 @@ class SqliteLedger:
 
     async def book(self, entry: Entry) -> None:
         """Stores a request with its sums and drops its reservation, once for each id."""
-        await self._database.write(lambda base: book_entry(base, entry))
+        await self._write(lambda base: book_entry(base, entry))
 
     def book_soon(self, entry: Entry) -> None:
         """Books a request without waiting for it."""
@@ -198,7 +201,7 @@ class SqliteLedger:
 
         return await self._database.write(work)
 
-    async def correct(self, key: str, rates: Rates, tokens: int) -> None:
+    def correct(self, key: str, rates: Rates, tokens: int) -> None:
         """Takes so many tokens more than was estimated; gives back a negative number."""
         if not rates.tokens:
             return
@@ -206,6 +209,12 @@ class SqliteLedger:
         self._database.write_soon(
             lambda base: set_buckets(base, key, buckets_of(base, key, rates, now).less(0, tokens))
         )
+
+    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await self._database.write(work)
+        except sqlite3.Error as error:
+            raise LedgerFailed(f"cannot write {self._database.path}: {error}") from error
 
     def _hold_lock(self) -> None:
         """Holds a file lock for as long as this process runs."""

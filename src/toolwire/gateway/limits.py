@@ -79,8 +79,10 @@ class RateLimiter(Protocol):
         """Takes one request and its estimated tokens; else returns the seconds to wait."""
         ...
 
-    async def correct(self, key: str, rates: Rates, tokens: int) -> None:
-        """Takes so many tokens more than was estimated; gives back a negative number."""
+    def correct(self, key: str, rates: Rates, tokens: int) -> None:
+        """Takes so many tokens more than was estimated, without waiting; a negative number is
+        given back.
+        """
         ...
 
 
@@ -98,7 +100,7 @@ class LocalRates:
         self._states[key], wait = state.take(rates, tokens, now)
         return wait
 
-    async def correct(self, key: str, rates: Rates, tokens: int) -> None:
+    def correct(self, key: str, rates: Rates, tokens: int) -> None:
         """Takes so many tokens more than was estimated; gives back a negative number."""
         state = self._states.get(key)
         if state is not None and rates.tokens:

@@ -167,7 +167,7 @@ def _less(counter: Counter[str], name: str) -> None:
         del counter[name]
 
 
-class QueuePlace:
+class QueueTurn:
     """A request's turn, until `leave`."""
 
     def __init__(self, room: "WaitingRoom", waiter: Waiter) -> None:
@@ -207,11 +207,11 @@ class WaitingRoom:
         self.turns.most, self._queue, self._seconds = most, queue, seconds
         self.turns.pump()
 
-    async def enter(self, key: str, key_most: int = 0) -> QueuePlace:
+    async def enter(self, key: str, key_most: int = 0) -> QueueTurn:
         """Waits for the turn among all requests and those of the key."""
         waiter = Waiter(key, key_most)
         await self.wait(waiter)
-        return QueuePlace(self, waiter)
+        return QueueTurn(self, waiter)
 
     async def wait(self, waiter: Waiter) -> None:
         """Waits until the turn is granted; GatewayRefusal if too many wait, or too long."""

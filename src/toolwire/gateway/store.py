@@ -7,6 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
+from toolwire.errors import ToolwireError
 from toolwire.gateway.limits import RateLimiter, Rates
 from toolwire.gateway.record import RequestRecord
 from toolwire.request import JsonObject
@@ -177,6 +178,10 @@ class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
     """Requests whose price is not known."""
 
 
+class LedgerFailed(ToolwireError):
+    """The store could not be written."""
+
+
 class GatewayStore(RateLimiter, Protocol):
     """Keys, budgets and the ledger: SQLite on one machine, a shared database on several."""
 
@@ -200,12 +205,16 @@ class GatewayStore(RateLimiter, Protocol):
         """Reserves budget in one transaction; returns the budget that is not sufficient."""
         ...
 
-    async def release(self, request: str) -> None:
-        """Drops the reservation of a request that was not sent."""
+    def release(self, request: str) -> None:
+        """Drops the reservation of a request that was not sent, without waiting."""
         ...
 
     async def book(self, entry: Entry) -> None:
         """Stores a request with its sums and drops its reservation, once for each id."""
+        ...
+
+    def book_soon(self, entry: Entry) -> None:
+        """Books a request without waiting for it."""
         ...
 
     async def sweep(self) -> int:
