@@ -54,17 +54,15 @@ def serve_command(
         raise click.UsageError(
             "--token is empty, or has spaces or letters that a header cannot have"
         )
-    from toolwire.cli.run import ending_at_once
-
     try:
-        with ending_at_once(CANCELLED):
-            settings = _settings(host, port)
-            options = _options(settings, token, no_token, model, upstream)
-            code = asyncio.run(_serve(settings, options))
+        settings = _settings(host, port)
+        options = _options(settings, token, no_token, model, upstream)
+        asyncio.run(_serve(settings, options))
     except ToolwireError as error:
         fail(error)
-        return
-    raise SystemExit(code)
+    except KeyboardInterrupt:
+        # Before it listened; later the signal has a handler.
+        raise SystemExit(CANCELLED) from None
 
 
 def _settings(host: str | None, port: int | None) -> "Settings":
@@ -100,8 +98,7 @@ def _token(given: str | None) -> "Secret":
     return Secret(given) if given is not None else stored_token(os.environ, _notice)
 
 
-async def _serve(settings: "Settings", options: "ServeOptions") -> int:
-    from toolwire.cli.run import end_soon
+async def _serve(settings: "Settings", options: "ServeOptions") -> None:
     from toolwire.gateway.host import open_gateway
     from toolwire.platform import handle_signals
 
@@ -117,8 +114,6 @@ async def _serve(settings: "Settings", options: "ServeOptions") -> int:
         loop = asyncio.get_running_loop()
         with handle_signals(loop, (signal.SIGINT, signal.SIGTERM), stop):
             await stopped.wait()
-            end_soon(0)
-    return 0
 
 
 def _announce(origin: str, token: "Secret | None") -> None:

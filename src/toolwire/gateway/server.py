@@ -65,7 +65,9 @@ class Gateway:
         try:
             address = find_address(asked.method, asked.path)
         except NoSuchAddress as error:
-            refusal = GatewayRefusal(ErrorKind.NOT_FOUND, str(error), status=error.status)
+            refusal = GatewayRefusal(
+                ErrorKind.NOT_FOUND, str(error), status=error.status, code="unknown_url"
+            )
             allow = (("allow", error.allow),) if error.allow else ()
             await _refused(out, record, refusal, error.dialect, allow)
             return
