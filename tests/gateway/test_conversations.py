@@ -172,10 +172,9 @@ class Conversation:
 
     async def _answered(self, request: ModelRequest, sent: tuple[object, ...]) -> None:
         codec, upstream = dialects.get(self.profile.format), self.upstream
-        search = await self.memory.find("ada", request)
-        recalled = search.attach(upstream.maker)
-        family = upstream.maker.origin.dialect
-        turn = self.memory.capture("ada", search.asked, codec.family, family)
+        turns = await self.memory.find("ada", request)
+        recalled = turns.attach(upstream.maker)
+        turn = turns.capture(codec.family, upstream.maker)
         issued = len(upstream.simulator.seals.issued)
         collector = Collector()
         async with reading(upstream.ask(recalled.request)) as events:
@@ -183,7 +182,7 @@ class Conversation:
                 if not isinstance(event, Notice):
                     collector.add(turn.outgoing(event))
         self._judge(upstream)
-        await turn.finish(upstream.maker.origin, upstream.maker.deployment)
+        assert await turn.finish() is None
         end = collector.finished or Finished(reason="end")  # type: ignore[arg-type]
         end = msgspec.structs.replace(end, response_id="", model="")
         message = collector.message()

@@ -15,7 +15,7 @@ from toolwire.events import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from toolwire.gateway.memory import handle_of
+from toolwire.gateway.memory import Maker, handle_of
 from toolwire.gateway.memory_store import ProcessStore, SqliteMemoryStore
 from toolwire.gateway.turn_memory import LARGEST, GatewayMemory
 from toolwire.messages import Loss, Message, Origin, Seal, Text, Thinking, ToolCall, ToolResult
@@ -53,14 +53,15 @@ def echo(text: str = "so", arguments: str = "{}") -> Message:
 
 
 async def keep(memory: GatewayMemory, events: list[ModelEvent], tenant: str = "ada") -> Loss | None:
-    turn = memory.begin(tenant, asked(), "openai-chat", "anthropic-messages")
+    turn = (await memory.find(tenant, asked())).capture("openai-chat", Maker(CLAUDE, "first"))
     for event in events:
         assert handle_of(getattr(turn.outgoing(event), "seal", None)) == ""
-    return await turn.finish(CLAUDE, "first")
+    return await turn.finish()
 
 
 async def thinking_of(memory: GatewayMemory, sent: Message, tenant: str = "ada") -> Thinking | None:
-    recalled = await memory.recall(tenant, asked(GO, sent, DONE), CLAUDE, "first")
+    turns = await memory.find(tenant, asked(GO, sent, DONE))
+    recalled = turns.attach(Maker(CLAUDE, "first"))
     parts = recalled.request.messages[1].parts
     return next((part for part in parts if isinstance(part, Thinking)), None)
 
@@ -130,7 +131,8 @@ def test_a_secret_is_not_stored_and_the_words_of_the_client_take_its_place(tmp_p
         store = disk(tmp_path)
         memory = GatewayMemory(MIB, store, redact=redact)
         sent = echo(f"so {secret}", arguments)
-        recalled = await memory.recall("ada", asked(GO, sent, DONE), CLAUDE, "first")
+        turns = await memory.find("ada", asked(GO, sent, DONE))
+        recalled = turns.attach(Maker(CLAUDE, "first"))
         message = recalled.request.messages[1]
         assert message.parts == (Thinking("hm", SEAL), *sent.parts)
         store.close()

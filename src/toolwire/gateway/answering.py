@@ -13,20 +13,29 @@ from toolwire.agent.usage import summed
 from toolwire.client.reask import asks_elsewhere
 from toolwire.dialects import AnswerOptions
 from toolwire.dialects.losses import kept_member
-from toolwire.errors import BadInput, ErrorKind, ToolwireError, as_provider_error
+from toolwire.errors import BadInput, ToolwireError, as_provider_error
 from toolwire.events import Finished, Notice, TextDelta, ThinkingDelta, ToolCallDelta, Usage
 from toolwire.gateway.clients import conversation_of, without_notes
 from toolwire.gateway.failures import failed_answer, for_client
+from toolwire.gateway.memory import Maker
 from toolwire.gateway.outlet import Pace, StreamedAnswer, WholeAnswer
-from toolwire.gateway.parts import Estimate, GatewayRefusal, StoredAnswer
-from toolwire.messages import Message, Origin, Seal
+from toolwire.gateway.parts import Estimate, StoredAnswer
+from toolwire.gateway.responses import previous_not_found
+from toolwire.messages import Message, Origin
 from toolwire.model import reading
 from toolwire.request import AttemptMeter, ModelRequest
 from toolwire.wire.json_access import object_or_empty
 
 if TYPE_CHECKING:
     from toolwire.gateway.outlet import AnswerWriter
-    from toolwire.gateway.parts import Caller, Deployment, GatewayParts, Route, TurnMemory
+    from toolwire.gateway.parts import (
+        Caller,
+        Deployment,
+        FoundTurns,
+        GatewayParts,
+        Route,
+        TurnMemory,
+    )
     from toolwire.gateway.paths import Destination
     from toolwire.gateway.record import RequestRecord
     from toolwire.http_server.exchange import Answering, Asked
@@ -101,7 +110,8 @@ class ModelCall:
         self._writer = self._answer_writer(request)
         admitted = await parts.admission.admit(self._caller, record, self._estimate)
         try:
-            await self._tried(route, request)
+            turns = await parts.memory.find(self._caller.tenant, request)
+            await self._tried(route, turns)
         finally:
             admitted.settle(record)
 
@@ -125,12 +135,7 @@ class ModelCall:
             return request
         chain = await self._parts.stored.chain(self._caller.tenant, self._previous)
         if chain is None:
-            raise GatewayRefusal(
-                ErrorKind.BAD_REQUEST,
-                f"Previous response with id '{self._previous}' not found.",
-                code="previous_response_not_found",
-                param="previous_response_id",
-            )
+            raise previous_not_found(self._previous)
         return msgspec.structs.replace(
             request, messages=(*chain, *request.messages), previous_response_id=""
         )
@@ -165,14 +170,14 @@ class ModelCall:
         own = self._codec.name == "openai-responses"
         return own and kept_member(request.kept, self._codec.name, "store") is not False
 
-    async def _tried(self, route: Route, request: ModelRequest) -> None:
+    async def _tried(self, route: Route, turns: FoundTurns) -> None:
         """Asks the deployments in turn until one answers."""
         record, routes = self._record, self._parts.routes
-        order = await self._order(route, request)
+        order = self._order(route, turns.newest)
         for number, deployment in enumerate(order):
             record.fallback = number > 0
             try:
-                await self._asked_of(deployment, request)
+                await self._asked_of(deployment, turns)
                 return
             except ToolwireError as error:
                 known = as_provider_error(error)
@@ -181,34 +186,31 @@ class ModelCall:
                 if record.first_event is not None or not following or not asks_elsewhere(error):
                     raise
 
-    async def _order(self, route: Route, request: ModelRequest) -> Sequence[Deployment]:
+    def _order(self, route: Route, maker: Maker | None) -> Sequence[Deployment]:
         """The deployments, the one that made the newest seal of the conversation first."""
-        conversation = self._record.conversation
-        order = route.order(conversation, None)
-        if len(order) < 2:
+        order = route.order(self._record.conversation, None if maker is None else maker.origin)
+        if maker is None:
             return order
-        recalled = await self._parts.memory.recall(self._caller.tenant, request, _origin(order[0]))
-        maker = newest_seal(recalled.request)
-        return order if maker is None else route.order(conversation, maker.origin)
+        return sorted(order, key=lambda one: one.name != maker.deployment)
 
-    async def _asked_of(self, deployment: Deployment, request: ModelRequest) -> None:
+    async def _asked_of(self, deployment: Deployment, turns: FoundTurns) -> None:
         record, parts, writer = self._record, self._parts, self._writer
         assert writer is not None  # noqa: S101 - made before
         self._deployment = deployment
         opened = deployment.opened
-        origin = _origin(deployment)
+        target = _maker(deployment)
         record.provider, record.model = opened.provider.name, opened.model
         record.upstream_format, record.deployment = opened.provider.dialect, deployment.name
         to_maker = opened.provider.faithful
-        request, notes = without_notes(request, to_maker=to_maker)
-        recalled = await parts.memory.recall(self._caller.tenant, request, origin)
+        recalled = turns.attach(target)
+        request, notes = without_notes(recalled.request, to_maker=to_maker)
         record.losses = len(recalled.losses) + len(notes)
         record.reattached = recalled.reattached
-        turn = parts.memory.begin(self._caller.tenant, recalled.request, self._codec.family)
+        turn = turns.capture(self._codec.family, target)
         ask = opened.in_style(opened.client)
         record.overhead = time.perf_counter() - self._begun_at - record.waited
         out = self._out
-        async with reading(ask(recalled.request)) as events:
+        async with reading(ask(request)) as events:
             async for event in events:
                 kind = type(event)
                 if kind is Notice:
@@ -219,7 +221,7 @@ class ModelCall:
                     parts.routes.worked(deployment)
                     writer.begin()
                 if kind is Finished:
-                    await self._finish(cast(Finished, event), turn, origin)
+                    await self._finish(cast(Finished, event), turn)
                     continue
                 if kind is TextDelta or kind is ThinkingDelta:
                     self._written += len(cast(TextDelta, event).text)
@@ -233,7 +235,7 @@ class ModelCall:
         self._record.losses += notice.loss is not None
         self._record.retries += notice.retry is not None
 
-    async def _finish(self, finished: Finished, turn: TurnMemory, origin: Origin) -> None:
+    async def _finish(self, finished: Finished, turn: TurnMemory) -> None:
         """Stores what must outlive the answer, then sends the end mark."""
         record, writer = self._record, self._writer
         assert writer is not None  # noqa: S101 - made before
@@ -241,7 +243,7 @@ class ModelCall:
         self._count(finished)
         ours = msgspec.structs.replace(finished, response_id="", model="")
         ours = cast(Finished, turn.outgoing(ours))
-        await turn.finish(origin)
+        record.losses += await turn.finish() is not None
         writer.end(ours)
         record.status = 200
         if self._stored:
@@ -297,7 +299,8 @@ class ModelCall:
             body=body,
             input_items=self._items,
         )
-        await self._parts.stored.save(self._caller.tenant, answer)
+        lost = await self._parts.stored.save(self._caller.tenant, answer)
+        self._record.losses += lost is not None
 
     async def _failed(self, error: ToolwireError) -> None:
         record, writer = self._record, self._writer
@@ -330,20 +333,10 @@ def answer_headers(record: RequestRecord) -> list[tuple[str, str]]:
     return found
 
 
-def newest_seal(request: ModelRequest) -> Seal | None:
-    """The last seal of the conversation."""
-    for message in reversed(request.messages):
-        for part in reversed(message.parts):
-            seal = getattr(part, "seal", None)
-            if isinstance(seal, Seal):
-                return seal
-    return None
-
-
-def _origin(deployment: Deployment) -> Origin:
+def _maker(deployment: Deployment) -> Maker:
     opened = deployment.opened
     family = dialects.get(opened.provider.dialect).family
-    return Origin(family, opened.provider.name, opened.model)
+    return Maker(Origin(family, opened.provider.name, opened.model), deployment.name)
 
 
 def _wants_usage(request: ModelRequest) -> bool:

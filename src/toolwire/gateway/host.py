@@ -20,7 +20,8 @@ from toolwire.gateway.guard import Guard
 from toolwire.gateway.parts import GatewayParts
 from toolwire.gateway.record import RecordReader
 from toolwire.gateway.server import Gateway
-from toolwire.gateway.simple import EveryName, NoMemory, StoredInProcess, TokenAdmission
+from toolwire.gateway.simple import EveryName, TokenAdmission
+from toolwire.gateway.turn_memory import open_memory
 from toolwire.http_server.listener import HttpLimits, HttpListener
 from toolwire.providers.custom import Upstream
 from toolwire.storage.paths import state_paths
@@ -65,11 +66,13 @@ async def open_gateway(
         http = HttpTransport()
         stack.push_async_callback(http.aclose)
         routes = await _every_name(settings, options, environ, http, notice)
+        kept = open_memory(own, gateway_folder(environ), time.time)
+        stack.callback(kept.close)
         parts = GatewayParts(
             routes=routes,
             admission=TokenAdmission(options.token),
-            memory=NoMemory(),
-            stored=StoredInProcess(),
+            memory=kept.memory,
+            stored=kept.stored,
             clock=time.time,
             readers=readers,
             settings=own,
@@ -147,4 +150,9 @@ def stored_token(environ: Mapping[str, str], notice: Callable[[str], None]) -> S
 
 def token_file(environ: Mapping[str, str]) -> Path:
     """Where the token is stored."""
-    return state_paths(environ).state / "gateway" / "token"
+    return gateway_folder(environ) / "token"
+
+
+def gateway_folder(environ: Mapping[str, str]) -> Path:
+    """Where the gateway stores its state."""
+    return state_paths(environ).state / "gateway"

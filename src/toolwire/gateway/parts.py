@@ -9,6 +9,7 @@ from toolwire.app.model_stack import Opened
 from toolwire.config.gateway import GatewaySettings
 from toolwire.errors import ErrorKind, ProviderError
 from toolwire.events import ModelEvent
+from toolwire.gateway.memory import Maker
 from toolwire.gateway.record import RecordReader, RequestRecord
 from toolwire.messages import Message, Origin
 from toolwire.request import Loss, ModelRequest
@@ -142,22 +143,38 @@ class TurnMemory(Protocol):
         """The event as the client gets it: foreign seals as handles."""
         ...
 
-    async def finish(self, origin: Origin) -> None:
-        """Stores the turn; awaited before the end mark of the answer goes out."""
+    async def finish(self) -> Loss | None:
+        """Stores the turn; awaited before the end mark of the answer goes out.
+
+        Returns what could not be stored.
+        """
+        ...
+
+
+class FoundTurns(Protocol):
+    """What the memory has of one conversation."""
+
+    @property
+    def newest(self) -> Maker | None:
+        """Who made the newest seal of the conversation."""
+        ...
+
+    def attach(self, target: Maker) -> Recalled:
+        """The request for `target`, with everything put back that the memory has."""
+        ...
+
+    def capture(self, client_family: str, target: Maker) -> TurnMemory:
+        """The memory of one answer; `client_family` is the family of the client's format
+        (`Dialect.family`).
+        """
         ...
 
 
 class Memory(Protocol):
     """What clients cannot carry, by conversation."""
 
-    async def recall(self, tenant: str, request: ModelRequest, target: Origin) -> Recalled:
-        """The request for `target`, with everything put back that the memory has."""
-        ...
-
-    def begin(self, tenant: str, request: ModelRequest, client_family: str) -> TurnMemory:
-        """The memory of one answer; `request` is the recalled one, `client_family` the family of
-        the client's format (`Dialect.family`).
-        """
+    async def find(self, tenant: str, request: ModelRequest) -> FoundTurns:
+        """The turns of the request's conversation."""
         ...
 
 
@@ -179,8 +196,11 @@ class StoredAnswer(msgspec.Struct, frozen=True, kw_only=True):
 class Stored(Protocol):
     """Answers of the Responses format by id, per tenant."""
 
-    async def save(self, tenant: str, answer: StoredAnswer) -> None:
-        """Stores an answer; awaited before its end mark goes out."""
+    async def save(self, tenant: str, answer: StoredAnswer) -> Loss | None:
+        """Stores an answer; awaited before its end mark goes out.
+
+        Returns what could not be stored.
+        """
         ...
 
     async def get(self, tenant: str, response_id: str) -> StoredAnswer | None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 
 from toolwire.errors import BadInput, ErrorKind
 from toolwire.gateway.memory import Keys, tenant_key
 from toolwire.gateway.memory_store import MemoryStore, StoreFailed
-from toolwire.gateway.parts import GatewayRefusal, StoredAnswer
+from toolwire.gateway.parts import GatewayRefusal, Stored, StoredAnswer
 from toolwire.messages import Loss, Message
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import encode, is_list, is_object, parse
@@ -16,6 +17,8 @@ from toolwire.wire.json_access import encode, is_list, is_object, parse
 _LARGEST = 32 * 1024 * 1024
 """Bytes of an answer with its request beyond which it is not stored."""
 _LONGEST_CHAIN = 2_000
+_SHOWN = 200
+"""Characters of a client's id that an error repeats."""
 _USUAL_PAGE, _LARGEST_PAGE = 20, 100
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StoredAnswer).decode
@@ -101,8 +104,9 @@ def not_found(response_id: str) -> GatewayRefusal:
     """The refusal of a route that names an unknown answer."""
     return GatewayRefusal(
         ErrorKind.NOT_FOUND,
-        f"Response with id '{response_id}' not found.",
+        f"Response with id '{response_id[:_SHOWN]}' not found.",
         status=404,
+        code="not_found",
         param="id",
         should_retry=False,
     )
@@ -112,7 +116,7 @@ def previous_not_found(response_id: str) -> GatewayRefusal:
     """The refusal of a request that continues an unknown answer; codex then sends all of it."""
     return GatewayRefusal(
         ErrorKind.BAD_REQUEST,
-        f"Previous response with id '{response_id}' not found.",
+        f"Previous response with id '{response_id[:_SHOWN]}' not found.",
         status=400,
         code="previous_response_not_found",
         param="previous_response_id",
@@ -124,11 +128,30 @@ def not_cancelled(response_id: str) -> GatewayRefusal:
     """The refusal to cancel an answer: all are complete, since none runs in the background."""
     return GatewayRefusal(
         ErrorKind.BAD_REQUEST,
-        f"Cannot cancel response '{response_id}': it is complete. Only background responses "
-        "can be cancelled, and this gateway runs none.",
+        f"Cannot cancel response '{response_id[:_SHOWN]}': it is complete. Only background "
+        "responses can be cancelled, and this gateway runs none.",
         status=400,
         should_retry=False,
     )
+
+
+async def stored_body(
+    stored: Stored, tenant: str, does: str, response_id: str, query: str
+) -> bytes:
+    """What `GET`, `DELETE`, `…/input_items` and `…/cancel` of an answer return."""
+    answer = await stored.get(tenant, response_id)
+    if answer is None:
+        raise not_found(response_id)
+    match does:
+        case "retrieve":
+            return answer.body
+        case "input_items":
+            return input_items_body(answer, dict(parse_qsl(query)))
+        case "delete":
+            await stored.delete(tenant, response_id)
+            return deleted_body(response_id)
+        case _:
+            raise not_cancelled(response_id)
 
 
 def deleted_body(response_id: str) -> bytes:

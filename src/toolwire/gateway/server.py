@@ -5,16 +5,15 @@ import logging
 import time
 from urllib.parse import parse_qsl
 
-import msgspec
-
 from toolwire import __version__, dialects
-from toolwire.errors import BadInput, ErrorKind, ToolwireError
+from toolwire.errors import ErrorKind, ToolwireError
 from toolwire.gateway.answering import ModelCall, answer_headers
 from toolwire.gateway.clients import family_of
 from toolwire.gateway.failures import failed_answer
-from toolwire.gateway.parts import Caller, GatewayParts, GatewayRefusal
+from toolwire.gateway.parts import GatewayParts, GatewayRefusal
 from toolwire.gateway.paths import Destination, NoSuchAddress, find_address
 from toolwire.gateway.record import RequestRecord
+from toolwire.gateway.responses import stored_body
 from toolwire.http_server.exchange import Answering, Asked, ClientGone
 from toolwire.ids import new_id
 from toolwire.wire.http1 import RefusedRequest
@@ -101,7 +100,10 @@ class Gateway:
                 body = asked.plain_body(parts.settings.body_limit)
                 await ModelCall(parts, asked, out, address, caller, record).run(body)
             case "retrieve" | "delete" | "input_items" | "cancel":
-                await _stored(parts, out, address, caller, record)
+                body = await stored_body(
+                    parts.stored, caller.tenant, address.does, address.item, asked.query
+                )
+                await _whole(out, record, body)
             case "load" | "onboard" | "acknowledge":
                 await _whole(out, record, _code_assist(address.does))
             case _:
@@ -179,35 +181,3 @@ def _code_assist(does: str) -> object:
             return {"done": True, "response": {"cloudaicompanionProject": {"id": _PROJECT}}}
         case _:
             return {}
-
-
-class _ItemList(msgspec.Struct):
-    data: list[msgspec.Raw]
-    object: str = "list"
-    first_id: str | None = None
-    last_id: str | None = None
-    has_more: bool = False
-
-
-async def _stored(
-    parts: GatewayParts, out: Answering, address: Destination, caller: Caller, record: RequestRecord
-) -> None:
-    """Answers of the Responses format that were stored."""
-    item, stored = address.item, parts.stored
-    answer = await stored.get(caller.tenant, item)
-    if answer is None:
-        raise GatewayRefusal(
-            ErrorKind.NOT_FOUND, f"Response with id '{item[:200]}' not found.", code="not_found"
-        )
-    match address.does:
-        case "retrieve":
-            await _whole(out, record, answer.body)
-        case "input_items":
-            items = msgspec.json.decode(answer.input_items, type=list[msgspec.Raw])
-            await _whole(out, record, msgspec.json.encode(_ItemList(data=items)))
-        case "delete":
-            await stored.delete(caller.tenant, item)
-            gone = {"id": item, "object": "response", "deleted": True}
-            await _whole(out, record, gone)
-        case _:
-            raise BadInput("only background responses can be cancelled; this one is complete")

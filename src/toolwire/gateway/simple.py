@@ -1,4 +1,4 @@
-"""The simplest parts: one token, one model for every name, no memory, answers in this process."""
+"""The simplest parts: one token, one model for every name."""
 
 import hashlib
 import hmac
@@ -10,19 +10,15 @@ import msgspec
 from toolwire.app.model_stack import Opened
 from toolwire.client.redact import Secret
 from toolwire.errors import ErrorKind, ProviderError
-from toolwire.events import ModelEvent
 from toolwire.gateway.parts import (
     Caller,
     Deployment,
     Estimate,
     GatewayRefusal,
-    Recalled,
     Route,
-    StoredAnswer,
 )
 from toolwire.gateway.record import RequestRecord
-from toolwire.messages import Message, Origin
-from toolwire.request import ModelRequest
+from toolwire.messages import Origin
 
 _MOST_STORED = 1000
 _MOST_NAMES = 500
@@ -106,59 +102,3 @@ class EveryName:
 
     def worked(self, deployment: Deployment) -> None:
         """There is no other deployment."""
-
-
-class _Unchanged:
-    def outgoing(self, event: ModelEvent) -> ModelEvent:
-        return event
-
-    async def finish(self, origin: Origin) -> None:
-        pass
-
-
-class NoMemory:
-    """Requests as the client sent them."""
-
-    async def recall(self, tenant: str, request: ModelRequest, target: Origin) -> Recalled:
-        """The request unchanged."""
-        return Recalled(request=request)
-
-    def begin(self, tenant: str, request: ModelRequest, client_family: str) -> _Unchanged:
-        """Stores nothing."""
-        return _Unchanged()
-
-
-class StoredInProcess:
-    """The newest answers, lost with the process."""
-
-    def __init__(self) -> None:
-        self._answers: OrderedDict[tuple[str, str], StoredAnswer] = OrderedDict()
-
-    async def save(self, tenant: str, answer: StoredAnswer) -> None:
-        """Stores an answer; the oldest one makes room."""
-        self._answers[tenant, answer.id] = answer
-        while len(self._answers) > _MOST_STORED:
-            self._answers.popitem(last=False)
-
-    async def get(self, tenant: str, response_id: str) -> StoredAnswer | None:
-        """The answer."""
-        return self._answers.get((tenant, response_id))
-
-    async def delete(self, tenant: str, response_id: str) -> bool:
-        """Removes an answer."""
-        return self._answers.pop((tenant, response_id), None) is not None
-
-    async def chain(self, tenant: str, response_id: str) -> tuple[Message, ...] | None:
-        """The conversation up to this answer."""
-        links: list[StoredAnswer] = []
-        while response_id:
-            answer = self._answers.get((tenant, response_id))
-            if answer is None:
-                return None
-            links.append(answer)
-            response_id = answer.parent
-        found: list[Message] = []
-        for answer in reversed(links):
-            found += answer.sent
-            found += () if answer.reply is None else (answer.reply,)
-        return tuple(found)

@@ -2,10 +2,13 @@
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from toolwire.client.redact import redaction
+from toolwire.config.gateway import GatewaySettings
 from toolwire.events import ModelEvent
 from toolwire.gateway.memory import (
     Capture,
@@ -15,18 +18,25 @@ from toolwire.gateway.memory import (
     TurnContext,
     tenant_key,
 )
-from toolwire.gateway.memory_store import MemoryStore, StoreFailed
+from toolwire.gateway.memory_store import (
+    MemoryStore,
+    ProcessStore,
+    SqliteMemoryStore,
+    StoreFailed,
+)
 from toolwire.gateway.parts import Recalled
 from toolwire.gateway.recall import Search
-from toolwire.gateway.visible import runs_of
+from toolwire.gateway.responses import NoAnswers, StoredAnswers
 from toolwire.ids import new_id
-from toolwire.messages import Loss, Origin, Part, Thinking
+from toolwire.messages import Loss, Part, Thinking
 from toolwire.request import ModelRequest
 
 LARGEST = 4 * 1024 * 1024
 """Bytes of a turn beyond which it is not stored."""
 _OVERHEAD = 1024
 """Bytes that a turn takes in this process besides its encoded parts."""
+FILE = "memory.sqlite"
+Save: TypeAlias = Callable[[StoredTurn, tuple[bytes, ...]], Awaitable[Loss | None]]
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StoredTurn).decode
 
@@ -88,34 +98,14 @@ class GatewayMemory:
         self._redact = redact or redaction()
         self._make_id = make_id
 
-    async def find(self, tenant: str, request: ModelRequest) -> Search:
+    async def find(self, tenant: str, request: ModelRequest) -> "Turns":
         """The turns of a conversation."""
-        search = Search(Keys(tenant_key(tenant)), request)
-        for keys in (search.first_keys, search.second_keys):
-            search.add(await self._get(keys()))
+        keys = Keys(tenant_key(tenant))
+        search = Search(keys, request)
+        for lookup in (search.first_keys, search.second_keys):
+            search.add(await self._get(lookup()))
         search.settle()
-        return search
-
-    async def recall(
-        self, tenant: str, request: ModelRequest, target: Origin, deployment: str = ""
-    ) -> Recalled:
-        """The request for `target`, with everything put back that the memory has."""
-        search = await self.find(tenant, request)
-        return search.attach(Maker(target, deployment))
-
-    def begin(
-        self, tenant: str, request: ModelRequest, client_family: str, upstream: str = ""
-    ) -> "TurnWriter":
-        """The memory of one answer."""
-        context = TurnContext.of(runs_of(request.messages))
-        return self.capture(tenant, context, client_family, upstream)
-
-    def capture(
-        self, tenant: str, context: TurnContext, family: str, upstream: str
-    ) -> "TurnWriter":
-        """The memory of one answer to a conversation that was looked up."""
-        captured = Capture(context, family, upstream, self._make_id)
-        return TurnWriter(captured, Keys(tenant_key(tenant)), family, self._save)
+        return Turns(search, keys, self._make_id, self._save)
 
     async def _get(self, keys: Sequence[bytes]) -> dict[bytes, StoredTurn]:
         found: dict[bytes, StoredTurn] = {}
@@ -178,25 +168,111 @@ def _redacted(turn: StoredTurn, clean: StoredTurn) -> StoredTurn:
     return msgspec.structs.replace(turn, parts=parts, redacted=True)
 
 
-class TurnWriter:
-    """One answer on its way to the client, stored before its end."""
+class Turns:
+    """The turns of one conversation, and its next one."""
 
     def __init__(
-        self,
-        capture: Capture,
-        keys: Keys,
-        family: str,
-        save: "Callable[[StoredTurn, tuple[bytes, ...]], Awaitable[Loss | None]]",
+        self, search: Search, keys: Keys, make_id: Callable[[str], str], save: Save
     ) -> None:
-        self._capture = capture
+        self._search = search
         self._keys = keys
-        self._family = family
+        self._make_id = make_id
         self._save = save
-        self.outgoing: Callable[[ModelEvent], ModelEvent] = capture.outgoing
 
-    async def finish(self, origin: Origin, deployment: str = "") -> Loss | None:
+    @property
+    def newest(self) -> Maker | None:
+        """Who made the newest seal of the conversation."""
+        return self._search.newest
+
+    def attach(self, target: Maker) -> Recalled:
+        """The request for `target`, with everything put back."""
+        return self._search.attach(target)
+
+    def capture(self, client_family: str, target: Maker) -> "TurnWriter":
+        """The memory of one answer."""
+        return TurnWriter(self._search.asked, client_family, target, self)
+
+    def new_id(self, prefix: str) -> str:
+        """A new id."""
+        return self._make_id(prefix)
+
+    async def save(self, turn: StoredTurn, family: str) -> Loss | None:
+        """Stores the next turn; returns what could not be stored."""
+        return await self._save(turn, self._keys.of(turn, family))
+
+
+class TurnWriter(Capture):
+    """One answer on its way to the client, stored before its end."""
+
+    def __init__(self, context: TurnContext, family: str, target: Maker, turns: Turns) -> None:
+        super().__init__(context, family, target.origin.dialect, turns.new_id)
+        self._target = target
+        self._turns = turns
+
+    async def finish(self) -> Loss | None:
         """Stores the turn; returns what could not be stored."""
-        turn = self._capture.turn(Maker(origin, deployment))
-        if turn is None:
-            return None
-        return await self._save(turn, self._keys.of(turn, self._family))
+        turn = self.turn(self._target)
+        return None if turn is None else await self._turns.save(turn, self._family)
+
+
+class NoMemory:
+    """Stores nothing; handles that an earlier gateway gave out still reach no upstream."""
+
+    async def find(self, tenant: str, request: ModelRequest) -> "NoTurns":
+        """No turn is known."""
+        search = Search(Keys(tenant_key(tenant)), request)
+        search.settle()
+        return NoTurns(search)
+
+
+class NoTurns(NamedTuple):
+    """A conversation of which nothing is stored."""
+
+    search: Search
+
+    @property
+    def newest(self) -> Maker | None:
+        """No maker is known."""
+        return None
+
+    def attach(self, target: Maker) -> Recalled:
+        """The request without handles."""
+        return self.search.attach(target)
+
+    def capture(self, client_family: str, target: Maker) -> "Unchanged":
+        """Changes and stores nothing."""
+        del client_family, target
+        return Unchanged()
+
+
+class Unchanged:
+    """An answer that is passed on and not stored."""
+
+    def outgoing(self, event: ModelEvent) -> ModelEvent:
+        """The event as it is."""
+        return event
+
+    async def finish(self) -> Loss | None:
+        """Stores nothing."""
+        return None
+
+
+class OpenMemory(NamedTuple):
+    """The memory and the stored answers of a gateway."""
+
+    memory: GatewayMemory | NoMemory
+    stored: StoredAnswers | NoAnswers
+    close: Callable[[], None]
+
+
+def open_memory(settings: GatewaySettings, folder: Path, clock: Callable[[], float]) -> OpenMemory:
+    """The memory of these settings; on disk it is in `folder`."""
+    if settings.memory == "off":
+        return OpenMemory(NoMemory(), NoAnswers(), lambda: None)
+    if settings.memory == "process":
+        answers = ProcessStore(settings.memory_ram)
+        return OpenMemory(GatewayMemory(settings.memory_ram), StoredAnswers(answers), answers.close)
+    store = SqliteMemoryStore(
+        folder / FILE, limit=settings.memory_disk, days=settings.memory_days, clock=clock
+    )
+    return OpenMemory(GatewayMemory(settings.memory_ram, store), StoredAnswers(store), store.close)
