@@ -46,7 +46,7 @@ searches = re.compile(
     r"|(?:in )?(?:which|what) (?:files|pages|modules|scripts)|which page)\b",
     re.IGNORECASE,
 ).match
-asks_files = re.compile(
+_enumerates = re.compile(
     r"\b(?:files|scripts|modules|pages|documents|folders|directories|tests)\b"
     r"|\b(?:which|what|any|a)\s+(?:\w+\s+)?(?:file|script|module|page|document)\b",
     re.IGNORECASE,
@@ -56,6 +56,11 @@ goal = re.compile(
     re.IGNORECASE,
 ).search
 _is_test = re.compile(r"test_\w+\.py|\w+_test\.(?:py|go)|[\w.-]+\.(?:test|spec)\.[jt]s").fullmatch
+
+
+def asks_files(words: str) -> bool:
+    """Whether a question is about files themselves, apart from those that it names."""
+    return _enumerates(re.sub(r"\S*[./]\S*\w", " ", words)) is not None
 
 
 def kind_of(words: str, answered: RequestKind | None, project: KnownFiles) -> RequestKind:

@@ -266,6 +266,8 @@ _MOST_FIGURES = 400
 """Characters of what is computed from a table or a log."""
 _MOST_GROUPS = 12
 _MOST_NAMED = 3
+_MOST_TIMES = 6
+_cron_line = re.compile(r"^(\d+)\s+(\d+)\s+\S+\s+\S+\s+\S+\s+(\S.*)$", re.MULTILINE).findall
 
 
 def figures(text: str, words: str) -> str:
@@ -275,6 +277,8 @@ def figures(text: str, words: str) -> str:
         count = sum(word in line for line in text.splitlines())
         if count:
             found.append(f"{word} in {count} of them")
+    times = [f"{it[2]} at {int(it[1])}:{int(it[0]):02}" for it in _cron_line(text)]
+    found += times[:_MOST_TIMES]
     found += [f"{name} does not occur in it" for name in marked_names(words) if name not in text]
     return "".join(f"; {it}" for it in found)[:_MOST_FIGURES]
 
