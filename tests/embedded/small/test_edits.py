@@ -194,3 +194,9 @@ def test_a_word_is_replaced_everywhere_but_not_inside_others(
     text: str, old: str, new: str, after: str
 ):
     assert substitute(text, old, new) == after
+
+
+def test_a_function_is_not_defined_twice():
+    before = "def pop():\n    return 1\n"
+    assert damage("a.py", before, before + "\n\n" + before) == "pop is defined twice"
+    assert damage("a.py", before, before + "\n\ndef push():\n    return 2\n") == ""

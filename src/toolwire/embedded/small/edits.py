@@ -290,6 +290,9 @@ def damage(path: str, before: str, after: str) -> str:
     unknown = sorted(_undefined(new) - _undefined(old))
     if unknown:
         return f"{unknown[0]} is not defined"
+    twice = sorted(_repeated(new) - _repeated(old))
+    if twice:
+        return f"{twice[0]} is defined twice"
     ends = _functions(old)
     for name, function in _functions(new).items():
         if name in ends and _returns(ends[name]) and not _returns(function):
@@ -395,6 +398,17 @@ def _undefined(tree: ast.Module) -> set[str]:
             case _:
                 pass
     return used - bound
+
+
+def _repeated(tree: ast.Module) -> set[str]:
+    """Functions that are defined more than once in the same body; of properties, that is usual."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef):
+            inside = [it for it in node.body if isinstance(it, ast.FunctionDef)]
+            names = [it.name for it in inside if not it.decorator_list]
+            found |= {name for name in names if names.count(name) > 1}
+    return found
 
 
 def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:

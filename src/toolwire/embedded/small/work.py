@@ -31,7 +31,7 @@ _MOST_TRIES = 3
 """Answers for one step; after them it is reported as not done."""
 _MOST_WHOLE = 1000
 """Characters of a file that is rewritten as a whole after edits of its lines were wrong."""
-_MOST_REPAIRS = 2
+_MOST_REPAIRS = 1
 """Further edits after a failed check."""
 _LOST = 6
 """Lines that an edit may remove if the request does not speak of removing."""
