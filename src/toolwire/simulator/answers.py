@@ -149,7 +149,7 @@ class _AnswerBuilder:
         call_id = call.id or _call_id(self._voice)
         self._call_ids.append(call_id)
         made = not call.id and self._voice.family == GEMINI
-        yield ToolCallStarted(call_id, call.name, made_id=made)
+        yield ToolCallStarted(call_id, call.name, call.kind, call.namespace, made_id=made)
         yield from (ToolCallDelta(call_id, text) for text in self._cut(call.arguments))
         seal = self._call_seal(call, first) if call.complete else None
         yield ToolCallEnded(call_id, complete=call.complete, seal=seal)

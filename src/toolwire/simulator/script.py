@@ -10,7 +10,7 @@ import msgspec
 
 from toolwire.errors import BadInput
 from toolwire.events import StopReason, Usage
-from toolwire.messages import Media, MediaKind, Message, Text, ToolResult
+from toolwire.messages import CallKind, Media, MediaKind, Message, Text, ToolResult
 from toolwire.request import ModelRequest
 from toolwire.wire.json_access import dump
 
@@ -90,6 +90,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, tag="call"):
     """Empty: one as the vendor makes it, or none where the vendor sends none."""
     complete: bool = True
     """False: the answer is cut inside it."""
+    kind: CallKind = CallKind.JSON
+    namespace: str = ""
+    """The group of the tool, where the format has groups."""
 
     @classmethod
     def of(cls, name: str, /, **arguments: object) -> "Call":
