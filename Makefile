@@ -46,8 +46,15 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# `make bench gateway` measures one section; ARGS for options (ARGS="--quick").
 bench: $(READY)
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(filter-out bench,$(MAKECMDGOALS)) $(ARGS)
+
+# Sections of the benchmark as goals of `make bench SECTION`; alone they say what they are.
+SECTIONS := memory loopback growth arguments requests startup wire tools agent mcp gateway
+.PHONY: $(SECTIONS)
+$(SECTIONS):
+	@case " $(MAKECMDGOALS) " in *" bench "*) ;; *) echo "make: $@ is a section of the benchmark: make bench $@" >&2; exit 2;; esac
 
 # The embedded model at the held-out tasks; MODEL=provider/model for any other, ARGS for other options
 # (ARGS="--half tuning"). Takes half an hour.

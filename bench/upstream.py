@@ -1,7 +1,9 @@
 """A provider on loopback that costs next to nothing: prebuilt answers, chosen by the model's name.
 
 Run as `python -m bench.upstream`; it prints its port. A model is named `bench-STREAM-PACE`:
-`burst` writes 16 KB at a time, `paced` one frame per TCP segment, `brief` a few words at once.
+`burst` writes 16 KB at a time, `paced` one frame per TCP segment, `brief` a few words at once,
+`fifty` 50 frames at once and `slow` 50 frames over seconds. A request that names neither a stream
+nor an address that streams gets a whole answer.
 """
 
 import asyncio
@@ -9,16 +11,23 @@ import re
 
 from bench import streams
 
-GAP = 0.001
+GAPS = {"paced": 0.001, "slow": 0.05}
 _BURST = 16384
-_MODEL = re.compile(rb"bench-([a-z]+-[a-z]+)-(burst|paced|brief)")
+_MODEL = re.compile(rb"bench-([a-z]+-[a-z]+)-(burst|paced|brief|fifty|slow)")
+_STREAMS = re.compile(rb'"stream": ?true|streamGenerateContent')
 _HEAD = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\n"
     b"cache-control: no-cache\r\nx-request-id: req_bench\r\nrequest-id: req_bench\r\n"
     b"transfer-encoding: chunked\r\n\r\n"
 )
 _UNKNOWN = b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n"
-EVENTS = {"burst": streams.EVENTS, "paced": 200, "brief": 4}
+_WHOLE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+_WHOLE = b"""{"id":"chatcmpl-bench","object":"chat.completion","created":1700000000,\
+"model":"bench","choices":[{"index":0,"message":{"role":"assistant","content":\
+"A stream of events is read once.","refusal":null},"logprobs":null,"finish_reason":"stop"}],\
+"usage":{"prompt_tokens":100,"completion_tokens":8,"total_tokens":108}}"""
+EVENTS = {"burst": streams.EVENTS, "paced": 200, "brief": 4, "fifty": 48, "slow": 48}
+_AT_ONCE = frozenset({"brief", "fifty"})
 
 
 def model_name(stream: str, pace: str) -> str:
@@ -30,10 +39,10 @@ def _segments(stream: str, pace: str) -> list[bytes]:
     frames = streams.build(stream, EVENTS[pace]).frames
     chunks = [b"%x\r\n%b\r\n" % (len(frame), frame) for frame in frames]
     chunks.append(b"0\r\n\r\n")
-    if pace == "paced":
+    if pace in GAPS:
         return chunks
     body = b"".join(chunks)
-    if pace == "brief":
+    if pace in _AT_ONCE:
         return [body]
     return [body[at : at + _BURST] for at in range(0, len(body), _BURST)]
 
@@ -77,12 +86,15 @@ class Provider(asyncio.Protocol):
         if found is None:
             self._transport.write(_UNKNOWN)
             return
+        if _STREAMS.search(request) is None:
+            self._transport.write(_WHOLE_HEAD % len(_WHOLE) + _WHOLE)
+            return
         stream, pace = found.group(1).decode(), found.group(2).decode()
         segments = _PREBUILT[stream, pace]
-        if pace == "brief":
+        if pace in _AT_ONCE:
             self._transport.write(_HEAD + segments[0])
             return
-        self._answer = asyncio.ensure_future(self._stream(segments, GAP if pace == "paced" else 0))
+        self._answer = asyncio.ensure_future(self._stream(segments, GAPS.get(pace, 0)))
 
     async def _stream(self, segments: list[bytes], gap: float) -> None:
         self._transport.write(_HEAD)
