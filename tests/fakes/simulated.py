@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from toolwire.simulator import Answering, Reply, Script, Simulator
+from toolwire.simulator import Answering, Received, Reply, Script, Simulator
 from toolwire.simulator.vendor_rules import Seals
 
 BASES = {
@@ -52,6 +52,11 @@ class Simulated:
     def bodies(self) -> list[dict[str, Any]]:
         """The bodies of all requests for an answer, in order."""
         return [msgspec.json.decode(one.body) for one in self._simulator.requests]
+
+    @property
+    def requests(self) -> list[Received]:
+        """All requests in order."""
+        return self._simulator.requests
 
     @property
     def refusals(self) -> list[str]:
