@@ -19,9 +19,9 @@ LATER = (
     *("toolwire.tui.", "toolwire.gateway.", "toolwire.cli.serve.", "toolwire.cli.keys."),
     "toolwire.dialects.paths.",
     *("toolwire.config.gateway.", "toolwire.cli.usage."),
-    *("toolwire.embedded.small.evidence.", "toolwire.embedded.small.programs."),
-    *("toolwire.embedded.small.about.", "toolwire.embedded.small.steps."),
-    "toolwire.embedded.small.values.",
+    *(f"toolwire.embedded.small.{name}." for name in ("about", "evidence", "figures", "fitting")),
+    *(f"toolwire.embedded.small.{name}." for name in ("honesty", "parsing", "programs", "project")),
+    *(f"toolwire.embedded.small.{name}." for name in ("report", "steps", "values", "wording")),
 )
 """Rooms built after the move: the limits on files are for the tree that was moved."""
 _EVENTS = "import sys, toolwire.agent.events; print(*(m for m in sys.modules if 'toolwire' in m))"

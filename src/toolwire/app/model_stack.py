@@ -268,6 +268,7 @@ def shown_small(ask: Model, cwd: Path, environ: Mapping[str, str]) -> Model:
     """Wraps the model: short tool forms, and the folder's files as choices."""
     from toolwire.app.toolbox import workspace_of  # noqa: PLC0415 - start-up time
     from toolwire.embedded import small  # noqa: PLC0415 - start-up time
+    from toolwire.embedded.small.project import known_files  # noqa: PLC0415 - start-up time
 
     workspace = workspace_of(cwd, environ)
-    return small.wrap(ask, new_id, lambda: small.known_files(workspace, environ))
+    return small.wrap(ask, new_id, lambda: known_files(workspace, environ))

@@ -11,7 +11,8 @@ from toolwire.embedded import small
 from toolwire.embedded.small.about import kind_of, to_read
 from toolwire.embedded.small.past import RequestKind
 from toolwire.embedded.small.programs import LIMITED
-from toolwire.embedded.small.tools import KnownFiles, forbidden, is_question
+from toolwire.embedded.small.tools import KnownFiles
+from toolwire.embedded.small.wording import forbidden, is_question
 from toolwire.events import (
     Finished,
     ModelEvent,

@@ -2,16 +2,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolwire.embedded.small.edits import (
-    MOST_LINES,
-    change,
-    choices,
-    damage,
-    problem,
-    span,
-    substitute,
-    units,
-)
+from toolwire.embedded.small.edits import MOST_LINES, change, choices, span, substitute, units
+from toolwire.embedded.small.parsing import damage, problem
 
 CODE = """def first(a):
     return a

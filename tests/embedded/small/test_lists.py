@@ -1,6 +1,6 @@
 import pytest
 
-from toolwire.embedded.small.tools import by_folder
+from toolwire.embedded.small.figures import by_folder
 
 HEAD = 'Found 3 file(s) matching "**/*" within /home/me/app, sorted by time:'
 

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from toolwire.embedded import small
+from toolwire.embedded.small.fitting import fit
 from toolwire.embedded.small.steps import read_plan
 from toolwire.embedded.small.tools import TOOLS, KnownFiles, to_real, to_shown
+from toolwire.embedded.small.wording import forbidden
 from toolwire.events import (
     Finished,
     ModelEvent,
@@ -275,7 +277,7 @@ def test_paths_are_meant_from_the_root(written: str, meant: str):
 
 
 def test_every_example_is_an_answer_that_some_question_allows():
-    told = small.fit(request(user("x")), PROJECT, listed=PROJECT).instructions
+    told = fit(request(user("x")), PROJECT, listed=PROJECT).instructions
     lines = [line for line in told.partition("Examples:")[2].splitlines() if line[:1] == "{"]
     assert len(lines) > 12
     for line in lines:
@@ -291,18 +293,18 @@ def test_every_example_is_an_answer_that_some_question_allows():
 
 
 def test_no_name_in_the_instructions_can_be_a_file_or_a_command_that_changes_one():
-    told = small.fit(request(user("x")), PROJECT, listed=PROJECT).instructions
+    told = fit(request(user("x")), PROJECT, listed=PROJECT).instructions
     assert re.search(r"\b(?:rm|mv|cp|dd)\b", told) is None
     assert re.findall(r"[\w/-]+\.(?:py|js|md|txt|csv|ini|sh|log|css|json)\b", told) == []
     for command in re.findall(r'"command": "([^"]+)"', told):
-        assert command.startswith(("git log", "ruff check")) or small.forbidden(
+        assert command.startswith(("git log", "ruff check")) or forbidden(
             command, "run it", PROJECT
         )
 
 
 def test_examples_of_tools_that_are_not_offered_are_left_out():
     some = tuple(spec for spec in BUILT_IN if spec.name in ("glob", "read_file"))
-    told = small.fit(request(user("x"), tools=some), PROJECT, listed=PROJECT).instructions
+    told = fit(request(user("x"), tools=some), PROJECT, listed=PROJECT).instructions
     assert "run_shell_command" not in told
     assert '{"tool": "glob"' in told
 

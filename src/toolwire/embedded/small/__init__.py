@@ -1,13 +1,8 @@
 """Prompting of a small model: few tools, short texts, constrained JSON, changes by plan."""
 
 import re
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from pkgutil import get_data
+from collections.abc import AsyncIterator, Callable, Sequence
 from time import monotonic
-from types import MappingProxyType
-from typing import cast
 
 import msgspec
 
@@ -22,32 +17,28 @@ from toolwire.embedded.small.about import (
     search_word,
     searches,
 )
+from toolwire.embedded.small.figures import marked_names
+from toolwire.embedded.small.fitting import fit
+from toolwire.embedded.small.honesty import Honesty, not_allowed
 from toolwire.embedded.small.past import (
     KINDS,
     QUESTION,
-    Honesty,
-    Past,
     Question,
     Ran,
     RequestKind,
     found_nothing,
     listed,
-    not_allowed,
     read_kind,
     since_request,
     with_words,
 )
 from toolwire.embedded.small.tools import (
     LEFT_OUT,
-    MOST_CHOICES,
     TOOLS,
     KnownFiles,
-    forbidden,
-    marked_names,
-    shown_tools,
     to_real,
-    without_paths,
 )
+from toolwire.embedded.small.wording import forbidden
 from toolwire.embedded.small.work import Calls, Change, Closing, Query
 from toolwire.events import (
     Finished,
@@ -63,16 +54,9 @@ from toolwire.events import (
 from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
 from toolwire.prompted import json as json_style
-from toolwire.request import JsonObject, ModelRequest, ToolChoice, ToolSpec
-from toolwire.tools.files.paths import locate, open_file, real
-from toolwire.tools.files.protection import Protection
-from toolwire.tools.search.ignore import NEVER_SEARCHED, rules_for
-from toolwire.tools.search.walk import breadth_first
-from toolwire.tools.spec import ToolFailed, Workspace
+from toolwire.request import ModelRequest, ToolSpec
 from toolwire.wire.json_access import dump, object_in
 
-_MOST_WRITTEN = 600
-"""Tokens of one answer: a minute on two slow cores; longer answers are loops."""
 _LONGEST_REPLY = 400
 """Characters of a reply, after which it ends with the current sentence."""
 _MOST_REFUSED = 2
@@ -82,12 +66,10 @@ BUDGET = 110.0
 LIMIT = 150.0
 """Seconds of the model's work for one request, after which an answer is cut off."""
 _OUT_OF_TIME = "I stopped here: the time for one request is used up."
-
 _further = re.compile(
     r"\b(?:and|then)\s+(?:what|how|why|which|who|tell|explain|say|read)\b", re.I
 ).search
 _sentence_end = re.compile(r"[.!?](?=\s)").search
-_calls = re.compile(r'^\{"tool": "([^"]+)"', re.MULTILINE).findall
 
 
 def wrap(
@@ -362,62 +344,6 @@ def _has_others(request: ModelRequest) -> bool:
     )
 
 
-class Fitted(msgspec.Struct, frozen=True):
-    """A request shortened for a small model, and notices of what was left out."""
-
-    request: ModelRequest
-    instructions: str
-    """The system prompt. It describes all tools even if only a reply is allowed, so that the cached
-    prefix stays valid.
-    """
-    notices: tuple[Notice, ...] = ()
-
-
-def fit(
-    request: ModelRequest,
-    project: KnownFiles,
-    *,
-    listed: KnownFiles,
-    kinds: Mapping[str, RequestKind | None] = MappingProxyType({}),
-    closing: bool = False,
-    without: Sequence[str] = (),
-) -> Fitted:
-    """The request with short instructions, short tools and short results.
-
-    `listed` are the files named in the first message: they stay the same while the project
-    changes, so that the cached prefix stays valid. `closing` allows only a reply;
-    `without` names tools whose last call was refused.
-    """
-    past = Past(project, listed, kinds)
-    messages = tuple(past.message(message) for message in request.messages)
-    tools = shown_tools(request.tools, project)
-    choice = request.tool_choice
-    if closing or past.must_reply:
-        choice = ToolChoice(mode="none")
-    elif past.must_act:
-        choice = ToolChoice(mode="required")
-    fitted = msgspec.structs.replace(
-        request,
-        system=(),
-        messages=messages,
-        tools=tuple(it for it in _useful(tools, past) if it.name not in without),
-        tool_choice=choice,
-        parallel_calls=None,
-        max_output_tokens=min(request.max_output_tokens or _MOST_WRITTEN, _MOST_WRITTEN),
-    )
-    return Fitted(fitted, _instructions(tools), tuple(past.notices))
-
-
-def _useful(tools: Sequence[ToolSpec], past: Past) -> tuple[ToolSpec, ...]:
-    """The tools that are useful now: no shell for a question, no call a third time."""
-    return tuple(
-        without_paths(tool, past.read) if tool.name == "read_file" else tool
-        for tool in tools
-        if tool.name not in past.repeated
-        and (tool.name != "run_shell_command" or past.kind is RequestKind.COMMAND)
-    )
-
-
 def _newest(messages: Sequence[Message]) -> tuple[str, int]:
     """The text of the newest request, and the number of messages up to it."""
     for at in range(len(messages), 0, -1):
@@ -426,33 +352,6 @@ def _newest(messages: Sequence[Message]) -> tuple[str, int]:
         if message.role == "user" and words:
             return words[-1], at
     return "", 0
-
-
-def _instructions(tools: Sequence[ToolSpec]) -> str:
-    offered = {tool.name for tool in tools}
-    examples = [block for block in _examples() if set(_calls(block)) <= offered]
-    return (
-        _text("prompt.md")
-        .replace("{tools}", "\n".join(map(_line, tools)))
-        .replace("{examples}", "\n\n".join(examples))
-        .rstrip()
-    )
-
-
-@cache
-def _text(name: str) -> str:
-    return (get_data("toolwire.embedded.small", name) or b"").decode()
-
-
-@cache
-def _examples() -> tuple[str, ...]:
-    return tuple(re.split(r"\n\n(?=Request: )", _text("examples.md").strip()))
-
-
-def _line(tool: ToolSpec) -> str:
-    members = cast(JsonObject, tool.parameters.get("properties") or {})
-    about = tool.description.strip().partition("\n")[0][:160]
-    return f"{tool.name}({', '.join(members)}): {about}"
 
 
 class _Answer:
@@ -537,50 +436,3 @@ class _Answer:
             if self.refused:
                 return ()
         return (started, ToolCallDelta(event.id, text), event)
-
-
-_MOST_TEXT = 100_000
-"""Largest file whose lines are offered to a small model, in bytes."""
-
-
-def known_files(workspace: Workspace, environ: Mapping[str, str] = {}) -> KnownFiles:
-    """The files of the first root, nearest first, without ignored and hidden ones."""
-    root = real(workspace.roots[0]) or workspace.roots[0]
-    files: list[str] = []
-    folders: list[str] = []
-    more = False
-    try:
-        for listing in breadth_first(root, workspace, rules_for(root, workspace)):
-            before = f"{listing.path}/" if listing.path else ""
-            files += [before + it.name for it in listing.files if not it.ignored]
-            folders += [
-                before + it.name
-                for it in listing.folders
-                if not it.ignored and it.name not in NEVER_SEARCHED
-            ]
-            if len(files) > MOST_CHOICES or len(folders) >= MOST_CHOICES:
-                more = True
-                break
-    except (OSError, ToolFailed):
-        more = True
-    return KnownFiles(
-        root=str(workspace.roots[0]).rstrip("/"),
-        files=tuple(files[:MOST_CHOICES]),
-        folders=tuple(folders[: MOST_CHOICES - 1]),
-        more=more,
-        text=lambda path: _small_text(root / path, workspace, environ),
-    )
-
-
-def _small_text(path: Path, workspace: Workspace, environ: Mapping[str, str]) -> str | None:
-    """The text of a small file that may be read without approval; None for any other."""
-    found = locate(path, workspace)
-    protection = Protection(workspace, environ)
-    if found is None or protection.hides(path) or protection.hides(found):
-        return None
-    try:
-        with open(open_file(found, workspace), "rb") as file:  # noqa: PTH123 - a descriptor
-            data = file.read(_MOST_TEXT + 1)
-        return data.decode() if len(data) <= _MOST_TEXT else None
-    except (OSError, UnicodeError, ToolFailed):
-        return None

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from toolwire.embedded.small.past import RequestKind
-from toolwire.embedded.small.tools import (
-    KnownFiles,
+from toolwire.embedded.small.tools import KnownFiles
+from toolwire.embedded.small.wording import (
     about_project,
     is_order,
     is_question,

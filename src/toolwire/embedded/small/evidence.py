@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from toolwire.embedded.small.figures import marked_names
 from toolwire.embedded.small.past import Ran, RequestKind, listed, visible
-from toolwire.embedded.small.tools import KnownFiles, marked_names, to_shown
+from toolwire.embedded.small.tools import KnownFiles, to_shown
 from toolwire.wire.json_access import object_in
 
 _MOST_OUTPUT = 400

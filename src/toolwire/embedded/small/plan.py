@@ -19,7 +19,7 @@ from toolwire.embedded.small.about import (
 )
 from toolwire.embedded.small.programs import fails, is_check
 from toolwire.embedded.small.steps import LONGEST_WHAT, PlanStep, StepKind
-from toolwire.embedded.small.tools import REMOVES, KnownFiles, forbidden, is_named, runs
+from toolwire.embedded.small.tools import KnownFiles
 from toolwire.embedded.small.values import (
     assigned,
     computed,
@@ -29,6 +29,7 @@ from toolwire.embedded.small.values import (
     same_number,
     substitution,
 )
+from toolwire.embedded.small.wording import REMOVES, forbidden, is_named, runs
 from toolwire.policy.shell import Unproven, prove
 from toolwire.policy.shell.commands import effects_of, inner_commands
 

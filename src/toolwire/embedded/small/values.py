@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from toolwire.embedded.small import edits
+from toolwire.embedded.small import edits, parsing
 from toolwire.embedded.small.about import LEAST_WORD, MOST_SEARCHED, imported
 from toolwire.embedded.small.steps import PlanStep, StepKind
 from toolwire.embedded.small.tools import KnownFiles
@@ -101,7 +101,7 @@ def substitution(
         text = project.text(path) or ""
         after = edits.substitute(text, step.old, step.new)
         vague = _is_vague(step.old, text)
-        if text != after and not vague and not edits.damage(path, text, after):
+        if text != after and not vague and not parsing.damage(path, text, after):
             yield msgspec.structs.replace(step, path=path)
         elif path == step.path:
             what = f"put {step.new} in the place of {step.old}"
@@ -130,7 +130,7 @@ def literal(step: PlanStep, words: str, project: KnownFiles) -> PlanStep | None:
             after = edits.substitute(text, old, new)
             if after == text or vague or edits.substitute(text, new, old) != text:
                 continue
-            if not edits.damage(step.path, text, after):
+            if not parsing.damage(step.path, text, after):
                 return PlanStep(do=StepKind.SUBSTITUTE, path=step.path, old=old, new=new)
     return None
 
@@ -164,7 +164,7 @@ def assigned(step: PlanStep, words: str, project: KnownFiles) -> list[PlanStep]:
             new = _like_value(old, value, step.path)
             line = f"{before}{old}{behind}"
             after = text.replace(line, f"{before}{new}{behind}")
-            if new != old and text.count(line) == 1 and not edits.damage(step.path, text, after):
+            if new != old and text.count(line) == 1 and not parsing.damage(step.path, text, after):
                 fresh = f"{before}{new}{behind}".strip()
                 one = PlanStep(do=StepKind.SUBSTITUTE, path=step.path, old=line.strip(), new=fresh)
                 found.setdefault(line, one)

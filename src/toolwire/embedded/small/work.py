@@ -6,8 +6,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.embedded.small import edits
+from toolwire.embedded.small import edits, parsing
 from toolwire.embedded.small.about import mentions, to_read
+from toolwire.embedded.small.figures import together
 from toolwire.embedded.small.past import RESULT_LIMIT, Ran, excerpt, listed
 from toolwire.embedded.small.plan import checked
 from toolwire.embedded.small.programs import (
@@ -21,8 +22,9 @@ from toolwire.embedded.small.programs import (
     is_test_of,
     running,
 )
+from toolwire.embedded.small.report import deeds, undone
 from toolwire.embedded.small.steps import PlanStep, StepKind, command_for, plan_schema, read_plan
-from toolwire.embedded.small.tools import KnownFiles, to_real, together
+from toolwire.embedded.small.tools import KnownFiles, to_real
 from toolwire.embedded.small.values import filled
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import object_in
@@ -35,7 +37,6 @@ _MOST_REPAIRS = 1
 """Further edits after a failed check."""
 _LOST = 6
 """Lines that an edit may remove if the request does not speak of removing."""
-
 _removes = re.compile(r"delet|remov|drop|take\b.*\bout|rid of|clean|shorten|strip", re.I).search
 _value = re.compile(
     r"\"([^\"\n]{2,60})\"|'([^'\n]{2,60})'(?!\w)|`([^`\n]{2,60})`|(?<![\w.])(\d[\d.]+)\b"
@@ -290,7 +291,7 @@ class Change:
         return self.words if alone else step.what
 
     def _created(self, step: PlanStep, text: str, project: KnownFiles) -> None:
-        wrong = edits.problem(step.path, text) if text.strip() else "it is empty"
+        wrong = parsing.problem(step.path, text) if text.strip() else "it is empty"
         if wrong:
             self._again(f"{step.path} cannot be written like that: {wrong}.")
             return
@@ -321,7 +322,7 @@ class Change:
     def _wrong(self, step: PlanStep, text: str, after: str) -> str:
         if after == text:
             return "That would change nothing. "
-        broken = edits.damage(step.path, text, after)
+        broken = parsing.damage(step.path, text, after)
         if broken:
             return f"With that, {step.path} would be wrong: {broken}."
         lost = len(text.splitlines()) - len(after.splitlines())
@@ -403,14 +404,14 @@ class Change:
 
     def _report(self, project: KnownFiles) -> str:
         """The closing words: what the calls did, what is left, what was checked."""
-        lines = [*_deeds(self._done)]
-        failed = [_undone(step, why) for step, why in self._failed]
+        lines = [*deeds(self._done)]
+        failed = [undone(step, why) for step, why in self._failed]
         known = [it for it, _ in self._failed]
         open_steps = [
             it for it in self._steps[self._at :] if it not in known and it.do not in _LOOKING
         ]
         if self._stopped:
-            failed += [_undone(step, self._stopped) for step in open_steps]
+            failed += [undone(step, self._stopped) for step in open_steps]
         if not self._done:
             absent = [it.path for it in mentions(self.words, project)[1]]
             missing = f" There is no {listed(absent)}." if absent and not failed else ""
@@ -450,43 +451,3 @@ def _literal(found: re.Match[str]) -> str:
 
 _HARD = (StepKind.DELETE, StepKind.MOVE, StepKind.COPY, StepKind.FOLDER)
 _LOOKING = (StepKind.READ, StepKind.LOOK, StepKind.OTHER)
-_DEEDS = {
-    StepKind.EDIT: "Changed",
-    StepKind.SUBSTITUTE: "Changed",
-    StepKind.CREATE: "Created",
-    StepKind.DELETE: "Deleted",
-    StepKind.FOLDER: "Created the folder",
-}
-
-
-def _deeds(done: Sequence[tuple[PlanStep, Ran]]) -> list[str]:
-    groups: dict[str, list[str]] = {}
-    others: list[str] = []
-    for step, ran in done:
-        if step.do in _DEEDS:
-            groups.setdefault(_DEEDS[step.do], []).append(step.path)
-        elif step.do is StepKind.RUN:
-            printed = f"; it printed: {excerpt(ran.output)}" if ran.output else ""
-            others.append(f"Ran `{step.command}`{printed}.")
-        else:
-            verb = "Moved" if step.do is StepKind.MOVE else "Copied"
-            others.append(f"{verb} {step.path} to {step.to}.")
-    return [
-        *(f"{verb} {listed([*dict.fromkeys(paths)])}." for verb, paths in groups.items()),
-        *others,
-    ]
-
-
-def _undone(step: PlanStep, why: str) -> str:
-    why = " ".join(why.split()).rstrip(".")
-    match step.do:
-        case StepKind.EDIT | StepKind.SUBSTITUTE:
-            return f"Not changed: {step.path} ({why})."
-        case StepKind.CREATE | StepKind.FOLDER:
-            return f"Not created: {step.path} ({why})."
-        case StepKind.DELETE:
-            return f"Not deleted: {step.path} ({why})."
-        case StepKind.MOVE | StepKind.COPY:
-            return f"Not moved: {step.path} ({why})."
-        case _:
-            return f"Not run: `{step.command}` ({why})."
