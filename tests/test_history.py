@@ -5,6 +5,7 @@ import pytest
 
 from toolwire.errors import BadInput
 from toolwire.history import HistoryRules, Repaired, repair
+from toolwire.history.drafts import _alphabet
 from toolwire.messages import (
     CallKind,
     Kept,
@@ -537,3 +538,17 @@ def test_results_in_messages_of_their_own_keep_what_follows_them():
         asked,
         user(result("a"), "a1", result("b"), "b1"),
     ]
+
+
+def test_the_alphabet_of_ids_is_made_once() -> None:
+    messages = (
+        Message(role="user", parts=(Text("Hi"),)),
+        Message(role="assistant", parts=(ToolCall(id="toolu_1", name="f"),)),
+        Message(role="user", parts=(ToolResult(call_id="toolu_1"),)),
+    )
+    rules = HistoryRules(id_characters="a-f", id_length=4)
+    repair(messages, Origin("x"), rules)
+    made = _alphabet.cache_info().misses
+    again = repair(messages, Origin("x"), rules)
+    assert _alphabet.cache_info().misses == made
+    assert set(again.messages[1].calls[0].id) <= set("abcdef")

@@ -231,6 +231,13 @@ class Source:
         """Records everything that `other` has."""
         self._wires.update(other._wires)
 
+    def without(self, names: frozenset[str]) -> "Source":
+        """The same without these members of the body."""
+        body = {key: value for key, value in self.body.items() if key not in names}
+        found = Source(self.dialect, body)
+        found._values, found._wires = self._values, self._wires
+        return found
+
     def record(self, request: "ModelRequest") -> None:
         """Records the members of the request as they were decoded."""
         self._values = {name: getattr(request, name) for name in request.__struct_fields__}

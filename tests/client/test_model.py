@@ -23,10 +23,11 @@ from tests.client.scripted import (
     serving,
     sse,
 )
-from toolwire import providers
+from toolwire import dialects, providers
 from toolwire.client.http.transport import HttpTransport
 from toolwire.client.model import connect
 from toolwire.client.retry import RetryPolicy
+from toolwire.dialects.quirks import Quirks
 from toolwire.errors import (
     BadInput,
     ConnectionFailed,
@@ -164,6 +165,39 @@ def test_a_provider_s_own_preparation_runs_last() -> None:
             async with model_of(server, provider(prepare=sign)) as model:
                 await listen(model)
             assert server.asked[0].headers["x-signed"] == "yes"
+
+    run(work)
+
+
+@pytest.mark.parametrize("faithful", [True, False])
+def test_a_note_for_the_maker_reaches_only_its_servers(faithful: bool) -> None:
+    sent = {"model": "x", "input": "hi", "client_metadata": {"id": "1"}, "store": False}
+    request = dialects.get("openai-responses").decode_request(msgspec.json.encode(sent))
+
+    async def work() -> None:
+        async with serving(Reply(chunks=(HELLO,))) as server:
+            entry = provider("openai-responses", faithful=faithful)
+            async with model_of(server, entry) as model:
+                events, _ = await listen(model, request)
+            assert ("client_metadata" in server.asked[0].json) == faithful
+            assert server.asked[0].json["store"] is False
+            losses = [event.loss for event in events if isinstance(event, Notice) and event.loss]
+            notes = [loss.path for loss in losses if loss.what == "client_note"]
+            assert notes == ([] if faithful else ["client_metadata"])
+
+    run(work)
+
+
+def test_a_request_of_the_same_format_still_follows_the_servers_quirks() -> None:
+    sent = {"model": "x", "messages": [{"role": "user", "content": "hi"}], "temperature": 1}
+    request = dialects.get("openai-chat").decode_request(msgspec.json.encode(sent))
+
+    async def work() -> None:
+        async with serving(Reply(chunks=(HELLO,))) as server:
+            entry = provider(quirks=Quirks(sampling=False))
+            async with model_of(server, entry) as model:
+                await listen(model, request)
+            assert "temperature" not in server.asked[0].json
 
     run(work)
 

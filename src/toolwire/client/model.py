@@ -17,6 +17,7 @@ from toolwire.client.attempt import Attempt
 from toolwire.client.http.transport import Incoming, Outgoing, Transport
 from toolwire.client.redact import Redactor, hide_in_url, learn_url, secrets_of
 from toolwire.client.retry import USUAL, GiveUp, Learned, RetryPolicy, decide, droppable, without
+from toolwire.dialects.losses import without_members
 from toolwire.dialects.quirks import Quirks
 from toolwire.errors import BadInput, ErrorKind, ProviderError, ToolwireError
 from toolwire.events import ModelEvent, Notice, Retry
@@ -167,6 +168,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         dialect = dialects.get(self.provider.dialect)
         quirks = without(self.quirks, refused)
         origin = Origin(dialect.family, self.provider.name, self.model)
+        notes: tuple[Loss, ...] = ()
+        if not self.provider.faithful:
+            request, notes = without_members(request, dialect.maker_members)
         request, left_out = fitted(request, self.facts)
         repaired = repair(request.messages, origin, quirks.history or dialect.history)
         request = msgspec.structs.replace(
@@ -181,7 +185,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             http = self.provider.prepare(http)
         return _Prepared(
             http=http,
-            losses=(*left_out, *repaired.changes, *encoded.losses),
+            losses=(*notes, *left_out, *repaired.changes, *encoded.losses),
             reading=dialects.DecodeOptions(
                 new_id=self.make_id, origin=origin, quirks=quirks, names=encoded.names
             ),

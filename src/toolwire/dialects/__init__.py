@@ -137,6 +137,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def maker_members(self) -> frozenset[str]:
+        """Members of a request that only the servers of the format's maker know."""
+        ...
+
+    @property
     def history(self) -> HistoryRules:
         """What the format demands of a conversation."""
         ...

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import TypeAlias
 
+import msgspec
+
 from toolwire.messages import Kept, Part, Seal, ServerBlock, ToolResult
 from toolwire.request import JsonObject, Loss, ModelRequest, ServerTool
 from toolwire.wire.json_access import dump, parse_object
@@ -52,6 +54,23 @@ def kept_member(kept: Kept | None, dialect: str, key: str) -> object:
     if kept is None or kept.dialect != dialect or kept.fields == "{}":
         return None
     return parse_object(kept.fields, "kept members").get(key)
+
+
+def without_members(
+    request: ModelRequest, names: frozenset[str]
+) -> tuple[ModelRequest, tuple[Loss, ...]]:
+    """The request without these members of its body, which only the format's maker knows."""
+    dropped = sorted(names & request.source.body.keys())
+    if not dropped:
+        return request, ()
+    kept = request.kept
+    if kept is not None and kept.fields != "{}":
+        members = parse_object(kept.fields, "kept members")
+        rest = {key: value for key, value in members.items() if key not in names}
+        kept = Kept(dialect=kept.dialect, fields=dump(rest))
+    request = msgspec.structs.replace(request, kept=kept, source=request.source.without(names))
+    why = "a note of the client that only the format's maker knows; not sent"
+    return request, tuple(Loss(name, "client_note", why) for name in dropped)
 
 
 def shared(kept: Kept | None, dialect: str) -> JsonObject:

@@ -23,6 +23,8 @@ from toolwire.request import HttpRequest, JsonObject, ModelRequest
 from toolwire.wire.json_access import encode, parse_object
 
 ATTEMPTS = 3
+READ_BYTES = 16384
+"""A connection's buffer: of hundreds of open streams, larger ones would be most of the memory."""
 
 
 class Opener(Protocol):
@@ -109,7 +111,9 @@ class ModelOpener:
 
     def _transport(self, silence: float) -> Transport:
         if silence not in self._transports:
-            limits = HttpLimits(read=silence) if silence else HttpLimits()
+            limits = HttpLimits(read_bytes=READ_BYTES)
+            if silence:
+                limits = msgspec.structs.replace(limits, read=silence)
             self._transports[silence] = self._make(limits)
         return self._transports[silence]
 

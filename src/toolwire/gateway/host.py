@@ -11,11 +11,13 @@ import msgspec
 
 from toolwire.app.model_choice import choose_model
 from toolwire.app.model_stack import Opened, open_model
+from toolwire.client.http.exchange import HttpLimits as ClientLimits
 from toolwire.client.http.transport import HttpTransport
 from toolwire.client.redact import Secret
 from toolwire.client.retry import Learned, RetryPolicy
 from toolwire.config import Settings
 from toolwire.errors import BadInput
+from toolwire.gateway.deployments import READ_BYTES
 from toolwire.gateway.guard import Guard
 from toolwire.gateway.parts import GatewayParts
 from toolwire.gateway.record import RecordReader
@@ -63,7 +65,7 @@ async def open_gateway(
     """Listens until the block ends; a port or model that cannot be used is an error."""
     own = settings.gateway
     async with AsyncExitStack() as stack:
-        http = HttpTransport()
+        http = HttpTransport(ClientLimits(read_bytes=READ_BYTES))
         stack.push_async_callback(http.aclose)
         routes = await _every_name(settings, options, environ, http, notice)
         kept = open_memory(own, gateway_folder(environ), time.time)

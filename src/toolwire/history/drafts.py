@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -136,6 +137,20 @@ _SUFFIX = 8
 _SPARE_TRIES = 1000
 
 
+@cache
+def _alphabet(characters: str) -> tuple[re.Pattern[str], str]:
+    """The pattern of ids of these characters, and those that new ids are made of.
+
+    Cached: it takes longer than the repair of a short conversation, and there are few rules.
+    """
+    allowed = re.compile(f"[{characters}]*" if characters else "(?s:.*)")
+    found = (
+        "".join(letter for letter in letters if allowed.fullmatch(letter))
+        for letters in (_SHORT, _PRINTABLE)
+    )
+    return allowed, next(filter(None, found), "")
+
+
 class CallIds:
     """Assigns the ids of calls. Only earlier calls count, so that appended ones change nothing.
 
@@ -144,10 +159,7 @@ class CallIds:
 
     def __init__(self, rules: HistoryRules) -> None:
         self._rules = rules
-        self._allowed = re.compile(
-            f"[{rules.id_characters}]*" if rules.id_characters else "(?s:.*)"
-        )
-        self._digits = self._accepted(_SHORT) or self._accepted(_PRINTABLE)
+        self._allowed, self._digits = _alphabet(rules.id_characters)
         self._taken: set[str] = set()
         self._turns: dict[str, int] = {}
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests.client.scripted import Reply, run, serving
 from toolwire.client.http.aiohttp_proxy import showable
+from toolwire.client.http.connection import Connection
 from toolwire.client.http.exchange import HttpLimits
 from toolwire.client.http.transport import HttpTransport, Outgoing, Proxies
 from toolwire.errors import BadInput, ConnectionFailed
@@ -336,3 +337,33 @@ def test_errors_that_print_the_address_are_no_cause_to_show() -> None:
     )
     harmless = aiohttp.ServerDisconnectedError()
     assert showable(harmless) is harmless
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="uvloop has no release for Windows")
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_other_event_loops_can_be_used(host: str) -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def work() -> None:
+        transport = HttpTransport()
+        async with serving(Reply(chunks=(b"a", b"b"))) as server:
+            url = server.url.replace("127.0.0.1", host)
+            assert await read(transport, post(url)) == (200, b"ab")
+        await transport.aclose()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(work())
+
+
+def test_the_buffer_of_a_connection_has_the_requested_size() -> None:
+    limits = HttpLimits(read_bytes=16384)
+    assert len(Connection("host", limits, lambda connection: None).get_buffer(-1)) == 16384
+
+    async def work() -> None:
+        data = bytes(range(256)) * 500
+        transport = HttpTransport(limits)
+        async with serving(Reply(chunks=(data,))) as server:
+            assert await read(transport, post(server.url)) == (200, data)
+        await transport.aclose()
+
+    run(work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import BufferedProtocol, Transport, get_running_loop
+from asyncio import BufferedProtocol, get_running_loop
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -20,7 +20,7 @@ from toolwire.client.http.head import (
 from toolwire.platform import has_input
 
 if TYPE_CHECKING:
-    from asyncio import BaseTransport, Future, TimerHandle
+    from asyncio import BaseTransport, Future, TimerHandle, Transport
 
     from toolwire.errors import ConnectionFailed
 
@@ -28,7 +28,6 @@ _MOST_HELD = 262144
 """Unread bytes at which reading pauses."""
 _JOINED = 65536
 """A shorter body is sent in one packet with its head; a longer one is not worth the copy."""
-_READ_AT_ONCE = 65536
 
 
 class HttpAnswer:
@@ -246,14 +245,14 @@ class Connection(BufferedProtocol):
         self._lost = False
         self._answer: HttpAnswer | None = None
         self._expires = 0.0
-        self._room = memoryview(bytearray(_READ_AT_ONCE))
+        self._room = memoryview(bytearray(limits.read_bytes))
         self.unanswered = False
         """The server closed it without answering the last request."""
 
     def connection_made(self, transport: BaseTransport) -> None:
         """Store the transport."""
-        assert isinstance(transport, Transport)  # noqa: S101 - what TCP and TLS give
-        self._wire = transport
+        # Not by its class: those of other event loops, such as uvloop's, are not asyncio's.
+        self._wire = cast("Transport", transport)
 
     @property
     def peer(self) -> str:

@@ -50,7 +50,7 @@ class Transport(Protocol):
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Timeouts in seconds; None for no limit."""
+    """Timeouts in seconds, None for no limit, and the size of the buffer."""
 
     connect: float | None = 10.0
     """Name lookup, connection and TLS together; a server that needs longer is down."""
@@ -60,6 +60,8 @@ class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
     """
     total: float | None = None
     """The complete answer. None: a long answer that keeps arriving is valid."""
+    read_bytes: int = 65536
+    """Size of a connection's buffer: what is read at once. Most of the memory of an open stream."""
 
 
 USUAL = HttpLimits()

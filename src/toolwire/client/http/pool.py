@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import get_running_loop, sleep, timeout_at
+from asyncio import BaseEventLoop, get_running_loop, sleep, timeout_at
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -172,7 +172,7 @@ class PlainHttp:
                     address.host,
                     address.port,
                     ssl=self._certificates() if address.scheme == "https" else None,
-                    happy_eyeballs_delay=None if _is_number(address.host) else _NEXT_ADDRESS,
+                    **_in_parallel(loop, address.host),
                 )
         except BaseException as error:
             self._open.discard(made)
@@ -239,6 +239,12 @@ class _Exchange:
 
 def _origin(address: Address) -> tuple[str, str, int]:
     return (address.scheme, address.host, address.port)
+
+
+def _in_parallel(loop: AbstractEventLoop, host: str) -> dict[str, float]:
+    """The option to try a name's addresses in parallel, where the event loop knows it."""
+    known = isinstance(loop, BaseEventLoop) and not _is_number(host)
+    return {"happy_eyeballs_delay": _NEXT_ADDRESS} if known else {}
 
 
 def _is_number(host: str) -> bool:

@@ -28,6 +28,7 @@ class AnthropicMessages:
     """The wire format of `POST /v1/messages`."""
 
     name = family = NAME
+    maker_members = frozenset[str]()
     history = HistoryRules(id_characters="a-zA-Z0-9_-", user_first=True, thinking_leads=True)
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:

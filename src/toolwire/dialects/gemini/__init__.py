@@ -31,6 +31,7 @@ class Gemini:
 
     name: str = NAME
     family = NAME
+    maker_members = frozenset[str]()
     history = HISTORY
     enveloped = False
     """Whether answers have Code Assist's envelope."""

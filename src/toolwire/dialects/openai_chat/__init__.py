@@ -29,6 +29,7 @@ class ChatDialect:
     """`POST {base}/chat/completions`."""
 
     name = family = NAME
+    maker_members = frozenset[str]()
     history = HistoryRules(id_limit=64)
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:

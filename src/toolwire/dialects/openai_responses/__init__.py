@@ -33,6 +33,8 @@ class OpenAIResponses:
     """The wire format of `POST /responses`."""
 
     name = family = NAME
+    maker_members = frozenset({"client_metadata"})
+    """Codex describes its installation in it; other servers may reject it."""
     history = HistoryRules(id_limit=64, thinking_leads=True)
 
     def encode_request(self, request: ModelRequest, quirks: Quirks = DEFAULT) -> Encoded:
