@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import BaseEventLoop, get_running_loop, sleep, timeout_at
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolwire.client.http.body import Inflater
 from toolwire.client.http.connection import Connection, HttpAnswer
@@ -241,7 +241,7 @@ def _origin(address: Address) -> tuple[str, str, int]:
     return (address.scheme, address.host, address.port)
 
 
-def _in_parallel(loop: AbstractEventLoop, host: str) -> dict[str, float]:
+def _in_parallel(loop: AbstractEventLoop, host: str) -> dict[str, Any]:
     """The option to try a name's addresses in parallel, where the event loop knows it."""
     known = isinstance(loop, BaseEventLoop) and not _is_number(host)
     return {"happy_eyeballs_delay": _NEXT_ADDRESS} if known else {}
