@@ -22,6 +22,7 @@ LATER = (
     *(f"toolwire.embedded.small.{name}." for name in ("about", "evidence", "figures", "fitting")),
     *(f"toolwire.embedded.small.{name}." for name in ("honesty", "parsing", "programs", "project")),
     *(f"toolwire.embedded.small.{name}." for name in ("report", "steps", "values", "wording")),
+    *("toolwire.telemetry.", "toolwire.config.telemetry."),
 )
 """Rooms built after the move: the limits on files are for the tree that was moved."""
 _EVENTS = "import sys, toolwire.agent.events; print(*(m for m in sys.modules if 'toolwire' in m))"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
@@ -44,6 +45,7 @@ from toolwire.client.redact import known_secrets
 from toolwire.compaction.summary import Compressor
 from toolwire.compaction.tokens import of_message
 from toolwire.config import Settings
+from toolwire.config.telemetry import TelemetrySettings
 from toolwire.context import NAMES
 from toolwire.context.memory import Memory, load_memory, with_memory
 from toolwire.context.prompt import PromptFacts, chosen_prompt
@@ -63,6 +65,7 @@ from toolwire.tools.spec import Tool
 
 if TYPE_CHECKING:
     from toolwire.embedded.weights import DownloadConsent
+    from toolwire.telemetry.reader import Telemetry
 
 SayNotice = Callable[[str], None]
 _MOST_NAMED = 10
@@ -116,7 +119,10 @@ async def open_session(
             stack, mode, tools, ask, headless=approver is None, temp=temp
         )
         id = new_id("") if journal is None else journal.session
-        sink = EventSink(id, journal, readers)
+        telemetry = _telemetry(settings.telemetry, environ)
+        sink = EventSink(id, journal, (*readers, *(() if telemetry is None else (telemetry,))))
+        if telemetry is not None:
+            stack.push_async_callback(_sent, telemetry, sink)
         equipment = builder.equipment(name, models, mode, toolbox, sink)
         opening = _opening(id, equipment, cwd)
         await sink(opening)
@@ -141,6 +147,21 @@ async def open_session(
             editor=editor,
             hooks=hooks,
         )
+
+
+def _telemetry(settings: TelemetrySettings, environ: Mapping[str, str]) -> Telemetry | None:
+    """Returns the reader that records telemetry; None if it is off."""
+    if not settings.active:
+        return None
+    from toolwire.telemetry.reader import Telemetry  # noqa: PLC0415 - start-up time
+
+    return Telemetry(settings, environ)
+
+
+async def _sent(telemetry: Telemetry, sink: EventSink) -> None:
+    """Sends the rest of the telemetry; the user reads if that fails."""
+    if words := await asyncio.to_thread(telemetry.close):
+        await sink.show(Noticed(kind="telemetry", message=words))
 
 
 def _temporary_folder(stack: AsyncExitStack) -> Path:

@@ -64,6 +64,7 @@ def doctor_command(as_json: bool, offline: bool) -> None:
         "versions": _versions(),
         "places": _places(settings),
         "sandbox": _sandbox(settings),
+        "telemetry": _telemetry(settings),
         "model": model,
         "providers": [msgspec.to_builtins(finding) for finding in findings],
         "problems": [*broken, *_stored_answers(), *_problems(findings)],
@@ -130,6 +131,18 @@ def _sandbox(settings: Settings) -> JsonObject:
     kind = detect.kind()
     active = kind != "none" and level not in ("off", "none")
     return {"kind": kind, "active": active, "level": level, "about": detect.ABOUT[kind]}
+
+
+def _telemetry(settings: Settings) -> str:
+    """Returns where telemetry goes."""
+    own = settings.telemetry
+    sent = own.endpoint or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    places = [
+        *((hide_in_url(sent) or "http://localhost:4318",) if own.enabled else ()),
+        *((own.outfile,) if own.outfile else ()),
+    ]
+    words = "" if own.content == "none" else f", with the words of the conversation ({own.content})"
+    return f"{' and '.join(places)}{words}" if places else "off"
 
 
 async def _examine(settings: Settings, *, offline: bool) -> tuple[list[_Finding], dict[str, str]]:
@@ -227,6 +240,7 @@ def _print_report(report: JsonObject, findings: list[_Finding]) -> None:
     click.echo("Sandbox")
     click.echo(f"  {'active' if sandbox['active'] else 'not active'}: {sandbox['about']}")
     click.echo(f"  level: {sandbox['level']}")
+    click.echo(f"Telemetry\n  {report['telemetry']}")
     model = report["model"]
     click.echo("Model")
     click.echo(f"  {model['name'] or 'none'}, because {model['reason']}")

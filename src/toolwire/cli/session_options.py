@@ -146,6 +146,12 @@ _OPTIONS = (
         "--record", type=FILE, help="Record every exchange to this file, without secrets."
     ),
     click.option("--replay", type=FILE, help="Replay a file written by --record."),
+    click.option(
+        "--telemetry-outfile",
+        type=FILE,
+        metavar="FILE",
+        help="Write telemetry to this file, as lines of OTLP JSON.",
+    ),
 )
 
 
@@ -183,6 +189,7 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
     mcp_config: tuple[Path, ...]
     record: Path | None
     replay: Path | None
+    telemetry_outfile: Path | None
 
     def read_settings(self, environ: Mapping[str, str]) -> tuple[Settings, Path]:
         """Returns the settings with these flags, and the working folder."""
@@ -195,6 +202,7 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
             "limits.cost": self.max_cost,
             "reasoning.effort": self.effort,
             "tools.sandbox": self.sandbox,
+            "telemetry.outfile": self.telemetry_outfile and str(self.telemetry_outfile.absolute()),
         }
         return config.load(environ, cwd, flags=flags, ask=asker()), cwd
 

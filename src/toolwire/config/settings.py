@@ -10,6 +10,7 @@ from toolwire import providers
 from toolwire.agent.usage import Limits
 from toolwire.compaction.plan import CompressionRules
 from toolwire.config.gateway import GatewaySettings
+from toolwire.config.telemetry import TelemetrySettings
 from toolwire.context import MemorySettings
 from toolwire.errors import UnknownName
 from toolwire.policy import Mode
@@ -183,6 +184,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         ),
     ] = {}
     gateway: GatewaySettings = GatewaySettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     files: tuple[Path, ...] = ()
     """Files that were read, highest precedence last."""
     set_by_project: frozenset[str] = frozenset()

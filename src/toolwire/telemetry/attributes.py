@@ -1,0 +1,81 @@
+"""Attributes and measures of the GenAI conventions."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from toolwire.events import Usage
+from toolwire.messages import Message, Text, Thinking, ToolCall, ToolResult
+from toolwire.telemetry.signals import Attributes, Measure
+
+
+def histogram(name: str, value: float, now: int, attributes: Attributes) -> Measure:
+    """One value of a metric in seconds."""
+    return Measure(name=name, unit="s", value=value, at=now, attributes=attributes)
+
+
+def token_measures(usage: Usage, now: int, basic: Attributes) -> Iterator[Measure]:
+    """The tokens of a request as measures."""
+    for kind, count in (("input", usage.total_input), ("output", usage.total_output)):
+        if count:
+            yield Measure(
+                name="gen_ai.client.token.usage",
+                unit="{token}",
+                value=count,
+                at=now,
+                attributes={**basic, "gen_ai.token.type": kind},
+            )
+
+
+def basic_of(attributes: Attributes) -> Attributes:
+    """The attributes of a request that its measures have too."""
+    names = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model")
+    return {
+        name: attributes[name] for name in (*names, "gen_ai.response.model") if name in attributes
+    }
+
+
+def usage_of(usage: Usage) -> Attributes:
+    """Counts of tokens as attributes."""
+    counts = {
+        "gen_ai.usage.input_tokens": usage.total_input,
+        "gen_ai.usage.output_tokens": usage.total_output,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached,
+        "gen_ai.usage.cache_creation.input_tokens": usage.cache_write,
+        "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
+    }
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def seconds(start: int, end: int) -> float:
+    """Seconds between two times in nanoseconds."""
+    return max(end - start, 0) / 1e9
+
+
+def messages_json(messages: tuple[Message, ...]) -> str:
+    """Messages in the form of the GenAI conventions."""
+    found = [
+        {"role": message.role, "parts": [part for part in map(_part, message.parts) if part]}
+        for message in messages
+    ]
+    return msgspec.json.encode(found).decode()
+
+
+def _part(part: Any) -> dict[str, Any] | None:
+    match part:
+        case Text():
+            return {"type": "text", "content": part.text}
+        case Thinking():
+            return {"type": "reasoning", "content": part.text}
+        case ToolCall():
+            return {
+                "type": "tool_call",
+                "id": part.id,
+                "name": part.name,
+                "arguments": part.arguments,
+            }
+        case ToolResult():
+            return {"type": "tool_call_response", "id": part.call_id, "response": part.text}
+        case _:
+            return None
