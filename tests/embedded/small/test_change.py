@@ -93,7 +93,8 @@ class Agent:
 
     def result(self, call: ToolCall) -> ToolResult:
         given = json.loads(call.arguments)
-        path = given.get("absolute_path", given.get("file_path", "")).removeprefix(f"{ROOT}/")
+        path = given.get("absolute_path", given.get("file_path", given.get("path", "")))
+        path = path.removeprefix(ROOT).removeprefix("/")
         self.calls.append((call.name, path or given.get("command", given.get("pattern", ""))))
         if call.name == self.denied:
             return ToolResult(call_id=call.id, is_error=True, outcome=Outcome.DENIED)

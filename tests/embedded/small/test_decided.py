@@ -243,3 +243,23 @@ def test_a_renamed_function_is_renamed_where_it_is_imported(words: str):
     agent = Agent(files, plan=steps({**EDIT, "path": "a.py"}))
     agent.run(words)
     assert agent.files["b.py"] == "from a import wrap\nprint(wrap())\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "look"),
+    [
+        ("how many csv files do we have in metrics", ("glob", "metrics/**/*.csv")),
+        ("list the Python files", ("glob", "**/*.py")),
+        ("are there any .sql files?", ("glob", "**/*.sql")),
+        ("ls metrics", ("list_directory", "metrics")),
+        ("what is in this directory", ("list_directory", "")),
+        ("which subfolders does metrics/ have?", ("list_directory", "metrics")),
+    ],
+)
+def test_the_first_look_of_a_question_about_files_follows_from_it(
+    words: str, look: tuple[str, str]
+):
+    files = {"metrics/a.csv": "1\n", "metrics/b.txt": "2\n", "main.py": "x = 1\n"}
+    agent = Agent(files, kind="question", answer={"reply": "These."})
+    agent.run(words)
+    assert agent.calls == [look]

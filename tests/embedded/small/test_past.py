@@ -69,7 +69,7 @@ def test_a_folder_is_listed_with_its_numbers_and_without_caches():
     told = model.asked[0].messages[-1].text.partition("\n\n(The request")[0]
     assert told == (
         "Result of list_directory:\nDirectory listing for .: 1 folders, 2 files\n"
-        "src/\nmain.py\nREADME.md"
+        "src/ (1 files)\nmain.py\nREADME.md"
     )
 
 

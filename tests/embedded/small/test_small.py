@@ -333,7 +333,7 @@ def test_the_kind_of_a_request_is_asked_once_behind_the_same_words():
 
 def test_a_question_is_looked_at_and_talk_is_not():
     model = Model('{"tool": "glob", "arguments": {"pattern": "*"}}', kind='{"kind": "question"}')
-    ask(model, request(user("what is here?")))
+    ask(model, request(user("how is the code organised?")))
     assert "reply" not in branches(model.asked[0])
     talk = Model('{"reply": "hi"}', kind='{"kind": "talk"}')
     ask(talk, request(user("hello")))

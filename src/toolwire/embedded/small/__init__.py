@@ -11,8 +11,10 @@ from toolwire.embedded.small.about import (
     MOST_READ,
     asks_files,
     first_looks,
+    further,
     instruction,
     kind_of,
+    lists,
     mentions,
     search_word,
     searches,
@@ -54,7 +56,7 @@ from toolwire.events import (
 from toolwire.messages import Message, Text
 from toolwire.model import Model, reading
 from toolwire.prompted import json as json_style
-from toolwire.request import ModelRequest, ToolSpec
+from toolwire.request import JsonObject, ModelRequest, ToolSpec
 from toolwire.wire.json_access import dump, object_in
 
 _LONGEST_REPLY = 400
@@ -66,9 +68,6 @@ BUDGET = 110.0
 LIMIT = 150.0
 """Seconds of the model's work for one request, after which an answer is cut off."""
 _OUT_OF_TIME = "I stopped here: the time for one request is used up."
-_further = re.compile(
-    r"\b(?:and|then)\s+(?:what|how|why|which|who|tell|explain|say|read)\b", re.I
-).search
 _sentence_end = re.compile(r"[.!?](?=\s)").search
 
 
@@ -244,14 +243,15 @@ class _Conversation:
         self, request: ModelRequest, ran: Sequence[Ran], words: str, project: KnownFiles
     ) -> Sequence[ModelEvent] | None:
         """What follows from the question and the files alone: looks, or that a name is absent."""
-        looks: list[tuple[str, str]] = []
+        looks: list[tuple[str, JsonObject]] = []
         if _offers(request, "read_file") and not ran:
             looks = first_looks(words, project)
         elif _offers(request, "read_file") and all(it.call.name == "read_file" for it in ran):
-            looks = [("read_file", it) for it in evidence.referred(words, ran, project)]
+            files = evidence.referred(words, ran, project)
+            looks = [("read_file", {"path": it}) for it in files]
             looks = looks if len(ran) < MOST_READ else []
         if looks:
-            made = ((name, to_real(name, {"path": path}, project)) for name, path in looks)
+            made = ((name, to_real(name, given, project)) for name, given in looks)
             return self._called(Calls(tuple(made)))
         if word := _other_search(ran, words, project):
             return self._called(Calls((("search_file_content", {"pattern": word}),)))
@@ -303,9 +303,12 @@ def _enough(words: str, ran: Sequence[Ran], project: KnownFiles) -> bool:
     """Whether a question can be answered: further looks would only lead away from it."""
     if not ran:
         return False
-    if searches(words) and not _further(words):
-        found = ran[-1].call.name in ("search_file_content", "glob") and ran[-1].succeeded
-        return found and not found_nothing(ran[-1].result.text)
+    last = ran[-1]
+    found = last.succeeded and not found_nothing(last.result.text)
+    if searches(words) and not further(words) and last.call.name in ("search_file_content", "glob"):
+        return found
+    if lists(words):
+        return found and last.call.name in ("list_directory", "glob")
     if asks_files(words):
         return False
     return evidence.covered(words, _named_files(words, project), ran, project)

@@ -16,6 +16,7 @@ from toolwire.embedded.small.wording import (
     runs,
     starts_program,
 )
+from toolwire.request import JsonObject
 
 MOST_READ = 4
 """Files that are read before a plan is made."""
@@ -56,6 +57,56 @@ goal = re.compile(
     re.IGNORECASE,
 ).search
 _is_test = re.compile(r"test_\w+\.py|\w+_test\.(?:py|go)|[\w.-]+\.(?:test|spec)\.[jt]s").fullmatch
+
+
+_ENDINGS = {
+    "python": "py",
+    "javascript": "js",
+    "typescript": "ts",
+    "markdown": "md",
+    "shell": "sh",
+    "bash": "sh",
+    "text": "txt",
+    "yaml": "y*ml",
+    "json": "json",
+    "toml": "toml",
+    "csv": "csv",
+    "html": "html",
+    "css": "css",
+    "log": "log",
+    "sql": "sql",
+    "xml": "xml",
+    "ini": "ini",
+    "png": "png",
+    "txt": "txt",
+    "md": "md",
+    "py": "py",
+    "js": "js",
+    "sh": "sh",
+}
+_kind_of_files = re.compile(
+    r"(?:how many|which|what|any|all|every|the|list|find|count|number of|show|see|there a?)"
+    r"\s+(?:me\s+|of\s+|the\s+|our\s+|all\s+|a\s+|any\s+)*"
+    rf"(?:(?P<kind>{'|'.join(_ENDINGS)})|\*?\.(?P<ending>\w{{1,5}}))"
+    r"[\s-]+(?:\w+\s+)?(?:files?|scripts?|modules?|pages?|documents?|tables?|images?)\b",
+    re.IGNORECASE,
+).search
+_INSIDE = (
+    r"\b(?:in|under|inside|within|below|ls|of)\s+(?:the\s+|our\s+)?[`'\"]?{}/?[`'\"]?(?!\w|\.\w)"
+)
+_here = re.compile(
+    r"\b(?:(?:in|of) (?:this|the) (?:directory|folder|project|repo(?:sitory)?|root)|top[ -]level"
+    r"|what(?:'s| is| do we have) here|(?:files|folders) (?:are |do we have )?here)\b|^\W*ls\W*$",
+    re.IGNORECASE,
+).search
+_listing = re.compile(
+    r"^\W*(?:please )?ls\b|\b(?:contents? of|what(?:'s| is) (?:in|inside)|list|inside|sub-?folders?"
+    r"|sub-?director(?:y|ies)|folders|directories)\b",
+    re.IGNORECASE,
+).search
+further = re.compile(
+    r"\b(?:and|then)\s+(?:what|how|why|which|who|tell|explain|say|read)\b", re.IGNORECASE
+).search
 
 
 def asks_files(words: str) -> bool:
@@ -166,13 +217,43 @@ def to_read(words: str, project: KnownFiles, *, change: bool = True) -> list[str
     return [*dict.fromkeys(found)][:MOST_READ]
 
 
-def first_looks(words: str, project: KnownFiles) -> list[tuple[str, str]]:
-    """The files and folders that a question names, each with the tool that shows it."""
-    folders = [it.path for it in mentions(words, project)[0] if it.path in project.folders]
-    listed = [("list_directory", path) for path in dict.fromkeys(folders)]
-    return [*(("read_file", it) for it in to_read(words, project, change=False)), *listed][
-        :MOST_READ
-    ]
+def first_looks(words: str, project: KnownFiles) -> list[tuple[str, JsonObject]]:
+    """The calls that show the files, folders and kinds of files which a question names."""
+    named = [it.path for it in mentions(words, project)[0]]
+    folders = [path for path in named if path in project.folders]
+    if not named:
+        folders = [it for it in project.folders if _within(it, words)]
+    ending = _ending(words)
+    if ending and not [it for it in named if it in project.files]:
+        inside = f"{folders[0]}/" if len(folders) == 1 else ""
+        return [("glob", {"pattern": f"{inside}**/*.{ending}"})]
+    read = [path for path in named if path in project.files]
+    if not lists(words) or read:
+        read = to_read(words, project, change=False)
+    if _here(words) and not read and not folders:
+        folders = ["."]
+    found = [("read_file", it) for it in read]
+    found += [("list_directory", it) for it in dict.fromkeys(folders)]
+    return [(name, {"path": path}) for name, path in found[:MOST_READ]]
+
+
+def lists(words: str) -> bool:
+    """Whether a question is answered by the names of files alone."""
+    return (asks_files(words) or _listing(words) is not None) and further(words) is None
+
+
+def _within(folder: str, words: str) -> bool:
+    """Whether the request speaks of a folder by its plain name."""
+    return re.search(_INSIDE.format(re.escape(folder.rpartition("/")[2])), words, re.I) is not None
+
+
+def _ending(words: str) -> str:
+    """The ending of the files that a question enumerates; empty if it names no kind of files."""
+    found = _kind_of_files(words)
+    if found is None or further(words):
+        return ""
+    kind = (found["kind"] or found["ending"]).lower()
+    return _ENDINGS.get(kind, kind if found["ending"] or kind in _ENDINGS.values() else "")
 
 
 def search_word(words: str, project: KnownFiles, without: Iterable[str]) -> str:

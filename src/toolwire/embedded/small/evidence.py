@@ -53,7 +53,7 @@ def closing(
     if kind is RequestKind.COMMAND:
         return _printed(reply, words, ran)
     if kind is RequestKind.QUESTION:
-        if (looked := _looked(reply, ran, project)) is not None:
+        if (looked := _looked(reply, words, ran, project)) is not None:
             return looked
         return "".join(_quoted(it) for it in _places(reply, words, ran, project))
     return ""
@@ -134,18 +134,18 @@ def _printed(reply: str, words: str, ran: Sequence[Ran]) -> str:
     return found
 
 
-def _looked(reply: str, ran: Sequence[Ran], project: KnownFiles) -> str | None:
+def _looked(reply: str, words: str, ran: Sequence[Ran], project: KnownFiles) -> str | None:
     """What the last look found, where the reply leaves out some of it; None after other calls."""
     last = ran[-1] if ran else None
     if last is None or last.call.name not in _LOOKS or not last.succeeded:
         return None
     text = last.result.text.replace(f"{project.root}/", "").replace(project.root, ".")
     if last.call.name == "list_directory":
-        text = visible(text, project)
+        text = visible(text, project, words)
     _, *found = text.partition("\n\n(")[0].splitlines()
     found = [it for it in found if it.strip() and it.strip("-")]
     names = [it.removeprefix("File: ").strip() for it in found if not _numbered(it)]
-    bare = [it.rstrip("/").rpartition("/")[2] for it in names]
+    bare = [it.partition(" (")[0].rstrip("/").rpartition("/")[2] for it in names]
     if len(found) > _MOST_FOUND or all(it in reply for it in bare):
         return ""
     return "\n\nFound:\n```\n{}\n```".format("\n".join(it[:_LONGEST_LINE] for it in found))

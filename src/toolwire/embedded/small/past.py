@@ -116,7 +116,8 @@ _cache = re.compile(
     r"\.git|\.?venv|env|node_modules|__pycache__|build|dist|target|\.[\w-]*cache|\.tox|.*\.egg-info"
 ).fullmatch
 _compares = re.compile(
-    r"\b(?:lines?|long\w*|short\w*|big\w*|larg\w*|small\w*|most|least|fewest)\b", re.IGNORECASE
+    r"\b(?:lines?|long\w*|short\w*|big\w*|larg\w*|small\w*|most|least|fewest|size|empty)\b",
+    re.IGNORECASE,
 ).search
 found_nothing = re.compile(r"No (matches|files) found").match
 _decode = msgspec.json.Decoder().decode
@@ -218,7 +219,7 @@ class Past:
         if name == "run_shell_command":
             text = _idle.sub("", text)
         if name == "list_directory" and not result.is_error:
-            text = visible(text, self._project)
+            text = visible(text, self._project, self._request_text)
         text = self._shortened(text, name)
         if name == "read_file" and not result.is_error:
             # It cannot count.
@@ -272,7 +273,7 @@ class Past:
         return f"{head}\n[… {left} characters left out here …]\n{end}"
 
 
-def visible(text: str, project: KnownFiles) -> str:
+def visible(text: str, project: KnownFiles, words: str = "") -> str:
     """A folder's listing without caches and the like, and the numbers that it cannot count."""
     head, *names = text.partition("\n\n(")[0].splitlines()
     if not head.startswith("Directory listing for "):
@@ -284,7 +285,21 @@ def visible(text: str, project: KnownFiles) -> str:
         folders = [it for it in folders if it in known]
     folders = [it for it in folders if not _cache(it)]
     found = [f"{head.rstrip(':')}: {len(folders)} folders, {len(files)} files"]
-    return "\n".join([*found, *(f"{it}/" for it in folders), *files])
+    where = head.removeprefix("Directory listing for ").rstrip(":").strip("./")
+    inside = f"{where}/" if where else ""
+    shown = [f"{it}/{_count(f'{inside}{it}/', project)}" for it in folders]
+    if _compares(words):
+        files = [f"{it}{_size(project.text(inside + it))}" for it in files]
+    return "\n".join([*found, *shown, *files])
+
+
+def _count(folder: str, project: KnownFiles) -> str:
+    number = sum(file.startswith(folder) for file in project.files)
+    return f" ({number} files)" if number and not project.more else ""
+
+
+def _size(text: str | None) -> str:
+    return "" if text is None else f" ({len(text.encode())} bytes, {len(text.splitlines())} lines)"
 
 
 def _found(look: tuple[str, ToolResult]) -> bool:
