@@ -263,3 +263,25 @@ def test_the_first_look_of_a_question_about_files_follows_from_it(
     agent = Agent(files, kind="question", answer={"reply": "These."})
     agent.run(words)
     assert agent.calls == [look]
+
+
+@pytest.mark.parametrize(
+    ("words", "after"),
+    [
+        ("sort the lines of a.txt alphabetically", "ann\nbob\nbob\nzoe\n"),
+        ("remove the duplicate lines from a.txt", "zoe\nbob\nann\n"),
+        ("order the names in a.txt in reverse", "zoe\nbob\nbob\nann\n"),
+    ],
+)
+def test_lines_are_rearranged_without_the_model(words: str, after: str):
+    agent = Agent({"a.txt": "zoe\nbob\nann\nbob\n"}, plan=steps({**EDIT, "path": "a.txt"}))
+    assert agent.run(words) == "Changed a.txt."
+    assert agent.files["a.txt"] == after
+
+
+def test_what_two_files_differ_in_is_computed():
+    files = {"a.txt": "ann\nbob\n", "b.txt": "bob\nzoe\n"}
+    agent = Agent(files, kind="question", answer={"reply": "It is bob."})
+    words = agent.run("which name is in a.txt but not in b.txt?")
+    assert words.endswith("\n\nOnly in a.txt: ann\nOnly in b.txt: zoe\nIn both: bob")
+    assert "Only in a.txt: ann" in agent.questions[-1][1]

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from toolwire.embedded.small.figures import marked_names
+from toolwire.embedded.small.figures import marked_names, together
 from toolwire.embedded.small.past import Ran, RequestKind, listed, visible
 from toolwire.embedded.small.tools import KnownFiles, to_shown
 from toolwire.wire.json_access import object_in
@@ -31,6 +31,13 @@ _PLAIN = frozenset(
 _LOOKS = ("search_file_content", "glob", "list_directory")
 _MOST_FOUND = 16
 _numbered = re.compile(r"L\d+: ").match
+_MOST_COMPARED = 8
+_LONGEST_COMPARED = 240
+_asks_difference = re.compile(
+    r"\b(?:differ\w*|missing|both|common|not in|isn't in|compar\w*|versus|vs|duplicat\w*|overlap\w*"
+    r"|same|lacks?|only in|but not)\b",
+    re.IGNORECASE,
+).search
 _asks_code = re.compile(r"\b(?:exit|return|status)\s*(?:code|status|value)\b", re.IGNORECASE).search
 _asks_last = re.compile(r"\b(?:last|latest|newest|final|most recent)\b", re.IGNORECASE).search
 _opens = re.compile(r"(?:[:{(\[,]|\\)\s*\Z|\A#+ ").search
@@ -55,7 +62,9 @@ def closing(
     if kind is RequestKind.QUESTION:
         if (looked := _looked(reply, words, ran, project)) is not None:
             return looked
-        return "".join(_quoted(it) for it in _places(reply, words, ran, project))
+        compared = _compared(words, ran, project)
+        facts = f"\n\n{compared}" if compared and compared not in reply else ""
+        return facts or "".join(_quoted(it) for it in _places(reply, words, ran, project))
     return ""
 
 
@@ -159,7 +168,32 @@ def pointers(words: str, ran: Sequence[Ran], project: KnownFiles) -> str:
         for line in it.lines
         if line.strip()
     ]
-    return "Lines about it:\n{}".format("\n".join(found)) if found else ""
+    texts = {path: project.text(path) or "" for path in read_files(ran, project)}
+    facts = f"{_compared(words, ran, project)}\n{together(texts)}".strip()
+    shown = "Lines about it:\n{}".format("\n".join(found)) if found else ""
+    return "\n".join(filter(None, (shown, facts)))
+
+
+def _compared(words: str, ran: Sequence[Ran], project: KnownFiles) -> str:
+    """The lines that two files have in common and those of one only, where a question asks that."""
+    read = read_files(ran, project)
+    if len(read) != 2 or _asks_difference(words) is None:
+        return ""
+    one, other = (
+        [line.strip().rstrip(",") for line in (project.text(path) or "").splitlines()]
+        for path in read
+    )
+    groups = {
+        f"Only in {read[0]}": [it for it in one if it not in other],
+        f"Only in {read[1]}": [it for it in other if it not in one],
+        "In both": [it for it in one if it in other],
+    }
+    found = {name: [it for it in dict.fromkeys(lines) if it] for name, lines in groups.items()}
+    return "\n".join(
+        f"{name}: {'; '.join(lines[:_MOST_COMPARED])[:_LONGEST_COMPARED]}"
+        for name, lines in found.items()
+        if lines and len(lines) <= _MOST_COMPARED
+    )
 
 
 def _places(reply: str, words: str, ran: Sequence[Ran], project: KnownFiles) -> Iterable[FileLines]:

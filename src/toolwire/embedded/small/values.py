@@ -51,6 +51,30 @@ _throughout = re.compile(
     r"|(?:whole|entire) project|all (?:files|places|uses|usages|occurrences|callers))\b",
     re.IGNORECASE,
 ).search
+_NOT_LISTS = (
+    ".py",
+    ".js",
+    ".ts",
+    ".sh",
+    ".json",
+    ".toml",
+    ".yaml",
+    ".yml",
+    ".ini",
+    ".html",
+    ".css",
+)
+_repeated_lines = re.compile(
+    r"\b(?:duplicat\w+|repeated|double) (?:lines?|entr\w+|rows?|names?|words?|items?)\b"
+    r"|\bduplicates\b|\bdedup\w*",
+    re.IGNORECASE,
+).search
+_sorted_lines = re.compile(
+    r"\b(?:sort|order)\b(?:[^.;\n]|\.(?=\w))*?"
+    r"\b(?:alphabetic\w*|a(?: |-)?(?:to |-)?z|lines|names|entries)\b"
+    r"(?:[^.;\n]|\.(?=\w))*?(?P<down>\b(?:descending|reverse\w*|z(?: |-)?(?:to |-)?a)\b)?[\s.!]*\Z",
+    re.IGNORECASE,
+).search
 _NUMBER = r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\w)"
 _FACTORS = tuple(
     (re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE).search, factor)
@@ -137,8 +161,26 @@ def literal(step: PlanStep, words: str, project: KnownFiles) -> PlanStep | None:
 
 def computed(step: PlanStep, words: str, project: KnownFiles) -> list[PlanStep]:
     """The step as substitutions, where the request says which values there shall be."""
-    scaled = _scaled(step, words, project)
-    return [scaled] if scaled is not None else assigned(step, words, project)
+    found = _scaled(step, words, project) or _rearranged(step, words, project)
+    return [found] if found is not None else assigned(step, words, project)
+
+
+def _rearranged(step: PlanStep, words: str, project: KnownFiles) -> PlanStep | None:
+    """The step with the lines sorted or without repeated ones, where the request says just that."""
+    text = project.text(step.path) or ""
+    lines = text.splitlines()
+    if step.path.endswith(_NOT_LISTS) or not lines:
+        return None
+    after = lines
+    if _repeated_lines(words):
+        after = [*dict.fromkeys(after)]
+    if sorting := _sorted_lines(words):
+        head = after[:1] if step.path.endswith(".csv") or after[0].startswith("#") else []
+        after = [*head, *sorted(after[len(head) :], key=str.lower, reverse=bool(sorting["down"]))]
+    if after == lines:
+        return None
+    kind = StepKind.SUBSTITUTE
+    return PlanStep(do=kind, path=step.path, old="\n".join(lines), new="\n".join(after))
 
 
 def assigned(step: PlanStep, words: str, project: KnownFiles) -> list[PlanStep]:
