@@ -176,7 +176,7 @@ def test_what_was_sent_before_is_sent_again_byte_for_byte():
         async for _ in wrapped(asked):
             pass
 
-    first = request(user("make new.py"))
+    first = request(user("go on with new.py"))
     step = called("write_file", {"file_path": "/home/me/app/new.py", "content": ""})
     asyncio.run(go(first))
     asyncio.run(go(request(*first.messages, step, result("Successfully wrote"))))

@@ -41,6 +41,12 @@ _imports = re.compile(
     re.MULTILINE,
 )
 moves_words = re.compile(r"\b(?:mv|move|rename|cp|copy|mkdir)\b", re.IGNORECASE).search
+_wishes = re.compile(
+    r"\b(?:should|must|shall|needs? to|has to|have to|ought to)\s+(?:now |also |both |all |only )*"
+    r"(?:be|have|say|use|go|point|contain|print|return|get|show|accept|take|start|end|come|live"
+    r"|become|not|match|log|include|ignore|allow|list|link|call|import|keep|stay)\b",
+    re.IGNORECASE,
+).search
 _needs = re.compile(r"\b(?:i|we)\s+(?:need|want)\s+(?!to know)", re.IGNORECASE).search
 searches = re.compile(
     r"\W*(?:please |can you |could you )*(?:find|search|grep|look|list|where|show"
@@ -120,6 +126,11 @@ def kind_of(words: str, answered: RequestKind | None, project: KnownFiles) -> Re
     A question that names a program to run is a command, one that has nothing to do with the project
     is talk.
     """
+    names_files = any(mentions(words, project))
+    if names_files and not is_question(words) and _wishes(words):
+        return RequestKind.CHANGE
+    if answered is RequestKind.TALK and names_files:
+        answered = RequestKind.QUESTION
     if answered in (RequestKind.QUESTION, RequestKind.TALK) and not is_order(words):
         if starts_program(words):
             return RequestKind.COMMAND
@@ -131,7 +142,8 @@ def kind_of(words: str, answered: RequestKind | None, project: KnownFiles) -> Re
     if answered is RequestKind.QUESTION and (is_order(words) or needs):
         return RequestKind.CHANGE
     if answered is RequestKind.COMMAND and not is_question(words) and not runs(words):
-        return RequestKind.CHANGE if removes(words) or moves_words(words) else answered
+        changes = removes(words) or moves_words(words) or (names_files and is_order(words))
+        return RequestKind.CHANGE if changes else answered
     return answered
 
 
