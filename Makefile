@@ -8,7 +8,7 @@ PROGRAM := $(VENV)/.program
 READY := $(VENV)/.ready
 export PROMPT
 
-.PHONY: newcomer run test sweep attack test-fast check format bench eval docs dist setup clean
+.PHONY: newcomer picture run test sweep attack test-fast check format bench eval docs dist setup clean
 
 # With a key in the environment its provider is asked, or a model server that runs here. Without any, a
 # small model runs in the process: its engine is installed and its weights are fetched the first time.
@@ -51,7 +51,7 @@ bench: $(READY)
 	$(BIN)/python -m bench $(filter-out bench,$(MAKECMDGOALS)) $(ARGS)
 
 # Sections of the benchmark as goals of `make bench SECTION`; alone they say what they are.
-SECTIONS := memory loopback growth arguments requests startup wire tools agent mcp gateway
+SECTIONS := memory loopback growth arguments requests startup wire tools agent mcp gateway terminal
 .PHONY: $(SECTIONS)
 $(SECTIONS):
 	@case " $(MAKECMDGOALS) " in *" bench "*) ;; *) echo "make: $@ is a section of the benchmark: make bench $@" >&2; exit 2;; esac
@@ -66,6 +66,10 @@ eval: $(READY)
 # A newcomer's first minutes from a bare clone: seconds, recording and picture in docs/newcomer.*
 newcomer: $(READY)
 	$(BIN)/python -m docs.newcomer $(ARGS)
+
+# The terminal app, recorded: docs/terminal.cast and docs/terminal.svg
+picture: $(READY)
+	$(BIN)/python -m docs.terminal_session
 
 # The documentation site, in build/site: pages made from the program are made again, then all links checked.
 docs: $(READY)

@@ -44,7 +44,7 @@ def measure_turns(place: Path, rounds: int) -> tuple[Table, tuple[Goal, ...]]:
     (folder / "notes.txt").write_text("alpha 42\n")
     script = place / "script.toml"
     script.write_text(_script(folder) + "".join(one.script(folder_of(one, place)) for one in PEERS))
-    with _serving(script) as origin:
+    with serving(script) as origin:
         commands, left_out = installed_peers(origin, place)
         turns = _run(_commands(origin, folder, place) | commands, rounds, place)
     rows = tuple(
@@ -115,7 +115,7 @@ text = "There are two words."
 
 
 @contextmanager
-def _serving(script: Path) -> Generator[str]:
+def serving(script: Path) -> Generator[str]:
     """The address of a scripted model in another process."""
     server = subprocess.Popen(
         [sys.executable, "-m", "toolwire", "simulate", str(script), "--port", "0"],

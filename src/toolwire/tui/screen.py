@@ -50,6 +50,8 @@ class Screen:
     ) -> None:
         self._output = output
         self._pending: list[str] = []
+        self._made: dict[Rows, list[str]] = {}
+        """Rows of the present frame."""
         self._scheduled: asyncio.TimerHandle | None = None
         self._drawn = 0.0
         self._away = False
@@ -84,6 +86,7 @@ class Screen:
             erase_when_done=True,
             terminal_size_polling_interval=None,
         )
+        self.app.after_render += self._forget
         self.app.timeoutlen = 0.1
         self.app.ttimeoutlen = 0.05
         self.app._on_resize = self._resized  # pyright: ignore[reportPrivateUsage]
@@ -178,6 +181,7 @@ class Screen:
         if self._away or not self.app.is_running:
             return
         self._drawn = time.monotonic()
+        self._forget()
         with self._output.frame():
             shrinks = self._shrinks()
             if self._pending or shrinks:
@@ -208,6 +212,11 @@ class Screen:
     def _redraw(self) -> None:
         self.app._redraw()  # pyright: ignore[reportPrivateUsage]
 
+    def _forget(self, event: object = None) -> None:
+        """Begins another frame; keys draw one without us."""
+        del event
+        self._made.clear()
+
     def _resized(self) -> None:
         """Draws again; the rows of the last frame may have been wrapped by the terminal."""
         renderer: Any = self.app.renderer
@@ -226,13 +235,25 @@ class Screen:
             self._redraw()
 
     def _rows(self, rows: Rows) -> Window:
+        """A window of rows, which are made and parsed once a frame."""
+        parsed: tuple[list[str], StyleAndTextTuples] = ([], [])
+
+        def present() -> list[str]:
+            if rows not in self._made:
+                self._made[rows] = rows()
+            return self._made[rows]
+
         def fragments() -> StyleAndTextTuples:
-            return to_formatted_text(ANSI("\n".join(rows())))
+            nonlocal parsed
+            found = present()
+            if found != parsed[0]:
+                parsed = (found, to_formatted_text(ANSI("\n".join(found))))
+            return parsed[1]
 
         return Window(
             FormattedTextControl(fragments),
             dont_extend_height=True,
-            height=lambda: Dimension(min=0, preferred=len(rows()), max=max(len(rows()), 0)),
+            height=lambda: Dimension(min=0, preferred=len(present()), max=len(present())),
             wrap_lines=False,
         )
 

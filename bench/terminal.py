@@ -1,0 +1,406 @@
+"""The terminal app beside codex and Claude Code: one answer of 2,000 pieces at 200 a second."""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from bench.agent_peers import PEERS
+from bench.agent_turn import serving
+from bench.report import Goal, Section, Table
+from bench.terminal_screen import Program
+
+PROMPT = "stream the long answer"
+LAST = "THE-LAST-WORD"
+_EVERY = 0.005
+_DELTA = 4
+_LETTERS = "abcdefghijkmnopqrstuvw"
+
+
+class Client(msgspec.Struct, frozen=True, kw_only=True):
+    """A program, how it is started, and what shows that it is ready."""
+
+    name: str
+    command: list[str]
+    environ: dict[str, str]
+    folder: Path
+    ready: str
+    confirm: tuple[tuple[str, bytes], ...] = ()
+    """Words of pages before the first prompt, and the keys that leave them."""
+
+
+class Figures(msgspec.Struct, kw_only=True):
+    """What one run of a program gave."""
+
+    first_s: float = 0.0
+    first_cpu_s: float = 0.0
+    cpu_ms: float = 0.0
+    written: float = 0.0
+    memory_mb: float = 0.0
+    idle_keys_ms: list[float] = []
+    busy_keys_ms: list[float] = []
+    idle: float = 0.0
+
+
+def answer(pieces: int) -> str:
+    """Sections of prose, a list and code; as many pieces of four characters."""
+    sections: list[str] = []
+    size = 0
+    while size < pieces * _DELTA - 40:
+        number = len(sections) + 1
+        prose = (
+            f"## Section {number}\n\nThe parser reads `one` line at a time, **and** keeps what it "
+            "has seen in a list, so that nothing is read twice. More words follow here.\n\n"
+            "- first point of the list\n- second point, with a few more words\n\n"
+            "```python\ndef parse(text: str) -> list[str]:\n    return text.split()\n```\n\n"
+        )
+        sections.append(prose)
+        size += len(prose)
+    return f"{''.join(sections)[: pieces * _DELTA - 20]}\n\n{LAST}\n"
+
+
+def measure(rounds: int, *, quick: bool = False) -> Section:
+    """All figures, and the goals."""
+    pieces = 600 if quick else 1990
+    rounds = 1 if quick else max(rounds // 2, 2)
+    with tempfile.TemporaryDirectory(prefix="terminal-") as made:
+        place = Path(made).resolve()
+        script = place / "script.toml"
+        script.write_text(_script(pieces))
+        with serving(script) as origin:
+            clients, left_out = _clients(origin, place)
+            taken = _taken(clients, rounds, pieces, left_out)
+            ours = _ours_alone(clients[0], place, quick=quick)
+    middle = {name: _middle(runs) for name, runs in taken.items() if runs}
+    return Section("terminal", _tables(middle, ours, left_out, pieces), _goals(middle, ours))
+
+
+def _script(pieces: int) -> str:
+    text = json.dumps(answer(pieces))
+    fault = f"fault = {{ wait_each = {_EVERY} }}"
+    big = json.dumps("yes 'a line of output that is repeated' | head -c 100000000")
+    return (
+        f'[[reply]]\nwhen = "{PROMPT}"\ntext = {text}\ndelta = {_DELTA}\ntimes = 1000\n{fault}\n'
+        '[[reply]]\nwhen = "run the slow one"\ntimes = 100\n'
+        'calls = [{ name = "run_shell_command", arguments = { command = "sleep 20" } }]\n'
+        '[[reply]]\nwhen = "run the big one"\ntimes = 100\n'
+        f'calls = [{{ name = "run_shell_command", arguments = {{ command = {big} }} }}]\n'
+        f'[[reply]]\ndefault = true\ntext = "{LAST}"\n'
+    )
+
+
+def _clients(origin: str, place: Path) -> tuple[list[Client], list[str]]:
+    program = str(Path(sys.executable).parent / "toolwire")
+    base = {"PATH": os.environ.get("PATH", os.defpath), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
+    work, home = place / "work", place / "home"
+    work.mkdir()
+    home.mkdir()
+    upstream = f"openai-chat={origin}/v1,key=k,model=scripted"
+    ours = Client(
+        name="toolwire",
+        command=[program, "chat", "--yolo", "--upstream", upstream],
+        environ={**base, "HOME": str(home), "TOOLWIRE_HOME": str(home / "own")},
+        folder=work,
+        ready="scripted ·",
+    )
+    found, left_out = [ours], []
+    for peer in PEERS:
+        if peer.program not in ("codex", "claude"):
+            continue
+        path = shutil.which(peer.program)
+        if not path:
+            left_out.append(f"{peer.name}: {peer.program} is not on the path")
+            continue
+        folder, own = place / f"work-{peer.program}", place / f"home-{peer.program}"
+        folder.mkdir()
+        own.mkdir()
+        environ = {**base, "HOME": str(own), **peer.prepare(origin, own)}
+        _trust(peer.program, own, folder)
+        words = ["--model", "claude-sonnet-4-5"] if peer.program == "claude" else []
+        pages = (
+            ("custom API key", b"\x1b[A\r"),
+            ("Yes, I trust", b"\r"),
+            ("Yes, continue", b"\r"),
+            ("Press enter to continue", b"\r"),
+            ("Use existing model", b"2\r"),
+        )
+        client = Client(
+            name=f"{peer.name} {_version(path)}",
+            command=[path, *words],
+            environ=environ,
+            folder=folder,
+            ready="? for shortcuts",
+            confirm=pages,
+        )
+        found.append(client)
+    return found, left_out
+
+
+def _version(path: str) -> str:
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    words = [word for word in done.stdout.split() if word[:1].isdigit()]
+    return words[0] if words else ""
+
+
+def _trust(program: str, home: Path, folder: Path) -> None:
+    """Answers the questions that a program asks before its first prompt."""
+    if program == "codex":
+        with (home / "config.toml").open("a") as config:
+            config.write(f'[projects."{folder}"]\ntrust_level = "trusted"\n')
+        return
+    settings = {
+        "hasCompletedOnboarding": True,
+        "theme": "dark",
+        "customApiKeyResponses": {"approved": ["k"], "rejected": []},
+        "projects": {
+            str(folder): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+        },
+    }
+    (home / ".claude.json").write_text(json.dumps(settings))
+
+
+def _taken(
+    clients: list[Client], rounds: int, pieces: int, left_out: list[str]
+) -> dict[str, list[Figures]]:
+    taken: dict[str, list[Figures]] = {client.name: [] for client in clients}
+    for _ in range(rounds):
+        for client in clients:
+            try:
+                taken[client.name].append(_run(client, pieces))
+            except TimeoutError as error:
+                if client is clients[0]:
+                    raise
+                left_out.append(f"{client.name}: {str(error).partition(chr(10))[0]}")
+    return taken
+
+
+def _run(client: Client, pieces: int) -> Figures:
+    program = Program(client.command, client.folder, client.environ)
+    found = Figures()
+    try:
+        _open(program, client)
+        found.first_s = time.monotonic() - program.started
+        found.first_cpu_s = program.cpu()
+        _settle(program, client)
+        found.idle_keys_ms = _keys(program)
+        program.press(b"\x15")
+        time.sleep(0.5)
+        program.press(PROMPT.encode())
+        time.sleep(0.5)
+        before, written = program.cpu(), program.written
+        program.press(b"\r")
+        program.wait("Section 1")
+        found.busy_keys_ms = _keys(program)
+        program.wait(LAST, pieces * _EVERY * 10 + 60)
+        found.cpu_ms = (program.cpu() - before) * 1000 / pieces
+        found.written = (program.written - written) / pieces
+        found.memory_mb = program.memory()
+        time.sleep(2.0)
+        found.idle = _share(program, 4.0)
+    finally:
+        program.close()
+    return found
+
+
+def _open(program: Program, client: Client) -> None:
+    """Waits for the first prompt; pages before it are left."""
+    until = time.monotonic() + 90
+    pages = list(client.confirm)
+    while client.ready not in "\n".join(program.rows()):
+        _leave_pages(program, pages)
+        if time.monotonic() > until:
+            shown = "\n".join(program.rows()).strip()
+            raise TimeoutError(f"no prompt appeared: {shown[-300:]}")
+        time.sleep(0.01)
+
+
+def _leave_pages(program: Program, pages: list[tuple[str, bytes]]) -> None:
+    rows = "\n".join(program.rows())
+    for page in list(pages):
+        if page[0] in rows:
+            pages.remove(page)
+            time.sleep(0.3)
+            program.press(page[1])
+
+
+def _settle(program: Program, client: Client) -> None:
+    """Leaves pages that come over the first prompt."""
+    pages = list(client.confirm)
+    until = time.monotonic() + (8.0 if pages else 1.0)
+    while time.monotonic() < until:
+        _leave_pages(program, pages)
+        time.sleep(0.1)
+
+
+def _keys(program: Program) -> list[float]:
+    """Milliseconds from a key to its letter on the screen, for a few keys."""
+    found: list[float] = []
+    typed = ""
+    for letter in _LETTERS:
+        typed += letter
+        begun = time.monotonic()
+        program.press(letter.encode())
+        with suppress(TimeoutError):
+            found.append((program.wait(typed, 3.0) - begun) * 1000)
+        time.sleep(0.05)
+    return found
+
+
+def _share(program: Program, seconds: float) -> float:
+    before = program.cpu()
+    time.sleep(seconds)
+    return (program.cpu() - before) / seconds * 100
+
+
+class Alone(msgspec.Struct, kw_only=True):
+    """Figures of ours that no other program is asked for."""
+
+    resumed_s: float = 0.0
+    resumed_cpu_s: float = 0.0
+    resumed_mb: float = 0.0
+    items: int = 0
+    calling: float = 0.0
+    big_share: float = 0.0
+    big_frames: float = 0.0
+
+
+def _ours_alone(client: Client, place: Path, *, quick: bool) -> Alone:
+    found = Alone()
+    _calls(client, found)
+    _resume(client, place, found, turns=100 if quick else 2500)
+    return found
+
+
+def _calls(client: Client, found: Alone) -> None:
+    program = Program(client.command, client.folder, client.environ)
+    try:
+        program.wait(client.ready)
+        program.press(b"run the slow one\r")
+        program.wait("sleep 20  ")
+        time.sleep(1.0)
+        before = program.cpu(tree=False)
+        time.sleep(8.0)
+        found.calling = (program.cpu(tree=False) - before) / 8.0 * 100
+        program.press(b"\x1b")
+        program.wait("stopped")
+        time.sleep(0.5)
+        before, frames, begun = program.cpu(tree=False), program.frames, time.monotonic()
+        program.press(b"run the big one\r")
+        program.wait(LAST, 120)
+        took = time.monotonic() - begun
+        found.big_share = (program.cpu(tree=False) - before) / took * 100
+        found.big_frames = (program.frames - frames) / took
+    finally:
+        program.close()
+
+
+def _resume(client: Client, place: Path, found: Alone, turns: int) -> None:
+    home = place / "long"
+    home.mkdir()
+    words = ["-m", "bench.agent_session", "openai-chat", str(turns), "0", str(home), str(turns)]
+    subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+    found.items = turns * 4
+    environ = {**client.environ, "HOME": str(home), "TOOLWIRE_HOME": str(home / "state")}
+    program = Program([*client.command, "--continue"], home / "work", environ)
+    try:
+        program.wait(client.ready, 120)
+        found.resumed_s = time.monotonic() - program.started
+        found.resumed_cpu_s = program.cpu()
+        time.sleep(1.0)
+        found.resumed_mb = program.memory()
+    finally:
+        program.close()
+
+
+def _middle(runs: list[Figures]) -> Figures:
+    def of(part: Callable[[Figures], float]) -> float:
+        return statistics.median(map(part, runs))
+
+    return Figures(
+        first_s=of(lambda run: run.first_s),
+        first_cpu_s=of(lambda run: run.first_cpu_s),
+        cpu_ms=of(lambda run: run.cpu_ms),
+        written=of(lambda run: run.written),
+        memory_mb=of(lambda run: run.memory_mb),
+        idle_keys_ms=sorted(key for run in runs for key in run.idle_keys_ms),
+        busy_keys_ms=sorted(key for run in runs for key in run.busy_keys_ms),
+        idle=of(lambda run: run.idle),
+    )
+
+
+def _key(keys: list[float], share: float) -> float | None:
+    return keys[min(int(len(keys) * share), len(keys) - 1)] if keys else None
+
+
+def _tables(
+    found: dict[str, Figures], ours: Alone, left_out: list[str], pieces: int
+) -> tuple[Table, ...]:
+    rows = tuple(
+        (
+            name,
+            one.cpu_ms,
+            one.written,
+            one.memory_mb,
+            _key(one.idle_keys_ms, 0.5),
+            _key(one.busy_keys_ms, 0.5),
+            _key(one.busy_keys_ms, 0.99),
+            one.first_s,
+            one.first_cpu_s,
+            one.idle,
+        )
+        for name, one in found.items()
+    )
+    note = f"One answer of {pieces} pieces at 200 a second on a terminal of 120×40. " + "; ".join(
+        f"left out: {words}" for words in left_out
+    )
+    columns = (
+        "program", "CPU ms/piece", "bytes/piece", "MB", "key ms, idle", "key ms, streaming",
+        "key ms, p99", "first prompt s", "its CPU s", "idle %",
+    )  # fmt: skip
+    alone = (
+        ("resume: items", ours.items),
+        ("resume: seconds to the first prompt", ours.resumed_s),
+        ("resume: CPU seconds", ours.resumed_cpu_s),
+        ("resume: MB", ours.resumed_mb),
+        ("% of a core while a command runs", ours.calling),
+        ("% of a core while a command prints 100 MB", ours.big_share),
+        ("frames a second meanwhile", ours.big_frames),
+    )
+    return (
+        Table("The terminal app", columns, rows, note.strip()),
+        Table("The terminal app alone", ("what", "figure"), alone),
+    )
+
+
+def _goals(found: dict[str, Figures], ours: Alone) -> tuple[Goal, ...]:
+    own, *peers = found.items()
+    one = own[1]
+    goals = [
+        Goal("CPU per streamed piece", 0.6, one.cpu_ms, unit="ms"),
+        Goal("bytes per piece", 60, one.written, unit="bytes"),
+        Goal("key to screen, idle, median", 10, _key(one.idle_keys_ms, 0.5) or 0, unit="ms"),
+        Goal("key to screen, streaming, median", 20, _key(one.busy_keys_ms, 0.5) or 0, unit="ms"),
+        Goal("key to screen, streaming, p99", 50, _key(one.busy_keys_ms, 0.99) or 0, unit="ms"),
+        Goal("CPU to the first prompt", 0.35, one.first_cpu_s, unit="s"),
+        Goal("memory after the answer", 80, one.memory_mb, unit="MB"),
+        Goal("memory, resumed", 150, ours.resumed_mb, f"{ours.items:,} items", unit="MB"),
+        Goal("CPU to resume", 1.5, ours.resumed_cpu_s, f"{ours.items:,} items", unit="s"),
+        Goal("idle", 0.5, one.idle, unit="%"),
+        Goal("idle while a command runs", 1.0, ours.calling, unit="%"),
+        Goal("a command that prints 100 MB", 10.0, ours.big_share, unit="%"),
+        Goal("frames a second meanwhile", 15.5, ours.big_frames, unit=""),
+    ]
+    for name, peer in peers:
+        if name.startswith("codex"):
+            goals.append(Goal("CPU per piece to codex's", 0.45, one.cpu_ms / peer.cpu_ms))
+            goals.append(Goal("first prompt to codex's", 1.0, one.first_s / peer.first_s))
+    return tuple(goals)
