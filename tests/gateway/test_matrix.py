@@ -13,7 +13,7 @@ from tests.gateway.served import UPSTREAMS, Served, served
 from toolwire import dialects
 from toolwire.request import ModelRequest
 
-FOUR = ("chat", "responses", "anthropic")
+FOUR = ("chat", "responses", "anthropic", "gemini")
 SHAPES = ("whole", "streamed")
 _names = itertools.count()
 
@@ -94,7 +94,6 @@ def test_calls_arrive_and_their_results_reach_the_model(
     run.check_upstream()
 
 
-@pytest.mark.skip(reason="the gateway has no memory yet")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("client", CLIENTS)
