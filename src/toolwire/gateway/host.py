@@ -31,6 +31,8 @@ from toolwire.storage.private_files import read_private, write_private
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _CONNECTIONS = 4096
+_OWN_ADDRESSES = frozenset({"127.0.0.1", "::1"})
+"""Shared by every client of this machine: one busy program must not lock the others out."""
 _ATTEMPTS = 3
 
 
@@ -86,7 +88,9 @@ async def open_gateway(
         guard = Guard(
             hosts=own.hosts, origins=frozenset(own.cors), needs_key=options.token is not None
         )
-        listener = HttpListener(gateway.handle, limits, check=guard.check, cancels=True)
+        listener = HttpListener(
+            gateway.handle, limits, check=guard.check, cancels=True, proxies=_OWN_ADDRESSES
+        )
         stack.push_async_callback(listener.aclose)
         try:
             port = await listener.start(own.host, own.port)

@@ -218,4 +218,15 @@ class CallIds:
         return "".join(digits)
 
     def _accepted(self, letters: str) -> str:
-        return "".join(letter for letter in letters if self._allowed.fullmatch(letter))
+        return _accepted(letters, self._allowed)
+
+
+@cache
+def _alphabet(characters: str) -> tuple[re.Pattern[str], str]:
+    """The pattern of ids of these characters, and the characters that new ids are made of."""
+    allowed = re.compile(f"[{characters}]*" if characters else "(?s:.*)")
+    return allowed, _accepted(_SHORT, allowed) or _accepted(_PRINTABLE, allowed)
+
+
+def _accepted(letters: str, allowed: re.Pattern[str]) -> str:
+    return "".join(letter for letter in letters if allowed.fullmatch(letter))
