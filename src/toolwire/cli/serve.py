@@ -4,8 +4,10 @@ import asyncio
 import os
 import re
 import signal
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,9 +15,16 @@ from toolwire.cli.output import CANCELLED
 from toolwire.cli.terminal import fail
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from socket import socket
+
     from toolwire.client.redact import Secret
     from toolwire.config import Settings
-    from toolwire.gateway.host import ServeOptions
+    from toolwire.gateway.host import RunningGateway, ServeOptions
+    from toolwire.gateway.workers import ParentLine
+
+_PATIENCE = 2
+"""Signals after which the process ends without anything else."""
 
 
 @click.command("serve")
@@ -33,6 +42,19 @@ if TYPE_CHECKING:
     metavar="DIALECT=URL[,key=K][,model=M][,style=S]",
     help="Server without a provider entry that answers every request.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 256),
+    metavar="N",
+    help="Processes that share the port, instead of gateway.workers.",
+)
+@click.option("--tls-cert", metavar="FILE", help="Certificate chain, for HTTPS.")
+@click.option("--tls-key", metavar="FILE", help="Private key of the certificate.")
+@click.option(
+    "--log",
+    type=click.Choice(["json", "text", "off"]),
+    help="Access log on standard error, instead of gateway.log.",
+)
 def serve_command(
     host: str | None,
     port: int | None,
@@ -40,6 +62,10 @@ def serve_command(
     no_token: bool,
     model: str,
     upstream: str | None,
+    workers: int | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    log: str | None,
 ) -> None:
     """Serve every client format in front of any model, until interrupted.
 
@@ -55,27 +81,44 @@ def serve_command(
             "--token is empty, or has spaces or letters that a header cannot have"
         )
     try:
-        settings = _settings(host, port)
+        flags = {
+            "gateway.host": host,
+            "gateway.port": port,
+            "gateway.workers": workers,
+            "gateway.tls_cert": tls_cert,
+            "gateway.tls_key": tls_key,
+            "gateway.log": log,
+        }
+        settings = _settings(flags)
         options = _options(settings, token, no_token, model, upstream)
-        asyncio.run(_serve(settings, options))
+        code = asyncio.run(_serve(settings, options))
     except ToolwireError as error:
         fail(error)
     except KeyboardInterrupt:
         # Before it listened; later the signal has a handler.
         raise SystemExit(CANCELLED) from None
+    else:
+        raise SystemExit(code)
 
 
-def _settings(host: str | None, port: int | None) -> "Settings":
+def _settings(flags: dict[str, Any]) -> "Settings":
     from toolwire import config
 
-    flags = {"gateway.host": host, "gateway.port": port}
-    return config.load(os.environ, Path.cwd(), flags=flags)
+    settings = config.load(os.environ, Path.cwd(), flags=flags)
+    own = settings.gateway
+    if bool(own.tls_cert) != bool(own.tls_key):
+        missing = "--tls-key" if own.tls_cert else "--tls-cert"
+        raise click.UsageError(f"HTTPS needs a certificate and its key; {missing} is missing")
+    if own.workers > 1 and sys.platform == "win32":
+        raise click.UsageError("--workers is not possible on Windows; leave it out")
+    return settings
 
 
 def _options(
     settings: "Settings", token: str | None, no_token: bool, model: str, upstream: str | None
 ) -> "ServeOptions":
-    from toolwire.gateway.host import LOOPBACK, ServeOptions
+    from toolwire.gateway.host import ServeOptions
+    from toolwire.gateway.operations import LOOPBACK
     from toolwire.providers.custom import read_upstream
 
     host = settings.gateway.host
@@ -85,10 +128,17 @@ def _options(
             "leave it out, or listen on 127.0.0.1"
         )
     return ServeOptions(
+        log=_log_style(settings.gateway.log),
         model=model,
         upstream=read_upstream(upstream) if upstream else None,
         token=None if no_token else _token(token),
     )
+
+
+def _log_style(chosen: str) -> str:
+    if chosen != "auto":
+        return chosen
+    return "text" if sys.stderr.isatty() else "json"
 
 
 def _token(given: str | None) -> "Secret":
@@ -98,26 +148,125 @@ def _token(given: str | None) -> "Secret":
     return Secret(given) if given is not None else stored_token(os.environ, _notice)
 
 
-async def _serve(settings: "Settings", options: "ServeOptions") -> None:
+async def _serve(settings: "Settings", options: "ServeOptions") -> int:
+    from msgspec.structs import replace
+
+    from toolwire.gateway.sockets import activated, adopted
+    from toolwire.gateway.workers import inherited
+
+    worker = inherited(os.environ)
+    if worker is not None:
+        descriptors, parent = worker
+        sockets = tuple(adopted(number) for number in descriptors)
+        return await _answer(settings, replace(options, sockets=sockets), parent)
+    sockets = tuple(activated(os.environ))
+    if settings.gateway.workers > 1:
+        return await _supervise(settings, options, sockets)
+    return await _answer(settings, replace(options, sockets=sockets), None)
+
+
+async def _answer(
+    settings: "Settings", options: "ServeOptions", parent: "ParentLine | None"
+) -> int:
+    """Answers requests until a signal, or until the parent of this worker has gone."""
     from toolwire.gateway.host import open_gateway
+    from toolwire.gateway.sockets import notify
     from toolwire.platform import handle_signals
 
+    loop = asyncio.get_running_loop()
     async with open_gateway(settings, options, environ=os.environ, notice=_notice) as running:
-        _announce(running.origin, options.token)
-        stopped = asyncio.Event()
+        life, signals = running.life, 0
 
         def stop() -> None:
-            if stopped.is_set():
+            nonlocal signals
+            signals += 1
+            if signals > _PATIENCE:
                 os._exit(CANCELLED)
-            stopped.set()
+            life.stop()
 
-        loop = asyncio.get_running_loop()
-        with handle_signals(loop, (signal.SIGINT, signal.SIGTERM), stop):
-            await stopped.wait()
+        with (
+            handle_signals(loop, (signal.SIGINT, signal.SIGTERM), stop),
+            _reloading(loop, lambda: _reopen(running)),
+        ):
+            watching: asyncio.Task[None] | None = None
+            if parent is None:
+                _announce(running.origin, settings, options.token)
+                notify(os.environ, "READY=1")
+            else:
+                await parent.ready()
+                watching = asyncio.create_task(_until_gone(parent, life.stop))
+            await life.stopping()
+            notify(os.environ, "STOPPING=1")
+            await running.drain()
+            if watching is not None:
+                watching.cancel()
+    return 0
 
 
-def _announce(origin: str, token: "Secret | None") -> None:
+async def _until_gone(parent: "ParentLine", stop: "Callable[[], None]") -> None:
+    await parent.gone()
+    stop()
+
+
+async def _supervise(
+    settings: "Settings", options: "ServeOptions", sockets: "tuple[socket, ...]"
+) -> int:
+    """Runs the workers until a signal has ended them."""
+    from toolwire.gateway.host import origin_of
+    from toolwire.gateway.sockets import bind, notify
+    from toolwire.gateway.workers import Workers, worker_command
+    from toolwire.platform import handle_signals
+
+    own = settings.gateway
+    shared = [sockets] * own.workers if sockets else None
+    places = shared or [(one,) for one in bind(own.host, own.port, own.workers)]
+    workers = Workers(worker_command(sys.argv[1:]), places, environ=os.environ, notice=_notice)
+
+    def ready() -> None:
+        _announce(origin_of(own, places[0][0]), settings, options.token)
+        notify(os.environ, "READY=1")
+
+    def stop() -> None:
+        notify(os.environ, "STOPPING=1")
+        workers.stop(signal.SIGTERM)
+
+    loop = asyncio.get_running_loop()
+    with (
+        handle_signals(loop, (signal.SIGINT, signal.SIGTERM), stop),
+        _reloading(loop, lambda: workers.send(signal.SIGHUP)),
+    ):
+        return await workers.run(ready)
+
+
+def _reloading(
+    loop: asyncio.AbstractEventLoop, call: "Callable[[], None]"
+) -> AbstractContextManager[None]:
+    from toolwire.platform import handle_signals
+
+    if sys.platform == "win32":
+        return nullcontext()
+    return handle_signals(loop, (signal.SIGHUP,), call)
+
+
+def _reopen(running: "RunningGateway") -> None:
+    from toolwire.errors import BadInput
+
+    try:
+        running.reopen()
+    except (BadInput, OSError) as error:
+        _notice(f"not reloaded: {error}")
+
+
+def _announce(origin: str, settings: "Settings", token: "Secret | None") -> None:
     """Prints the address, the token, and what makes Claude Code use them."""
+    from toolwire.gateway.operations import LOOPBACK
+
+    own = settings.gateway
+    if own.host not in LOOPBACK and not own.tls_cert:
+        _notice(
+            f"warning: {own.host} is reachable from other machines without encryption; "
+            "use --tls-cert and --tls-key, or a proxy with TLS"
+        )
     shown = "any-key" if token is None else token.reveal()
     click.echo(f"toolwire serve: {origin}")
     if token is not None:

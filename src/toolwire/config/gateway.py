@@ -173,6 +173,13 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[str, ...], setting("Providers reachable below /raw/, for keys with that scope.")
     ] = ()
     metrics_open: Annotated[bool, setting("Serve /metrics on loopback without a token.")] = False
+    log: Annotated[
+        Literal["auto", "json", "text", "off"],
+        setting("Access log: JSON lines, or text for people, which `auto` uses at a terminal."),
+    ] = "auto"
+    log_file: Annotated[
+        str, setting("File of the access log, instead of standard error.", file=True)
+    ] = ""
     ledger_days: Annotated[
         Positive, setting("Days each request stays in the ledger; daily sums are stored forever.")
     ] = 90

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
@@ -76,14 +77,35 @@ class ModelCall:
         self._items = b"[]"
         self._stored = False
         """Whether the answer can be retrieved later."""
+        self._task: asyncio.Task[object] | None = None
+        self._interrupted: GatewayRefusal | None = None
+        self._is_admitted = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in the queue, or its stream has not begun."""
+        record = self._record
+        return not self._is_admitted or (record.streamed and record.first_event is None)
+
+    def interrupt(self, error: GatewayRefusal) -> None:
+        """Ends the request with this error instead of its answer."""
+        if self._task is not None and self._interrupted is None:
+            self._interrupted = error
+            self._task.cancel()
 
     async def run(self, body: bytes) -> None:
         """Answers; an error becomes an answer too."""
         record = self._record
+        self._task = asyncio.current_task()
         try:
             await self._run(body)
         except ToolwireError as error:
             await self._failed(error)
+        except asyncio.CancelledError:
+            if self._interrupted is None or self._task is None or self._out.gone.is_set():
+                raise
+            self._task.uncancel()
+            await self._failed(self._interrupted)
         finally:
             if self._writer is not None:
                 self._writer.close()
@@ -109,6 +131,7 @@ class ModelCall:
         )
         self._writer = self._answer_writer(request)
         admitted = await parts.admission.admit(self._caller, record, self._estimate)
+        self._is_admitted = True
         try:
             turns = await parts.memory.find(self._caller.tenant, request)
             await self._tried(route, turns)

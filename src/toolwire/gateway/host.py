@@ -1,10 +1,13 @@
 """The running gateway: its parts from settings and flags, its socket, and its token."""
 
+import asyncio
 import gc
 import secrets
+import socket
+import sys
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -16,24 +19,30 @@ from toolwire.client.http.transport import HttpTransport
 from toolwire.client.redact import Secret
 from toolwire.client.retry import Learned, RetryPolicy
 from toolwire.config import Settings
-from toolwire.errors import BadInput
+from toolwire.config.gateway import GatewaySettings
+from toolwire.gateway.access_log import AccessLog, Style
 from toolwire.gateway.deployments import READ_BYTES
-from toolwire.gateway.guard import Guard
+from toolwire.gateway.guard import Guard, TrustedProxies
+from toolwire.gateway.lifecycle import Lifecycle, LoopLag, State
+from toolwire.gateway.metrics import Metrics, gauges, of_process
+from toolwire.gateway.operations import Operations
 from toolwire.gateway.parts import GatewayParts
 from toolwire.gateway.record import RecordReader
 from toolwire.gateway.server import Gateway
 from toolwire.gateway.simple import EveryName, TokenAdmission
+from toolwire.gateway.sockets import TlsFiles, bind
 from toolwire.gateway.turn_memory import open_memory
 from toolwire.http_server.listener import HttpLimits, HttpListener
 from toolwire.providers.custom import Upstream
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import read_private, write_private
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _CONNECTIONS = 4096
-_OWN_ADDRESSES = frozenset({"127.0.0.1", "::1"})
+_OWN_ADDRESSES = ("127.0.0.1", "::1")
 """Shared by every client of this machine: one busy program must not lock the others out."""
 _ATTEMPTS = 3
+_LAST_SECONDS = 2.0
+"""For errors to reach the clients of answers that are cut at the end."""
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +53,10 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     upstream: Upstream | None = None
     token: Secret | None = None
     """None lets every local program in."""
+    log: str = "off"
+    """`json`, `text` or `off`."""
+    sockets: tuple[socket.socket, ...] = ()
+    """Bound already, by systemd or the parent of several workers."""
 
 
 class RunningGateway(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +66,26 @@ class RunningGateway(msgspec.Struct, frozen=True, kw_only=True):
     """`http://host:port`."""
     gateway: Gateway
     listener: HttpListener
+    life: Lifecycle
+    tls: TlsFiles | None = None
+    log: AccessLog | None = None
+
+    async def drain(self) -> None:
+        """Lets open answers end, for a time; those that wait for one are refused at once."""
+        self.gateway.interrupt(waiting_only=True)
+        seconds = self.gateway.parts.settings.drain_seconds
+        if not await self.life.drained(self.listener.drain(), seconds):
+            self.gateway.interrupt(waiting_only=False)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_SECONDS):
+                    await self.listener.drain()
+
+    def reopen(self) -> None:
+        """Opens the log again and reads the certificate again; BadInput leaves the old one."""
+        if self.log is not None:
+            self.log.reopen()
+        if self.tls is not None:
+            self.tls.reload()
 
 
 @asynccontextmanager
@@ -81,29 +114,74 @@ async def open_gateway(
             readers=readers,
             settings=own,
         )
-        gateway = Gateway(parts)
+        life, metrics = Lifecycle(), Metrics(sources=(of_process,))
+        tls = TlsFiles(Path(own.tls_cert), Path(own.tls_key)) if own.tls_cert else None
+        guard = Guard(
+            hosts=tuple(host.lower() for host in own.hosts),
+            origins=frozenset(own.cors),
+            needs_key=options.token is not None,
+            tls=tls is not None,
+        )
+        log = _access_log(own, options.log)
+        if log is not None:
+            stack.callback(log.close)
+        seen = (metrics, *(() if log is None else (log,)), *readers)
+        parts = msgspec.structs.replace(parts, readers=seen)
+        gateway = Gateway(parts, Operations(life, metrics), guard)
         limits = HttpLimits(
             connections=_CONNECTIONS, body_bytes=own.body_limit, write_seconds=own.write_seconds
         )
-        guard = Guard(
-            hosts=own.hosts, origins=frozenset(own.cors), needs_key=options.token is not None
-        )
+        uncounted = TrustedProxies((*_OWN_ADDRESSES, *own.trusted_proxies))
         listener = HttpListener(
-            gateway.handle, limits, check=guard.check, cancels=True, proxies=_OWN_ADDRESSES
+            gateway.handle, limits, check=gateway.check, cancels=True, proxies=uncounted
         )
         stack.push_async_callback(listener.aclose)
-        try:
-            port = await listener.start(own.host, own.port)
-        except OSError as error:
-            raise BadInput(
-                f"cannot listen on {own.host}:{own.port}: {error.strerror or error}; "
-                "choose another port with --port"
-            ) from error
+        metrics.add_source(
+            lambda: gauges("toolwire_", {"streams_open": gateway.open_calls, "busy": listener.busy})
+        )
+        await stack.enter_async_context(_measured(metrics))
+        bound = options.sockets or bind(own.host, own.port)
+        await listener.adopt(bound, tls.context if tls is not None else None)
         # What was loaded stays: later collections need not look at it.
         gc.collect()
         gc.freeze()
-        shown = f"[{own.host}]" if ":" in own.host else own.host
-        yield RunningGateway(origin=f"http://{shown}:{port}", gateway=gateway, listener=listener)
+        stack.callback(gc.unfreeze)
+        life.state = State.READY
+        yield RunningGateway(
+            origin=origin_of(own, bound[0]),
+            gateway=gateway,
+            listener=listener,
+            life=life,
+            tls=tls,
+            log=log,
+        )
+
+
+def origin_of(own: GatewaySettings, one: socket.socket) -> str:
+    """The address that clients use, such as `http://127.0.0.1:8787`."""
+    shown = f"[{own.host}]" if ":" in own.host else own.host
+    return f"{'https' if own.tls_cert else 'http'}://{shown}:{one.getsockname()[1]}"
+
+
+def _access_log(own: GatewaySettings, style: str) -> AccessLog | None:
+    if style == "off":
+        return None
+    kind: Style = "text" if style == "text" else "json"
+    path = Path(own.log_file) if own.log_file else None
+    return AccessLog(kind, stream=sys.stderr, path=path)
+
+
+@asynccontextmanager
+async def _measured(metrics: Metrics) -> AsyncGenerator[None]:
+    """Measures how late the event loop is, for as long as the block lasts."""
+    lag = LoopLag()
+    metrics.add_source(lag.samples)
+    task = asyncio.create_task(lag.measure())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 async def _every_name(

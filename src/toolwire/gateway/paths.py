@@ -23,9 +23,12 @@ Operation: TypeAlias = Literal[
     "acknowledge",
     "upgrade",
     "root",
+    "metrics",
 ]
 _VERSIONS = ("/v1beta1", "/v1beta", "/v1alpha", "/v1")
 _INTERNAL = "/v1internal:"
+_READ = frozenset({"models", "model", "retrieve", "input_items", "metrics"})
+"""Operations that clients use with GET."""
 _ACKNOWLEDGED = frozenset(
     {
         "listExperiments",
@@ -82,7 +85,7 @@ def find_address(method: str, path: str) -> Destination:
         return found
     if found.does == "retrieve" and method == "DELETE":
         return msgspec.structs.replace(found, does="delete")
-    allowed = "GET" if found.does in ("models", "model", "retrieve", "input_items") else "POST"
+    allowed = "GET" if found.does in _READ else "POST"
     if method == allowed or (method == "HEAD" and allowed == "GET"):
         return found
     if found.does == "answer" and method == "GET" and found.dialect == "openai-responses":
@@ -105,6 +108,8 @@ def nearest_dialect(path: str) -> str:
 def _find(path: str) -> Destination | None:
     if path == "/":
         return Destination(does="root")
+    if path == "/metrics":
+        return Destination(does="metrics")
     if path.endswith("/responses/compact"):
         before = path.removesuffix("/responses/compact")
         return Destination(does="compact", dialect="openai-responses", route=_route(before))

@@ -10,13 +10,15 @@ from toolwire.errors import ErrorKind, ToolwireError
 from toolwire.gateway.answering import ModelCall, answer_headers
 from toolwire.gateway.clients import family_of
 from toolwire.gateway.failures import failed_answer
+from toolwire.gateway.guard import Guard, TrustedProxies
+from toolwire.gateway.operations import METRICS, Operations, check_scope, is_open
 from toolwire.gateway.parts import GatewayParts, GatewayRefusal
 from toolwire.gateway.paths import Destination, NoSuchAddress, find_address
 from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.responses import stored_body
-from toolwire.http_server.exchange import Answering, Asked, ClientGone
+from toolwire.http_server.exchange import Answering, Asked, ClientGone, Ends, Refusal
 from toolwire.ids import new_id
-from toolwire.wire.http1 import RefusedRequest
+from toolwire.wire.http1 import RefusedRequest, RequestHead
 from toolwire.wire.json_access import encode
 
 _JSON = ("content-type", "application/json")
@@ -28,11 +30,42 @@ _log = logging.getLogger(__name__)
 class Gateway:
     """Answers every request; `parts` may be replaced while it runs."""
 
-    def __init__(self, parts: GatewayParts) -> None:
+    def __init__(self, parts: GatewayParts, operations: Operations, guard: Guard) -> None:
         self.parts = parts
+        self.operations = operations
+        self.guard = guard
+        self.proxies = TrustedProxies(parts.settings.trusted_proxies)
+        self._calls: set[ModelCall] = set()
+
+    @property
+    def open_calls(self) -> int:
+        """How many requests are being answered by models."""
+        return len(self._calls)
+
+    def check(self, head: RequestHead, ends: Ends) -> Refusal | None:
+        """Why a request is refused by its head; None if it may go on."""
+        return self.guard.check(head, ends)
+
+    def interrupt(self, *, waiting_only: bool) -> None:
+        """Ends requests with an error: those without an answer so far, or all."""
+        for call in tuple(self._calls):
+            if call.waits or not waiting_only:
+                call.interrupt(
+                    GatewayRefusal(
+                        ErrorKind.OVERLOADED, "the gateway is shutting down", retry_after=1.0
+                    )
+                )
 
     async def handle(self, asked: Asked, out: Answering) -> None:
         """Answers one request, and shows its record to the readers."""
+        out.added = self.guard.cors(asked.head)
+        preflight = self.guard.preflight(asked.head)
+        if preflight is not None:
+            out.added = ()
+            await out.whole(204, preflight)
+            return
+        if await self.operations.answer(asked, out):
+            return
         parts = self.parts
         record = RequestRecord(
             id=new_id("req_"),
@@ -61,6 +94,10 @@ class Gateway:
     async def _answered(
         self, parts: GatewayParts, asked: Asked, out: Answering, record: RequestRecord
     ) -> None:
+        if asked.path == METRICS and asked.method == "GET" and is_open(parts):
+            record.status = 200
+            await self.operations.report(out)
+            return
         try:
             address = find_address(asked.method, asked.path)
         except NoSuchAddress as error:
@@ -93,12 +130,22 @@ class Gateway:
         if address.does == "upgrade":
             await _upgrade(asked, out, record)
             return
-        caller = parts.admission.identify(credentials_of(asked), asked.address)
+        client = self.proxies.client(asked.head, asked.address)
+        caller = parts.admission.identify(credentials_of(asked), client)
         record.key = caller.key
         match address.does:
             case "answer" | "stream":
                 body = asked.plain_body(parts.settings.body_limit)
-                await ModelCall(parts, asked, out, address, caller, record).run(body)
+                call = ModelCall(parts, asked, out, address, caller, record)
+                self._calls.add(call)
+                try:
+                    await call.run(body)
+                finally:
+                    self._calls.discard(call)
+            case "metrics":
+                check_scope(caller)
+                record.status = 200
+                await self.operations.report(out)
             case "retrieve" | "delete" | "input_items" | "cancel":
                 body = await stored_body(
                     parts.stored, caller.tenant, address.does, address.item, asked.query

@@ -116,6 +116,8 @@ class Answering:
         """Called at that moment, if the answer is not complete."""
         self.sent = 0
         """Bytes of the body so far."""
+        self.added: Fields = ()
+        """Fields of every answer to this request."""
 
     async def whole(self, status: int, fields: Fields = (), body: bytes = b"") -> None:
         """The whole answer at once."""
@@ -185,7 +187,7 @@ class Answering:
 
     def _written(self, status: int, fields: Fields) -> bytes:
         closing = () if self.keeps else (("connection", "close"),)
-        return write_head(status, (*fields, *closing))
+        return write_head(status, (*fields, *self.added, *closing))
 
 
 Handle: TypeAlias = Callable[[Asked, Answering], Awaitable[None]]

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from ssl import SSLContext
 from typing import Any, TypeAlias
 
@@ -53,7 +53,7 @@ class HttpListener:
         *,
         check: Check = no_check,
         cancels: bool = False,
-        proxies: frozenset[str] = frozenset(),
+        proxies: Container[str] = frozenset[str](),
     ) -> None:
         self.handle = handle
         self.limits = limits or HttpLimits()
