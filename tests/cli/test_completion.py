@@ -22,7 +22,7 @@ FREE = {
     *("--base-url", "--upstream", "--system", "--append-system", "--max-turns", "--max-tokens"),
     *("--max-cost", "--temperature", "--prompt", "--print", "--http", "--token", "--at", "--key"),
     *("--host", "--port", "--env", "--header", "--env-var", "--timeout", "--description"),
-    *("--include-tools", "--exclude-tools", "--client-id", "--client-metadata-url"),
+    *("--include-tools", "--exclude-tools", "--client-id", "--client-metadata-url", "--workers"),
 }
 """Options whose values only the user knows."""
 

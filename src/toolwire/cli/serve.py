@@ -48,8 +48,10 @@ _PATIENCE = 2
     metavar="N",
     help="Processes that share the port, instead of gateway.workers.",
 )
-@click.option("--tls-cert", metavar="FILE", help="Certificate chain, for HTTPS.")
-@click.option("--tls-key", metavar="FILE", help="Private key of the certificate.")
+@click.option("--tls-cert", type=click.Path(), metavar="FILE", help="Certificate chain, for HTTPS.")
+@click.option(
+    "--tls-key", type=click.Path(), metavar="FILE", help="Private key of the certificate."
+)
 @click.option(
     "--log",
     type=click.Choice(["json", "text", "off"]),
