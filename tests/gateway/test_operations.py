@@ -28,13 +28,15 @@ def asked(
     body: Any = None,
     key: str = "",
     tls: ssl.SSLContext | None = None,
-    **headers: str,
+    **headers: Any,
 ) -> tuple[int, dict[str, str], bytes]:
     """One request on a connection of its own."""
     host = origin.partition("://")[2]
-    kind = http.client.HTTPSConnection if tls else http.client.HTTPConnection
-    more = {"context": tls} if tls else {}
-    connection = kind(host, timeout=60, **more)
+    connection = (
+        http.client.HTTPSConnection(host, timeout=60, context=tls)
+        if tls
+        else http.client.HTTPConnection(host, timeout=60)
+    )
     fields = {name.replace("_", "-"): value for name, value in headers.items()}
     if key:
         fields["x-api-key"] = key
@@ -81,10 +83,10 @@ def test_metrics_need_a_key_unless_they_are_open_on_loopback(tmp_path: Path):
 def test_pages_of_configured_origins_may_send_requests(tmp_path: Path):
     page = "https://app.example.com"
     with ServedGateway("gemini", replies("hi", "hi"), home=tmp_path, cors=[page]) as served:
-        wanted = {"Origin": page, "Access_Control_Request_Method": "POST"}
+        wanted: dict[str, Any] = {"Origin": page, "Access_Control_Request_Method": "POST"}
         status, fields, _ = asked(served.origin, "OPTIONS", "/v1/messages", **wanted)
         assert (status, fields["access-control-allow-origin"]) == (204, page)
-        other = {**wanted, "Origin": "https://evil.com"}
+        other: dict[str, Any] = {**wanted, "Origin": "https://evil.com"}
         status, fields, _ = asked(served.origin, "OPTIONS", "/v1/messages", **other)
         assert "access-control-allow-origin" not in fields
         for origin, allowed in ((page, page), ("https://evil.com", None), ("null", None)):

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         Deployment,
         FoundTurns,
         GatewayParts,
+        GatewayRefusal,
         Route,
         TurnMemory,
     )
