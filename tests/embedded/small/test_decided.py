@@ -254,12 +254,15 @@ def test_a_renamed_function_is_renamed_where_it_is_imported(words: str):
         ("ls metrics", ("list_directory", "metrics")),
         ("what is in this directory", ("list_directory", "")),
         ("which subfolders does metrics/ have?", ("list_directory", "metrics")),
+        ("show me everything in metrics/raw", ("list_directory", "metrics/raw")),
+        ("who calls total?", ("search_file_content", r"\btotal\b")),
+        ("where is total defined", ("search_file_content", r"\btotal\b")),
     ],
 )
 def test_the_first_look_of_a_question_about_files_follows_from_it(
     words: str, look: tuple[str, str]
 ):
-    files = {"metrics/a.csv": "1\n", "metrics/b.txt": "2\n", "main.py": "x = 1\n"}
+    files = {"metrics/a.csv": "1\n", "metrics/raw/b.txt": "2\n", "main.py": "def total(): ...\n"}
     agent = Agent(files, kind="question", answer={"reply": "These."})
     agent.run(words)
     assert agent.calls == [look]
@@ -285,3 +288,15 @@ def test_what_two_files_differ_in_is_computed():
     words = agent.run("which name is in a.txt but not in b.txt?")
     assert words.endswith("\n\nOnly in a.txt: ann\nOnly in b.txt: zoe\nIn both: bob")
     assert "Only in a.txt: ann" in agent.questions[-1][1]
+
+
+def test_files_described_by_the_parts_of_their_names_are_moved_into_a_new_folder():
+    files = {"report-2021.txt": "a\n", "report-2022.txt": "b\n", "report-2023.txt": "c\n"}
+    plan = steps(*({"do": "move", "path": path, "to": "archive"} for path in files))
+    agent = Agent(files, plan=plan)
+    agent.run("move the reports of 2021 and 2022 into a folder called archive")
+    commands = [what for name, what in agent.calls if name == "run_shell_command"]
+    assert commands == [
+        f"mkdir -p archive && mv -n -- report-{year}.txt archive/report-{year}.txt"
+        for year in (2021, 2022)
+    ]

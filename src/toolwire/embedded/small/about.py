@@ -47,6 +47,19 @@ _wishes = re.compile(
     r"|become|not|match|log|include|ignore|allow|list|link|call|import|keep|stay)\b",
     re.IGNORECASE,
 ).search
+_NAME = r"[`'\"]?(?P<name>[A-Za-z_]\w{2,})[`'\"]?(?:\(\))?"
+_USES = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:who|what|which (?!file\b)\w+) (?:calls?|uses?|imports?) {_NAME}\W*\Z",
+        rf"\b(?:where|which files?|what files?) (?:is|are|do we|do|does|did)?\s*"
+        rf"(?:the \w+ |use |call )?{_NAME} "
+        r"(?:used|called|defined|set|imported|declared|implemented)\b",
+        rf"\b(?:where|which files?|what files?) (?:do we |does it )?"
+        rf"(?:uses?|calls?|imports?|defines?) {_NAME}\W*\Z",
+    )
+)
+"""Questions about the uses or the definition of a name."""
 _needs = re.compile(r"\b(?:i|we)\s+(?:need|want)\s+(?!to know)", re.IGNORECASE).search
 searches = re.compile(
     r"\W*(?:please |can you |could you )*(?:find|search|grep|look|list|where|show"
@@ -193,9 +206,9 @@ def mentions(words: str, project: KnownFiles) -> tuple[list[Mention], list[Menti
         begin = token.start() + max(token[0].find(bare), 0)
         here = Mention(name, begin, begin + len(bare))
         paths = known.get(name, [])
-        if (
-            paths and (name in project.files or "." in name or bare.endswith("/") or name.isupper())
-        ) or (paths and re.search(r"\b(?:folder|directory|dir)\b", words, re.IGNORECASE)):
+        if (paths and (name in project.files or "." in name or "/" in bare or name.isupper())) or (
+            paths and re.search(r"\b(?:folder|directory|dir)\b", words, re.IGNORECASE)
+        ):
             found += [msgspec.structs.replace(here, path=path) for path in paths]
         elif not paths and _path_like(name):
             (absent if project.text(name) is None else found).append(here)
@@ -233,6 +246,8 @@ def first_looks(words: str, project: KnownFiles) -> list[tuple[str, JsonObject]]
     """The calls that show the files, folders and kinds of files which a question names."""
     named = [it.path for it in mentions(words, project)[0]]
     folders = [path for path in named if path in project.folders]
+    if not named and (used := _used_name(words, project)):
+        return [("search_file_content", {"pattern": rf"\b{used}\b"})]
     if not named:
         folders = [it for it in project.folders if _within(it, words)]
     ending = _ending(words)
@@ -247,6 +262,20 @@ def first_looks(words: str, project: KnownFiles) -> list[tuple[str, JsonObject]]
     found = [("read_file", it) for it in read]
     found += [("list_directory", it) for it in dict.fromkeys(folders)]
     return [(name, {"path": path}) for name, path in found[:MOST_READ]]
+
+
+def _used_name(words: str, project: KnownFiles) -> str:
+    """The name whose uses or definition a question asks for, if it is in the project."""
+    for pattern in _USES:
+        found = pattern.search(words)
+        if found is not None and _occurs(found["name"], project):
+            return found["name"]
+    return ""
+
+
+def _occurs(name: str, project: KnownFiles) -> bool:
+    texts = (project.text(path) or "" for path in project.files[:MOST_SEARCHED])
+    return any(re.search(rf"\b{re.escape(name)}\b", text) for text in texts)
 
 
 def lists(words: str) -> bool:

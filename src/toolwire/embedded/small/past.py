@@ -232,8 +232,10 @@ class Past:
             # After every result, not only the last: the prefix before the newest stays cached.
             hint = self._next(name, result)
             text = f"{text}\n\n(The request was: {self._request_text[:300]}\n{hint})"
-        others = tuple(part for part in result.parts if not isinstance(part, Text))
-        return msgspec.structs.replace(result, parts=(Text(text), *others))
+        if not all(isinstance(part, Text) for part in result.parts):
+            # Pictures are refused by the engine.
+            text = f"(The file is not text and cannot be shown.)\n{text}"
+        return msgspec.structs.replace(result, parts=(Text(text),))
 
     def _path(self, result: ToolResult) -> str:
         """The file that a call read."""

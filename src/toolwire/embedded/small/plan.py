@@ -60,6 +60,7 @@ _clause_end = re.compile(
     rf"(?:[.;](?=\s)|,?\s+(?:and|then)(?:\s+(?:also|then|please))*(?=\s+{_ORDERS}\b)|,(?=\s+{_ORDERS}\b))",
     re.IGNORECASE,
 )
+_wish = re.compile(r"[\w./`'\"-]+\s+(?:should|must|shall|needs? to|has to)\b", re.I).match
 _order = re.compile(rf"(?:also |then |please |pls )*{_ORDERS}\b", re.IGNORECASE).match
 _from = re.compile(r"\b(?:from|of|read|open|take|copy|convert|use|using)[\s`'\"]*\Z", re.I).search
 _alters = re.compile(
@@ -282,6 +283,7 @@ def _moves(step: PlanStep, words: str, project: KnownFiles) -> Iterable[PlanStep
     for path in paths:
         name = path.rpartition("/")[2]
         into = step.to.endswith("/") or step.to in project.folders or len(paths) > 1
+        into = into or ("." in name and "." not in step.to.rpartition("/")[2])
         to = f"{step.to.rstrip('/')}/{name}" if into else step.to
         if "/" in path and to.endswith(f"/{path}") and to not in words:
             # Into a folder, not with the folders it was in.
@@ -368,7 +370,8 @@ def _ordered(mention: Mention, words: str) -> str:
     else:
         part = words[begin:]
     part = part.strip()
-    if begin == 0 or _aside(words[: mention.begin]) or not _order(part):
+    wish = part.startswith(words[mention.begin : mention.end]) and _wish(part)
+    if _aside(words[: mention.begin]) or not (wish or (begin and _order(part))):
         return ""
     return part.rstrip(".")
 

@@ -81,6 +81,11 @@ def is_named(path: str, words: str) -> bool:
     bare = path.rstrip("/")
     name = bare.rpartition("/")[2]
     folder = bare.partition("/")[0] if "/" in bare else ""
+    stem = name.rpartition(".")[0] or name
+    tokens = re.findall(r"[A-Za-z]{3,}|\d+", stem)
+    if len(tokens) > 1 and all(re.search(rf"\b{it}s?\b", words, re.IGNORECASE) for it in tokens):
+        # "The reports of 2021" are report-2021.txt and the like.
+        return True
     options = {bare, name, name.lstrip("*"), name.rpartition(".")[0], f".{name.rpartition('.')[2]}"}
     return any(
         re.search(rf"(?<!\w){re.escape(it)}(?!\w)", words, re.IGNORECASE)
