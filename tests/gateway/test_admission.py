@@ -15,7 +15,7 @@ from toolwire.gateway.limits import LocalRates
 from toolwire.gateway.parts import Caller, Estimate, GatewayRefusal
 from toolwire.gateway.queue import WaitingRoom
 from toolwire.gateway.record import RequestRecord
-from toolwire.gateway.store import NANO, Budget, KeyRules
+from toolwire.gateway.store import NANO, Budget, Entry, KeyRules
 from toolwire.ids import new_id
 
 PRICED = """
@@ -62,11 +62,19 @@ class Desk:
     async def admit(
         self, caller: Caller, route: str = "r", **members: Any
     ) -> tuple[AdmittedRequest, RequestRecord]:
-        record = RequestRecord(id=new_id("req_"), time=self.world.now, key=caller.key)
+        record = RequestRecord(
+            id=new_id("req_"), time=self.world.now, key=caller.key, key_id=caller.id
+        )
         found = await self.world.routes.find(route)
         record.route, record.bytes_in = found.name, 4000
         estimate = Estimate(input=1000, **members)
         return await self.admission.admit(caller, record, estimate, found), record
+
+    def end(self, admitted: AdmittedRequest, record: RequestRecord) -> None:
+        """What the gateway does at the end of a request."""
+        admitted.settle(record)
+        if not self.admission.ended(record.id):
+            self.store.book_soon(Entry(record, record.key_id))
 
     async def figures(self, caller: Caller) -> tuple[int, int]:
         assert isinstance(caller, KeyCaller)
@@ -88,7 +96,7 @@ def test_the_token_a_key_and_nothing_else_are_let_in(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         identify = desk.admission.identify
         admin = await identify(["wrong", "secret-token"], "a")
-        assert admin == Caller(key="admin", tenant="admin", admin=True)
+        assert admin == Caller(key="admin", id="admin", tenant="admin", admin=True)
         text = await desk.key(scopes=("raw",))
         caller = await identify(["junk", text], "a")
         assert (caller.key, caller.scopes, caller.admin) == ("ci", frozenset({"raw"}), False)
@@ -211,7 +219,7 @@ def test_a_budget_is_reserved_then_settled_with_the_true_cost(tmp_path: Path) ->
         record.cost = 0.001
         await admitted.book(record)
         admitted.settle(record)
-        second.settle(other)
+        desk.end(second, other)
         assert await desk.figures(caller) == (1_000_000, 0)
         assert desk.room.turns.running == 0
 
@@ -224,7 +232,7 @@ def test_a_hard_budget_reserves_the_most_that_a_request_can_cost(tmp_path: Path)
         admitted, record = await desk.admit(caller)
         # 6,000 tokens in at $5, or $2 if written to the cache; 4,000 out at $50 a million.
         assert await desk.figures(caller) == (0, 30_000_000 + 200_000_000)
-        admitted.settle(record)
+        desk.end(admitted, record)
         _, record = await desk.admit(caller, max_output=100)
         assert await desk.figures(caller) == (0, 30_000_000 + 5_000_000)
         with pytest.raises(GatewayRefusal, match="no price of one/unknown is known"):
@@ -276,7 +284,7 @@ def test_a_request_that_is_cancelled_while_it_is_admitted_leaves_nothing(tmp_pat
         done = await asyncio.gather(*tasks, return_exceptions=True)
         for one in done:
             if isinstance(one, tuple):
-                one[0].settle(one[1])
+                desk.end(*one)
         assert (desk.room.turns.running, desk.room.turns.waiting) == (0, 0)
         assert await desk.figures(caller) == (0, 0)
 

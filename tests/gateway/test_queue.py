@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from toolwire.gateway.parts import GatewayRefusal
-from toolwire.gateway.queue import QueueTurn, Slot, Turns, Waiter, WaitingRoom
+from toolwire.gateway.parts import GatewayRefusal, Slot
+from toolwire.gateway.queue import QueueTurn, Turns, Waiter, WaitingRoom
 
 KEYS = {"a": 0, "b": 2, "c": 1}
 SLOTS = (Slot("x", 1), Slot("y", 2), Slot("z"))

@@ -16,7 +16,7 @@ from toolwire.gateway.deployments import (
     first_within,
     with_members,
 )
-from toolwire.gateway.parts import GatewayRefusal
+from toolwire.gateway.parts import Deployment, GatewayRefusal
 from toolwire.gateway.routing import CoolDowns, GatewayRoutes, ModelRoute, matching, score
 from toolwire.messages import Message, Origin, Text
 from toolwire.request import Effort, HttpRequest, ModelRequest
@@ -70,7 +70,7 @@ class World:
         return asyncio.run(self.routes.find(name))
 
 
-def names(found: Sequence[OpenDeployment]) -> list[str]:
+def names(found: Sequence[Deployment]) -> list[str]:
     return [one.name for one in found]
 
 

@@ -11,14 +11,12 @@ import msgspec
 from toolwire.agent.usage import cost
 from toolwire.errors import ErrorKind
 from toolwire.events import Usage
-from toolwire.gateway.deployments import OpenDeployment
 from toolwire.gateway.guard import Failures
 from toolwire.gateway.keys import digest_of, may_use, opens, split_key
 from toolwire.gateway.limits import RateLimiter
-from toolwire.gateway.parts import Caller, Estimate, GatewayRefusal
+from toolwire.gateway.parts import Caller, Deployment, Estimate, GatewayRefusal, Route
 from toolwire.gateway.queue import QueueTurn, WaitingRoom
 from toolwire.gateway.record import RequestRecord
-from toolwire.gateway.routing import ModelRoute
 from toolwire.gateway.store import (
     NANO,
     Claim,
@@ -53,39 +51,42 @@ class AdmittedRequest:
         admission: "KeyAdmission",
         caller: Caller,
         turn: QueueTurn,
+        record: RequestRecord,
         tokens: int,
     ) -> None:
         self._admission = admission
         self._caller = caller
         self._turn = turn
+        self._record = record
         self._tokens = tokens
         """Estimated tokens that were taken from the rate."""
-        self._booked = False
         self._settled = False
 
-    def allows(self, deployment: OpenDeployment) -> bool:
+    def allows(self, deployment: Deployment) -> bool:
         """Whether the key may use a deployment of the route."""
         stored = _stored(self._caller)
         return stored is None or _allows_model(stored, deployment)
 
-    async def move(self, deployments: Sequence[OpenDeployment]) -> OpenDeployment:
+    async def move(self, deployments: Sequence[Deployment]) -> Deployment:
         """Takes the first deployment with room for a request; waits for one if none has."""
-        slot = await self._turn.move(tuple(one.slot for one in deployments))
+        began = self._admission.monotonic()
+        try:
+            slot = await self._turn.move(tuple(one.slot for one in deployments))
+        finally:
+            self._record.waited += self._admission.monotonic() - began
         return next(one for one in deployments if one.slot.name == slot.name)
 
     async def book(self, record: RequestRecord) -> None:
         """Books the request; awaited before the end mark of its answer goes out."""
-        if not self._booked:
-            self._booked = True
-            await self._admission.store.book(Entry(record, key_id(self._caller)))
+        await self._admission.book(self._caller, record)
 
     def settle(self, record: RequestRecord) -> None:
-        """Releases the turn and the reserved budget; books the request if it is not yet."""
+        """Releases the turn, and corrects the rate of the key by the true tokens."""
         if self._settled:
             return
         self._settled = True
         self._turn.leave()
-        self._admission.settle(self._caller, record, self._tokens, booked=self._booked)
+        self._admission.settle(self._caller, record, self._tokens)
 
 
 class KeyAdmission:
@@ -107,12 +108,14 @@ class KeyAdmission:
         self.room = room
         self._rates = rates
         self._clock = clock
-        self._monotonic = monotonic
+        self.monotonic = monotonic
         self._token = digest_of(token) if token else None
         self._open = open_to_all
         self._failures = Failures()
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
         """Addresses and the keys that were valid there."""
+        self._booked: set[str] = set()
+        """Requests that were booked before their end."""
 
     async def identify(self, credentials: Sequence[str], address: str) -> Caller:
         """Returns the caller; one valid credential is enough. GatewayRefusal without one."""
@@ -123,7 +126,7 @@ class KeyAdmission:
             if caller is not None:
                 return caller
         if self._open:
-            return Caller(key=ANONYMOUS, tenant=ANONYMOUS)
+            return Caller(key=ANONYMOUS, id=ANONYMOUS, tenant=ANONYMOUS)
         if wait > 0:
             raise GatewayRefusal(
                 ErrorKind.RATE_LIMIT,
@@ -160,14 +163,18 @@ class KeyAdmission:
                 return None
             scopes = frozenset(stored.rules.scopes)
             return KeyCaller(
-                key=stored.name, tenant=f"key:{stored.id}", scopes=scopes, stored=stored
+                key=stored.name,
+                id=stored.id,
+                tenant=f"key:{stored.id}",
+                scopes=scopes,
+                stored=stored,
             )
         if self._token is not None and hmac.compare_digest(self._token, digest_of(credential)):
-            return Caller(key=ADMIN, tenant=ADMIN, admin=True)
+            return Caller(key=ADMIN, id=ADMIN, tenant=ADMIN, admin=True)
         return None
 
     async def admit(
-        self, caller: Caller, record: RequestRecord, estimate: Estimate, route: ModelRoute
+        self, caller: Caller, record: RequestRecord, estimate: Estimate, route: Route
     ) -> AdmittedRequest:
         """Waits for a turn; GatewayRefusal if the route, rate, queue or budget forbids it."""
         stored = _stored(caller)
@@ -177,12 +184,12 @@ class KeyAdmission:
             wait = await self._rates.take(stored.id, stored.rules.rates, tokens)
             if wait > 0:
                 raise _too_fast(stored, wait)
-        began = self._monotonic()
+        began = self.monotonic()
         limit = stored.rules.concurrent if stored is not None else 0
         try:
-            turn = await self.room.enter(key_id(caller), limit)
+            turn = await self.room.enter(caller.id, limit)
         finally:
-            record.waited = self._monotonic() - began
+            record.waited = self.monotonic() - began
         if claim is not None and stored is not None:
             try:
                 await self._reserve(stored, claim)
@@ -191,7 +198,7 @@ class KeyAdmission:
                 # Cancelled meanwhile: the reservation may have been made.
                 self.store.release(record.id)
                 raise
-        return AdmittedRequest(self, caller, turn, tokens)
+        return AdmittedRequest(self, caller, turn, record, tokens)
 
     async def _reserve(self, stored: StoredKey, claim: Claim) -> None:
         try:
@@ -205,36 +212,41 @@ class KeyAdmission:
         if refused is not None:
             raise _spent(stored, refused)
 
-    def refused(self, caller: Caller, record: RequestRecord) -> None:
-        """Books a request of a known caller that was not admitted."""
-        self.store.book_soon(Entry(record, key_id(caller)))
+    async def book(self, caller: Caller, record: RequestRecord) -> None:
+        """Books a request with its answer; a ledger that cannot be written does not stop it."""
+        if record.id in self._booked:
+            return
+        self._booked.add(record.id)
+        try:
+            # A copy: what follows the end mark still changes the record.
+            await self.store.book(Entry(msgspec.structs.replace(record), caller.id))
+        except LedgerFailed:
+            self._booked.discard(record.id)
 
-    def settle(self, caller: Caller, record: RequestRecord, tokens: int, *, booked: bool) -> None:
-        """Books a request that ended and corrects the rate of its key by the true tokens."""
-        if not booked:
-            self.store.book_soon(Entry(record, key_id(caller)))
+    def ended(self, request: str) -> bool:
+        """Whether a request that has ended is booked."""
+        booked = request in self._booked
+        self._booked.discard(request)
+        return booked
+
+    def settle(self, caller: Caller, record: RequestRecord, tokens: int) -> None:
+        """Corrects the rate of a key by the tokens that a request used."""
         stored = _stored(caller)
         if stored is not None and stored.rules.tpm:
             used = record.usage.total_input + record.usage.total_output
             self._rates.correct(stored.id, stored.rules.rates, used - tokens)
 
 
-def key_id(caller: Caller) -> str:
-    """Returns the id under which a caller's requests are booked."""
-    stored = _stored(caller)
-    return caller.key if stored is None else stored.id
-
-
 def _stored(caller: Caller) -> StoredKey | None:
     return caller.stored if isinstance(caller, KeyCaller) else None
 
 
-def _allows_model(stored: StoredKey, deployment: OpenDeployment) -> bool:
+def _allows_model(stored: StoredKey, deployment: Deployment) -> bool:
     return may_use(msgspec.structs.replace(stored.rules, routes=()), "", deployment.opened.name)
 
 
 def claim_of(
-    stored: StoredKey, record: RequestRecord, estimate: Estimate, route: ModelRoute
+    stored: StoredKey, record: RequestRecord, estimate: Estimate, route: Route
 ) -> Claim | None:
     """Returns what a request reserves of its key's budgets; GatewayRefusal if it may not run.
 

@@ -11,10 +11,9 @@ import msgspec
 
 from toolwire import dialects
 from toolwire.agent.usage import summed
-from toolwire.client.reask import asks_elsewhere
 from toolwire.dialects import AnswerOptions
 from toolwire.dialects.losses import kept_member
-from toolwire.errors import BadInput, ToolwireError, as_provider_error
+from toolwire.errors import BadInput, ToolwireError
 from toolwire.events import Finished, Notice, TextDelta, ThinkingDelta, ToolCallDelta, Usage
 from toolwire.gateway.clients import conversation_of, without_notes
 from toolwire.gateway.failures import failed_answer, for_client
@@ -30,6 +29,7 @@ from toolwire.wire.json_access import object_or_empty
 if TYPE_CHECKING:
     from toolwire.gateway.outlet import AnswerWriter
     from toolwire.gateway.parts import (
+        Admittance,
         Caller,
         Deployment,
         FoundTurns,
@@ -73,6 +73,7 @@ class ModelCall:
         self._deployment: Deployment | None = None
         self._begun_at = time.perf_counter()
         self._estimate = Estimate(input=0)
+        self._admitted: Admittance | None = None
         self._sent: tuple[Message, ...] = ()
         self._previous = ""
         self._items = b"[]"
@@ -116,6 +117,8 @@ class ModelCall:
                     record.disconnected = "held"
             if not record.stop_reason:
                 self._count_partial()
+            if self._admitted is not None:
+                self._admitted.settle(record)
 
     async def _run(self, body: bytes) -> None:
         record, parts = self._record, self._parts
@@ -127,17 +130,15 @@ class ModelCall:
         record.conversation = conversation_of(self._asked, request)
         route = await parts.routes.find(name)
         record.route = route.name
+        request = route.adapted(request)
         self._estimate = Estimate(
             input=len(body) // _BYTES_PER_TOKEN, max_output=request.max_output_tokens
         )
         self._writer = self._answer_writer(request)
-        admitted = await parts.admission.admit(self._caller, record, self._estimate)
+        self._admitted = await parts.admission.admit(self._caller, record, self._estimate, route)
         self._is_admitted = True
-        try:
-            turns = await parts.memory.find(self._caller.tenant, request)
-            await self._tried(route, turns)
-        finally:
-            admitted.settle(record)
+        turns = await parts.memory.find(self._caller.tenant, request)
+        await self._tried(route, turns, self._admitted)
 
     def _decoded(self, body: bytes) -> ModelRequest:
         request = self._codec.decode_request(body, self._address.model)
@@ -194,27 +195,35 @@ class ModelCall:
         own = self._codec.name == "openai-responses"
         return own and kept_member(request.kept, self._codec.name, "store") is not False
 
-    async def _tried(self, route: Route, turns: FoundTurns) -> None:
+    async def _tried(self, route: Route, turns: FoundTurns, admitted: Admittance) -> None:
         """Asks the deployments in turn until one answers."""
         record, routes = self._record, self._parts.routes
-        order = self._order(route, turns.newest)
-        for number, deployment in enumerate(order):
-            record.fallback = number > 0
+        rest = self._order(route, turns.newest, admitted)
+        tried: list[Deployment] = []
+        while True:
+            sealed = turns.newest is not None and not tried
+            deployment = await admitted.move(route.choices(rest, sealed=sealed))
+            rest.remove(deployment)
+            record.fallback = bool(tried)
+            tried.append(deployment)
+            routes.sent(deployment)
             try:
                 await self._asked_of(deployment, turns)
                 return
             except ToolwireError as error:
-                known = as_provider_error(error)
-                routes.failed(deployment, known)
-                following = order[number + 1 :]
-                if record.first_event is not None or not following or not asks_elsewhere(error):
+                routes.failed(deployment, error)
+                if record.first_event is not None:
+                    raise
+                rest = list(route.after(error, tried, rest))
+                if not rest:
                     raise
 
-    def _order(self, route: Route, maker: Maker | None) -> Sequence[Deployment]:
+    def _order(self, route: Route, maker: Maker | None, admitted: Admittance) -> list[Deployment]:
         """The deployments, the one that made the newest seal of the conversation first."""
-        order = route.order(self._record.conversation, None if maker is None else maker.origin)
+        origin = None if maker is None else maker.origin
+        order = route.order(self._record.conversation, origin, admitted.allows)
         if maker is None:
-            return order
+            return list(order)
         return sorted(order, key=lambda one: one.name != maker.deployment)
 
     async def _asked_of(self, deployment: Deployment, turns: FoundTurns) -> None:
@@ -272,6 +281,9 @@ class ModelCall:
         record.status = 200
         if self._stored:
             await self._store(writer)
+        if self._admitted is not None:
+            record.duration = time.perf_counter() - self._begun_at
+            await self._admitted.book(record)
         await writer.send()
 
     def _count(self, finished: Finished) -> None:

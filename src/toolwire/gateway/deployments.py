@@ -15,7 +15,7 @@ from toolwire.config import Settings
 from toolwire.config.gateway import RouteTable, RouteTarget
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 from toolwire.events import ModelEvent, Notice
-from toolwire.gateway.queue import Slot
+from toolwire.gateway.parts import Slot
 from toolwire.messages import Origin
 from toolwire.model import Model, reading
 from toolwire.providers._spec import Provider

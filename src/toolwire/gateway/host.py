@@ -12,16 +12,11 @@ from pathlib import Path
 
 import msgspec
 
-from toolwire.app.model_choice import choose_model
-from toolwire.app.model_stack import Opened, open_model
-from toolwire.client.http.exchange import HttpLimits as ClientLimits
-from toolwire.client.http.transport import HttpTransport
 from toolwire.client.redact import Secret
-from toolwire.client.retry import Learned, RetryPolicy
 from toolwire.config import Settings
 from toolwire.config.gateway import GatewaySettings
 from toolwire.gateway.access_log import AccessLog, Style
-from toolwire.gateway.deployments import READ_BYTES
+from toolwire.gateway.accounts import Accounts, every_request, ledger_file, open_routes
 from toolwire.gateway.guard import Guard, TrustedProxies
 from toolwire.gateway.lifecycle import Lifecycle, LoopLag, State
 from toolwire.gateway.metrics import Metrics, gauges, of_process
@@ -29,7 +24,6 @@ from toolwire.gateway.operations import Operations
 from toolwire.gateway.parts import GatewayParts
 from toolwire.gateway.record import RecordReader
 from toolwire.gateway.server import Gateway
-from toolwire.gateway.simple import EveryName, TokenAdmission
 from toolwire.gateway.sockets import TlsFiles, bind
 from toolwire.gateway.turn_memory import open_memory
 from toolwire.http_server.listener import HttpLimits, HttpListener
@@ -40,7 +34,6 @@ from toolwire.storage.private_files import read_private, write_private
 _CONNECTIONS = 4096
 _OWN_ADDRESSES = ("127.0.0.1", "::1")
 """Shared by every client of this machine: one busy program must not lock the others out."""
-_ATTEMPTS = 3
 _LAST_SECONDS = 2.0
 """For errors to reach the clients of answers that are cut at the end."""
 
@@ -100,14 +93,19 @@ async def open_gateway(
     """Listens until the block ends; a port or model that cannot be used is an error."""
     own = settings.gateway
     async with AsyncExitStack() as stack:
-        http = HttpTransport(ClientLimits(read_bytes=READ_BYTES))
-        stack.push_async_callback(http.aclose)
-        routes = await _every_name(settings, options, environ, http, notice)
+        accounts = Accounts(ledger_file(environ), own, options.token)
+        stack.callback(accounts.close)
+        await accounts.tidy()
+        every = every_request(settings, environ, options.model, options.upstream)
+        routes, opener = open_routes(settings, environ, accounts, every)
+        stack.push_async_callback(opener.aclose)
+        for problem in await routes.check():
+            notice(problem)
         kept = open_memory(own, gateway_folder(environ), time.time)
         stack.callback(kept.close)
         parts = GatewayParts(
             routes=routes,
-            admission=TokenAdmission(options.token),
+            admission=accounts.admission,
             memory=kept.memory,
             stored=kept.stored,
             clock=time.time,
@@ -125,7 +123,7 @@ async def open_gateway(
         log = _access_log(own, options.log)
         if log is not None:
             stack.callback(log.close)
-        seen = (metrics, *(() if log is None else (log,)), *readers)
+        seen = (accounts.read, metrics, *(() if log is None else (log,)), *readers)
         parts = msgspec.structs.replace(parts, readers=seen)
         gateway = Gateway(parts, Operations(life, metrics), guard)
         limits = HttpLimits(
@@ -182,43 +180,6 @@ async def _measured(metrics: Metrics) -> AsyncGenerator[None]:
     finally:
         task.cancel()
         await asyncio.wait({task})
-
-
-async def _every_name(
-    settings: Settings,
-    options: ServeOptions,
-    environ: Mapping[str, str],
-    http: HttpTransport,
-    notice: Callable[[str], None],
-) -> EveryName:
-    """The model that answers every request."""
-    chosen = choose_model(settings, environ, model=options.model, upstream=options.upstream)
-    provider, _, model = chosen.name.partition("/")
-    learned = Learned()
-
-    async def open_named(name: str) -> Opened:
-        return await open_model(
-            f"{provider}/{name}",
-            settings=chosen.settings,
-            environ=environ,
-            transport=http,
-            key=chosen.key,
-            tool_style=chosen.style or settings.tool_style,
-            learned=learned,
-            policy=retry_policy(settings),
-            notice=notice,
-        )
-
-    # Without a model of its own an upstream gets the name that the client sent.
-    fixed = "" if options.upstream is not None and not options.upstream.named else model
-    routes = EveryName(open_named, fixed)
-    await routes.find(model)
-    return routes
-
-
-def retry_policy(settings: Settings) -> RetryPolicy:
-    """A wait longer than the hold is left to the client."""
-    return RetryPolicy(attempts=_ATTEMPTS, longest_delay=settings.gateway.hold_seconds)
 
 
 def stored_token(environ: Mapping[str, str], notice: Callable[[str], None]) -> Secret:

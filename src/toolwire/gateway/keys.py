@@ -27,7 +27,7 @@ SCOPES = ("raw", "console:read", "console:write")
 
 def digest_of(secret: str) -> bytes:
     """Returns what is stored of a secret."""
-    return hashlib.sha256(secret.encode()).digest()
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
 
 
 def new_key(

@@ -7,7 +7,7 @@ import msgspec
 
 from toolwire.app.model_stack import Opened
 from toolwire.config.gateway import GatewaySettings
-from toolwire.errors import ErrorKind, ProviderError
+from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import ModelEvent
 from toolwire.gateway.memory import Maker
 from toolwire.gateway.record import RecordReader, RequestRecord
@@ -44,6 +44,8 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     """The key's name, for records; never the key itself."""
+    id: str = ""
+    """The key's id, under which its requests are booked."""
     tenant: str
     """Digest of the key: what one caller stores, another never sees."""
     scopes: frozenset[str] = frozenset()
@@ -62,24 +64,45 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 class Admittance(Protocol):
     """A request that may run: it has its place and its reserved budget."""
 
+    def allows(self, deployment: "Deployment") -> bool:
+        """Whether the caller may use a deployment of the route."""
+        ...
+
+    async def move(self, deployments: "Sequence[Deployment]") -> "Deployment":
+        """Takes the first deployment with room for a request; waits for one if none has."""
+        ...
+
+    async def book(self, record: RequestRecord) -> None:
+        """Books the request; awaited before the end mark of its answer goes out."""
+        ...
+
     def settle(self, record: RequestRecord) -> None:
-        """Releases both; called exactly once, at the end of the request."""
+        """Releases turn and budget; called at the end of the request, when its usage is known."""
         ...
 
 
 class Admission(Protocol):
     """Who may send requests, and how many."""
 
-    def identify(self, credentials: Sequence[str], address: str) -> Caller:
+    async def identify(self, credentials: Sequence[str], address: str) -> Caller:
         """The caller; one valid credential is enough. GatewayRefusal without one."""
         ...
 
-    async def admit(self, caller: Caller, record: RequestRecord, estimate: Estimate) -> Admittance:
+    async def admit(
+        self, caller: Caller, record: RequestRecord, estimate: Estimate, route: "Route"
+    ) -> Admittance:
         """Waits for a place; GatewayRefusal if the route, rate, queue or budget forbids it.
 
-        `record.route` is the route's name; `record.waited` is set.
+        `record.waited` is set.
         """
         ...
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """A deployment, and how many requests it takes at once; 0 for any number."""
+
+    name: str
+    most: int = 0
 
 
 class Deployment(Protocol):
@@ -95,6 +118,11 @@ class Deployment(Protocol):
         """The model, ready for use."""
         ...
 
+    @property
+    def slot(self) -> Slot:
+        """How many requests it takes at once."""
+        ...
+
 
 class Route(Protocol):
     """What a model name stands for."""
@@ -104,11 +132,38 @@ class Route(Protocol):
         """As configured."""
         ...
 
-    def order(self, conversation: str, seal_origin: Origin | None) -> Sequence[Deployment]:
+    @property
+    def all(self) -> Sequence[Deployment]:
+        """Every deployment that a request may reach."""
+        ...
+
+    def adapted(self, request: ModelRequest) -> ModelRequest:
+        """The request with what the route fixes, such as the effort."""
+        ...
+
+    def order(
+        self,
+        conversation: str,
+        seal_origin: Origin | None,
+        allowed: Callable[[Deployment], bool] | None = None,
+    ) -> Sequence[Deployment]:
         """The deployments in the order to try them; never empty.
 
         `seal_origin` is who made the newest seal of the conversation.
         """
+        ...
+
+    def choices(self, rest: Sequence[Deployment], *, sealed: bool) -> Sequence[Deployment]:
+        """Those of the rest that may be asked next, whichever has room first.
+
+        `sealed`: the first of them made the newest seal of the conversation.
+        """
+        ...
+
+    def after(
+        self, error: ToolwireError, tried: Sequence[Deployment], rest: Sequence[Deployment]
+    ) -> Sequence[Deployment]:
+        """What to ask after an error before the first event; empty to give up."""
         ...
 
 
@@ -119,7 +174,11 @@ class Routes(Protocol):
         """The route of a model name; GatewayRefusal (404) with the nearest name if none fits."""
         ...
 
-    def failed(self, deployment: Deployment, error: ProviderError) -> None:
+    def sent(self, deployment: Deployment) -> None:
+        """Takes note that a request is sent."""
+        ...
+
+    def failed(self, deployment: Deployment, error: ToolwireError) -> None:
         """Takes note of an error of a deployment."""
         ...
 

@@ -5,17 +5,8 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from itertools import count
 
-import msgspec
-
 from toolwire.errors import ErrorKind
-from toolwire.gateway.parts import GatewayRefusal
-
-
-class Slot(msgspec.Struct, frozen=True):
-    """A deployment, and how many requests it takes at once; 0 for any number."""
-
-    name: str
-    most: int = 0
+from toolwire.gateway.parts import GatewayRefusal, Slot
 
 
 class Waiter:

@@ -23,6 +23,8 @@ class RequestRecord(msgspec.Struct, kw_only=True):
     """Without its query, which may contain a credential."""
     key: str = ""
     """Name of the key that was used, never the key itself; `admin` for the gateway's token."""
+    key_id: str = ""
+    """Id of the key, which stays when its name is used again."""
     client: str = ""
     """Family of the client: `claude-code`, `codex`, …; empty if unknown."""
     conversation: str = ""

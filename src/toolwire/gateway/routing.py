@@ -114,7 +114,7 @@ class ModelRoute:
         self,
         conversation: str,
         seal_origin: Origin | None,
-        allowed: Callable[[OpenDeployment], bool] | None = None,
+        allowed: Callable[[Deployment], bool] | None = None,
     ) -> list[OpenDeployment]:
         """Returns the deployments in the order to try them; never empty.
 
@@ -167,9 +167,16 @@ class ModelRoute:
             request = msgspec.structs.replace(request, system=system)
         return request
 
+    def choices(self, rest: Sequence[Deployment], *, sealed: bool) -> Sequence[Deployment]:
+        """Returns those of the rest that may be asked next, whichever has room first."""
+        if sealed or not self.balanced:
+            return rest[:1]
+        names = {one.name for one in self.deployments}
+        return [one for one in rest if one.name in names] or rest[:1]
+
     def after(
-        self, error: ToolwireError, tried: Sequence[Deployment], rest: Sequence[OpenDeployment]
-    ) -> list[OpenDeployment]:
+        self, error: ToolwireError, tried: Sequence[Deployment], rest: Sequence[Deployment]
+    ) -> list[Deployment]:
         """Returns what to ask after an error before the first event; empty to give up."""
         if isinstance(error, ProviderError) and error.kind == ErrorKind.CONTEXT_TOO_LONG:
             longer = self.long_context

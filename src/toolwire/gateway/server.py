@@ -131,8 +131,8 @@ class Gateway:
             await _upgrade(asked, out, record)
             return
         client = self.proxies.client(asked.head, asked.address)
-        caller = parts.admission.identify(credentials_of(asked), client)
-        record.key = caller.key
+        caller = await parts.admission.identify(credentials_of(asked), client)
+        record.key, record.key_id = caller.key, caller.id
         match address.does:
             case "answer" | "stream":
                 body = asked.plain_body(parts.settings.body_limit)
