@@ -120,8 +120,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
     def complaint(self, scenario: str) -> str:
         """Returns what went wrong; empty if nothing did."""
-        if self.refusals:
-            return f"the upstream refused: {self.refusals[0][:300]}"
+        # A parameter that the model does not take is left out of the next attempt by itself.
+        refused = [words for words in self.refusals if not words.startswith("Unsupported ")]
+        if refused:
+            return f"the upstream refused: {refused[0][:300]}"
         if self.foreign:
             return f"foreign call ids: {self.foreign}"
         if scenario == "cut" and ANSWER not in self.out:

@@ -192,6 +192,7 @@ class _Responses(SdkClient):
         else:
             answer = self._client.responses.create(**asked)
         assert answer.status == "completed", answer.status
+        assert [item.type for item in answer.output].count("message") <= 1
         self._before = answer.id
         if self._by_id:
             self._input = []
@@ -241,6 +242,7 @@ class _Anthropic(SdkClient):
         else:
             answer = self._client.messages.create(**asked)
         calls = [block for block in answer.content if block.type == "tool_use"]
+        assert [block.type for block in answer.content].count("text") <= 1
         assert answer.stop_reason == ("tool_use" if calls else "end_turn")
         said = [block.model_dump(exclude_none=True) for block in answer.content]
         for block in said:

@@ -14,7 +14,15 @@ from toolwire.agent.usage import summed
 from toolwire.dialects import AnswerOptions
 from toolwire.dialects.losses import kept_member
 from toolwire.errors import BadInput, ToolwireError
-from toolwire.events import Finished, Notice, TextDelta, ThinkingDelta, ToolCallDelta, Usage
+from toolwire.events import (
+    Finished,
+    Notice,
+    TextDelta,
+    TextEnded,
+    ThinkingDelta,
+    ToolCallDelta,
+    Usage,
+)
 from toolwire.gateway.clients import conversation_of, without_notes
 from toolwire.gateway.failures import failed_answer, for_client
 from toolwire.gateway.memory import Maker
@@ -240,6 +248,7 @@ class ModelCall:
         record.losses = len(recalled.losses) + len(notes)
         record.reattached = recalled.reattached
         turn = turns.capture(self._codec.family, target)
+        joins = target.origin.dialect != self._codec.family
         ask = opened.in_style(opened.client)
         record.overhead = time.perf_counter() - self._begun_at - record.waited
         out = self._out
@@ -260,7 +269,12 @@ class ModelCall:
                     self._written += len(cast(TextDelta, event).text)
                 elif kind is ToolCallDelta:
                     self._written += len(cast(ToolCallDelta, event).arguments)
-                writer.feed(turn.outgoing(event))
+                outgoing = turn.outgoing(event)
+                if joins and kind is TextEnded and cast(TextEnded, event).text is None:
+                    # Gemini's signed last words would be a block of their own, which clients
+                    # take for the whole answer.
+                    continue
+                writer.feed(outgoing)
                 if out.full:
                     await out.drained()
 
