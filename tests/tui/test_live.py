@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from toolwire.tui.live import Size, live_rows, status_row
+from toolwire.tui.live import STATUS, Size, live_rows, status_row
 from toolwire.tui.render import Painter
 from toolwire.tui.state import RunningCall, State, TodoStep, Writing
 from toolwire.tui.themes import THEMES
@@ -58,3 +58,20 @@ def test_the_plan_shows_the_present_step():
     state = State(plan=(TodoStep("read", "done"), TodoStep("run the tests", "in_progress")))
     rows = live_rows(state, [], Painter(THEMES["none"], "", 60), Size(60, 24), 0.0)
     assert rows == ["☐ 1 of 2  run the tests"]
+
+
+@given(st.lists(st.sampled_from(STATUS), unique=True), st.text(max_size=90), st.integers(20, 300))
+def test_the_status_line_fits_with_any_members(members: list[str], command: str, columns: int):
+    state = State(model="p/日本語-model-with-a-long-name", style="native", mode="ask", cost=1.0)
+    painter = Painter(THEMES["none"], "", columns)
+    row = status_row(
+        state,
+        painter,
+        window=200_000,
+        branch="b" * 40,
+        keys="esc stops",
+        members=tuple(members),
+        command=command,
+    )
+    assert cell_len(row) < columns
+    assert not set(row) & {"\n", "\x1b", "\u202e"}

@@ -40,7 +40,7 @@ class Running:
         options = ["chat", "--upstream", sim.upstream(), *args]
         app = ScreenTerminal(options, cwd=self._place.work, env=env)
         self._open.append(app)
-        app.wait("›", "default")
+        app.wait("›", "yolo" if "--yolo" in args else "default")
         return app
 
     def close(self) -> None:
@@ -159,3 +159,51 @@ def test_a_question_rings_where_the_terminal_is_not_watched(running: Running):
         app.answer("n")
         app.wait("done")
         assert b"\x1b[?2026h\x07" in app.raw
+
+
+def test_a_running_command_goes_on_in_the_background(running: Running, place: Place):
+    slow = Reply(
+        pieces=(Call.of("run_shell_command", command="echo begun; sleep 30; touch never"),)
+    )
+    with Simulated([slow, says("it runs on")]) as sim:
+        app = running.start(sim, "--yolo")
+        app.press("go\r")
+        app.wait("    begun")
+        app.press("\x02")
+        app.wait("it runs on")
+        body = str(sim.bodies[1]["messages"][-1])
+        assert "let this command run on in the background" in body
+        assert "begun" in body
+        assert not (place.work / "never").exists()
+
+
+def test_the_picture_in_the_clipboard_is_attached(running: Running, place: Place):
+    program = place.root / "bin" / "wl-paste"
+    program.parent.mkdir()
+    (place.root / "clip.png").write_bytes(PNG)
+    program.write_text(f"#!/bin/sh\ncat {place.root}/clip.png\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    with Simulated([says("seen")]) as sim:
+        app = running.start(sim, PATH=path, WAYLAND_DISPLAY="wayland-0")
+        app.press("\x16")
+        app.wait("› [image 1]")
+        (place.root / "clip.png").write_text("words")
+        app.press("\x1bv")
+        app.wait("the clipboard holds no picture")
+        app.press("look\r")
+        app.wait("seen")
+        assert "image_url" in str(sim.bodies[0]["messages"][-1]["content"])
+
+
+def test_wide_letters_keep_the_screen_whole(running: Running):
+    words = "".join(f"日本語の文章{number}です。" for number in range(30))
+    text = f"{words}\n\n| 名前 | 値 |\n|---|---|\n| 🍎 | 一 |\n\nend 👩‍👩‍👧 é"
+    with Simulated([says(text), says("second")]) as sim:
+        app = running.start(sim)
+        app.press("你好 👍🏽 wörld\r")
+        rows = app.wait("end ", "› 你")
+        assert all(len(row) <= 80 for row in rows)
+        app.press("more\r")
+        rows = app.wait("second")
+        assert sum("default · native" in row for row in rows) == 1

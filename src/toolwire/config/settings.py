@@ -83,6 +83,9 @@ class KeySettings(msgspec.Struct, frozen=True, kw_only=True):
     transcript: Annotated[KeyNames, setting("The whole session, to scroll and search.")] = (
         "ctrl-o",
     )
+    background: Annotated[
+        KeyNames, setting("While it works: let the running command go on in the background.")
+    ] = ("ctrl-b",)
     panel: Annotated[KeyNames, setting("Show the whole plan above the composer, or hide it.")] = (
         "ctrl-t",
     )

@@ -25,6 +25,7 @@ from toolwire.platform import handle_signals
 from toolwire.policy import Mode
 from toolwire.terminal_text import one_line
 from toolwire.tools.proposals import Proposal
+from toolwire.tools.shell.shells import shells_of
 from toolwire.tui import commands
 from toolwire.tui.custom import expanded
 from toolwire.tui.finder import FileNames
@@ -157,6 +158,11 @@ class TerminalApp(Front):
             self.composer.set("")
         else:
             self.say("press Ctrl-C again to leave", "dim")
+
+    def to_background(self) -> None:
+        """Lets the running command go on in the background."""
+        if not shells_of(self.session.toolbox.context.owner).release():
+            self.say("no command is running", "dim")
 
     def stop_turn(self) -> None:
         """Stops the running turn."""

@@ -33,6 +33,9 @@ from toolwire.tui.views.picker import Picker
 
 _ANSWER = 0.1
 """Seconds within which a terminal's answer about its background counts."""
+_SPIN = 0.25
+_UNWATCHED = 60.0
+"""Seconds without the focus after which nothing moves."""
 _DRAFT = 0.5
 """Seconds after a change in which what is written is stored."""
 
@@ -89,6 +92,8 @@ class Front:
         self.drawing.set_options(ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap))
         self.focused = True
         self._asked_at = 0.0
+        self._left_at = 0.0
+        """When the terminal's focus last changed."""
         self._saving: asyncio.TimerHandle | None = None
         parser = parser_of(terminal)
         if parser is not None:
@@ -164,6 +169,8 @@ class Front:
         match report:
             case Focused():
                 self.focused = report.now
+                self._left_at = time.monotonic()
+                self.screen.change()
             case KittyKeys():
                 self._output.has_kitty()
             case Brightness():
@@ -269,7 +276,10 @@ class Front:
         self.screen.change()
 
     async def _spin(self) -> None:
+        """Moves the spinner, unless the terminal was not watched for a minute."""
         while True:
-            await asyncio.sleep(0.25)
-            if self.drawing.state.working:
+            working = self.drawing.state.working
+            await asyncio.sleep(_SPIN if working else 1.0)
+            away = not self.focused and time.monotonic() - self._left_at > _UNWATCHED
+            if working and not away:
                 self.screen.change()

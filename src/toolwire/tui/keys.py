@@ -27,7 +27,7 @@ _QUESTION_KEYS = {
     Keys.ControlI: AnswerKey.TAB,
     Keys.ControlH: AnswerKey.BACKSPACE,
 }
-_WORKING = ("queue", "stop")
+_WORKING = ("queue", "stop", "background")
 """Actions that exist only while the model works; `_IDLE` only while it does not."""
 _IDLE = ("complete", "rewind")
 _PLAIN = {
@@ -162,6 +162,7 @@ def _actions(
         "search": (calm & ~searching, call(app.search_history)),
         "mode": (Condition(lambda: True), call(app.cycle_mode)),
         "transcript": (calm, command("/transcript")),
+        "background": (working & calm, call(app.to_background)),
         "panel": (calm, call(app.toggle_panel)),
         "repaint": (Condition(lambda: True), call(app.repaint)),
         "image": (calm, lambda event: _start(event, app.attach_clipboard())),

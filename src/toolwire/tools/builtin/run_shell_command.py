@@ -23,6 +23,10 @@ _EMPTY = "Command cannot be empty."
 _MARKER = "\n... [CONTENT TRUNCATED] ...\n"
 _UNSAVED = "\n[Note: Could not save full output to file]"
 _CANCELLED = "Command was cancelled by user before it could complete."
+_RELEASED = (
+    "\nThe user let this command run on in the background. The tool `background` reads its further "
+    "output and stops it."
+)
 _LATER_MEMORY = 256 * 1024
 _SNIFFED = 4096
 _AT_ONCE = 1 << 16
@@ -113,7 +117,7 @@ def _folder(name: str, context: ToolContext) -> Path:
 )
 async def run_shell_command(args: RunShellCommand, context: ToolContext) -> ToolOutput:
     """Run the command; leave its background running, and nothing else."""
-    settings = context.settings
+    settings, shells = context.settings, shells_of(context.owner)
     most = settings.output_characters
     name = re.sub(r"[^\w.-]", "_", Path(context.call_id or "shell").name).lstrip(".") or "shell"
     file = context.workspace.temp / f"{name}.output"
@@ -125,7 +129,7 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
     finished = False
     try:
         limits = ProcessLimits(wall=settings.shell_seconds, idle=settings.shell_idle_seconds)
-        ended = await shell.finish(limits, _screen(context, out))
+        ended, released = await shells.awaited(shell, limits, _screen(context, out))
         finished = True
     except asyncio.CancelledError as error:
         await shell.end()
@@ -136,12 +140,14 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
             await shell.end()
         elif shell.running:
             later = Spool(_LATER_MEMORY, file.with_suffix(".background"))
-            shells_of(context.owner).keep(shell, later)
+            shells.keep(shell, later)
     if ended.unstarted:
         raise _not_started(ended.unstarted, args, context)
     note = ""
     if confined is not None:
         note = await asyncio.to_thread(_blocked, confined, context, args, ended, (out, err))
+    if released:
+        note += _RELEASED
     return await _report(args, context, shell, ended, (out, err), most, note)
 
 

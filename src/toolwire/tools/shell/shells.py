@@ -2,8 +2,10 @@
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
+from toolwire.tools.shell.limits import Ended, ProcessLimits
 from toolwire.tools.shell.output import Spool
 from toolwire.tools.spec import ToolContext, ToolFailed
 
@@ -19,12 +21,17 @@ __all__ = ["Confined", "Shell", "Shells", "confined_by", "end_shells", "shells_o
 
 _REMEMBERED = 16
 
+Live: TypeAlias = Callable[[str], None]
+"""Shows output while the command runs."""
+
 
 class Shells:
     """The processes of one session; no other session sees or stops them."""
 
     def __init__(self) -> None:
         self._shells: dict[int, tuple[Shell, Spool]] = {}
+        self._awaited: set[asyncio.Event] = set()
+        """One for each command that a call waits for; set when it need not wait any longer."""
         self._sandbox: Sandbox | None = None
 
     def keep(self, shell: Shell, later: Spool) -> None:
@@ -34,6 +41,29 @@ class Shells:
         ended = [pid for pid, (shell, _) in self._shells.items() if not shell.running]
         for pid in ended[:-_REMEMBERED]:
             self._shells.pop(pid)[1].close()
+
+    async def awaited(self, shell: Shell, limits: ProcessLimits, live: Live) -> tuple[Ended, bool]:
+        """Wait for a command; returns how it ended, and whether it was released and runs on."""
+        released = asyncio.Event()
+        self._awaited.add(released)
+        finished = asyncio.create_task(shell.finish(limits, live))
+        waiting = asyncio.create_task(released.wait())
+        try:
+            await asyncio.wait((finished, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if finished.done():
+                return finished.result(), False
+            return Ended(background=shell.members()), True
+        finally:
+            self._awaited.discard(released)
+            for work in (finished, waiting):
+                work.cancel()
+            await asyncio.wait((finished, waiting))
+
+    def release(self) -> int:
+        """Let every command that a call waits for run on in the background; returns how many."""
+        for event in self._awaited:
+            event.set()
+        return len(self._awaited)
 
     def running(self) -> dict[int, tuple[Shell, Spool]]:
         """Those of which something still runs, by the number of their process group."""
