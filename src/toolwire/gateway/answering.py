@@ -24,6 +24,7 @@ from toolwire.events import (
     Usage,
 )
 from toolwire.gateway.clients import conversation_of, without_notes
+from toolwire.gateway.counting import estimate
 from toolwire.gateway.failures import failed_answer, for_client
 from toolwire.gateway.memory import Maker
 from toolwire.gateway.outlet import Pace, StreamedAnswer, WholeAnswer
@@ -82,6 +83,8 @@ class ModelCall:
         self._begun_at = time.perf_counter()
         self._estimate = Estimate(input=0)
         self._admitted: Admittance | None = None
+        self._weight = 0
+        """Tokens of the request by the estimate alone."""
         self._sent: tuple[Message, ...] = ()
         self._previous = ""
         self._items = b"[]"
@@ -139,9 +142,9 @@ class ModelCall:
         route = await parts.routes.find(name)
         record.route = route.name
         request = route.adapted(request)
-        self._estimate = Estimate(
-            input=len(body) // _BYTES_PER_TOKEN, max_output=request.max_output_tokens
-        )
+        self._weight = estimate(request)
+        tokens = parts.calibration.tokens(route.name, self._weight)
+        self._estimate = Estimate(input=tokens, max_output=request.max_output_tokens)
         self._writer = self._answer_writer(request)
         self._admitted = await parts.admission.admit(self._caller, record, self._estimate, route)
         self._is_admitted = True
@@ -304,6 +307,7 @@ class ModelCall:
         record = self._record
         record.stop_reason = finished.reason.value
         usage = finished.usage
+        self._parts.calibration.counted(record.route, self._weight, usage)
         for failed in self._meter.failed:
             usage = usage if failed is None else summed(usage, failed)
         record.usage = usage

@@ -6,7 +6,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -16,10 +16,18 @@ from toolwire.client.redact import Secret
 from toolwire.config import Settings
 from toolwire.config.gateway import GatewaySettings
 from toolwire.gateway.access_log import AccessLog, Style
-from toolwire.gateway.accounts import Accounts, every_request, ledger_file, open_routes
+from toolwire.gateway.accounts import (
+    Accounts,
+    ReadyProviders,
+    every_request,
+    ledger_file,
+    open_routes,
+)
 from toolwire.gateway.guard import Guard, TrustedProxies
 from toolwire.gateway.lifecycle import Lifecycle, LoopLag, State
-from toolwire.gateway.metrics import Metrics, gauges, of_process
+from toolwire.gateway.listing import Listed
+from toolwire.gateway.lookups import listed_models, one_model
+from toolwire.gateway.metrics import Metrics, Sample, gauges, of_process
 from toolwire.gateway.operations import Operations
 from toolwire.gateway.parts import GatewayParts
 from toolwire.gateway.record import RecordReader
@@ -111,8 +119,10 @@ async def open_gateway(
             clock=time.time,
             readers=readers,
             settings=own,
+            listed=_listed(settings, options, environ),
         )
-        life, metrics = Lifecycle(), Metrics(sources=(of_process,))
+        life = Lifecycle(lambda: accounts.store.failure)
+        metrics = Metrics(lambda: _names(gateway.parts), (of_process, lambda: _state(accounts)))
         tls = TlsFiles(Path(own.tls_cert), Path(own.tls_key)) if own.tls_cert else None
         guard = Guard(
             hosts=tuple(host.lower() for host in own.hosts),
@@ -155,6 +165,17 @@ async def open_gateway(
         )
 
 
+def _names(parts: GatewayParts) -> frozenset[str]:
+    """Names that may be labels of metrics."""
+    return frozenset(parts.settings.routes) | {entry.model for entry in parts.listed}
+
+
+def _state(accounts: Accounts) -> Iterable[Sample]:
+    yield Sample("toolwire_waiting", "gauge", accounts.room.turns.waiting)
+    for name in accounts.cooling.cooling():
+        yield Sample("toolwire_cooling", "gauge", 1, (("deployment", name),))
+
+
 def origin_of(own: GatewaySettings, one: socket.socket) -> str:
     """The address that clients use, such as `http://127.0.0.1:8787`."""
     shown = f"[{own.host}]" if ":" in own.host else own.host
@@ -180,6 +201,18 @@ async def _measured(metrics: Metrics) -> AsyncGenerator[None]:
     finally:
         task.cancel()
         await asyncio.wait({task})
+
+
+def _listed(
+    settings: Settings, options: ServeOptions, environ: Mapping[str, str]
+) -> tuple[Listed, ...]:
+    """What a list of models shows: the one that answers everything, else those of the settings."""
+    if options.upstream is not None:
+        return one_model("upstream", options.upstream.model) if options.upstream.named else ()
+    if options.model:
+        provider, _, model = options.model.partition("/")
+        return one_model(provider, model)
+    return listed_models(settings, ReadyProviders(settings, environ)())
 
 
 def stored_token(environ: Mapping[str, str], notice: Callable[[str], None]) -> Secret:

@@ -24,6 +24,8 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     owner: str
+    model: str = ""
+    """`provider/model` behind it, by which keys are limited."""
     facts: ModelFacts = ModelFacts()
 
 

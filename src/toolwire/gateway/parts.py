@@ -9,6 +9,8 @@ from toolwire.app.model_stack import Opened
 from toolwire.config.gateway import GatewaySettings
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import ModelEvent
+from toolwire.gateway.counting import Calibration
+from toolwire.gateway.listing import Listed
 from toolwire.gateway.memory import Maker
 from toolwire.gateway.record import RecordReader, RequestRecord
 from toolwire.messages import Message, Origin
@@ -286,3 +288,7 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     """Unix time."""
     readers: tuple[RecordReader, ...] = ()
     settings: GatewaySettings = GatewaySettings()
+    listed: tuple[Listed, ...] = ()
+    """Names that clients may use, for lists of models."""
+    calibration: Calibration = msgspec.field(default_factory=Calibration)
+    """What vendors counted for requests before; the same one after a reload."""

@@ -11,6 +11,7 @@ from toolwire.gateway.answering import ModelCall, answer_headers
 from toolwire.gateway.clients import family_of
 from toolwire.gateway.failures import failed_answer
 from toolwire.gateway.guard import Guard, TrustedProxies
+from toolwire.gateway.lookups import count, models
 from toolwire.gateway.operations import METRICS, Operations, check_scope, is_open
 from toolwire.gateway.parts import GatewayParts, GatewayRefusal
 from toolwire.gateway.paths import Destination, NoSuchAddress, find_address
@@ -142,6 +143,13 @@ class Gateway:
                     await call.run(body)
                 finally:
                     self._calls.discard(call)
+            case "count":
+                body = asked.plain_body(parts.settings.body_limit)
+                answer, fields = await count(parts, address, body)
+                out.added = (*out.added, *fields)
+                await _whole(out, record, answer)
+            case "models" | "model":
+                await _whole(out, record, models(parts, asked, address, caller))
             case "metrics":
                 check_scope(caller)
                 record.status = 200
