@@ -124,7 +124,13 @@ class ScreenTerminal:
         self.read()
         return self.process.returncode
 
+    def hang_up(self) -> None:
+        """Closes the terminal, as its window is closed."""
+        os.close(self._main)
+        self._main = -1
+
     def close(self) -> None:
         self.process.kill()
         self.process.wait()
-        os.close(self._main)
+        if self._main >= 0:
+            os.close(self._main)

@@ -23,6 +23,7 @@ from toolwire.messages import Message, Outcome, Text, ToolResult
 from toolwire.tui.drawing import Drawing
 from toolwire.tui.live import Size
 from toolwire.tui.menu import Menu
+from toolwire.tui.notify import announcement, title
 from toolwire.tui.themes import THEMES
 
 DANGEROUS = {
@@ -125,9 +126,16 @@ def shown(chance: random.Random, columns: int) -> list[str]:
     lines += drawing.live(size)
     lines.append(drawing.status(window=1000, branch=text, keys=text))
     lines += drawing.whole()
-    menu = Menu(dict, lambda name: (), lambda query: [text])
-    menu.update("@", 1)
-    return lines + menu.rows(drawing.painter)
+    lines.append(drawing.status(window=1000, branch="", keys="", command=text))
+    lines += drawing.last(50)
+    menu = Menu(lambda: {text: text}, lambda name: (text,), lambda query: [text])
+    for typed in ("@", "/", "/x "):
+        menu.update(typed, len(typed))
+        lines += menu.rows(drawing.painter)
+    menu.search([text])
+    lines += menu.rows(drawing.painter)
+    sequences = [title(text), announcement(text, {"TERM_PROGRAM": "WezTerm"})]
+    return lines + [one[4:-1] for one in sequences]
 
 
 def check(rounds: int, seed: int) -> None:

@@ -207,3 +207,25 @@ def test_wide_letters_keep_the_screen_whole(running: Running):
         app.press("more\r")
         rows = app.wait("second")
         assert sum("default · native" in row for row in rows) == 1
+
+
+def test_an_error_at_the_start_leaves_the_terminal_as_it_was(place: Place):
+    with Simulated([says("x")]) as sim:
+        env = place.environ(TERM="xterm-256color")
+        options = ["chat", "--continue", "--upstream", sim.upstream()]
+        app = ScreenTerminal(options, cwd=place.work, env=env)
+        assert app.end() != 0
+        assert any("no session" in row for row in app.see())
+        for on, off in zip(ON[:2], OFF[:2], strict=True):
+            assert app.raw.rfind(on) < app.raw.rfind(off)
+        app.close()
+
+
+def test_a_closed_terminal_ends_the_program(running: Running):
+    slow = says("word " * 2000, fault=Fault(wait_each=0.02))
+    with Simulated([slow]) as sim:
+        app = running.start(sim)
+        app.press("go\r")
+        app.wait("word word")
+        app.hang_up()
+        app.process.wait(60)

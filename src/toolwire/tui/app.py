@@ -219,6 +219,8 @@ class TerminalApp(Front):
             self.composer.store_draft()
             self._title("")
         if task is not None:
+            if not task.done():
+                self.quit()
             await task
 
     async def _sessions(self) -> None:

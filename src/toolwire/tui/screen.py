@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 from prompt_toolkit.application import Application
@@ -111,9 +111,11 @@ class Screen:
         self._output.set_reports(on=True)
         atexit.register(self._output.restore)
         try:
-            await self.app.run_async(
-                pre_run=begun, handle_sigint=False, set_exception_handler=False
-            )
+            # The end of the input: the terminal was closed.
+            with suppress(EOFError):
+                await self.app.run_async(
+                    pre_run=begun, handle_sigint=False, set_exception_handler=False
+                )
         finally:
             self._output.set_reports(on=False)
             self._output.flush()
