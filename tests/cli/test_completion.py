@@ -23,6 +23,8 @@ FREE = {
     *("--max-cost", "--temperature", "--prompt", "--print", "--http", "--token", "--at", "--key"),
     *("--host", "--port", "--env", "--header", "--env-var", "--timeout", "--description"),
     *("--include-tools", "--exclude-tools", "--client-id", "--client-metadata-url", "--workers"),
+    *("--budget", "--concurrent", "--expires", "--models", "--routes", "--rpm", "--scope"),
+    *("--since", "--tpm", "--until"),
 }
 """Options whose values only the user knows."""
 

@@ -15,10 +15,10 @@ from toolwire.gateway.keys import (
     rotated,
     split_key,
 )
-from toolwire.gateway.store import Budget, KeyRules, StoredKey
+from toolwire.gateway.store import Budget, KeyRules, VirtualKey
 
 
-def made(**members: float) -> tuple[StoredKey, str]:
+def made(**members: float) -> tuple[VirtualKey, str]:
     key, text = new_key("ci", KeyRules(), now=0.0, **members)
     split = split_key(text)
     assert split is not None
@@ -43,7 +43,7 @@ def test_a_secret_opens_its_own_valid_key_only() -> None:
     assert not opens(key, secret[:-1], 0.0)
     assert not opens(None, secret, 0.0)
     assert not opens(None, "no key has this digest", 0.0)
-    assert not opens(StoredKey(id="a", name="a", digest=b""), "no key has this digest", 0.0)
+    assert not opens(VirtualKey(id="a", name="a", digest=b""), "no key has this digest", 0.0)
 
 
 def test_a_rotated_key_has_two_secrets_for_a_day() -> None:

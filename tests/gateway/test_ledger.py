@@ -24,8 +24,8 @@ from toolwire.gateway.store import (
     GatewayStore,
     KeyRules,
     LedgerFailed,
-    StoredKey,
     UsageSum,
+    VirtualKey,
     window_end,
     window_name,
     window_start,
@@ -34,7 +34,7 @@ from toolwire.gateway.store import (
 T = TypeVar("T")
 AT = 1_794_839_400.0
 """2026-11-16T14:10:00Z."""
-KEY = StoredKey(id="k1", name="ci", digest=b"d", created=1.0)
+KEY = VirtualKey(id="k1", name="ci", digest=b"d", created=1.0)
 
 # Each store is held to the same tests: a shared database adds its own line here.
 STORES: dict[str, Callable[[Path], SqliteLedger]] = {
@@ -76,15 +76,15 @@ def record(number: int, *, cost: float | None = 0.0, **members: object) -> Reque
 def test_a_key_is_stored_changed_and_listed(store: GatewayStore) -> None:
     async def work() -> None:
         rules = KeyRules(models=("groq/*",), budgets=(Budget(20.0, "month"),), rpm=5, hard=True)
-        key = StoredKey(id="a", name="ci", digest=b"x", rules=rules, created=1.0, expires=9.0)
+        key = VirtualKey(id="a", name="ci", digest=b"x", rules=rules, created=1.0, expires=9.0)
         await store.add_key(key)
         assert await store.key("a") == key
         assert await store.key("b") is None
         with pytest.raises(BadInput, match='there is a key named "ci"'):
-            await store.add_key(StoredKey(id="b", name="ci", digest=b"y"))
-        revoked = StoredKey(id="a", name="ci", digest=b"x", rules=rules, created=1.0, revoked=2.0)
+            await store.add_key(VirtualKey(id="b", name="ci", digest=b"y"))
+        revoked = VirtualKey(id="a", name="ci", digest=b"x", rules=rules, created=1.0, revoked=2.0)
         await store.change_key(revoked)
-        await store.add_key(StoredKey(id="b", name="ci", digest=b"y", created=3.0))
+        await store.add_key(VirtualKey(id="b", name="ci", digest=b"y", created=3.0))
         assert [one.id for one in await store.keys()] == ["a", "b"]
         await store.book(Entry(record(1), "b"))
         assert [one.last_used for one in await store.keys()] == [None, AT]
@@ -96,7 +96,7 @@ def test_a_reservation_counts_until_the_request_is_booked(store: GatewayStore) -
     budget = (Budget(0.000005, "day"),)
 
     async def work() -> None:
-        key = StoredKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=budget))
+        key = VirtualKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=budget))
         assert await store.reserve(claim(1, budget)) is None
         assert await store.reserve(claim(2, budget)) is None
         refused = await store.reserve(claim(3, budget))
@@ -207,7 +207,7 @@ def test_a_reservation_learns_from_the_answers_of_the_key(store: GatewayStore) -
 
     async def reserved(number: int, **members: object) -> int:
         assert await store.reserve(claim(number, budget, **members)) is None
-        key = StoredKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=budget))
+        key = VirtualKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=budget))
         (found,) = await store.spending(key, AT)
         store.release(f"r{number}")
         return found.reserved - 100
@@ -270,7 +270,7 @@ def test_a_hard_budget_is_never_exceeded_and_another_by_the_errors_only(
         async with asyncio.TaskGroup() as group:
             for number, (most, share, wrong) in enumerate(requests):
                 group.create_task(one(number, most, share, wrong))
-        key = StoredKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=(budget,)))
+        key = VirtualKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=(budget,)))
         (found,) = await store.spending(key, AT)
         return found.spent, found.reserved
 
@@ -300,7 +300,7 @@ def test_a_thousand_requests_at_once_near_the_limit_stay_within_it(
         async with asyncio.TaskGroup() as group:
             for number in range(1000):
                 group.create_task(one(number))
-        key = StoredKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=(budget,)))
+        key = VirtualKey(id="k1", name="ci", digest=b"", rules=KeyRules(budgets=(budget,)))
         (found,) = await store.spending(key, AT)
         return found.spent, found.reserved
 
@@ -349,7 +349,7 @@ def test_after_a_kill_no_reservation_is_left_and_all_that_ended_is_booked(
     booked = sum(line == "booked\n" for line in iter(other.stdout.readline, "ready\n"))
     store = SqliteLedger(path, clock=lambda: AT)
     rules = KeyRules(budgets=(Budget(1.0),))
-    key = StoredKey(id="k1", name="ci", digest=b"", rules=rules)
+    key = VirtualKey(id="k1", name="ci", digest=b"", rules=rules)
 
     async def figures() -> tuple[int, int]:
         (found,) = await store.spending(key, AT)

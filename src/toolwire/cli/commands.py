@@ -19,6 +19,8 @@ _COMMANDS = {
     "providers": "List the providers, or show one in detail.",
     "tools": "List the tools, or call one as the agent would.",
     "serve": "Serve every client format in front of any model (the gateway).",
+    "keys": "Create, list and revoke keys of the gateway.",
+    "usage": "Print requests, tokens and cost of the gateway.",
     "mcp": "List, add, test and call MCP servers; serve the tools.",
     "sessions": "List, show, export, fork and delete sessions.",
     "models": "List the known models.",
@@ -34,6 +36,7 @@ _MODULES = {
     "schema": "convert",
     "models": "providers",
     "logout": "login",
+    "usage": "keys",
     "import": "import_settings",
 }
 """Modules of commands that share one; others are named like their command."""

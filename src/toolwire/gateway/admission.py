@@ -24,7 +24,7 @@ from toolwire.gateway.store import (
     GatewayStore,
     LedgerFailed,
     Spending,
-    StoredKey,
+    VirtualKey,
 )
 from toolwire.providers._spec import ModelInfo, Prices
 
@@ -40,7 +40,7 @@ _UNLIMITED = 32_000
 class KeyCaller(Caller, frozen=True, kw_only=True):
     """A caller with a virtual key."""
 
-    stored: StoredKey
+    stored: VirtualKey
 
 
 class AdmittedRequest:
@@ -200,7 +200,7 @@ class KeyAdmission:
                 raise
         return AdmittedRequest(self, caller, turn, record, tokens)
 
-    async def _reserve(self, stored: StoredKey, claim: Claim) -> None:
+    async def _reserve(self, stored: VirtualKey, claim: Claim) -> None:
         try:
             refused = await self.store.reserve(claim)
         except LedgerFailed as error:
@@ -237,16 +237,16 @@ class KeyAdmission:
             self._rates.correct(stored.id, stored.rules.rates, used - tokens)
 
 
-def _stored(caller: Caller) -> StoredKey | None:
+def _stored(caller: Caller) -> VirtualKey | None:
     return caller.stored if isinstance(caller, KeyCaller) else None
 
 
-def _allows_model(stored: StoredKey, deployment: Deployment) -> bool:
+def _allows_model(stored: VirtualKey, deployment: Deployment) -> bool:
     return may_use(msgspec.structs.replace(stored.rules, routes=()), "", deployment.opened.name)
 
 
 def claim_of(
-    stored: StoredKey, record: RequestRecord, estimate: Estimate, route: Route
+    stored: VirtualKey, record: RequestRecord, estimate: Estimate, route: Route
 ) -> Claim | None:
     """Returns what a request reserves of its key's budgets; GatewayRefusal if it may not run.
 
@@ -324,7 +324,7 @@ def _unauthorised(message: str) -> GatewayRefusal:
     )
 
 
-def _too_fast(stored: StoredKey, wait: float) -> GatewayRefusal:
+def _too_fast(stored: VirtualKey, wait: float) -> GatewayRefusal:
     rules = stored.rules
     limits = [f"{rules.rpm:,} requests"] if rules.rpm else []
     limits += [f"{rules.tpm:,} tokens"] if rules.tpm else []
@@ -337,7 +337,7 @@ def _too_fast(stored: StoredKey, wait: float) -> GatewayRefusal:
     )
 
 
-def _spent(stored: StoredKey, found: Spending) -> GatewayRefusal:
+def _spent(stored: VirtualKey, found: Spending) -> GatewayRefusal:
     words = f"${found.spent / NANO:,.4f} of ${found.budget.dollars:,.4f}"
     if found.reserved:
         words += f", ${found.reserved / NANO:,.4f} reserved"

@@ -12,7 +12,7 @@ import msgspec
 
 from toolwire.config.gateway import duration
 from toolwire.errors import BadInput, UnknownName
-from toolwire.gateway.store import Budget, KeyRules, StoredKey, Window
+from toolwire.gateway.store import Budget, KeyRules, VirtualKey, Window
 
 PREFIX = "tw-"
 _ID = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -32,7 +32,7 @@ def digest_of(secret: str) -> bytes:
 
 def new_key(
     name: str, rules: KeyRules, *, now: float, expires: float | None = None
-) -> tuple[StoredKey, str]:
+) -> tuple[VirtualKey, str]:
     """Returns a new key, and its text, which is not stored."""
     if not _NAME.fullmatch(name) or name in _RESERVED:
         raise BadInput(
@@ -42,13 +42,13 @@ def new_key(
         raise BadInput("the key would have expired already; name a later time")
     key_id = "".join(secrets.choice(_ID) for _ in range(8))
     secret = secrets.token_urlsafe(32)
-    key = StoredKey(
+    key = VirtualKey(
         id=key_id, name=name, digest=digest_of(secret), rules=rules, created=now, expires=expires
     )
     return key, f"{PREFIX}{key_id}-{secret}"
 
 
-def rotated(key: StoredKey, now: float) -> tuple[StoredKey, str]:
+def rotated(key: VirtualKey, now: float) -> tuple[VirtualKey, str]:
     """Returns the key with a new secret, and its text; the old one is valid for another day."""
     secret = secrets.token_urlsafe(32)
     changed = msgspec.structs.replace(
@@ -63,7 +63,7 @@ def split_key(text: str) -> tuple[str, str] | None:
     return (found[1], found[2]) if found else None
 
 
-def opens(key: StoredKey | None, secret: str, now: float) -> bool:
+def opens(key: VirtualKey | None, secret: str, now: float) -> bool:
     """Whether a secret is that of a valid key; takes equally long for an unknown key."""
     digest = digest_of(secret)
     current = hmac.compare_digest(digest, key.digest if key is not None else _DUMMY)
@@ -73,7 +73,7 @@ def opens(key: StoredKey | None, secret: str, now: float) -> bool:
     return current or (old and now < key.old_until)
 
 
-def is_valid(key: StoredKey, now: float) -> bool:
+def is_valid(key: VirtualKey, now: float) -> bool:
     """Whether a key is neither revoked nor expired."""
     return key.revoked is None and (key.expires is None or now < key.expires)
 

@@ -33,9 +33,9 @@ from toolwire.gateway.store import (
     Entry,
     LedgerFailed,
     Spending,
-    StoredKey,
     UsageBy,
     UsageSum,
+    VirtualKey,
     claimed,
     window_name,
 )
@@ -73,7 +73,7 @@ class SqliteLedger:
             os.close(self._lock)
             self._lock = -1
 
-    async def add_key(self, key: StoredKey) -> None:
+    async def add_key(self, key: VirtualKey) -> None:
         """Stores a new key; BadInput if its name is in use."""
         values = (*key_values(key),)
         sql = f"INSERT INTO keys ({KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constant
@@ -84,16 +84,16 @@ class SqliteLedger:
                 f'there is a key named "{key.name}"; choose another name, or revoke that one'
             ) from error
 
-    async def key(self, key_id: str) -> StoredKey | None:
+    async def key(self, key_id: str) -> VirtualKey | None:
         """Returns a key by its id."""
         rows = self._database.read(f"{KEYS} WHERE id = ?", (key_id,))
         return read_key_row(rows[0]) if rows else None
 
-    async def keys(self) -> list[StoredKey]:
+    async def keys(self) -> list[VirtualKey]:
         """Returns all keys, the newest last."""
         return [read_key_row(row) for row in self._database.read(f"{KEYS} ORDER BY created, id")]
 
-    async def change_key(self, key: StoredKey) -> None:
+    async def change_key(self, key: VirtualKey) -> None:
         """Replaces a stored key."""
         values = (*key_values(key)[1:], key.id)
         sql = (
@@ -155,7 +155,7 @@ class SqliteLedger:
                 file.unlink(missing_ok=True)
         return dropped
 
-    async def spending(self, key: StoredKey, at: float) -> list[Spending]:
+    async def spending(self, key: VirtualKey, at: float) -> list[Spending]:
         """Returns the state of each budget of a key."""
         return await self._database.write(
             lambda base: list(spending_of(base, key.id, key.rules.budgets, at))

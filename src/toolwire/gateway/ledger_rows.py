@@ -13,9 +13,9 @@ from toolwire.gateway.store import (
     Entry,
     KeyRules,
     Spending,
-    StoredKey,
     UsageBy,
     UsageSum,
+    VirtualKey,
     Window,
     nano,
     window_end,
@@ -105,7 +105,7 @@ USAGE_BY: dict[UsageBy, tuple[str, str, str]] = {
 }
 
 
-def key_values(key: StoredKey) -> tuple[object, ...]:
+def key_values(key: VirtualKey) -> tuple[object, ...]:
     """Returns the values of a key by column."""
     rules = msgspec.json.encode(key.rules)
     return (
@@ -114,10 +114,10 @@ def key_values(key: StoredKey) -> tuple[object, ...]:
     )
 
 
-def read_key_row(row: tuple[Any, ...]) -> StoredKey:
+def read_key_row(row: tuple[Any, ...]) -> VirtualKey:
     """Returns the key of a row."""
     key_id, name, digest, old, old_until, rules, created, expires, revoked, used = row
-    return StoredKey(
+    return VirtualKey(
         id=key_id,
         name=name,
         digest=digest,

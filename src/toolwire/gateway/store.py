@@ -91,7 +91,7 @@ class KeyRules(msgspec.Struct, frozen=True, kw_only=True):
         return Rates(self.rpm, self.tpm)
 
 
-class StoredKey(msgspec.Struct, frozen=True, kw_only=True):
+class VirtualKey(msgspec.Struct, frozen=True, kw_only=True):
     """A key as it is stored: its secret only as a digest."""
 
     id: str
@@ -185,19 +185,19 @@ class LedgerFailed(ToolwireError):
 class GatewayStore(RateLimiter, Protocol):
     """Keys, budgets and the ledger: SQLite on one machine, a shared database on several."""
 
-    async def add_key(self, key: StoredKey) -> None:
+    async def add_key(self, key: VirtualKey) -> None:
         """Stores a new key; BadInput if its name is in use."""
         ...
 
-    async def key(self, key_id: str) -> StoredKey | None:
+    async def key(self, key_id: str) -> VirtualKey | None:
         """Returns a key by its id."""
         ...
 
-    async def keys(self) -> list[StoredKey]:
+    async def keys(self) -> list[VirtualKey]:
         """Returns all keys, the newest last."""
         ...
 
-    async def change_key(self, key: StoredKey) -> None:
+    async def change_key(self, key: VirtualKey) -> None:
         """Replaces a stored key."""
         ...
 
@@ -221,7 +221,7 @@ class GatewayStore(RateLimiter, Protocol):
         """Drops reservations of processes that no longer run; returns how many."""
         ...
 
-    async def spending(self, key: StoredKey, at: float) -> list[Spending]:
+    async def spending(self, key: VirtualKey, at: float) -> list[Spending]:
         """Returns the state of each budget of a key."""
         ...
 
