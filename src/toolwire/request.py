@@ -340,6 +340,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     output: OutputFormat | None = None
     stream: bool | None = None
     previous_response_id: str = ""
+    betas: tuple[str, ...] = ()
+    """Anthropic: features that the client requested in the header `anthropic-beta`."""
     kept: Kept | None = None
     """Members of the body that no field carries; set on every decoded request."""
     source: Source = NO_SOURCE

@@ -63,7 +63,7 @@ def until(done: Any) -> None:
 @pytest.mark.parametrize("dialect", FORMATS)
 def test_a_long_silence_is_filled_with_events_of_the_format(dialect: str, tmp_path: Path):
     reply = slow(wait_first=0.4, wait_each=0.25)
-    quick = {"hold_seconds": 0.05, "heartbeat_seconds": 0.05}
+    quick: dict[str, Any] = {"hold_seconds": 0.05, "heartbeat_seconds": 0.05}
     with ServedGateway("openai-chat", [reply], home=tmp_path, **quick) as served:
         status, fields, body = post(served, *streamed(dialect))
     assert status == 200
@@ -240,7 +240,7 @@ def test_gemini_without_sse_streams_an_array(tmp_path: Path):
         chunks = json.loads(answer)
         parts = [part for chunk in chunks for part in chunk["candidates"][0]["content"]["parts"]]
         assert "".join(part["text"] for part in parts) == "Hello there"
-        late = {"hold_seconds": 0.01, "heartbeat_seconds": 0.01}
+        late: dict[str, Any] = {"hold_seconds": 0.01, "heartbeat_seconds": 0.01}
     with ServedGateway("openai-chat", [slow(wait_first=0.2)], home=tmp_path, **late) as served:
         _, _, answer = post(served, path.partition("?")[0], body)
         assert len(json.loads(answer)) > len(chunks)

@@ -79,6 +79,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     unknown.
     """
 
+    betas: tuple[str, ...] = ("*",)
+    """Anthropic: shell-style patterns of the features in `anthropic-beta` that the server knows.
+    Vertex answers 400 to others.
+    """
+
     adaptive_thinking: bool = True
     """Anthropic: the model sizes its own thinking and takes an effort; models before 4.6 and most
     compatible servers know only a budget.

@@ -160,7 +160,10 @@ class ModelCall:
             record.streamed = request.stream is True
         if not request.messages and not request.previous_response_id:
             raise BadInput("the request has no messages")
-        return msgspec.structs.replace(request, stream=record.streamed, meter=self._meter)
+        betas = _listed(self._asked.field("anthropic-beta"))
+        return msgspec.structs.replace(
+            request, stream=record.streamed, meter=self._meter, betas=betas
+        )
 
     async def _with_earlier(self, request: ModelRequest) -> ModelRequest:
         """The request with the conversation that `previous_response_id` stands for."""
@@ -371,6 +374,11 @@ class ModelCall:
 
     def _headers(self) -> Sequence[tuple[str, str]]:
         return answer_headers(self._record)
+
+
+def _listed(value: str) -> tuple[str, ...]:
+    """The members of a header with a list."""
+    return tuple(filter(None, map(str.strip, value.split(",")))) if value else ()
 
 
 def answer_headers(record: RequestRecord) -> list[tuple[str, str]]:

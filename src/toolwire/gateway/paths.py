@@ -76,7 +76,9 @@ class NoSuchAddress(Exception):
 def find_address(method: str, path: str) -> Destination:
     """The operation of a request; NoSuchAddress if there is none."""
     found = _find(path)
-    if found is None:
+    # A verb that is not known reads like the name of a model.
+    unknown_verb = found is not None and found.does == "model" and method == "POST"
+    if found is None or unknown_verb:
         shown = f"{method} {path[:200]}"
         raise NoSuchAddress(
             nearest_dialect(path), 404, f"no such address: {shown}; the gateway serves {SERVED}"

@@ -11,6 +11,14 @@ from toolwire.request import HttpRequest
 
 _PLACE = "/v1beta1/projects/{project}/locations/{location}"
 _CLAUDE_VERSION = "vertex-2023-10-16"
+_BETAS = (
+    "interleaved-thinking-*",
+    "context-1m-*",
+    "context-management-*",
+    "computer-use-*",
+    "web-search-*",
+    "tool-search-tool-*",
+)
 
 
 def prepare(request: HttpRequest) -> HttpRequest:
@@ -40,8 +48,14 @@ def _claude_rules() -> tuple[ModelRule, ...]:
     )
     return tuple(
         msgspec.structs.replace(rule, dialect="anthropic-messages")
-        for rule in (*anthropic.RULES, newest)
+        for rule in map(_with_betas, (*anthropic.RULES, newest))
     )
+
+
+def _with_betas(rule: ModelRule) -> ModelRule:
+    """The rule of a Claude model, with the features that Vertex has of Anthropic's own."""
+    quirks = msgspec.structs.replace(rule.quirks or anthropic.PROVIDER.quirks, betas=_BETAS)
+    return msgspec.structs.replace(rule, quirks=quirks)
 
 
 _URL = "https://{location}-aiplatform.googleapis.com" + _PLACE

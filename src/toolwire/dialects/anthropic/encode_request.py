@@ -1,5 +1,7 @@
 """From a ModelRequest to a request body: system, tools, thinking, sampling, output format."""
 
+from fnmatch import fnmatchcase
+
 from toolwire.dialects import Encoded
 from toolwire.dialects import tools as arguments
 from toolwire.dialects.anthropic.encode_messages import (
@@ -60,8 +62,20 @@ def encode_request(request: ModelRequest, quirks: Quirks) -> Encoded:
     SettingsWriter(request, quirks, original, writer, losses).write(body, turns)
     # The stable members come first, for caches that compare request bodies.
     body = restore({**body, "messages": turns}, request.kept, NAME)
-    http = HttpRequest(path="/v1/messages", body=encode(body), headers=_HEADERS)
+    headers = _HEADERS if not request.betas else (*_HEADERS, *_beta(request, quirks, losses))
+    http = HttpRequest(path="/v1/messages", body=encode(body), headers=headers)
     return Encoded(http=http, losses=losses.done(), names=names)
+
+
+def _beta(request: ModelRequest, quirks: Quirks, losses: Losses) -> list[tuple[str, str]]:
+    """The header with the features that the server knows."""
+    known: list[str] = []
+    for feature in dict.fromkeys(request.betas):
+        if any(fnmatchcase(feature, pattern) for pattern in quirks.betas):
+            known.append(feature)
+        else:
+            losses.add("anthropic-beta", feature, "the server does not know this feature")
+    return [("anthropic-beta", ",".join(known))] if known else []
 
 
 def _knows_files(request: ModelRequest) -> bool:
