@@ -21,7 +21,7 @@ _VERBS = {
 }
 
 
-class Endpoint(msgspec.Struct, frozen=True):
+class PathMatch(msgspec.Struct, frozen=True):
     """The wire format of an address, and the operation."""
 
     dialect: str
@@ -32,20 +32,20 @@ class Endpoint(msgspec.Struct, frozen=True):
     """The path before the part that was recognised, such as `/v1`."""
 
 
-def find_endpoint(path: str) -> Endpoint | None:
+def match_path(path: str) -> PathMatch | None:
     """The operation of a path by its last segments; None for an unknown address."""
     path = path.rstrip("/")
     for ending, dialect, does in _ENDINGS:
         if path.endswith(ending):
-            return Endpoint(dialect, does, "", path.removesuffix(ending))
+            return PathMatch(dialect, does, "", path.removesuffix(ending))
     before, internal, verb = path.rpartition("/v1internal:")
     if internal:
         does = _VERBS.get(verb)
-        return Endpoint("code-assist", does, "", before) if does else None
+        return PathMatch("code-assist", does, "", before) if does else None
     found = _GEMINI_PATH.fullmatch(path)
     if found is None:
         return None
     if found["verb"] in _RAW_PREDICT:
-        return Endpoint("anthropic-messages", "answer", found["model"], found["before"])
+        return PathMatch("anthropic-messages", "answer", found["model"], found["before"])
     does = _VERBS.get(found["verb"])
-    return Endpoint("gemini", does, found["model"], found["before"]) if does else None
+    return PathMatch("gemini", does, found["model"], found["before"]) if does else None

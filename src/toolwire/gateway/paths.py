@@ -5,7 +5,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from toolwire.dialects.paths import find_endpoint
+from toolwire.dialects.paths import match_path
 
 Operation: TypeAlias = Literal[
     "answer",
@@ -115,7 +115,7 @@ def _find(path: str) -> Destination | None:
     if path.endswith("/responses/compact"):
         before = path.removesuffix("/responses/compact")
         return Destination(does="compact", dialect="openai-responses", route=_route(before))
-    endpoint = find_endpoint(path)
+    endpoint = match_path(path)
     if endpoint is not None:
         return Destination(
             does=endpoint.does,  # pyright: ignore[reportArgumentType] - a subset of the operations

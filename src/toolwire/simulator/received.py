@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from toolwire.dialects.paths import Endpoint
+from toolwire.dialects.paths import PathMatch
 from toolwire.request import JsonObject
 from toolwire.wire.json_access import parse_object
 
@@ -20,7 +20,7 @@ class Received:
         self.headers = headers
         """Names in lower case."""
         self.body = body
-        self.route: Endpoint | None = None
+        self.route: PathMatch | None = None
         self.status = 0
         """The status it was answered with."""
         self.refusal = ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from toolwire import dialects
 from toolwire.acceptance.limits import NO_DEMANDS, Demands
 from toolwire.acceptance.violation import member
-from toolwire.dialects.paths import Endpoint, find_endpoint
+from toolwire.dialects.paths import PathMatch, match_path
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.events import Usage
 from toolwire.ids import new_id
@@ -110,7 +110,7 @@ class Simulator:
         return Written(status=status, pieces=(b'{"error":{"message":"no such address"}}',))
 
     def _answered(self, received: Received) -> tuple[Written, Fault]:
-        route = received.route = find_endpoint(received.path)
+        route = received.route = match_path(received.path)
         if route is None:
             body = dump({"error": {"message": f"no such address: {received.path}"}})
             received.refusal = "no such address"
@@ -141,7 +141,7 @@ class Simulator:
         if self._key and self._key not in shown:
             raise ProviderError(ErrorKind.AUTH, "the API key is not valid", status=401)
 
-    def _spoken(self, route: Endpoint, received: Received) -> tuple[Written, Fault]:
+    def _spoken(self, route: PathMatch, received: Received) -> tuple[Written, Fault]:
         body = parse_object(received.body, "request")
         model = _model(route, body)
         family = dialects.get(route.dialect).family
@@ -193,31 +193,31 @@ def _models(path: str, name: str) -> JsonObject:
     return {"object": "list", "data": [{**model, "type": "model", "display_name": name}]}
 
 
-def _onboarding(route: Endpoint) -> JsonObject:
+def _onboarding(route: PathMatch) -> JsonObject:
     project = "simulated-project"
     if route.does == "load":
         return {"currentTier": {"id": "standard-tier"}, "cloudaicompanionProject": project}
     return {"done": True, "response": {"cloudaicompanionProject": {"id": project}}}
 
 
-def _counts(route: Endpoint, received: Received) -> JsonObject:
+def _counts(route: PathMatch, received: Received) -> JsonObject:
     count = len(received.body) // 4 + 1
     return {"input_tokens" if route.dialect == "anthropic-messages" else "totalTokens": count}
 
 
-def _model(route: Endpoint, body: JsonObject) -> str:
+def _model(route: PathMatch, body: JsonObject) -> str:
     named = route.model or body.get("model")
     return named if isinstance(named, str) else ""
 
 
-def _shape(route: Endpoint, body: JsonObject, query: str) -> Shape:
+def _shape(route: PathMatch, body: JsonObject, query: str) -> Shape:
     if route.does == "stream":
         return Shape.STREAM if "alt=sse" in query else Shape.ARRAY
     by_body = route.dialect not in ("gemini", "code-assist") and body.get("stream") is True
     return Shape.STREAM if by_body else Shape.WHOLE
 
 
-def _usage(route: Endpoint, body: JsonObject, reply: Reply, shape: Shape) -> Usage:
+def _usage(route: PathMatch, body: JsonObject, reply: Reply, shape: Shape) -> Usage:
     """Counts tokens, at four characters each. A chat stream sends them only on request."""
     chat = route.dialect == "openai-chat" and shape is Shape.STREAM
     if chat and member(body, "stream_options", "include_usage") is not True:
