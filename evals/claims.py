@@ -67,7 +67,7 @@ _CLAUSE = re.compile(
 )
 _FILE = re.compile(
     r"(?<![\w/.-])(?:\.{0,2}/)?(?:[\w@-][\w@.-]*/)*[\w.@-]*\.(?:py|js|mjs|ts|json|toml|ya?ml|ini|cfg|conf"
-    r"|env|txt|md|rst|html?|css|csv|log|sh|sql|xml|lock|bak|tmp|template)\b(?!\()"
+    r"|env|txt|md|rst|html?|css|csv|log|sh|sql|xml|lock|bak|tmp|template)\b(?!\(|\.\w)"
 )
 _NOT_A_FILE = re.compile(r"(?:Node|Vue|Next|Express|React)\.js|console\.log|Math\.log")
 _INSIDE = re.compile(r"\b(?:in|into|to|at|inside|within|as|under|on|across)$")

@@ -35,7 +35,7 @@ _MOST_COMPARED = 8
 _LONGEST_COMPARED = 240
 _asks_difference = re.compile(
     r"\b(?:differ\w*|missing|both|common|not in|isn't in|compar\w*|versus|vs|duplicat\w*|overlap\w*"
-    r"|same|lacks?|only in|but not)\b",
+    r"|same|lacks?|only in|but (?:\w+n't|not)|yet|(?:has|have|are|is)n't)\b",
     re.IGNORECASE,
 ).search
 _asks_code = re.compile(r"\b(?:exit|return|status)\s*(?:code|status|value)\b", re.IGNORECASE).search
