@@ -175,8 +175,13 @@ def test_a_file_that_lacks_the_name_is_said_to():
     files = {"a.json": '{"x": 1}\n', "b.json": '{"buffer_pages": 2}\n'}
     agent = Agent(files, kind="question")
     assert agent.run("which buffer_pages does a.json configure?") == (
-        "buffer_pages does not occur in a.json. It occurs in b.json."
+        'buffer_pages does not occur in a.json.\n\nb.json, line 1:\n```\n{"buffer_pages": 2}\n```'
     )
+
+
+def test_an_identifier_may_be_spelled_another_way():
+    agent = Agent({"a.env": "MAX-RETRIES=7\n"}, kind="question", answer={"reply": "7."})
+    assert agent.run("which max_retries does a.env set?").startswith("7.")
 
 
 @pytest.mark.parametrize(("code", "ran"), [("print(load())", True), ("print(input())", False)])

@@ -324,7 +324,7 @@ def _absent_names(words: str, project: KnownFiles) -> list[str]:
     if project.more or any(name in path for name in names for path in project.files):
         return []
     texts = [project.text(path) for path in project.files]
-    found = any(name in text for name in names for text in texts if text is not None)
+    found = any(evidence.contains(name, text) for name in names for text in texts if text)
     return [] if found else names
 
 

@@ -74,14 +74,17 @@ def absent(words: str, named: Sequence[str], project: KnownFiles) -> str:
     texts = [project.text(path) for path in named]
     if not names or not texts or any(text is None for text in texts):
         return ""
-    if any(_contains(name, text or "") for name in names for text in texts):
+    if any(contains(name, text or "") for name in names for text in texts):
         return ""
     missing = f"{listed(names)} {'does' if len(names) == 1 else 'do'} not occur in {listed(named)}."
-    others = [path for path in project.files if path not in named]
-    found = [
-        path for path in others if any(_contains(it, project.text(path) or "") for it in names)
+    places = [
+        _block(path, at, text)
+        for path in project.files
+        if (text := project.text(path))
+        for at, line in enumerate(text.split("\n"))
+        if any(contains(name, line) for name in names)
     ]
-    return f"{missing} It occurs in {listed(found[:_MOST_LINES])}." if found else missing
+    return missing + "".join(map(_quoted, places[:_MOST_LINES]))
 
 
 def referred(words: str, ran: Sequence[Ran], project: KnownFiles) -> list[str]:
@@ -122,8 +125,10 @@ def _names(path: str, text: str) -> bool:
     return re.search(rf"(?<![\w.-]){name}(?![\w-])", text) is not None
 
 
-def _contains(name: str, text: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
+def contains(name: str, text: str) -> bool:
+    """Whether a text contains an identifier, in any case and with any mark between its words."""
+    parts = "[-_ ]?".join(map(re.escape, name.split("_")))
+    return re.search(rf"(?<!\w){parts}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _printed(reply: str, words: str, ran: Sequence[Ran]) -> str:
