@@ -24,12 +24,20 @@ from toolwire.events import (
     Usage,
 )
 from toolwire.gateway.clients import conversation_of, without_notes
+from toolwire.gateway.compaction import (
+    CompactedAnswer,
+    CompactionAnswer,
+    is_triggered,
+    summary_request,
+    with_summaries,
+)
 from toolwire.gateway.counting import estimate
 from toolwire.gateway.failures import failed_answer, for_client
 from toolwire.gateway.memory import Maker
 from toolwire.gateway.outlet import Pace, StreamedAnswer, WholeAnswer
 from toolwire.gateway.parts import Estimate, StoredAnswer
 from toolwire.gateway.responses import previous_not_found
+from toolwire.ids import new_id
 from toolwire.messages import Message, Origin
 from toolwire.model import reading
 from toolwire.request import AttemptMeter, ModelRequest
@@ -90,6 +98,8 @@ class ModelCall:
         self._items = b"[]"
         self._stored = False
         """Whether the answer can be retrieved later."""
+        self._compacts = False
+        """Whether the conversation is to be summarized instead of answered."""
         self._task: asyncio.Task[object] | None = None
         self._interrupted: GatewayRefusal | None = None
         self._is_admitted = False
@@ -134,7 +144,10 @@ class ModelCall:
     async def _run(self, body: bytes) -> None:
         record, parts = self._record, self._parts
         request = self._decoded(body)
-        request = await self._with_earlier(request)
+        request = with_summaries(await self._with_earlier(request))
+        if self._address.does == "compact" or is_triggered(request):
+            self._compacts = True
+            request = summary_request(request)
         name = (self._address.route or request.model).removeprefix(_VIA)
         record.requested_model = request.model or name
         self._stored = self._stores(request)
@@ -146,6 +159,8 @@ class ModelCall:
         tokens = parts.calibration.tokens(route.name, self._weight)
         self._estimate = Estimate(input=tokens, max_output=request.max_output_tokens)
         self._writer = self._answer_writer(request)
+        if self._compacts and self._address.does != "compact":
+            self._writer = CompactionAnswer(self._writer, new_id)
         self._admitted = await parts.admission.admit(self._caller, record, self._estimate, route)
         self._is_admitted = True
         turns = await parts.memory.find(self._caller.tenant, request)
@@ -189,6 +204,10 @@ class ModelCall:
             previous_response_id=self._previous,
             store=self._stored,
         )
+        if address.does == "compact":
+            return CompactedAnswer(
+                self._out, self._items, options.created, headers=self._headers, new_id=new_id
+            )
         if not self._record.streamed:
             return WholeAnswer(self._out, self._codec, model, options, headers=self._headers)
         array = address.does == "stream" and "alt=sse" not in self._asked.query
@@ -206,7 +225,7 @@ class ModelCall:
         )
 
     def _stores(self, request: ModelRequest) -> bool:
-        own = self._codec.name == "openai-responses"
+        own = self._codec.name == "openai-responses" and self._address.does != "compact"
         return own and kept_member(request.kept, self._codec.name, "store") is not False
 
     async def _tried(self, route: Route, turns: FoundTurns, admitted: Admittance) -> None:

@@ -42,8 +42,10 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
 class AnswerWriter(Protocol):
     """One answer; events in, bytes to the client out."""
 
-    begun: bool
-    """Whether the head has gone out: errors can no longer be a status."""
+    @property
+    def begun(self) -> bool:
+        """Whether the head has gone out: errors can no longer be a status."""
+        ...
 
     @property
     def response_id(self) -> str:

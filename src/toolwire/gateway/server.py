@@ -135,7 +135,7 @@ class Gateway:
         caller = await parts.admission.identify(credentials_of(asked), client)
         record.key, record.key_id = caller.key, caller.id
         match address.does:
-            case "answer" | "stream":
+            case "answer" | "stream" | "compact":
                 body = asked.plain_body(parts.settings.body_limit)
                 call = ModelCall(parts, asked, out, address, caller, record)
                 self._calls.add(call)
