@@ -46,6 +46,7 @@ class ServedGateway:
         self._model = model
         self._key = upstream_key
         self._token = token
+        self.home = home
         self._environ = {"TOOLWIRE_HOME": str(home), "HOME": str(home)}
         own = msgspec.convert({"port": 0, **gateway}, GatewaySettings)
         self._settings = msgspec.structs.replace(settings or Settings(), gateway=own)
