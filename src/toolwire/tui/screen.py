@@ -21,6 +21,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 from prompt_toolkit.output import ColorDepth
+from prompt_toolkit.utils import get_cwidth
 
 from toolwire.tui.live import Size
 from toolwire.tui.output import FrameOutput
@@ -50,6 +51,8 @@ class Screen:
     ) -> None:
         self._output = output
         self._pending: list[str] = []
+        self._shown: list[Rows] = []
+        """Above and below the composer."""
         self._made: dict[Rows, list[str]] = {}
         """Rows of the present frame."""
         self._scheduled: asyncio.TimerHandle | None = None
@@ -204,9 +207,8 @@ class Screen:
         last = self.app.renderer.last_rendered_screen
         if last is None:
             return False
-        size = self._output.get_size()
-        needed = self.app.layout.container.preferred_height(size.columns, size.rows).preferred
-        return needed < last.height
+        needed = sum(len(self._present(rows)) for rows in self._shown)
+        return needed + self._composer_height().preferred < last.height
 
     def _erase(self) -> None:
         self.app.renderer.erase(leave_alternate_screen=False)
@@ -239,15 +241,11 @@ class Screen:
     def _rows(self, rows: Rows) -> Window:
         """A window of rows, which are made and parsed once a frame."""
         parsed: tuple[list[str], StyleAndTextTuples] = ([], [])
-
-        def present() -> list[str]:
-            if rows not in self._made:
-                self._made[rows] = rows()
-            return self._made[rows]
+        self._shown.append(rows)
 
         def fragments() -> StyleAndTextTuples:
             nonlocal parsed
-            found = present()
+            found = self._present(rows)
             if found != parsed[0]:
                 parsed = (found, to_formatted_text(ANSI("\n".join(found))))
             return parsed[1]
@@ -255,16 +253,27 @@ class Screen:
         return Window(
             FormattedTextControl(fragments),
             dont_extend_height=True,
-            height=lambda: Dimension(min=0, preferred=len(present()), max=len(present())),
+            height=lambda: _height(len(self._present(rows))),
             wrap_lines=False,
         )
 
+    def _present(self, rows: Rows) -> list[str]:
+        if rows not in self._made:
+            self._made[rows] = rows()
+        return self._made[rows]
+
     def _composer_height(self) -> Dimension:
         width = max(self._output.get_size().columns - 3, 1)
-        rows = sum(max(-(-len(line) // width), 1) for line in self._composer.text.split("\n"))
+        lines = self._composer.text.split("\n")
+        rows = sum(max(-(-get_cwidth(line) // width), 1) for line in lines)
         most = min(_COMPOSER_ROWS, max(self._output.get_size().rows // 2, 1))
         rows = min(rows, most)
         return Dimension(min=1, preferred=rows, max=rows)
+
+
+def _height(rows: int) -> Dimension:
+    """So many rows, fewer where the terminal has no room."""
+    return Dimension(min=0, preferred=rows, max=rows)
 
 
 @contextmanager
