@@ -240,7 +240,8 @@ class Source:
 
     def record(self, request: "ModelRequest") -> None:
         """Records the members of the request as they were decoded."""
-        self._values = {name: getattr(request, name) for name in request.__struct_fields__}
+        values = msgspec.structs.astuple(request)
+        self._values = dict(zip(request.__struct_fields__, values, strict=True))
 
     def unchanged(self, request: "ModelRequest", *names: str) -> bool:
         """Whether these members of the request are still the ones that were decoded."""

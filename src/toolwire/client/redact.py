@@ -3,6 +3,7 @@
 import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from json import dumps
 from typing import NoReturn
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
@@ -185,7 +186,12 @@ def known_secrets() -> tuple[str, ...]:
 
 def without_secrets(text: str) -> str:
     """The text with every known secret redacted."""
-    return Redactor(_known).text(text)
+    return _redactor(known_secrets()).text(text)
+
+
+@lru_cache(maxsize=1)
+def _redactor(secrets: tuple[str, ...]) -> Redactor:
+    return Redactor(secrets)
 
 
 def redaction() -> Callable[[bytes], bytes]:

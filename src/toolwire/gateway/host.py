@@ -40,6 +40,7 @@ from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import read_private, write_private
 
 _CONNECTIONS = 4096
+_COLLECT_EVERY = 10_000
 _OWN_ADDRESSES = ("127.0.0.1", "::1")
 """Shared by every client of this machine: one busy program must not lock the others out."""
 _LAST_SECONDS = 2.0
@@ -154,6 +155,9 @@ async def open_gateway(
         gc.collect()
         gc.freeze()
         stack.callback(gc.unfreeze)
+        # A request leaves few cycles behind: looking for them every 700 objects is waste.
+        stack.callback(gc.set_threshold, *gc.get_threshold())
+        gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
         life.state = State.READY
         yield RunningGateway(
             origin=origin_of(own, bound[0]),

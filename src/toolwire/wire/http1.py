@@ -54,7 +54,8 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
 
     def field(self, name: str) -> str:
         """The value; several are joined by commas, none is empty."""
-        return ", ".join(value for known, value in self.fields if known == name)
+        found = [value for known, value in self.fields if known == name]
+        return found[0] if len(found) == 1 else ", ".join(found)
 
 
 def end_of_head(received: bytearray, looked_at: int) -> int:

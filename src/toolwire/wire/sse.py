@@ -263,7 +263,8 @@ class SseEncoder:
         if not data.isascii():
             for raw, escaped in _ODD_LINE_ENDS:
                 data = data.replace(raw, escaped)
-        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
+        if b"\n" in data or b"\r" in data:
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
         if frame.event:
             return b"event: %b\ndata: %b\n\n" % (frame.event.encode(), data)
         return b"data: %b\n\n" % data

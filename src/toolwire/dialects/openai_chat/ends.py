@@ -123,7 +123,9 @@ def write_usage(usage: Usage) -> JsonObject | None:
 def _first(source: JsonObject, *keys: str) -> int | None:
     for key in keys:
         value = source.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if type(value) is int:
+            return value
+        if value is None or isinstance(value, bool) or not isinstance(value, int | float):
             continue
         if isinstance(value, int) or value.is_integer():
             return int(value)
