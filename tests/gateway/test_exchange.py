@@ -285,3 +285,31 @@ def test_finished_is_the_last_event_of_every_stream(tmp_path: Path):
             _, _, body = post(served, *streamed(dialect))
             events = events_of(dialect, body)
             assert isinstance(events[-1], Finished), dialect
+
+
+@pytest.mark.parametrize(
+    ("most", "thinking"),
+    [
+        (8000, {"type": "enabled", "budget_tokens": 7999}),
+        (900, {"type": "disabled"}),
+        (40_000, {"type": "enabled", "budget_tokens": 32_000}),
+    ],
+)
+def test_a_budget_above_the_limit_is_lowered(most: int, thinking: Any, tmp_path: Path):
+    path, body = REQUESTS["anthropic-messages"]
+    given = {"type": "enabled", "budget_tokens": 32_000}
+    with ServedGateway("anthropic-messages", [HELLO], home=tmp_path) as served:
+        status, fields, answer = post(served, path, {**body, "max_tokens": most, "thinking": given})
+        assert status == 200, answer
+        assert served.bodies[0]["thinking"] == thinking
+        assert (fields["toolwire-losses"] != "0") == (thinking != given)
+
+
+@pytest.mark.parametrize("member", [{"background": True}, {"conversation": "conv_1"}])
+def test_what_needs_a_server_that_keeps_conversations_is_refused(member: Any, tmp_path: Path):
+    path, body = REQUESTS["openai-responses"]
+    with ServedGateway("openai-chat", [], home=tmp_path) as served:
+        status, _, answer = post(served, path, {**body, **member})
+        error = json.loads(answer)["error"]
+        assert (status, error["param"]) == (400, next(iter(member)))
+        assert "not possible through the gateway" in error["message"]

@@ -23,7 +23,12 @@ from toolwire.events import (
     ToolCallDelta,
     Usage,
 )
-from toolwire.gateway.clients import conversation_of, without_notes
+from toolwire.gateway.clients import (
+    check_unsupported,
+    conversation_of,
+    with_smaller_budget,
+    without_notes,
+)
 from toolwire.gateway.compaction import (
     CompactedAnswer,
     CompactionAnswer,
@@ -40,7 +45,7 @@ from toolwire.gateway.responses import previous_not_found
 from toolwire.ids import new_id
 from toolwire.messages import Message, Origin
 from toolwire.model import reading
-from toolwire.request import AttemptMeter, ModelRequest
+from toolwire.request import AttemptMeter, Loss, ModelRequest
 from toolwire.wire.json_access import object_or_empty
 
 if TYPE_CHECKING:
@@ -98,6 +103,7 @@ class ModelCall:
         self._items = b"[]"
         self._stored = False
         """Whether the answer can be retrieved later."""
+        self._lowered: tuple[Loss, ...] = ()
         self._compacts = False
         """Whether the conversation is to be summarized instead of answered."""
         self._task: asyncio.Task[object] | None = None
@@ -175,6 +181,10 @@ class ModelCall:
             record.streamed = request.stream is True
         if not request.messages and not request.previous_response_id:
             raise BadInput("the request has no messages")
+        if self._codec.name == "openai-responses":
+            check_unsupported(request)
+        elif self._codec.name == "anthropic-messages":
+            request, self._lowered = with_smaller_budget(request)
         betas = _listed(self._asked.field("anthropic-beta"))
         return msgspec.structs.replace(
             request, stream=record.streamed, meter=self._meter, betas=betas
@@ -270,7 +280,7 @@ class ModelCall:
         to_maker = opened.provider.faithful
         recalled = turns.attach(target)
         request, notes = without_notes(recalled.request, to_maker=to_maker)
-        record.losses = len(recalled.losses) + len(notes)
+        record.losses = len(recalled.losses) + len(notes) + len(self._lowered)
         record.reattached = recalled.reattached
         turn = turns.capture(self._codec.family, target)
         joins = target.origin.dialect != self._codec.family

@@ -5,9 +5,11 @@ import hashlib
 import msgspec
 
 from toolwire.dialects.losses import kept_member
+from toolwire.errors import ErrorKind
+from toolwire.gateway.parts import GatewayRefusal
 from toolwire.http_server.exchange import Asked
 from toolwire.messages import Message
-from toolwire.request import Loss, ModelRequest
+from toolwire.request import Loss, ModelRequest, Reasoning
 
 _FAMILIES = (
     ("claude-cli", "claude-code"),
@@ -42,6 +44,9 @@ _GROUPING = (
 """Headers in which clients name the conversation."""
 _LONGEST_NAME = 128
 _BILLING = "x-anthropic-billing-header:"
+_LEAST_BUDGET = 1024
+"""Thinking tokens that Anthropic requires at least."""
+_RESPONSES = "openai-responses"
 
 
 def family_of(asked: Asked) -> str:
@@ -97,3 +102,37 @@ def without_notes(
         return request, ()
     loss = Loss("system[0]", "client_note", "a note of the client to its vendor; not sent")
     return msgspec.structs.replace(request, system=system[1:]), (loss,)
+
+
+def with_smaller_budget(request: ModelRequest) -> tuple[ModelRequest, tuple[Loss, ...]]:
+    """The request with less thinking than output: some clients send a budget above `max_tokens`,
+    which the vendor rejects.
+    """
+    reasoning, most = request.reasoning, request.max_output_tokens
+    if reasoning is None or reasoning.budget is None or most is None or reasoning.budget < most:
+        return request, ()
+    if most > _LEAST_BUDGET:
+        smaller = msgspec.structs.replace(reasoning, budget=most - 1)
+        why = f"lowered to {most - 1}, below max_tokens"
+    else:
+        smaller = Reasoning(enabled=False)
+        why = f"switched off: max_tokens leaves less than {_LEAST_BUDGET}"
+    loss = Loss("thinking.budget_tokens", f"budget of {reasoning.budget} tokens", why)
+    return msgspec.structs.replace(request, reasoning=smaller), (loss,)
+
+
+def check_unsupported(request: ModelRequest) -> None:
+    """Refuses what only a server that keeps conversations can do."""
+    if kept_member(request.kept, _RESPONSES, "background") is True:
+        raise _not_here("background", "answers are sent while the connection is open")
+    if kept_member(request.kept, _RESPONSES, "conversation") is not None:
+        raise _not_here("conversation", "use previous_response_id, or send the whole input")
+
+
+def _not_here(member: str, instead: str) -> GatewayRefusal:
+    return GatewayRefusal(
+        ErrorKind.BAD_REQUEST,
+        f"{member} is not possible through the gateway; {instead}",
+        code="unsupported_parameter",
+        param=member,
+    )
