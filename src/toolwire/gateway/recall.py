@@ -1,6 +1,7 @@
 """Finds the turns of a conversation in memory, and puts back what the client dropped of them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from toolwire.gateway.memory import (
@@ -15,9 +16,11 @@ from toolwire.gateway.memory import (
 from toolwire.gateway.parts import Recalled
 from toolwire.gateway.reattach import Attachment, Piece
 from toolwire.gateway.visible import PartRun, runs_of, visible_answer, visible_call, visible_text
-from toolwire.messages import Part, Refusal, Seal, Text, ToolCall, ToolResult
+from toolwire.messages import Part, Seal, ToolCall, ToolResult
 from toolwire.request import ModelRequest
 
+_MOST_PARTS = 32
+"""Parts of a message that is searched for merged turns: the search is quadratic."""
 _UNIQUE = 12
 """Letters and digits at the end of an id from which no server gives it twice."""
 
@@ -39,7 +42,7 @@ class Search:
         """By ids and handles; by what is visible for turns that have neither."""
         found: list[bytes] = []
         for run in self._answers():
-            direct = [*self._id_keys(run), *self._handle_keys(run)]
+            direct = [*self._id_keys(run), *self._seal_keys(run)]
             found += direct or self._visible_keys(run)
         return found
 
@@ -56,23 +59,20 @@ class Search:
             turn = self._certain(run)
             if turn is None:
                 found += self._visible_keys(run)
-                found += self._seal_keys(run)
             else:
                 self._matched[number] = turn
         return [key for key in dict.fromkeys(found) if key not in self._found]
 
     def settle(self) -> None:
         """Decides which turn each run is; called once, after both lookups."""
-        for number, run in enumerate(self.runs):
-            if run.answer and number not in self._matched:
-                turn = self._likely(run)
-                if turn is not None:
-                    self._matched[number] = turn
+        self._match(self._same_chain)
+        self._match(self._near)
         roots = {turn.root for turn in self._matched.values()} | {self.asked.root}
+        self._match(partial(self._linked, roots))
         for number, run in enumerate(self.runs):
             if not run.answer or number in self._pieces:
                 continue
-            turn = self._matched.get(number) or self._linked(run, roots)
+            turn = self._matched.get(number)
             if turn is not None:
                 self._pieces[number] = (Piece(run.parts, turn, equal=True),)
             elif not self._join(number, roots):
@@ -111,13 +111,15 @@ class Search:
     def _id_keys(self, run: PartRun) -> list[bytes]:
         return [self._keys.call(call.id) for call in run.calls if not call.made_id]
 
-    def _handle_keys(self, run: PartRun) -> list[bytes]:
-        handles = (handle_of(seal_of(part)) for part in run.parts)
-        return [self._keys.handle(handle) for handle in handles if handle]
-
     def _seal_keys(self, run: PartRun) -> Iterator[bytes]:
+        """By handles, and by seals that the client returned."""
         for seal in map(seal_of, run.parts):
-            if seal is not None and not handle_of(seal):
+            if seal is None:
+                continue
+            handle = handle_of(seal)
+            if handle:
+                yield self._keys.handle(handle)
+            else:
                 mark = seal_mark(seal)
                 if mark is not None:
                     yield self._keys.seal(mark)
@@ -131,7 +133,7 @@ class Search:
         return list({turn.id: turn for turn in found if turn is not None}.values())
 
     def _certain(self, run: PartRun) -> StoredTurn | None:
-        """The turn by ids or handle, unless another one could have the same ids."""
+        """The turn by ids, handle or seal, unless another one could have the same ids."""
         for turn in self._turns(self._id_keys(run)):
             if (
                 turn.visible == run.digest
@@ -139,21 +141,31 @@ class Search:
                 and (turn.chain == run.chain or all(map(is_unique, turn.call_ids)))
             ):
                 return turn
-        for turn in self._turns(self._handle_keys(run)):
+        for turn in self._turns(self._seal_keys(run)):
             if turn.visible == run.digest:
                 return turn
         return None
 
-    def _likely(self, run: PartRun) -> StoredTurn | None:
-        """The turn by the whole conversation before it, or by what it answered."""
-        chain, near, _ = self._visible_keys(run)
-        turn = self._found.get(chain)
-        if turn is not None:
-            return turn
-        turn = self._found.get(near)
+    def _match(self, find: Callable[[PartRun], StoredTurn | None]) -> None:
+        """Matches runs that no surer way has; each turn once, the newest with the last run."""
+        used = {turn.id for turn in self._matched.values()}
+        for number in range(len(self.runs) - 1, -1, -1):
+            if self.runs[number].answer and number not in self._matched:
+                turn = find(self.runs[number])
+                if turn is not None and turn.id not in used:
+                    used.add(turn.id)
+                    self._matched[number] = turn
+
+    def _same_chain(self, run: PartRun) -> StoredTurn | None:
+        """The turn by the whole conversation before it."""
+        return self._found.get(self._keys.chain(run.chain))
+
+    def _near(self, run: PartRun) -> StoredTurn | None:
+        """The turn by what it answered."""
+        turn = self._found.get(self._keys.near(run.before, run.digest))
         return turn if turn is not None and _fitting_ids(turn, run.calls) else None
 
-    def _linked(self, run: PartRun, roots: set[bytes]) -> StoredTurn | None:
+    def _linked(self, roots: set[bytes], run: PartRun) -> StoredTurn | None:
         """The turn by itself, if it belongs to a conversation that this one was made from."""
         *_, said = self._visible_keys(run)
         for turn in self._turns([*self._id_keys(run), said]):
@@ -163,7 +175,7 @@ class Search:
 
     def _named(self, run: PartRun, roots: set[bytes]) -> list[StoredTurn]:
         """The turns that ids and handles name, in the order of the run."""
-        found = self._turns([*self._id_keys(run), *self._handle_keys(run)])
+        found = self._turns([*self._id_keys(run), *self._seal_keys(run)])
         return [
             turn
             for turn in found
@@ -202,8 +214,14 @@ class Search:
         pieces: list[Piece] = []
         rest = run.parts
         for turn in turns:
-            end = _end_of(rest, turn)
-            pieces += _cut(rest[:end], turn)
+            found = _window(rest, turn)
+            if found is None:
+                end = _end_of(rest, turn)
+                pieces.append(Piece(rest[:end], turn))
+            else:
+                start, end = found
+                pieces += (Piece(rest[:start]),) if start else ()
+                pieces.append(Piece(rest[start:end], turn, equal=True))
             rest = rest[end:]
         if rest or not pieces:
             pieces.append(Piece(rest))
@@ -254,28 +272,23 @@ def _in_order(parts: Sequence[Part], turn: StoredTurn) -> tuple[Part, ...]:
 
 
 def _end_of(parts: Sequence[Part], turn: StoredTurn) -> int:
-    """Where the parts of a turn end: after its last call, or its last text if that follows."""
+    """Where the parts of a turn that the client changed end: after its last call or seal."""
+    marks = {seal_mark(seal) for seal in map(seal_of, turn.parts) if seal is not None}
     end = 0
     for number, part in enumerate(parts):
-        if isinstance(part, ToolCall):
-            if part.id in turn.call_ids:
-                end = number + 1
-        elif handle_of(seal_of(part)) == turn.id:
+        seal = seal_of(part)
+        own = isinstance(part, ToolCall) and part.id in turn.call_ids
+        if own or (seal and (handle_of(seal) == turn.id or seal_mark(seal) in marks)):
             end = number + 1
-    if not turn.calls:
-        while end < len(parts) and isinstance(parts[end], Text | Refusal):
-            end += 1
-    elif turn.parts and isinstance(turn.parts[-1], Text | Refusal):
-        end += sum(1 for part in parts[end : end + 1] if isinstance(part, Text | Refusal))
     return end or len(parts)
 
 
-def _cut(parts: tuple[Part, ...], turn: StoredTurn) -> Iterator[Piece]:
-    """The end of the parts that is the turn, and what the client put before it."""
+def _window(parts: Sequence[Part], turn: StoredTurn) -> tuple[int, int] | None:
+    """The neighbouring parts that are all of the turn; None if the client changed it."""
+    if len(parts) > _MOST_PARTS:
+        return None
     for start in range(len(parts)):
-        if visible_answer(parts[start:]) == turn.visible:
-            if start:
-                yield Piece(parts[:start])
-            yield Piece(parts[start:], turn, equal=True)
-            return
-    yield Piece(parts, turn)
+        for end in range(start + 1, len(parts) + 1):
+            if visible_answer(parts[start:end]) == turn.visible:
+                return start, end
+    return None
