@@ -82,7 +82,7 @@ class Chat:
             {"type": "function", "function": {"name": n, "parameters": _SCHEMA}} for n in TOOLS
         ]
         messages = [item for items in history for item in items]
-        return {"model": "m", "messages": messages, "tools": tools}
+        return {"model": "m", "messages": messages, "tools": tools, "reasoning_effort": "high"}
 
     def edit(self, answer: Items) -> None:
         answer[0]["content"] = f"{answer[0].get('content') or ''} (changed)"
@@ -120,7 +120,9 @@ class Anthropic:
     def body(self, history: list[Items]) -> Json:
         tools = [{"name": name, "input_schema": _SCHEMA} for name in TOOLS]
         messages = [item for items in history for item in items]
-        return {"model": "m", "max_tokens": 9000, "messages": messages, "tools": tools}
+        thinking = {"type": "enabled", "budget_tokens": 2000}
+        limits = {"model": "m", "max_tokens": 9000, "thinking": thinking}
+        return {**limits, "messages": messages, "tools": tools}
 
     def edit(self, answer: Items) -> None:
         at = sum(block["type"] != "tool_use" for block in answer[0]["content"])
@@ -172,6 +174,7 @@ class Responses:
                 if item.get("call_id") in outputs:
                     items.append(outputs.pop(item["call_id"]))
         body: Json = {"model": "m", "input": items, "tools": tools, "store": self.by_id}
+        body["reasoning"] = {"effort": "high", "summary": "auto"}
         if self.by_id and self.last:
             body |= {"previous_response_id": self.last, "input": history[-1]}
         return body
@@ -233,7 +236,9 @@ class Gemini:
     def body(self, history: list[Items]) -> Json:
         declared = [{"name": name, "parametersJsonSchema": _SCHEMA} for name in TOOLS]
         contents = [item for items in history for item in items]
-        return {"contents": contents, "tools": [{"functionDeclarations": declared}]}
+        thinking = {"thinkingConfig": {"includeThoughts": True}}
+        tools = [{"functionDeclarations": declared}]
+        return {"contents": contents, "tools": tools, "generationConfig": thinking}
 
     def edit(self, answer: Items) -> None:
         answer[0]["parts"].insert(0, {"text": "changed"})

@@ -104,7 +104,7 @@ class Shelf:
     ) -> list[ModelEvent]:
         """What the client gets of the answer to these messages."""
         capture = Capture(self.search(*messages).asked, family, maker.origin.dialect, new_id)
-        sent = [capture.outgoing(event) for event in events(parts)]
+        sent = [one for event in events(parts) for one in capture.outgoing(event)]
         turn = capture.turn(maker)
         if turn is not None:
             self.turns.update(dict.fromkeys(self.keys.of(turn, family), turn))

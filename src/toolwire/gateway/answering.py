@@ -308,8 +308,9 @@ class ModelCall:
                 if joins and kind is TextEnded and cast(TextEnded, event).text is None:
                     # Gemini's signed last words would be a block of their own, which clients
                     # take for the whole answer.
-                    continue
-                writer.feed(outgoing)
+                    outgoing = outgoing[:-1]
+                for ours in outgoing:
+                    writer.feed(ours)
                 if out.full:
                     await out.drained()
 
@@ -324,7 +325,8 @@ class ModelCall:
         record.upstream_id = finished.response_id
         self._count(finished)
         ours = msgspec.structs.replace(finished, response_id="", model="")
-        ours = cast(Finished, turn.outgoing(ours))
+        for before in turn.outgoing(ours)[:-1]:
+            writer.feed(before)
         record.losses += await turn.finish() is not None
         writer.end(ours)
         record.status = 200

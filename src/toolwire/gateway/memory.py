@@ -8,7 +8,9 @@ import msgspec
 from toolwire.collect import Collector
 from toolwire.events import (
     ModelEvent,
+    Notice,
     TextDelta,
+    ThinkingDelta,
     ThinkingEnded,
     ToolCallDelta,
     ToolCallEnded,
@@ -227,12 +229,25 @@ class Capture:
         self._received = Collector()
         self._renamed: dict[str, str] = {}
         self._handles = 0
+        self._thinking = False
+        """Whether thinking is open whose end the client must see."""
 
-    def outgoing(self, event: ModelEvent) -> ModelEvent:
-        """The event as the client gets it."""
+    def outgoing(self, event: ModelEvent) -> tuple[ModelEvent, ...]:
+        """The event as the client gets it, after the end of open thinking if it needs a handle."""
         self._received.add(event)
+        if self._thinking and type(event) is not ThinkingDelta:
+            self._thinking = False
+            if type(event) is not ThinkingEnded and type(event) is not Notice:
+                # Gemini's thinking has no end of its own.
+                return (ThinkingEnded(self._handle()), self._outgoing(event))
+        return (self._outgoing(event),)
+
+    def _outgoing(self, event: ModelEvent) -> ModelEvent:
         match event:
             case TextDelta():
+                return event
+            case ThinkingDelta():
+                self._thinking = self._foreign and self._family in _OPAQUE
                 return event
             case ToolCallStarted() if event.id in self._asked.call_ids:
                 self._renamed[event.id] = new = self._new_id("call_")

@@ -200,8 +200,8 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
 class TurnMemory(Protocol):
     """One answer on its way to the client."""
 
-    def outgoing(self, event: ModelEvent) -> ModelEvent:
-        """The event as the client gets it: foreign seals as handles."""
+    def outgoing(self, event: ModelEvent) -> tuple[ModelEvent, ...]:
+        """The event as the client gets it: foreign seals as handles, thinking with its end."""
         ...
 
     async def finish(self) -> Loss | None:

@@ -59,6 +59,9 @@ class Search:
             turn = self._certain(run)
             if turn is None:
                 found += self._visible_keys(run)
+                if run.last > run.first:
+                    messages = self.request.messages[run.first : run.last + 1]
+                    found += [self._keys.said(visible_answer(one.parts)) for one in messages]
             else:
                 self._matched[number] = turn
         return [key for key in dict.fromkeys(found) if key not in self._found]
@@ -197,8 +200,14 @@ class Search:
                 elif not all(_answers(part, turn) for part in run.parts):
                     break
             ordered = _in_order(parts, turn)
-            if absorbed and visible_answer(ordered) == turn.visible:
-                self._pieces[number] = (Piece(ordered, turn, equal=True),)
+            found = _window(ordered, turn) if absorbed else None
+            if found is not None:
+                start, end = found
+                self._pieces[number] = (
+                    *self._alone(ordered[:start], roots),
+                    Piece(ordered[start:end], turn, equal=True),
+                    *self._alone(ordered[end:], roots),
+                )
                 self._pieces.update((later, ()) for later in absorbed)
                 return True
         return False
@@ -211,6 +220,10 @@ class Search:
             return tuple(
                 Piece(tuple(islice(calls, len(turn.calls))), turn, equal=True) for turn in turns
             )
+        if not turns:
+            messages = self.request.messages[run.first : run.last + 1]
+            alone = [piece for one in messages for piece in self._alone(one.parts, roots)]
+            return tuple(alone) if any(one.turn for one in alone) else (Piece(run.parts),)
         pieces: list[Piece] = []
         rest = run.parts
         for turn in turns:
@@ -220,12 +233,23 @@ class Search:
                 pieces.append(Piece(rest[:end], turn))
             else:
                 start, end = found
-                pieces += (Piece(rest[:start]),) if start else ()
+                pieces += self._alone(rest[:start], roots)
                 pieces.append(Piece(rest[start:end], turn, equal=True))
             rest = rest[end:]
-        if rest or not pieces:
-            pieces.append(Piece(rest))
-        return tuple(pieces)
+        if pieces and not pieces[-1].equal:
+            # What follows a changed turn may belong to it.
+            changed = pieces.pop()
+            return (*pieces, changed._replace(parts=changed.parts + rest))
+        return (*pieces, *self._alone(rest, roots)) if rest else tuple(pieces)
+
+    def _alone(self, parts: tuple[Part, ...], roots: set[bytes]) -> Iterator[Piece]:
+        """Parts beside a known turn: a turn that nothing names, or words of the client."""
+        if parts:
+            visible = visible_answer(parts)
+            turn = self._found.get(self._keys.said(visible))
+            used = {one.id for one in self._matched.values()}
+            known = turn is not None and turn.root in roots and turn.id not in used
+            yield Piece(parts, turn, equal=True) if known else Piece(parts)
 
 
 def is_unique(call_id: str) -> bool:

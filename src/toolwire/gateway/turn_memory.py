@@ -248,9 +248,9 @@ class NoTurns(NamedTuple):
 class Unchanged:
     """An answer that is passed on and not stored."""
 
-    def outgoing(self, event: ModelEvent) -> ModelEvent:
+    def outgoing(self, event: ModelEvent) -> tuple[ModelEvent, ...]:
         """The event as it is."""
-        return event
+        return (event,)
 
     async def finish(self) -> Loss | None:
         """Stores nothing."""

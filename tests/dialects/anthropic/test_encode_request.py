@@ -1,5 +1,6 @@
 """Requests that were made elsewhere, written in this format."""
 
+import json
 from typing import Any
 
 import pytest
@@ -500,3 +501,26 @@ def test_members_kept_from_this_vendors_answers_go_back() -> None:
     )
     found = body(request(user(Text("hi")), assistant(call)))
     assert found["messages"][1]["content"][0]["caller"] == {"type": "direct"}
+
+
+def test_thinking_that_the_vendor_would_refuse_is_disabled_for_a_client_of_the_format_too():
+    body = {
+        "model": "m",
+        "max_tokens": 9000,
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+        "messages": [
+            {"role": "user", "content": "go"},
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}],
+            },
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}],
+            },
+        ],
+    }
+    request = DIALECT.decode_request(json.dumps(body).encode())
+    encoded = DIALECT.encode_request(request)
+    assert json.loads(encoded.http.body)["thinking"] == {"type": "disabled"}
+    assert [loss.path for loss in encoded.losses] == ["reasoning"]

@@ -30,7 +30,7 @@ from toolwire.request import (
     budget_of,
 )
 from toolwire.schema import Profile, convert
-from toolwire.wire.json_access import encode, is_object, parse_object
+from toolwire.wire.json_access import encode, is_object, object_or_empty, parse_object
 from toolwire.wire.names import NameRule, ToolNames
 
 VERSION = "2023-06-01"
@@ -248,9 +248,10 @@ class SettingsWriter:
 
     def _thinking(self, body: JsonObject, turns: list[Turn]) -> None:
         if self._takes_thinking() and self._original.copy(body, "thinking", "reasoning"):
-            return
-        reasoning = self._request.reasoning
-        written = self._fitted(reasoning) if reasoning is not None else None
+            written = object_or_empty(body.get("thinking"))
+        else:
+            reasoning = self._request.reasoning
+            written = self._fitted(reasoning) if reasoning is not None else None
         if written and written.get("type") == "enabled" and thinking_broken(turns):
             # The vendor rejects a budget if the current turn did not begin with signed thinking.
             why = "the current turn did not begin with thinking signed by this vendor"
