@@ -227,7 +227,7 @@ class Conversation:
     def _judge(self, upstream: Upstream) -> None:
         """No seal of another deployment, none of an unchanged turn missing, no handle."""
         body = upstream.body.decode()
-        assert "twm_" not in body
+        assert '"twm_' not in body
         assert "dHdtX" not in body
         own = upstream.simulator.seals.issued
         for other in self.upstreams:
