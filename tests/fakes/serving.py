@@ -17,11 +17,14 @@ KEY = "served-token-0123456789"
 class ServeProcess:
     """`with ServeProcess(home, sim.upstream("gemini")) as served:`; its output is collected."""
 
-    def __init__(self, home: Path, upstream: str, *flags: str) -> None:
+    def __init__(self, home: Path, upstream: str, *flags: str, **environ: str) -> None:
+        """Without an upstream, the settings in the home say which models answer."""
         self._command = [
             *(sys.executable, "-m", "toolwire", "serve", "--port", "0", "--token", KEY),
-            *("--upstream", upstream, *flags),
+            *(("--upstream", upstream) if upstream else ()),
+            *flags,
         ]
+        self._environ = environ
         self._home = home
         self._out = home / "serve.out"
         self._err = home / "serve.err"
@@ -32,6 +35,7 @@ class ServeProcess:
         keep = ("PATH", "LANG", "SYSTEMROOT", "COVERAGE_PROCESS_START")
         environ = {name: os.environ[name] for name in keep if name in os.environ}
         environ |= {"HOME": str(self._home), "TOOLWIRE_HOME": str(self._home)}
+        environ |= self._environ
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
                 self._command, stdout=out, stderr=err, env=environ, cwd=self._home
@@ -73,6 +77,10 @@ class ServeProcess:
                 return
             select.select([], [], [], 0.02)
         raise AssertionError(f"toolwire serve did not start: {self.output}{self.errors}")
+
+    def wait_for(self, words: str) -> None:
+        """Waits until standard error contains the words."""
+        self._until(lambda: words in self.errors)
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """Sends a signal."""

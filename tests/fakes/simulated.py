@@ -68,6 +68,11 @@ class Simulated:
         """What the server issued."""
         return self._simulator.seals
 
+    @property
+    def origin(self) -> str:
+        """`http://127.0.0.1:port`."""
+        return self._simulator.origin
+
     def upstream(self, dialect: str = "openai-chat", **more: str) -> str:
         """The argument of `--upstream`."""
         members = "".join(f",{name}={value}" for name, value in more.items())

@@ -93,6 +93,7 @@ def serve_command(
         }
         settings = _settings(flags)
         options = _options(settings, token, no_token, model, upstream)
+        options = _with_reload(options, flags)
         code = asyncio.run(_serve(settings, options))
     except ToolwireError as error:
         fail(error)
@@ -114,6 +115,24 @@ def _settings(flags: dict[str, Any]) -> "Settings":
     if own.workers > 1 and sys.platform == "win32":
         raise click.UsageError("--workers is not possible on Windows; leave it out")
     return settings
+
+
+def _with_reload(options: "ServeOptions", flags: dict[str, Any]) -> "ServeOptions":
+    """Returns the options with what is read again when a settings file changes."""
+    from msgspec.structs import replace
+
+    from toolwire import config
+    from toolwire.config.layers import config_files
+    from toolwire.errors import BadInput
+
+    def load() -> "Settings":
+        try:
+            return _settings(flags)
+        except click.UsageError as error:
+            raise BadInput(error.format_message()) from error
+
+    files = config_files(os.environ, config.current_folder())
+    return replace(options, load=load, files=(files.system, files.user, files.project))
 
 
 def _options(

@@ -53,6 +53,7 @@ class Accounts:
         self._pruned = 0.0
         self.store = SqliteLedger(file, clock=clock)
         self.cooling = CoolDowns(clock)
+        self.transports: dict[float, Transport] = {}
         self.room = WaitingRoom(
             most=settings.max_requests, queue=settings.queue, seconds=settings.queue_seconds
         )
@@ -139,9 +140,16 @@ def open_routes(
     """Returns the routes of the settings; ToolwireError names one that cannot work."""
     if every is not None:
         own = msgspec.structs.replace(every.settings, gateway=settings.gateway)
-        opener = ModelOpener(own, environ, transport, key=every.key, tool_style=every.style)
+        opener = ModelOpener(
+            own,
+            environ,
+            transport,
+            key=every.key,
+            tool_style=every.style,
+            transports=accounts.transports,
+        )
     else:
-        opener = ModelOpener(settings, environ, transport)
+        opener = ModelOpener(settings, environ, transport, transports=accounts.transports)
     routes = GatewayRoutes(
         settings,
         opener,

@@ -66,13 +66,15 @@ class ModelOpener:
         *,
         key: str = "",
         tool_style: str = "",
+        transports: dict[float, Transport] | None = None,
     ) -> None:
+        """`transports`: those of other openers, to share their connections."""
         self._settings = settings
         self._environ = environ
         self._make = transport
         self._key = key
         self._style = tool_style
-        self._transports: dict[float, Transport] = {}
+        self._transports = {} if transports is None else transports
         self._learned = Learned()
 
     async def __call__(self, target: RouteTarget, table: RouteTable) -> Opened:

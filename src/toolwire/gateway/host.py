@@ -6,7 +6,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
@@ -31,6 +31,7 @@ from toolwire.gateway.metrics import Metrics, Sample, gauges, of_process
 from toolwire.gateway.operations import Operations
 from toolwire.gateway.parts import GatewayParts
 from toolwire.gateway.record import RecordReader
+from toolwire.gateway.reload import Reloader
 from toolwire.gateway.server import Gateway
 from toolwire.gateway.sockets import TlsFiles, bind
 from toolwire.gateway.turn_memory import open_memory
@@ -59,6 +60,10 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`json`, `text` or `off`."""
     sockets: tuple[socket.socket, ...] = ()
     """Bound already, by systemd or the parent of several workers."""
+    load: Callable[[], Settings] | None = None
+    """Reads the settings again; None if they do not change."""
+    files: tuple[Path, ...] = ()
+    """Settings files, which may not exist."""
 
 
 class RunningGateway(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +74,7 @@ class RunningGateway(msgspec.Struct, frozen=True, kw_only=True):
     gateway: Gateway
     listener: HttpListener
     life: Lifecycle
+    reloader: Reloader
     tls: TlsFiles | None = None
     log: AccessLog | None = None
 
@@ -83,7 +89,8 @@ class RunningGateway(msgspec.Struct, frozen=True, kw_only=True):
                     await self.listener.drain()
 
     def reopen(self) -> None:
-        """Opens the log again and reads the certificate again; BadInput leaves the old one."""
+        """Reads settings, log and certificate again; BadInput leaves the old certificate."""
+        self.reloader.soon()
         if self.log is not None:
             self.log.reopen()
         if self.tls is not None:
@@ -125,12 +132,7 @@ async def open_gateway(
         life = Lifecycle(lambda: accounts.store.failure)
         metrics = Metrics(lambda: _names(gateway.parts), (of_process, lambda: _state(accounts)))
         tls = TlsFiles(Path(own.tls_cert), Path(own.tls_key)) if own.tls_cert else None
-        guard = Guard(
-            hosts=tuple(host.lower() for host in own.hosts),
-            origins=frozenset(own.cors),
-            needs_key=options.token is not None,
-            tls=tls is not None,
-        )
+        guard = _guard(own, options)
         log = _access_log(own, options.log)
         if log is not None:
             stack.callback(log.close)
@@ -158,15 +160,59 @@ async def open_gateway(
         # A request leaves few cycles behind: looking for them every 700 objects is waste.
         stack.callback(gc.set_threshold, *gc.get_threshold())
         gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
+
+        async def apply(new: Settings) -> None:
+            chosen = every_request(new, environ, options.model, options.upstream)
+            routes, _ = open_routes(new, environ, accounts, chosen)
+            for problem in await routes.check():
+                notice(problem)
+            listed = _listed(new, options, environ)
+            gateway.guard = _guard(new.gateway, options)
+            gateway.parts = msgspec.structs.replace(
+                gateway.parts, routes=routes, settings=new.gateway, listed=listed
+            )
+            accounts.change(new.gateway)
+
+        reloader = Reloader(
+            settings,
+            options.files,
+            load=options.load or (lambda: settings),
+            apply=apply,
+            notice=notice,
+            tidy=accounts.tidy,
+        )
+        life.notes = lambda: "the settings are not reloaded; see the log" * bool(reloader.problem)
+        await stack.enter_async_context(_running(reloader.watch()))
         life.state = State.READY
         yield RunningGateway(
             origin=origin_of(own, bound[0]),
             gateway=gateway,
             listener=listener,
             life=life,
+            reloader=reloader,
             tls=tls,
             log=log,
         )
+
+
+def _guard(own: GatewaySettings, options: ServeOptions) -> Guard:
+    return Guard(
+        hosts=tuple(host.lower() for host in own.hosts),
+        origins=frozenset(own.cors),
+        needs_key=options.token is not None,
+        tls=bool(own.tls_cert),
+    )
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[object, object, None]) -> AsyncGenerator[None]:
+    """Runs work beside the block."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 def _names(parts: GatewayParts) -> frozenset[str]:
@@ -199,12 +245,8 @@ async def _measured(metrics: Metrics) -> AsyncGenerator[None]:
     """Measures how late the event loop is, for as long as the block lasts."""
     lag = LoopLag()
     metrics.add_source(lag.samples)
-    task = asyncio.create_task(lag.measure())
-    try:
+    async with _running(lag.measure()):
         yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 def _listed(

@@ -22,7 +22,7 @@ _RESERVED = frozenset({"admin", "anonymous"})
 _WINDOWS: tuple[Window, ...] = ("hour", "day", "month", "total")
 _DUMMY = hashlib.sha256(b"no key has this digest").digest()
 ROTATION_SECONDS = 24 * 3600
-SCOPES = ("raw", "console:read", "console:write")
+SCOPES = ("raw", "metrics", "console:read", "console:write")
 
 
 def digest_of(secret: str) -> bytes:

@@ -26,6 +26,8 @@ class Lifecycle:
         self.state = State.STARTING
         self._problem = problem
         """Why requests would fail, such as a store that cannot be written; empty if they work."""
+        self.notes: Callable[[], str] = str
+        """What is wrong without making requests fail, for `/readyz`; empty for nothing."""
         self._stopping = asyncio.Event()
         self._at_once = asyncio.Event()
 

@@ -25,7 +25,8 @@ class Operations:
         if asked.path not in _PATHS or asked.method not in ("GET", "HEAD"):
             return False
         why = self._life.not_ready() if asked.path == "/readyz" else ""
-        await out.whole(503 if why else 200, _TEXT, f"{why}\n".encode() if why else b"")
+        words = why or (self._life.notes() if asked.path == "/readyz" else "")
+        await out.whole(503 if why else 200, _TEXT, f"{words}\n".encode() if words else b"")
         return True
 
     async def report(self, out: Answering) -> None:
