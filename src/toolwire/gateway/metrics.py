@@ -64,7 +64,7 @@ class Metrics:
         sources: Iterable[Source] = (),
     ) -> None:
         self.names = names
-        """Keys and models of the settings; any others are `other`."""
+        """Models and routes of the settings; any others are `other`."""
         self._sources = [*sources]
         self._counters: dict[str, dict[Labels, float]] = defaultdict(dict)
         self._histograms = {
@@ -90,7 +90,8 @@ class Metrics:
         known = self.names()
         model = record.model if f"{record.provider}/{record.model}" in known else ""
         model = model or (record.route if record.route in known else _OTHER)
-        key = record.key if record.key in known or record.key == "admin" else _OTHER
+        # A key's name is set by the operator; a caller without one has none.
+        key = record.key or _OTHER
         formats = {"client": record.client_format, "upstream": record.upstream_format}
         self.count(
             "toolwire_requests_total",
