@@ -39,6 +39,7 @@ class Program:
         self._screen = pyte.Screen(COLUMNS, ROWS)
         self._stream = pyte.ByteStream(self._screen)
         self._changed = threading.Condition()
+        self._home = os.fsencode(environ.get("HOME") or "?")
         self.written = 0
         self.frames = 0
         self.started = time.monotonic()
@@ -113,10 +114,11 @@ class Program:
             if entry.name.isdigit():
                 with suppress(OSError, IndexError, ValueError):
                     parents[int(entry.name)] = int(_stat(int(entry.name))[1])
-        found = [self.process.pid]
+        # Servers that a program starts beside itself belong to it too: its home is in their names.
+        found = [self.process.pid, *(pid for pid in parents if self._home in _command(pid))]
         for one in found:
             found += [pid for pid, parent in parents.items() if parent == one]
-        return found
+        return list(dict.fromkeys(found))
 
     def close(self) -> None:
         """Ends the program and what it started."""
@@ -125,6 +127,13 @@ class Program:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
         os.close(self._main)
+
+
+def _command(pid: int) -> bytes:
+    """The program of a process, as the system has it."""
+    with suppress(OSError):
+        return os.fsencode(os.readlink(f"/proc/{pid}/exe"))  # noqa: PTH115 - bytes
+    return b""
 
 
 def _stat(pid: int) -> list[str]:
