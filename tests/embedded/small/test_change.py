@@ -313,6 +313,7 @@ def test_what_only_a_tool_from_elsewhere_can_do_is_left_to_it():
         ("both a.py and main.py must use tabs", "talk", "change"),
         ("should a.py return 2?", "question", "question"),
         ("main.py, please", "talk", "question"),
+        ("what is Node.js?", "talk", "talk"),
         ("on which git branch am I", "question", "command"),
         ("what does HTTP stand for", "question", "talk"),
         ("capital city of Poland?", "question", "talk"),

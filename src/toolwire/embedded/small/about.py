@@ -142,7 +142,7 @@ def kind_of(words: str, answered: RequestKind | None, project: KnownFiles) -> Re
     names_files = any(mentions(words, project))
     if names_files and not is_question(words) and _wishes(words):
         return RequestKind.CHANGE
-    if answered is RequestKind.TALK and names_files:
+    if answered is RequestKind.TALK and mentions(words, project)[0]:
         answered = RequestKind.QUESTION
     if answered in (RequestKind.QUESTION, RequestKind.TALK) and not is_order(words):
         if starts_program(words):
