@@ -314,7 +314,7 @@ CLIENTS = {
     ),
     "llm": RealClient(
         package="llm",
-        version="0.27.1",
+        version="0.36",
         program="llm",
         installer="pip",
         recipe="llm",
