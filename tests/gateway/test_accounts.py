@@ -18,7 +18,9 @@ from tests.fakes.serving import KEY, ServeProcess
 from tests.fakes.simulated import Simulated
 from tests.gateway.test_answering import REQUESTS, post
 from tests.gateway.test_operations import BODY, asked
+from toolwire.events import TextDelta
 from toolwire.gateway.accounts import ledger_file
+from toolwire.gateway.answer_cache import AnswerCache
 from toolwire.gateway.keys import new_key
 from toolwire.gateway.ledger import SqliteLedger
 from toolwire.gateway.store import Budget, KeyRules, VirtualKey
@@ -228,3 +230,41 @@ def test_after_a_kill_of_the_gateway_all_that_ended_is_booked_and_nothing_reserv
         assert sum(row["error"] == "interrupted" for row in found) == 5
         assert (after.spent >= in_flight.spent + in_flight.reserved) is hard
         assert KEY not in json.dumps(found)
+
+
+def test_equal_requests_of_a_cached_route_are_answered_once(tmp_path: Path) -> None:
+    with Simulated([HELLO]) as upstream:
+        settings = PRICED.format(origin=upstream.origin)
+        settings += '[gateway.routes.m]\nto = ["one/m"]\ncache = "1h"\n'
+        with SettingsGateway(tmp_path, settings) as served:
+            for dialect in ("openai-chat", "anthropic-messages", "gemini"):
+                path, body = REQUESTS[dialect]
+                body = {name: value for name, value in body.items() if name != "max_tokens"}
+                if dialect == "anthropic-messages":
+                    body["max_tokens"] = 99
+                for _ in range(2):
+                    status, _, answer = post(served, path, body)
+                    assert (status, b"Hello" in answer) == (200, True)
+            # Anthropic's requests have a limit, which makes them different ones.
+            assert len(upstream.requests) == 2
+            path, body = REQUESTS["openai-chat"]
+            for more in ({"temperature": 1}, {"temperature": 1}, {"seed": 5}):
+                assert post(served, path, body | more)[0] == 200
+            assert len(upstream.requests) == 5
+    costs = [row["cost"] for row in reversed(rows(tmp_path))]
+    assert [bool(cost) for cost in costs] == [True, False, True, False, False, False] + [True] * 3
+
+
+def test_the_cache_forgets_what_is_old_or_unused() -> None:
+    now = [0.0]
+    cache = AnswerCache(1000, lambda: now[0])
+    events = (TextDelta("x" * 80),)
+    for number in range(50):
+        cache.put(bytes([number]), events, 60)
+        assert cache.get(b"\0") == events
+        assert cache.size <= 1000
+    assert cache.get(b"\1") is None
+    cache.put(b"large", (TextDelta("x" * 500),), 60)
+    assert cache.get(b"large") is None
+    now[0] = 60.0
+    assert cache.get(b"\0") is None

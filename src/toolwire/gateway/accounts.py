@@ -16,6 +16,7 @@ from toolwire.config import Settings
 from toolwire.config.gateway import GatewaySettings
 from toolwire.errors import ToolwireError
 from toolwire.gateway.admission import KeyAdmission
+from toolwire.gateway.answer_cache import AnswerCache
 from toolwire.gateway.deployments import ModelOpener
 from toolwire.gateway.ledger import FILE, SqliteLedger
 from toolwire.gateway.limits import LocalRates
@@ -54,6 +55,7 @@ class Accounts:
         self.store = SqliteLedger(file, clock=clock)
         self.cooling = CoolDowns(clock)
         self.transports: dict[float, Transport] = {}
+        self.cache = AnswerCache(settings.cache_size, clock)
         self.room = WaitingRoom(
             most=settings.max_requests, queue=settings.queue, seconds=settings.queue_seconds
         )
@@ -71,6 +73,7 @@ class Accounts:
     def change(self, settings: GatewaySettings) -> None:
         """Applies new settings."""
         self._settings = settings
+        self.cache.most = settings.cache_size
         self.room.change(
             most=settings.max_requests, queue=settings.queue, seconds=settings.queue_seconds
         )
@@ -147,9 +150,12 @@ def open_routes(
             key=every.key,
             tool_style=every.style,
             transports=accounts.transports,
+            cache=accounts.cache,
         )
     else:
-        opener = ModelOpener(settings, environ, transport, transports=accounts.transports)
+        opener = ModelOpener(
+            settings, environ, transport, transports=accounts.transports, cache=accounts.cache
+        )
     routes = GatewayRoutes(
         settings,
         opener,

@@ -15,6 +15,7 @@ from toolwire.config import Settings
 from toolwire.config.gateway import RouteTable, RouteTarget
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 from toolwire.events import ModelEvent, Notice
+from toolwire.gateway.answer_cache import AnswerCache, cached
 from toolwire.gateway.parts import Slot
 from toolwire.messages import Origin
 from toolwire.model import Model, reading
@@ -67,6 +68,7 @@ class ModelOpener:
         key: str = "",
         tool_style: str = "",
         transports: dict[float, Transport] | None = None,
+        cache: AnswerCache | None = None,
     ) -> None:
         """`transports`: those of other openers, to share their connections."""
         self._settings = settings
@@ -75,6 +77,7 @@ class ModelOpener:
         self._key = key
         self._style = tool_style
         self._transports = {} if transports is None else transports
+        self._cache = cache
         self._learned = Learned()
 
     async def __call__(self, target: RouteTarget, table: RouteTable) -> Opened:
@@ -96,6 +99,9 @@ class ModelOpener:
         first = table.timeout.first
         if first:
             opened = msgspec.structs.replace(opened, client=first_within(opened.client, first))
+        if table.cache_seconds and self._cache is not None:
+            client = cached(opened, self._cache, table.cache_seconds, tools=table.cache_tools)
+            opened = msgspec.structs.replace(opened, client=client)
         return opened
 
     def _style_of(self) -> str:
