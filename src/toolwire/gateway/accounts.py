@@ -25,6 +25,7 @@ from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.routing import CoolDowns, GatewayRoutes
 from toolwire.gateway.store import Entry
 from toolwire.providers._spec import ApiKey, NoAuth
+from toolwire.providers.addresses import address
 from toolwire.providers.custom import Upstream
 from toolwire.storage.paths import state_paths
 
@@ -204,6 +205,9 @@ class ReadyProviders:
                 continue
             try:
                 credential_for(provider, environ=self._environ, store=store)
+                # Without a project there is no address: a login of the machine is not enough.
+                if "{" in address(provider, self._environ):
+                    continue
             except ToolwireError:
                 continue
             found.append(name)

@@ -15,9 +15,11 @@ import msgspec
 from toolwire.client.redact import Secret
 from toolwire.config import Settings
 from toolwire.config.gateway import GatewaySettings
+from toolwire.errors import ModelMissing
 from toolwire.gateway.access_log import AccessLog, Style
 from toolwire.gateway.accounts import (
     Accounts,
+    EveryRequest,
     ReadyProviders,
     every_request,
     ledger_file,
@@ -32,6 +34,7 @@ from toolwire.gateway.operations import Operations
 from toolwire.gateway.parts import GatewayParts
 from toolwire.gateway.record import RecordReader
 from toolwire.gateway.reload import Reloader
+from toolwire.gateway.routing import GatewayRoutes
 from toolwire.gateway.server import Gateway
 from toolwire.gateway.sockets import TlsFiles, bind
 from toolwire.gateway.turn_memory import open_memory
@@ -115,6 +118,7 @@ async def open_gateway(
         every = every_request(settings, environ, options.model, options.upstream)
         routes, opener = open_routes(settings, environ, accounts, every)
         stack.push_async_callback(opener.aclose)
+        await _check_model(routes, every, settings, environ)
         for problem in await routes.check():
             notice(problem)
         kept = open_memory(own, gateway_folder(environ), time.time)
@@ -224,6 +228,24 @@ def _state(accounts: Accounts) -> Iterable[Sample]:
     yield Sample("toolwire_waiting", "gauge", accounts.room.turns.waiting)
     for name in accounts.cooling.cooling():
         yield Sample("toolwire_cooling", "gauge", 1, (("deployment", name),))
+
+
+async def _check_model(
+    routes: GatewayRoutes,
+    every: EveryRequest | None,
+    settings: Settings,
+    environ: Mapping[str, str],
+) -> None:
+    """Refuses to start without anything that could answer."""
+    if every is not None:
+        if every.model:
+            await routes.find(every.model)
+    elif not settings.gateway.routes and not ReadyProviders(settings, environ)():
+        raise ModelMissing(
+            "no provider is configured; set a key such as ANTHROPIC_API_KEY, OPENAI_API_KEY or "
+            "GEMINI_API_KEY, add a route to the settings, or name a server with --upstream or a "
+            "model with --model"
+        )
 
 
 def origin_of(own: GatewaySettings, one: socket.socket) -> str:
