@@ -305,3 +305,14 @@ def test_files_described_by_the_parts_of_their_names_are_moved_into_a_new_folder
         f"mkdir -p archive && mv -n -- report-{year}.txt archive/report-{year}.txt"
         for year in (2021, 2022)
     ]
+
+
+def test_a_file_that_the_request_has_nothing_to_do_with_is_left_alone():
+    plan = steps(
+        {"do": "create", "path": "hi.sh", "what": "prints hi"},
+        {"do": "edit", "path": "src/dates.js", "what": "print hi"},
+    )
+    agent = Agent({"src/dates.js": "exports.x = 1;\n"}, plan=plan, text={"text": "echo hi\n"})
+    agent.run("write a script hi.sh that prints hi")
+    assert agent.files["src/dates.js"] == "exports.x = 1;\n"
+    assert agent.files["hi.sh"] == "echo hi\n"

@@ -16,6 +16,7 @@ from toolwire.embedded.small.about import (
     imported,
     mentions,
     moves_words,
+    to_read,
 )
 from toolwire.embedded.small.programs import fails, is_check
 from toolwire.embedded.small.steps import LONGEST_WHAT, PlanStep, StepKind
@@ -99,8 +100,14 @@ def checked(steps: Sequence[PlanStep], words: str, project: KnownFiles) -> tuple
     only_new = any(goal(words[: it.begin]) for it in absent) and not _alters(words)
     sources = {it.path for it in present if new and (only_new or _is_source(it, words))}
     written = {it.path for it in steps if it.do in (StepKind.EDIT, StepKind.CREATE)}
+    spoken = {it.path for it in (*present, *absent)}
+    related = spoken | {*to_read(words, project)}
+    aimed = any(it.path in spoken for it in steps)
     for step in _code_not_checks(steps, words, project):
         if step.do is StepKind.DELETE and step.path in written:
+            continue
+        if aimed and step.do is StepKind.EDIT and step.path not in related:
+            # The request names what it is about, and this has nothing to do with it.
             continue
         if step.path in sources and step.do in (StepKind.EDIT, StepKind.SUBSTITUTE):
             continue
