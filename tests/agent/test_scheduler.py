@@ -440,6 +440,39 @@ def test_text_changed_in_the_editor_is_shown_again_before_it_runs(tmp_path: Path
     assert [one.stat.user_added for one in shown if isinstance(one, EditDetails)] == [0, 1, 2]
 
 
+def test_a_command_that_the_user_wrote_is_ruled_on_and_asked_again(tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    async def run(arguments: JsonObject, context: ToolContext) -> ToolOutput:
+        ran.append(arguments["command"])
+        return ToolOutput(text="ran")
+
+    def policy(
+        call: ToolCall, effect: Effect, paths: tuple[Path, ...], arguments: JsonObject
+    ) -> Ruling:
+        word = str(arguments["command"]).split()[0]
+        return Ruling({"look": "allow", "never": "deny"}.get(word, "ask"), f"it is {word}")
+
+    def bench(*answers: UserAnswer) -> tuple[list[str], Bench, Person]:
+        person = Person(*answers)
+        tool = a_tool("sh", Effect.EXECUTE, run=run, parameters={"type": "object"})
+        made = Bench(tmp_path, tool, policy=policy, approver=person)
+        return made.said(call("1", "sh", {"command": "touch a"})), made, person
+
+    said, asked, person = bench(yes(Choice.MODIFY, content="touch b"), yes())
+    assert (said, ran) == (["ran"], ["touch b"])
+    assert [question.reason for question in person.asked] == ["it is touch"] * 2
+    assert asked.finished().decision is ApprovalOutcome.MODIFY
+    assert json.loads(asked.finished().arguments) == {"command": "touch b"}
+    ran.clear()
+    said, asked, person = bench(yes(Choice.MODIFY, content="look b"))
+    assert (said, ran, len(person.asked)) == (["ran"], ["look b"], 1)
+    ran.clear()
+    said, asked, person = bench(yes(Choice.MODIFY, content="never b"))
+    assert (ran, len(person.asked)) == ([], 1)
+    assert asked.finished().outcome is Outcome.DENIED
+
+
 def test_a_file_that_changed_under_the_question_is_asked_about_again(tmp_path: Path) -> None:
     file = tmp_path / "f.txt"
     file.write_text("a\n")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from toolwire.agent.events import AgentEvent, SessionOpened
+from toolwire.agent.events import AgentEvent, MessageAdded, SessionOpened
 from toolwire.errors import SessionError
 from toolwire.ids import new_id
 from toolwire.sessions import records
@@ -103,6 +103,11 @@ class MemoryStore:
         ]
         return sorted(found, key=lambda one: (one.updated, one.id), reverse=True)
 
+    def search(self, words: str, project: str | None = None) -> set[str]:
+        """The ids of sessions in whose messages the words occur."""
+        found = [one.id for one in self.list(project)]
+        return {id for id in found if words.casefold() in _said(self.read(id)).casefold()}
+
     def latest(self, project: str) -> Summary | None:
         """The most recent session of this project that has a turn."""
         return next((one for one in self.list(project) if one.turns), None)
@@ -158,3 +163,11 @@ class MemoryStore:
             started=stored.rows[0][0],
             updated=stored.rows[-1][0],
         )
+
+
+def _said(contents: Contents) -> str:
+    return "\n".join(
+        event.message.text
+        for event in contents.events
+        if isinstance(event, MessageAdded) and not event.context
+    )

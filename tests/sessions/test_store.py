@@ -230,3 +230,15 @@ def test_only_what_is_old_and_unused_is_forgotten(sessions: SessionStore, tmp_pa
     assert sessions.forget(before) == (old,)
     write(journal, [])
     assert {one.id for one in sessions.list()} == {held, new}
+
+
+def test_sessions_are_found_by_words_of_their_messages(
+    sessions: SessionStore, tmp_path: Path
+) -> None:
+    (tmp_path / "other").mkdir()
+    one = made(sessions, tmp_path, a_session(2))
+    two = made(sessions, tmp_path / "other", a_session(1))
+    assert sessions.search("PROMPT 1") == {one}
+    assert sessions.search("prompt 0") == {one, two}
+    assert sessions.search("prompt 0", str(tmp_path / "other")) == {two}
+    assert sessions.search("no such words") == set()

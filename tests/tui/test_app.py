@@ -4,77 +4,16 @@ import os
 import re
 import signal
 import stat
-from collections.abc import Generator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.fakes.screen import ScreenTerminal
 from tests.fakes.simulated import Place, Simulated
+from tests.tui.apps import Apps, replaces, says, shell
 from toolwire.simulator import Reply
-from toolwire.simulator.script import Call, Fault, Say
+from toolwire.simulator.script import Call, Fault
 
 EVIL = "\x1b[2J\x1b]0;evil\x07\x1b]52;c;eA==\x07\x9b2Jover\rwritten\u202ebidi\U000e0041end"
-
-
-def says(text: str, **more: Any) -> Reply:
-    return Reply(pieces=(Say(text),), **more)
-
-
-def shell(command: str) -> Reply:
-    return Reply(pieces=(Call.of("run_shell_command", command=command),))
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
-
-class Apps:
-    """Starts apps, and ends them with the test."""
-
-    def __init__(self, place: Place) -> None:
-        self._place = place
-        self._open: list[ScreenTerminal] = []
-
-    def start(
-        self, sim: Simulated, *args: str, columns: int = 80, rows: int = 24, **environ: str
-    ) -> ScreenTerminal:
-        options = ["chat", "--upstream", sim.upstream(), *args]
-        env = self._place.environ(**{"TERM": "xterm-256color", **environ})
-        app = ScreenTerminal(options, cwd=self._place.work, env=env, columns=columns, rows=rows)
-        self._open.append(app)
-        app.wait("›", "default")
-        return app
-
-    def close(self) -> None:
-        for app in self._open:
-            app.close()
-
-
-@pytest.fixture
-def apps(place: Place) -> Generator[Apps]:
-    found = Apps(place)
-    yield found
-    found.close()
-
-
-def edits(place: Place) -> Reply:
-    target = place.work / "app.py"
-    target.write_text("price = 1\n")
-    return Reply(
-        pieces=(
-            Say("I change it."),
-            Call.of(
-                "replace",
-                file_path=str(target),
-                instruction="x",
-                old_string="price = 1",
-                new_string="price = 2",
-            ),
-        )
-    )
 
 
 def test_an_answer_is_printed_as_blocks(apps: Apps):
@@ -91,7 +30,7 @@ def test_an_answer_is_printed_as_blocks(apps: Apps):
 
 
 def test_an_edit_is_shown_and_made_after_a_yes(apps: Apps, place: Place):
-    with Simulated([edits(place), says("done")]) as sim:
+    with Simulated([replaces(place), says("done")]) as sim:
         app = apps.start(sim)
         app.press("edit it\r")
         rows = app.wait("? Edit", "1 - price = 1", "1 + price = 2", "y yes, once")
@@ -102,7 +41,7 @@ def test_an_edit_is_shown_and_made_after_a_yes(apps: Apps, place: Place):
 
 
 def test_a_no_with_words_reaches_the_model(apps: Apps, place: Place):
-    with Simulated([edits(place), says("I see")]) as sim:
+    with Simulated([replaces(place), says("I see")]) as sim:
         app = apps.start(sim)
         app.press("edit it\r")
         app.wait("? Edit")
@@ -118,7 +57,7 @@ def test_an_edit_may_be_changed_in_the_editor_and_is_asked_again(apps: Apps, pla
     editor = place.root / "editor.sh"
     editor.write_text('#!/bin/sh\nprintf "price = 7\\n" > "$1"\n')
     editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
-    with Simulated([edits(place), says("done")]) as sim:
+    with Simulated([replaces(place), says("done")]) as sim:
         app = apps.start(sim, EDITOR=str(editor), VISUAL=str(editor))
         app.press("edit it\r")
         app.wait("? Edit")
@@ -130,7 +69,7 @@ def test_an_edit_may_be_changed_in_the_editor_and_is_asked_again(apps: Apps, pla
 
 
 def test_keys_typed_before_a_question_do_not_answer_it(apps: Apps, place: Place):
-    slow = edits(place)
+    slow = replaces(place)
     with Simulated([slow, says("done")]) as sim:
         app = apps.start(sim)
         app.press("edit it\r")

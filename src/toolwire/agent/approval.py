@@ -189,22 +189,24 @@ class Approval:
     async def _confirmed(
         self, work: CallState, tool: Tool, ruling: Ruled, approver: Approver
     ) -> Denial | None:
-        reason = ruling.reason
-        remembers: tuple[Remembered, ...] = getattr(ruling, "remembers", ())
         given = work.arguments
         proposals = await guarded(self._proposals(tool, given))
+        own = False
+        """Whether the user wrote the command."""
         while True:
-            question = Confirmation(
-                call=work.as_ruled(tool),
-                title=tool.title or tool.name,
-                reason=reason,
-                details=details_of(tool, work.arguments, proposals, work.edited, self._roots),
-                remembers=tuple(rule.scope for rule in remembers),
-            )
+            question = self._question(work, tool, ruling, proposals)
             await self._emit(ToolAsked(call_id=work.call.id, confirmation=question))
             answer = await approver(question)
             if answer.choice is Choice.CANCEL:
                 return await self._refused(work, answer)
+            if answer.content is not None and isinstance(question.details, ExecDetails):
+                changed = await self._own_command(work, tool, answer.content)
+                if isinstance(changed, Denial):
+                    return changed
+                ruling, own = changed, True
+                if ruling.decision == "allow":
+                    break
+                continue
             await self._adopt(work, tool, given, proposals, answer)
             fresh = await guarded(self._proposals(tool, given))
             if fresh == proposals and answer.choice is not Choice.MODIFY:
@@ -214,9 +216,42 @@ class Approval:
         work.stat = stat_of(proposals, work.edited) if proposals else None
         if answer.choice in _SCOPES:
             self.remember(question.call, answer.choice)
-        decision = ApprovalOutcome.ACCEPT if work.edited is None else ApprovalOutcome.MODIFY
-        await self._decide(work, decision, reason, answer.choice)
+        modified = own or work.edited is not None
+        decision = ApprovalOutcome.MODIFY if modified else ApprovalOutcome.ACCEPT
+        await self._decide(work, decision, ruling.reason, answer.choice)
         return None
+
+    def _question(
+        self, work: CallState, tool: Tool, ruling: Ruled, proposals: tuple[Proposal, ...]
+    ) -> Confirmation:
+        remembers: tuple[Remembered, ...] = getattr(ruling, "remembers", ())
+        return Confirmation(
+            call=work.as_ruled(tool),
+            title=tool.title or tool.name,
+            reason=ruling.reason,
+            details=details_of(tool, work.arguments, proposals, work.edited, self._roots),
+            remembers=tuple(rule.scope for rule in remembers),
+        )
+
+    async def _own_command(self, work: CallState, tool: Tool, command: str) -> Ruled | Denial:
+        """The ruling on the user's own command in place of the model's."""
+        work.give({**work.arguments, "command": command})
+        complaint = tool.check(work.arguments, self._context)
+        if complaint:
+            await self._decide(work, ApprovalOutcome.REJECT, complaint)
+            return Denial(complaint, "invalid_tool_params")
+        opinion = NO_OPINION
+        if self._hooks:
+            opinion = await self._hooks.before(work, tool, self._context)
+            if opinion.decision == "deny":
+                await self._decide(work, ApprovalOutcome.REJECT, opinion.reason)
+                return Denial(opinion.text, "denied_by_hook")
+        ruling = self._ruling(work, tool, opinion)
+        if ruling.decision == "deny":
+            await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
+            return Denial(f"{DENIED} {ruling.reason}".rstrip(), "denied_by_policy")
+        work.permit = _permit(ruling, "permit" if ruling.decision == "allow" else "approved")
+        return ruling
 
     async def _adopt(
         self,

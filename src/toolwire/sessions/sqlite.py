@@ -258,6 +258,26 @@ def _of_damaged(path: Path, session: str) -> Summary:
     )
 
 
+_MESSAGES = "SELECT body FROM records WHERE kind = 'message_added'"
+
+
+def _contains(path: Path, session: str, words: str) -> bool:
+    """Whether a message of the user or the model contains the words."""
+    wanted = words.casefold()
+    try:
+        with readable(path, session) as connection:
+            for (body,) in connection.execute(_MESSAGES):
+                event = records.decode(body)
+                if not isinstance(event, MessageAdded) or event.context:
+                    continue
+                if wanted in event.message.text.casefold():
+                    return True
+    except (sqlite3.Error, SessionError, ValueError, TypeError):
+        # A damaged file is found by its title; opening it repairs it.
+        return False
+    return False
+
+
 def _title(row: Row) -> str:
     if row.kind != "message_added":
         return ""
@@ -332,6 +352,11 @@ class SqliteStore:
         found = (summary_of(_file(path), path.stem) for path in self._paths(key))
         kept = [one for one in found if one.records or one.damaged]
         return sorted(kept, key=lambda one: (one.updated, one.id), reverse=True)
+
+    def search(self, words: str, project: str | None = None) -> set[str]:
+        """The ids of sessions in whose messages the words occur, in any case."""
+        key = project_key(Path(project)) if project is not None else "*"
+        return {path.stem for path in self._paths(key) if _contains(_file(path), path.stem, words)}
 
     def latest(self, project: str) -> Summary | None:
         """The most recent session of this folder that is not empty."""

@@ -176,6 +176,10 @@ class SessionStore(Protocol):
         """The sessions of a project, or all; most recent first, without empty ones."""
         ...
 
+    def search(self, words: str, project: str | None = None) -> set[str]:
+        """The ids of sessions in whose messages the words occur, in any case."""
+        ...
+
     def latest(self, project: str) -> Summary | None:
         """The most recent session of this project that has a turn."""
         ...

@@ -27,6 +27,7 @@ from toolwire.terminal_text import one_line
 from toolwire.tools.proposals import Proposal
 from toolwire.tools.shell.shells import shells_of
 from toolwire.tui import commands
+from toolwire.tui.commands.sessions import choose_session
 from toolwire.tui.custom import expanded
 from toolwire.tui.finder import FileNames
 from toolwire.tui.front import Front, Start
@@ -92,6 +93,9 @@ class TerminalApp(Front):
 
     def submit(self) -> None:
         """Sends what is written: now, or to the turn's next step."""
+        if self.questions.editing:
+            self.end_edit(use=True)
+            return
         if not self.composer.text.strip():
             return
         text = self.composer.take()
@@ -123,6 +127,8 @@ class TerminalApp(Front):
 
     def queue(self) -> None:
         """Keeps what is written for after the turn."""
+        if self.questions.editing:
+            return
         text = self.composer.take()
         if text.strip():
             self._keep(text)
@@ -148,7 +154,9 @@ class TerminalApp(Front):
         now = time.monotonic()
         again = now - self._pressed < _AGAIN
         self._pressed = now
-        if self.questions.asking:
+        if self.questions.editing:
+            self.end_edit(use=False)
+        if self.questions.open:
             self.questions.cancel()
         if again:
             self.quit()
@@ -165,13 +173,16 @@ class TerminalApp(Front):
             self.say("no command is running", "dim")
 
     def stop_turn(self) -> None:
-        """Stops the running turn."""
-        if self._turn is not None:
+        """Stops the running turn; a command that is edited is left first."""
+        if self.questions.editing:
+            self.end_edit(use=False)
+        elif self._turn is not None:
             self._turn.cancel()
 
     def quit(self) -> None:
         """Leaves the app."""
         self._ended = True
+        self.questions.editing = False
         self.questions.cancel()
         self.stop_turn()
         self._inbox.put_nowait("")
@@ -227,7 +238,7 @@ class TerminalApp(Front):
         try:
             options: SessionOptions | None = self.start.options
             if self.start.chooses:
-                chosen = await self.pick("sessions of this folder", commands.stored(self))
+                chosen = await choose_session(self)
                 options = msgspec.structs.replace(options, session=chosen) if chosen else None
             while options is not None and not self._ended:
                 self._next = None
@@ -239,6 +250,8 @@ class TerminalApp(Front):
     async def _one_session(self, options: SessionOptions) -> None:
         start = self.start
         async with AsyncExitStack() as stack:
+            self._stats = Stats()
+            self.drawing.reset()
             if options.session or options.latest:
                 self._replay(options)
             session = await stack.enter_async_context(
@@ -273,14 +286,17 @@ class TerminalApp(Front):
         found = store.latest(str(self.start.cwd)) if options.latest else None
         name = options.session or (found.id if found is not None else "")
         with suppress(ToolwireError):
-            contents = store.read(name)
-            self.drawing.replay(contents.events, 2 * self.screen.size.rows)
+            events = store.read(name).events
+            for event in events:
+                self._stats.add(event)
+            self.drawing.replay(events, 2 * self.screen.size.rows)
 
     async def _conversation(self, session: AgentSession) -> None:
         while not self._ended and self._next is None:
             line = await self._inbox.get()
             if not line:
-                return
+                # Only wakes this loop: the app ends, or another session is next.
+                continue
             self.drawing.unqueue(line)
             if custom := self._custom_of(line):
                 await self._run_custom(session, custom, line)
@@ -411,6 +427,7 @@ class TerminalApp(Front):
             for part in event.message.parts:
                 if isinstance(part, Text):
                     self.drawing.unqueue(part.text)
+        self.questions.note(event)
         self.drawing.add(event)
         self.screen.change()
 

@@ -12,7 +12,7 @@ from toolwire.tui.live import STATUS, Size, live_rows, status_row
 from toolwire.tui.render import MarkdownLines, Painter
 from toolwire.tui.state import State, fold
 from toolwire.tui.themes import Theme
-from toolwire.tui.transcript import Entry, NoteEntry, ProseEntry, TranscriptFold
+from toolwire.tui.transcript import Entry, NoteEntry, ProseEntry, Said, TranscriptFold
 
 _HELD = 2
 """Wrapped lines of an open paragraph that later words may still change."""
@@ -31,6 +31,7 @@ class Drawing:
         verbose: bool = False,
     ) -> None:
         self._theme = theme
+        self._verbose = verbose
         self._colours = colours
         self._write = write
         self.state = State()
@@ -48,14 +49,28 @@ class Drawing:
         for entry in self._transcript.add(event):
             self._print(entry)
 
+    def reset(self) -> None:
+        """Forgets the session, for another one; what is printed stays."""
+        self.state = State(queue=self.state.queue)
+        self._transcript = TranscriptFold(verbose=self._verbose)
+        self._printed = 0
+        self.entries = []
+
     def replay(self, events: Iterable[AgentEvent], rows: int) -> None:
         """Takes the past of a session, and prints the end of it."""
-        past = [entry for event in events for entry in self._transcript.add(event)]
+        now = time.monotonic()
+        past: list[Entry] = []
+        for event in events:
+            self.state = fold(self.state, event, now)
+            past += self._transcript.add(event)
+        self.state = msgspec.structs.replace(self.state, since=None, running=(), writing=None)
         self.entries.extend(past)
-        lines = [line for entry in past for line in self._lines.lines(entry)]
-        left = len(lines) - rows
-        if left > 0:
-            self.note(f"… {left} earlier lines: Ctrl-O", "dim")
+        shown = _begins(past, max(len(past) - rows, 0))
+        lines = [line for entry in past[shown:] for line in self._lines.lines(entry)]
+        left = sum(isinstance(entry, Said) for entry in past[:shown])
+        if shown or len(lines) > rows:
+            turns = "1 earlier turn" if left == 1 else f"{left} earlier turns"
+            self._write([self.painter.line((f"… {turns}: /transcript (Ctrl-O)", "dim"))])
         self._write(lines[-rows:])
 
     def note(self, text: str, role: str = "") -> None:
@@ -109,10 +124,24 @@ class Drawing:
         """Shows every step of the plan, or only the present one."""
         self.state = msgspec.structs.replace(self.state, panel=not self.state.panel)
 
-    def whole(self) -> list[str]:
-        """All entries, with results and thoughts whole."""
+    def blocks(self) -> list[tuple[list[Entry], list[str]]]:
+        """All entries with their rows, results and thoughts whole; each answer is one block."""
         lines = EntryLines(self.painter, msgspec.structs.replace(_WHOLE, diff=self.options.diff))
-        return [line for entry in self.entries for line in lines.lines(entry)]
+        found: list[tuple[list[Entry], list[str]]] = []
+        for entry in self.entries:
+            rows = lines.lines(entry)
+            joins = isinstance(entry, ProseEntry) and not entry.first
+            joins = joins or isinstance(entry, NoteEntry)
+            if found and joins and isinstance(found[-1][0][-1], type(entry)):
+                found[-1][0].append(entry)
+                found[-1][1].extend(rows)
+            elif rows:
+                found.append(([entry], rows))
+        return found
+
+    def whole(self) -> list[str]:
+        """The rows of all entries."""
+        return [row for _, rows in self.blocks() for row in rows]
 
     def live(self, size: Size) -> list[str]:
         """The rows above the composer."""
@@ -164,6 +193,13 @@ class Drawing:
     def _rendered(self, block: Block) -> list[str]:
         wrap = self.options.wrap == "words"
         return MarkdownLines(self.painter, wrap=wrap).lines(block)
+
+
+def _begins(entries: list[Entry], at: int) -> int:
+    """Where the answer begins that an entry belongs to: its code is coloured from there."""
+    while at and isinstance(entries[at], ProseEntry) and not getattr(entries[at], "first", False):
+        at -= 1
+    return at
 
 
 _WHOLE = ViewOptions(lines=0, thinking="shown")

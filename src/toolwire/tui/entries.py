@@ -4,6 +4,7 @@ import msgspec
 
 from toolwire.messages import Outcome
 from toolwire.terminal_text import terminal_text
+from toolwire.tools.proposals import DiffStat
 from toolwire.tui.diffs import diff_lines, painted
 from toolwire.tui.render import MarkdownLines, Painter
 from toolwire.tui.transcript import CallEntry, Entry, Headline, NoteEntry, ProseEntry, Said, Sources
@@ -103,9 +104,7 @@ class EntryLines:
         ending = _ENDINGS.get(finished.outcome, "")
         approved = entry.approved if entry.approved != ending else ""
         pieces = [
-            f"+{stat.model_added + stat.user_added} −{stat.model_removed + stat.user_removed}"
-            if stat
-            else "",
+            changed_lines(stat) if stat else "",
             duration(finished.duration) if finished.duration else "",
             ending,
             approved,
@@ -137,6 +136,15 @@ class EntryLines:
         if len(lines) > len(shown):
             rows.append(painter.line((f"    … {len(lines) - len(shown)} more (Ctrl-O)", "dim")))
         return rows
+
+
+def changed_lines(stat: DiffStat) -> str:
+    """Lines of an edit, and how many of them the user wrote."""
+    words = f"+{stat.model_added + stat.user_added} −{stat.model_removed + stat.user_removed}"
+    if stat.user_added or stat.user_removed:
+        model = f"model +{stat.model_added} −{stat.model_removed}"
+        words += f" ({model}, you +{stat.user_added} −{stat.user_removed})"
+    return words
 
 
 def _failed(entry: CallEntry) -> bool:

@@ -2,19 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
 
 from toolwire.app.options import SessionOptions
+from toolwire.app.toolbox import RULES
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
 from toolwire.errors import BadInput
+from toolwire.storage.paths import state_paths
 from toolwire.tui.clipboard import clipboard_image, image_problem
 from toolwire.tui.composer import Composer, pasted_images
 from toolwire.tui.drawing import Drawing
@@ -24,12 +26,14 @@ from toolwire.tui.history import history_file
 from toolwire.tui.menu import Menu
 from toolwire.tui.notify import announcement, run_notifier, title
 from toolwire.tui.output import FrameOutput
-from toolwire.tui.questions import QuestionPanel
+from toolwire.tui.question_rows import answers, approval_rows
+from toolwire.tui.questions import QUIET, QuestionPanel
 from toolwire.tui.screen import Screen
 from toolwire.tui.terminal_input import Brightness, Focused, KittyKeys, Report, parser_of
 from toolwire.tui.themes import theme_for
-from toolwire.tui.views.pager import Pager
-from toolwire.tui.views.picker import Picker
+from toolwire.tui.views.lists import ListItem, ListView, Picked
+from toolwire.tui.views.page import Page, Surface
+from toolwire.tui.views.pager import Pager, PagerKeys, page_of
 
 _ANSWER = 0.1
 """Seconds within which a terminal's answer about its background counts."""
@@ -71,7 +75,14 @@ class Front:
         self._terminal = terminal
         self._output = FrameOutput(out, start.environ.get("TERM", ""))
         self.composer = Composer(history_file(start.environ, start.cwd))
-        self.questions = QuestionPanel(self._asked)
+        self.questions = QuestionPanel(
+            self._asked,
+            whole=self._whole_question,
+            edit=self._edit_command,
+            rules_file=str(state_paths(start.environ).config / RULES),
+        )
+        self._draft = ""
+        """What was written before a command took the composer."""
         self._names: FileNames | None = None
         self._reading: asyncio.Task[None] | None = None
         self.menu = Menu(self._commands, self._choices, self._files)
@@ -98,6 +109,9 @@ class Front:
         parser = parser_of(terminal)
         if parser is not None:
             parser.report = self._reported
+        self._page: Page | None = None
+        self._one_page = asyncio.Lock()
+        self._opening: asyncio.Task[None] | None = None
 
     # What the session's side provides.
 
@@ -197,22 +211,70 @@ class Front:
         with self._output.frame():
             self._output.write_raw(sequence)
 
+    @property
+    def surface(self) -> Surface:
+        """Where full-screen pages are drawn."""
+        return Surface(self._terminal, self._output, self.drawing.painter)
+
+    async def open(self, page: Page) -> Any:
+        """Shows a page in the alternate screen; returns what the user chose on it."""
+        async with self._one_page:
+            self._page = page
+            try:
+                with self.screen.suspended(cooked=False):
+                    return await page.run()
+            finally:
+                self._page = None
+
     async def page(self, heading: str, rows: list[str]) -> None:
         """Shows rows on a page of their own."""
-        with self.screen.suspended(cooked=False):
-            await Pager(self._terminal, self._output, self.drawing.painter, heading, rows).run()
+        await self.open(Pager(self.surface, heading, page_of(rows), end=False))
 
-    async def pick(self, heading: str, items: list[tuple[str, str]]) -> str:
-        """Lets the user choose on a page of its own; empty for none."""
-        with self.screen.suspended(cooked=False):
-            painter = self.drawing.painter
-            return await Picker(self._terminal, self._output, painter, heading, items).run()
+    async def pick(self, heading: str, items: Sequence[tuple[str, ...]], now: str = "") -> str:
+        """Lets the user choose one of the first cells; empty for none."""
+        listed = [ListItem(key=cells[0], cells=cells) for cells in items]
+        picked: Picked = await self.open(ListView(self.surface, heading, listed, chosen=now))
+        return picked.key if picked.action else ""
 
     # Drawing.
+
+    def _edit_command(self, command: str) -> None:
+        self._draft = self.composer.text
+        self.composer.set(command)
+        self.menu.close(command, len(command))
+
+    def end_edit(self, *, use: bool) -> None:
+        """Ends the edit of a command in the composer: uses it, or goes back to the question."""
+        command = self.composer.text
+        self.composer.set(self._draft)
+        if use:
+            self.questions.edited(command)
+        else:
+            self.questions.leave_edit()
+        self.screen.change()
+
+    def _whole_question(self) -> None:
+        self._opening = asyncio.get_running_loop().create_task(self._show_question())
+
+    async def _show_question(self) -> None:
+        """Shows the whole question on a page with the same keys."""
+        question = self.questions.question
+        if question is None:
+            return
+        found = answers(question)
+        rows = approval_rows(question, self.drawing.painter, self.drawing.options.diff, most=0)
+        words = " · ".join(f"{key} {words}" for key, (_, words) in found.items())
+        keys = PagerKeys(returns="".join(found) + "n", words=f"{words} · n no", quiet=QUIET)
+        page = Pager(self.surface, question.title, page_of(rows), keys=keys, end=False)
+        key = await self.open(page)
+        if key and self.questions.question is question:
+            self.questions.choose(key)
 
     def _asked(self) -> None:
         if self.questions.asking:
             self._announce("a question waits")
+            if self._page is not None:
+                self._page.notify("a question waits: close this page to answer it")
         self.screen.change()
 
     def _announce(self, words: str) -> None:
@@ -243,13 +305,15 @@ class Front:
         size = self.screen.size
         self.drawing.fits(size.columns)
         rows = self.drawing.live(size)
-        if self.questions.asking:
+        if self.questions.open:
             return [*rows[-3:], *self.questions.rows(self.drawing.painter, size)]
         return rows
 
     def _typed(self, event: object = None) -> None:
         del event
         buffer = self.composer.buffer
+        if self.questions.editing:
+            return
         self.menu.update(buffer.text, buffer.cursor_position)
         if self._saving is None and self.screen.app.is_running:
             self._saving = asyncio.get_running_loop().call_later(_DRAFT, self._store_draft)

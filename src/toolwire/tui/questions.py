@@ -5,25 +5,22 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TypeAlias
 
-import msgspec
-
-from toolwire.agent.questions import (
-    Choice,
-    Confirmation,
-    EditDetails,
-    ExecDetails,
-    InfoDetails,
-    McpDetails,
-    UserAnswer,
-)
-from toolwire.terminal_text import one_line, terminal_text
-from toolwire.tui.diffs import diff_lines, painted
+from toolwire.agent.events import AgentEvent, ModelAsked, ToolFinished, ToolRequested, TurnEnded
+from toolwire.agent.questions import Choice, Confirmation, ExecDetails, UserAnswer
+from toolwire.messages import ToolCall
 from toolwire.tui.live import Size
+from toolwire.tui.question_rows import (
+    Asked,
+    ReplyCalls,
+    answers,
+    approval_rows,
+    key_rows,
+    plain_rows,
+)
 from toolwire.tui.render import Painter
 
 QUIET = 0.3
 """Seconds that a question is on the screen, and without a key, before a key answers it."""
-_MOST_DIFF = 400
 
 
 class AnswerKey(StrEnum):
@@ -35,23 +32,31 @@ class AnswerKey(StrEnum):
     BACKSPACE = "backspace"
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """A question with an answer of its own kind."""
-
-    approval: Confirmation | None = None
-    text: str = ""
-    choices: tuple[str, ...] = ()
-    yes_no: bool = False
-
-
 Outcome: TypeAlias = UserAnswer | str | bool
 
 
 class QuestionPanel:
     """Asks one question at a time; the keys come from the screen."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        changed: Callable[[], None],
+        *,
+        whole: Callable[[], None] = lambda: None,
+        edit: Callable[[str], None] = lambda text: None,
+        rules_file: str = "",
+    ) -> None:
+        """`whole` shows the question on a page, `edit` puts a command into the composer."""
         self._changed = changed
+        self._whole = whole
+        self._edit = edit
+        self._rules_file = rules_file
+        self.editing = False
+        """Whether the user edits a command in the composer; keys go there."""
+        self._reply: list[ToolCall] = []
+        self._finished: set[str] = set()
+        self._all = False
+        """Whether the user allowed every call of the reply."""
         self._one = asyncio.Lock()
         self._asked: Asked | None = None
         self._answer: asyncio.Future[Outcome] | None = None
@@ -66,11 +71,48 @@ class QuestionPanel:
 
     @property
     def asking(self) -> bool:
-        """Whether a question is open."""
+        """Whether a question is open, and keys may answer it."""
+        return self._asked is not None and not self.editing
+
+    @property
+    def open(self) -> bool:
+        """Whether a question is on the screen."""
         return self._asked is not None
+
+    @property
+    def question(self) -> Confirmation | None:
+        """The call that is asked about."""
+        return self._asked.approval if self._asked is not None else None
+
+    def note(self, event: AgentEvent) -> None:
+        """Follows which calls belong to the present reply."""
+        match event:
+            case ModelAsked() | TurnEnded():
+                self._reply, self._finished, self._all = [], set(), False
+            case ToolRequested():
+                self._reply.append(event.call)
+            case ToolFinished():
+                self._finished.add(event.call_id)
+            case _:
+                pass
+
+    def _calls(self) -> ReplyCalls:
+        """Where the call in question is among those of its reply."""
+        question = self.question
+        ids = [call.id for call in self._reply]
+        if question is None or question.call.id not in ids:
+            return ReplyCalls()
+        waiting = tuple(
+            call
+            for call in self._reply
+            if call.id not in self._finished and call.id != question.call.id
+        )
+        return ReplyCalls(ids.index(question.call.id) + 1, len(ids), waiting)
 
     async def approve(self, question: Confirmation) -> UserAnswer:
         """Asks whether a call may run."""
+        if self._all and any(call.id == question.call.id for call in self._reply):
+            return UserAnswer(choice=Choice.ONCE)
         answer = await self._ask(Asked(approval=question))
         return answer if isinstance(answer, UserAnswer) else UserAnswer(choice=Choice.CANCEL)
 
@@ -97,6 +139,7 @@ class QuestionPanel:
                 return await self._answer
             finally:
                 self._asked = self._answer = None
+                self.editing = False
                 self._changed()
 
     def press(self, key: str) -> bool:
@@ -123,6 +166,23 @@ class QuestionPanel:
 
     def _arm(self) -> None:
         self._armed = True
+
+    def choose(self, key: str) -> None:
+        """Takes a key that was pressed on the page of the question."""
+        self._choose(key)
+        self._changed()
+
+    def edited(self, command: str) -> None:
+        """Takes the command as the user wrote it; it is asked about again if it needs a yes."""
+        self.editing = False
+        if command.strip():
+            self._settle(UserAnswer(choice=Choice.MODIFY, content=command))
+
+    def leave_edit(self) -> None:
+        """Goes back to the question with the command as it was."""
+        self.editing = False
+        self._disarm()
+        self._changed()
 
     def cancel(self) -> None:
         """Answers no."""
@@ -173,14 +233,20 @@ class QuestionPanel:
             self._typing = "" if key == AnswerKey.TAB else key
 
     def _approve_by(self, question: Confirmation, key: str) -> None:
+        others = len(self._calls().waiting)
+        key = "y" if key == AnswerKey.ENTER else key
+        choice = answers(question, others).get(key)
         if key == AnswerKey.TAB:
             self._typing = ""
-            return
-        if key in (AnswerKey.ESCAPE, "n"):
+        elif key in (AnswerKey.ESCAPE, "n"):
             self._settle(UserAnswer(choice=Choice.CANCEL))
-            return
-        choice = _answers(question).get("y" if key == AnswerKey.ENTER else key)
-        if choice is not None:
+        elif key == "d":
+            self._whole()
+        elif key == "e" and isinstance(question.details, ExecDetails):
+            self.editing = True
+            self._edit(question.details.command)
+        elif choice is not None:
+            self._all = self._all or key == "Y"
             self._settle(UserAnswer(choice=choice[0]))
 
     def _settle(self, outcome: Outcome) -> None:
@@ -194,119 +260,27 @@ class QuestionPanel:
             return []
         if not self._armed and self._timer is None:
             self._wait()
-        room = max(size.rows - 8, 3)
         if asked.approval is not None:
-            body, keys = _approval(asked.approval, painter, layout), _keys(asked.approval, painter)
+            calls = self._calls()
+            body = approval_rows(asked.approval, painter, layout, calls=calls)
+            keys = key_rows(asked.approval, painter, calls, self._rules_file)
         else:
-            body, keys = _plain(asked, painter)
-        if len(body) > room:
-            left = len(body) - room + 1
-            body = [*body[: room - 1], painter.line((f"  … {left} more lines", "dim"))]
+            body, keys = plain_rows(asked, painter)
         if self._typing is not None:
             keys = [painter.line(("  › ", "key"), f"{self._typing}▏")]
             if asked.approval is not None:
                 hint = "  Enter: no, with these words; Esc: back"
                 keys.append(painter.line((hint, "dim")))
+        elif self.editing:
+            hint = "  Enter: this command instead, asked again if it needs a yes; Esc: back"
+            keys = [painter.line((hint, "dim"))]
+        room = max(size.rows - len(keys) - 5, 3)
+        if len(body) > room:
+            left = len(body) - room + 1
+            body = [*body[: room - 1], painter.line((f"  … {left} more lines: d", "dim"))]
         waiting = [painter.line((f"  1 of {self._later + 1} questions", "dim"))] * bool(self._later)
         return [*body, *keys, *waiting]
 
 
-_MOST_ABOUT = 300
-
-
 def _no(asked: Asked) -> Outcome:
     return False if asked.yes_no else ""
-
-
-def _answers(question: Confirmation) -> dict[str, tuple[Choice, str]]:
-    """The keys that allow the call, with what they mean."""
-    found = {"y": (Choice.ONCE, "yes, once")}
-    if question.remembers:
-        found["s"] = (Choice.SESSION, "this session")
-        found["a"] = (Choice.ALWAYS, "always in this project")
-        found["g"] = (Choice.EVERYWHERE, "always, everywhere")
-    if isinstance(question.details, McpDetails) and question.remembers:
-        found["m"] = (Choice.SERVER, f"every tool of {one_line(question.details.server)}")
-    if isinstance(question.details, EditDetails) and question.details.editable:
-        found["e"] = (Choice.MODIFY, "edit first")
-    return found
-
-
-def _keys(question: Confirmation, painter: Painter) -> list[str]:
-    pieces: list[tuple[str, str] | str] = ["  "]
-    for key, (_, words) in _answers(question).items():
-        pieces += [(key, "key"), f" {words}  "]
-    pieces += [("n", "key"), " no  ", ("Tab", "key"), " no, with words"]
-    rows = [
-        painter.line((f"  session/always allows: {one_line(each)}", "dim"))
-        for each in question.remembers
-    ]
-    return [*rows, *_folded(pieces, painter)]
-
-
-def _folded(pieces: list[tuple[str, str] | str], painter: Painter) -> list[str]:
-    """The pieces in rows that fit the terminal."""
-    rows: list[list[tuple[str, str] | str]] = [[]]
-    used = 0
-    for piece in pieces:
-        words = piece if isinstance(piece, str) else piece[0]
-        if isinstance(piece, tuple) and used + 28 >= painter.width and used > 2:
-            rows.append(["  "])
-            used = 2
-        rows[-1].append(piece)
-        used += len(words)
-    return [painter.line(*row) for row in rows]
-
-
-def _approval(question: Confirmation, painter: Painter, layout: str) -> list[str]:
-    title = painter.line(("? ", "question"), (question.title, "question"))
-    reason = [painter.line((f"  {one_line(question.reason)}", "dim"))] if question.reason else []
-    return [title, *_details(question, painter, layout), *reason]
-
-
-def _details(question: Confirmation, painter: Painter, layout: str) -> list[str]:
-    match question.details:
-        case EditDetails() as details:
-            lines = diff_lines(details.diff)
-            return painted(lines, painter, indent=2, layout=layout, most=_MOST_DIFF)
-        case ExecDetails() as details:
-            lines = terminal_text(details.command).split("\n")
-            where = [f"  in {one_line(details.directory)}"] if details.directory else []
-            programs = ", ".join(one_line(root) for root in details.roots)
-            starts = [f"  starts: {programs}"] if programs else []
-            return [
-                *_wrapped("  $ ", lines, painter),
-                *(painter.line((words, "dim")) for words in (*where, *starts)),
-            ]
-        case McpDetails() as details:
-            head = painter.line((f"  {one_line(details.server)}: {one_line(details.tool)}", "call"))
-            about = [details.description[:_MOST_ABOUT], ", ".join(details.hints)]
-            return [
-                head,
-                *_wrapped("  ", terminal_text(details.arguments).split("\n"), painter),
-                *(painter.line((f"  {one_line(words)}", "dim")) for words in about if words),
-            ]
-        case InfoDetails() as details:
-            return _wrapped("  ", terminal_text(details.prompt).split("\n"), painter)
-
-
-def _wrapped(lead: str, lines: list[str], painter: Painter) -> list[str]:
-    """Lines that the terminal need not wrap; nothing in the middle is left out."""
-    width = max(painter.width - len(lead) - 1, 8)
-    rows: list[str] = []
-    for line in lines:
-        pieces = [line[at : at + width] for at in range(0, len(line), width)] or [""]
-        rows.extend(painter.line(f"{' ' * len(lead) if rows else lead}{piece}") for piece in pieces)
-    return rows
-
-
-def _plain(asked: Asked, painter: Painter) -> tuple[list[str], list[str]]:
-    body = _wrapped("? ", terminal_text(asked.text).split("\n"), painter)
-    listed = [
-        painter.line((f"  {number} ", "key"), one_line(choice))
-        for number, choice in enumerate(asked.choices, 1)
-    ]
-    if asked.yes_no:
-        return body, [painter.line("  ", ("y", "key"), " yes  ", ("n", "key"), " no")]
-    hint = "  a number, or other words" if listed else ""
-    return [*body, *listed], [painter.line((hint, "dim"))] if hint else []

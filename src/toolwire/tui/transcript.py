@@ -1,5 +1,6 @@
 """Agent events as entries of the transcript: one fold, live, for resumed sessions and exports."""
 
+from collections.abc import Sequence
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -47,7 +48,7 @@ from toolwire.events import (
     ToolCallStarted,
 )
 from toolwire.messages import Citation, Media, Message, Text
-from toolwire.tui.blocks import Block, Blocks
+from toolwire.tui.blocks import Block, BlockKind, Blocks
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -255,6 +256,44 @@ def said(message: Message) -> str:
             case _:
                 pass
     return "\n".join(found)
+
+
+def source_of(entries: Sequence[Entry]) -> str:
+    """The source text of entries that belong together."""
+    return "\n".join(map(_source, entries))
+
+
+def _source(entry: Entry) -> str:
+    match entry:
+        case Said():
+            return entry.text
+        case ProseEntry():
+            return _markdown(entry.block)
+        case Headline():
+            return f"{entry.subject}\n{entry.description}".strip()
+        case CallEntry():
+            done = entry.finished
+            return "\n".join(filter(None, (done.name, done.arguments, done.diff or done.display)))
+        case NoteEntry():
+            return entry.text
+        case Sources():
+            return "\n".join(f"{title} {url}".strip() for title, url in entry.listed)
+
+
+def _markdown(block: Block) -> str:
+    """A block with the marks that its kind implies."""
+    gap = "\n" if block.gap else ""
+    match block.kind:
+        case BlockKind.HEADING:
+            return f"{gap}{'#' * block.level} {block.text}"
+        case BlockKind.RULE:
+            return f"{gap}---"
+        case BlockKind.CODE_START:
+            return f"{gap}```{block.language}"
+        case BlockKind.CODE_END:
+            return "```"
+        case _:
+            return f"{gap}{block.text}"
 
 
 def _media_word(media: Media) -> str:

@@ -14,7 +14,7 @@ from toolwire.tui.commands.model import mode, model, style, tools
 from toolwire.tui.commands.permissions import permissions
 from toolwire.tui.commands.review import copy, diff, plan, transcript, verbose
 from toolwire.tui.commands.servers import mcp
-from toolwire.tui.commands.sessions import fork, new, rewind, sessions, stored
+from toolwire.tui.commands.sessions import export, fork, new, rewind, sessions
 from toolwire.tui.commands.settings import settings
 from toolwire.tui.commands.usage import compact, context, usage
 
@@ -30,7 +30,6 @@ __all__ = [
     "listed",
     "names",
     "run",
-    "stored",
 ]
 
 
@@ -98,7 +97,8 @@ COMMANDS = (
     SlashCommand("copy", "copy the last answer; /copy code: its last code", copy),
     SlashCommand("sessions", "go on with another session of this folder", sessions, ("resume",)),
     SlashCommand("rewind", "go back to an earlier turn, in a copy", rewind),
-    SlashCommand("fork", "go on in a copy of this session", fork),
+    SlashCommand("fork", "go on in a copy of this session; /fork N: up to turn N", fork),
+    SlashCommand("export", "write the session to a file: .md, .html or .json", export),
     SlashCommand("diff", "all changes of this session", diff),
     SlashCommand("transcript", "the whole session, to scroll and search", transcript),
     SlashCommand("context", "what fills the model's window", context),

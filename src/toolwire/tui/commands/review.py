@@ -1,65 +1,176 @@
 """Commands that show what happened: changes, transcript, plan; and copies of it."""
 
+import asyncio
+import os
+import re
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from toolwire.errors import BadInput
 from toolwire.messages import Text
 from toolwire.terminal_text import one_line
 from toolwire.tui.clipboard import copied
 from toolwire.tui.diffs import diff_lines, painted
-from toolwire.tui.entries import ViewOptions
-from toolwire.tui.transcript import CallEntry
+from toolwire.tui.entries import ViewOptions, changed_lines
+from toolwire.tui.own_words import edited
+from toolwire.tui.transcript import CallEntry, Said, source_of
+from toolwire.tui.views.lists import ListItem, ListView, Picked
+from toolwire.tui.views.pager import Pager, PagerBlock, PagerKeys
 
 if TYPE_CHECKING:
     from toolwire.tui.app import TerminalApp
 
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)^ {0,3}\1[`~]* *$", re.MULTILINE | re.DOTALL)
+
 
 async def copy(app: "TerminalApp", argument: str) -> None:
-    """Copies the last answer, or its last code."""
-    text = _last_answer(app)
-    if not text:
-        app.say("there is no answer to copy", "dim")
+    """Copies the last answer, the one before it by number, or the last code."""
+    found = list(_answers(app))
+    number = int(argument) if argument.isdigit() else 1
+    if argument not in ("", "code") and not argument.isdigit():
+        raise BadInput(f"/copy {one_line(argument)}: write a number, or code")
+    if not 1 <= number <= len(found):
+        app.say(f"there are {len(found)} answers to copy" if found else "no answer to copy", "dim")
         return
+    text = found[number - 1]
     if argument == "code":
-        text = _last_code(text) or text
+        blocks = [block[1] for answer in found for block in reversed(_FENCE.findall(answer))]
+        if not blocks:
+            app.say("there is no code to copy", "dim")
+            return
+        text = blocks[0]
     app.write_out(copied(text))
     app.say(f"copied {len(text)} characters", "dim")
 
 
-def _last_answer(app: "TerminalApp") -> str:
-    """The source text of the model's last answer."""
+def _answers(app: "TerminalApp") -> Iterator[str]:
+    """The source texts of the model's answers, the last first."""
     for message in reversed(app.session.request.messages):
         if message.role == "assistant":
             text = "".join(part.text for part in message.parts if isinstance(part, Text))
             if text:
-                return text
-    return ""
+                yield text
 
 
-def _last_code(text: str) -> str:
-    blocks = text.split("```")[1::2]
-    return blocks[-1].partition("\n")[2] if blocks else ""
+class _Change(msgspec.Struct, frozen=True):
+    """A call that changed files."""
+
+    turn: int
+    prompt: str
+    path: str
+    entry: CallEntry
+
+
+def _changes(app: "TerminalApp") -> list[_Change]:
+    found: list[_Change] = []
+    turn, prompt = 0, ""
+    for entry in app.drawing.entries:
+        if isinstance(entry, Said):
+            turn, prompt = turn + 1, entry.text
+        elif isinstance(entry, CallEntry) and entry.finished.diff and entry.finished.success:
+            names = [line[4:].split("\t")[0] for line in entry.finished.diff.split("\n")
+                     if line.startswith("+++ ")]  # fmt: skip
+            found.append(_Change(turn, prompt, ", ".join(dict.fromkeys(names)), entry))
+    return found
 
 
 async def diff(app: "TerminalApp", argument: str) -> None:
-    """Shows all changes of the session."""
+    """Shows all changes of the session, by file and by turn."""
     del argument
-    rows: list[str] = []
-    for entry in app.drawing.entries:
-        if isinstance(entry, CallEntry) and entry.finished.diff and entry.finished.success:
-            layout = app.drawing.options.diff
-            rows += painted(diff_lines(entry.finished.diff), app.drawing.painter, layout=layout)
-    if rows:
-        await app.page("changes of this session", rows)
-    else:
+    changes = _changes(app)
+    if not changes:
         app.say("no file was changed in this session", "dim")
+        return
+    key = ""
+    while True:
+        items = [ListItem(key="", cells=("everything", f"{len(changes)} changes"))]
+        items += _grouped(changes, "file", [(one.path, one.path) for one in changes])
+        turns = [(str(one.turn), f"turn {one.turn}: {one.prompt}") for one in changes]
+        items += _grouped(changes, "turn", turns)
+        heading = "changes of this session"
+        picked: Picked = await app.open(
+            ListView(app.surface, heading, items, enter="shows", chosen=key)
+        )
+        if not picked.action:
+            return
+        key = picked.key
+        kind, _, name = key.partition(":")
+        shown = [
+            one
+            for one in changes
+            if not kind or name == (one.path if kind == "file" else str(one.turn))
+        ]
+        await app.open(Pager(app.surface, _heading(kind, name), _blocks(app, shown), end=False))
+
+
+def _heading(kind: str, name: str) -> str:
+    return f"changes of {kind} {name}" if kind else "all changes, in their order"
+
+
+def _grouped(changes: list[_Change], kind: str, names: list[tuple[str, str]]) -> list[ListItem]:
+    items: list[ListItem] = []
+    for key, words in dict(names).items():
+        mine = [one for one, (name, _) in zip(changes, names, strict=True) if name == key]
+        stats = [one.entry.finished.stat for one in mine]
+        added = sum(stat.model_added + stat.user_added for stat in stats if stat)
+        removed = sum(stat.model_removed + stat.user_removed for stat in stats if stat)
+        cells = (words if kind == "file" else words[:60], f"+{added} −{removed}")
+        items.append(ListItem(key=f"{kind}:{key}", cells=cells))
+    return items
+
+
+def _blocks(app: "TerminalApp", changes: list[_Change]) -> list[PagerBlock]:
+    painter, layout = app.drawing.painter, app.drawing.options.diff
+    blocks: list[PagerBlock] = []
+    for one in changes:
+        stat = one.entry.finished.stat
+        head = painter.line(
+            (f"turn {one.turn}  ", "dim"),
+            (one.path, "strong"),
+            (f"  {changed_lines(stat)}" if stat else "", "dim"),
+        )
+        body = painted(diff_lines(one.entry.finished.diff), painter, layout=layout)
+        blocks.append(PagerBlock((head, *body, ""), one.entry.finished.diff))
+    return blocks
 
 
 async def transcript(app: "TerminalApp", argument: str) -> None:
-    """Shows the whole session."""
+    """Shows the whole session: to search, fold, copy and open elsewhere."""
     del argument
-    await app.page("transcript", app.drawing.whole())
+    while True:
+        painted_entries = app.drawing.blocks()
+        blocks = [PagerBlock(tuple(rows), source_of(entries)) for entries, rows in painted_entries]
+
+        def copy(text: str) -> str:
+            app.write_out(copied(text))
+            return f"copied {len(text)} characters"
+
+        page = Pager(app.surface, "transcript", blocks, keys=PagerKeys(copy=copy, opens=True))
+        key = await app.open(page)
+        if not key:
+            return
+        text = "\n\n".join(block.source for block in blocks)
+        with app.screen.suspended():
+            if key == "e":
+                await asyncio.to_thread(edited, text, ".md")
+            else:
+                await asyncio.to_thread(_page, text, app.start.environ.get("PAGER", "") or "less")
+
+
+def _page(text: str, pager: str) -> None:
+    """Shows a text in the user's pager."""
+    with tempfile.NamedTemporaryFile("w", suffix=".md", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        try:
+            subprocess.run([*shlex.split(pager), file.name], check=False)  # noqa: S603 - the user's own program
+        except (OSError, ValueError) as error:
+            os.write(2, f"cannot start {pager}: {error}\n".encode())
 
 
 async def plan(app: "TerminalApp", argument: str) -> None:

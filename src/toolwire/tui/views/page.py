@@ -1,7 +1,9 @@
 """Pages of their own in the alternate screen."""
 
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 from prompt_toolkit.application import Application
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.input import Input
@@ -11,47 +13,89 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Layout, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.output import ColorDepth, Output
+from rich.cells import cell_len, set_cell_size
 
+from toolwire.terminal_text import one_line
 from toolwire.tui.render import Painter
 
 _CLOSES = (Keys.Escape, Keys.ControlC, Keys.ControlD)
+# The wheel as arrow keys in the alternate screen: selection and copy stay with the terminal.
+_WHEEL = "\x1b[?1007h"
+
+
+class Surface(msgspec.Struct, frozen=True):
+    """Where pages are drawn, and where their keys come from."""
+
+    terminal: Input
+    output: Output
+    painter: Painter
 
 
 class Page:
     """A full screen of rows with a heading and a line of keys."""
 
-    def __init__(self, terminal: Input, output: Output, painter: Painter, title: str) -> None:
-        self._terminal = terminal
-        self._output = output
-        self._painter = painter
-        self._title = title
+    def __init__(self, surface: Surface, title: str) -> None:
+        self._surface = surface
+        self._painter = surface.painter
+        self._title = one_line(title)
         self._keys = KeyBindings()
+        self._message = ""
+        self._app: Application[None] | None = None
         for key in _CLOSES:
             self._keys.add(key, eager=True)(self._close)
 
     @property
-    def _height(self) -> int:
-        return max(self._output.get_size().rows - 2, 1)
+    def columns(self) -> int:
+        """Columns of the terminal now."""
+        return self._surface.output.get_size().columns
+
+    @property
+    def height(self) -> int:
+        """Rows between the heading and the line of keys."""
+        return max(self._surface.output.get_size().rows - 2, 1)
+
+    async def run(self) -> Any:
+        """Shows the page until the user closes it; returns what was chosen."""
+        raise NotImplementedError
+
+    def notify(self, words: str) -> None:
+        """Shows words in place of the keys."""
+        self._message = words
+        if self._app is not None:
+            self._app.invalidate()
+
+    def close(self) -> None:
+        """Closes the page."""
+        if self._app is not None and self._app.is_running and not self._app.is_done:
+            self._app.exit()
 
     def _close(self, event: KeyPressEvent) -> None:
-        event.app.exit()
+        del event
+        self.close()
+
+    def _cut(self, text: str) -> str:
+        """A text that does not fill the row."""
+        room = max(self.columns - 1, 1)
+        return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}…"
 
     async def _show(self, rows: Callable[[], list[str]], foot: Callable[[], str]) -> None:
         def fragments() -> StyleAndTextTuples:
-            head = self._painter.line((self._title, "strong"))
-            shown = rows()[: self._height]
-            shown += [""] * (self._height - len(shown))
-            last = self._painter.line((foot(), "dim"))
+            head = self._painter.line((self._cut(self._title), "strong"))
+            shown = rows()[: self.height]
+            shown += [""] * (self.height - len(shown))
+            role = "warning" if self._message else "dim"
+            last = self._painter.line((self._cut(self._message or foot()), role))
             return to_formatted_text(ANSI("\n".join([head, *shown, last])))
 
-        app: Application[None] = Application(
+        self._app = Application(
             Layout(Window(FormattedTextControl(fragments), wrap_lines=False)),
             key_bindings=self._keys,
-            input=self._terminal,
-            output=self._output,
+            input=self._surface.terminal,
+            output=self._surface.output,
             full_screen=True,
             mouse_support=False,
             color_depth=ColorDepth.TRUE_COLOR,
         )
-        app.ttimeoutlen = 0.05
-        await app.run_async(handle_sigint=False)
+        self._app.ttimeoutlen = 0.05
+        self._surface.output.write_raw(_WHEEL)
+        await self._app.run_async(handle_sigint=False)
