@@ -82,6 +82,7 @@ async def run_turn(
     changed: Changed = _unread,
     limits: Limits = NO_LIMITS,
     inbox: Inbox = no_input,
+    context: Inbox = no_input,
     shorten: Shorten | None = None,
     price: Price = cost_from_usage,
     output: OutputSchema | None = None,
@@ -92,7 +93,8 @@ async def run_turn(
     """How the turn ended; `changed` receives the conversation after each new message.
 
     The final answer is held to `output`: one that does not fit is requested again, then an error.
-    `tools` is asked before each request, without it the request's own are offered.
+    `tools` is asked before each request, without it the request's own are offered. `context` has
+    messages that are not the user's own, for the next request.
 
     All events go through the scheduler's `emit`. A cancelled turn leaves a complete
     conversation: the cancellation is raised after every call has its result.
@@ -117,7 +119,7 @@ async def run_turn(
         output=output,
         tools=tools,
     )
-    return await turn.run(limits, inbox, clock)
+    return await turn.run(limits, inbox, clock, context)
 
 
 class Turn:
@@ -146,13 +148,19 @@ class Turn:
         self._loops = CallLoops()
         self._text_loops = 0
 
-    async def run(self, limits: Limits, inbox: Inbox, clock: Callable[[], float]) -> TurnEnded:
+    async def run(
+        self,
+        limits: Limits,
+        inbox: Inbox,
+        clock: Callable[[], float],
+        context: Inbox = no_input,
+    ) -> TurnEnded:
         """How it ended: the model is done, a limit is reached or something breaks."""
         await self._emit(TurnStarted())
         started = clock()
         try:
             async with asyncio.timeout(limits.seconds or None):
-                end = await self._steps(limits, inbox, lambda: clock() - started)
+                end = await self._steps(limits, inbox, context, lambda: clock() - started)
         except TimeoutError:
             detail = f"worked {limits.seconds:.0f} s, which is the limit; raise limits.seconds"
             end = TurnEnded(reason=TurnEnd.TIME_LIMIT, detail=detail)
@@ -163,8 +171,12 @@ class Turn:
             end = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
         return await self._ended(end)
 
-    async def _steps(self, limits: Limits, inbox: Inbox, elapsed: Callable[[], float]) -> TurnEnded:
+    async def _steps(
+        self, limits: Limits, inbox: Inbox, context: Inbox, elapsed: Callable[[], float]
+    ) -> TurnEnded:
         while True:
+            for message in context():
+                await self._add(message, context=True)
             for message in inbox():
                 await self._add(message)
             over = self._scheduler.spent.over(limits, elapsed())

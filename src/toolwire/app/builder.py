@@ -501,19 +501,24 @@ def system_text(
         source="--system" if options.system else "system_prompt",
         trusted=bool(settings.trusted),
     )
+    memory = notes_in_use(settings, toolbox)
+    for words in (*memory.notices, *_read_notes(memory)):
+        notice(words)
+    return with_memory(prompt.text, memory.text)
+
+
+def notes_in_use(settings: Settings, toolbox: Toolbox) -> Memory:
+    """Returns the notes for agents that the system prompt contains, with their files."""
     context = settings.context
     if "context.files" in settings.set_by_project:
         context = msgspec.structs.replace(context, outer_files=NAMES)
-    memory = load_memory(
-        workspace,
+    return load_memory(
+        toolbox.context.workspace,
         global_file=memory_file(toolbox.context),
         trusted=settings.trusted is not False,
         hides=Visibility(toolbox.context, "read_file").hides,
         settings=context,
     )
-    for words in (*memory.notices, *_read_notes(memory)):
-        notice(words)
-    return with_memory(prompt.text, memory.text)
 
 
 def _read_notes(memory: Memory) -> tuple[str, ...]:

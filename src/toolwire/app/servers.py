@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from toolwire.client.redact import SHORTEST, Secret, is_secret_name, learn_url
+from toolwire.client.redact import SHORTEST, Secret, hide_in_url, is_secret_name, learn_url
 from toolwire.config import Settings
+from toolwire.config.display import hidden_arguments
 from toolwire.errors import BadInput, UnknownName
 from toolwire.policy.rules import Rule, Verdict
 from toolwire.storage.paths import state_paths
@@ -369,6 +370,46 @@ async def server_command(
         log_in=lambda name, entry: access.log_in(name, entry, show),
     )
     return await chat.run(toolbox.servers, words, actions)
+
+
+class ServerRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One MCP server in a list."""
+
+    name: str
+    state: str
+    tools: int = 0
+    about: str = ""
+    """Where it is, its last error, and the last line that it printed."""
+
+
+def server_rows(
+    toolbox: Toolbox, settings: Settings, environ: Mapping[str, str]
+) -> list[ServerRow]:
+    """Returns every server of a session and those that are configured but not in use."""
+    if toolbox.servers is None:
+        return []
+    servers = toolbox.servers.servers
+    found: list[ServerRow] = []
+    for name, state, tools in toolbox.servers.states():
+        server = servers.servers.get(name)
+        if server is None:
+            about = servers.lost.get(name, "")
+        else:
+            entry = server.entry
+            words = map(str, hidden_arguments(entry.args))
+            where = hide_in_url(entry.url) if entry.url else shlex.join((entry.command, *words))
+            printed = server.connection.last_words
+            lines = (where, server.connection.error, f"printed: {printed}" if printed else "")
+            about = "\n".join(filter(None, lines))
+        row = ServerRow(name=name, state=state.replace("_", " "), tools=tools, about=about)
+        found.append(row)
+    used = {row.name for row in found}
+    cwd = toolbox.context.workspace.roots[0]
+    for name, each in configured(settings, environ, cwd, _unheard).items():
+        if name not in used:
+            state = "disabled" if each.approved else "waits for approval"
+            found.append(ServerRow(name=name, state=state))
+    return found
 
 
 def _unheard(words: str) -> None:

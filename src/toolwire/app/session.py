@@ -37,7 +37,14 @@ from toolwire.model import Model
 from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
 from toolwire.providers import catalogue
-from toolwire.request import ModelRequest, ModelSettings, OutputFormat, ToolSpec
+from toolwire.request import (
+    Effort,
+    ModelRequest,
+    ModelSettings,
+    OutputFormat,
+    Reasoning,
+    ToolSpec,
+)
 from toolwire.sessions.records import is_stored
 from toolwire.sessions.replay import Session, answered, resolve_open_calls
 from toolwire.sessions.sqlite import SqliteStore
@@ -45,6 +52,15 @@ from toolwire.sessions.store import Journal, OpenJournal, SessionStore
 from toolwire.storage.paths import state_paths
 
 _DAY = 86_400
+_MODE_CHANGED = {
+    mode: f"The user changed the approval mode to {mode}: {meaning} Go on with the task."
+    for mode, meaning in {
+        Mode.DEFAULT: "changes and commands are confirmed by the user.",
+        Mode.AUTO_EDIT: "edits of files in the workspace run without confirmation.",
+        Mode.PLAN: "only reading is allowed; do not change files and run nothing that does.",
+        Mode.YOLO: "every call runs without confirmation.",
+    }.items()
+}
 
 
 class EventSink:
@@ -136,6 +152,8 @@ class AgentSession:
         self._editor = editor
         self._hooks = hooks.bound(self.id)
         self._inbox: list[Message] = []
+        self._context: list[Message] = []
+        """Messages of toolwire for the next request of the running turn."""
         self._running = False
         self._use(equipment)
 
@@ -168,8 +186,28 @@ class AgentSession:
         await self._change("style", style=style)
 
     async def set_mode(self, mode: Mode) -> None:
-        """Continues in another approval mode."""
-        await self._change("mode", mode=mode)
+        """Continues in another approval mode, also while a turn is running.
+
+        A running turn keeps its system prompt, and so the cached prefix; the model reads of the
+        change with the next request.
+        """
+        if not self._running:
+            await self._change("mode", mode=mode)
+            return
+        self._opening = msgspec.structs.replace(
+            self._opening, mode=mode, forked_from="", changed="mode"
+        )
+        await self._sink(self._opening)
+        self._equipment = msgspec.structs.replace(self._equipment, mode=mode)
+        self.toolbox.policy.set_mode(mode)
+        self._context.append(Message(role="user", parts=(Text(_MODE_CHANGED[mode]),)))
+
+    def change_effort(self, effort: Effort | None) -> None:
+        """Requests another reasoning effort from the next turn on; None leaves it to the model."""
+        now = self.request.reasoning or Reasoning()
+        changed = msgspec.structs.replace(now, effort=effort)
+        reasoning = None if changed == Reasoning() else changed
+        self.request = msgspec.structs.replace(self.request, reasoning=reasoning)
 
     async def send(
         self, message: Message | None = None, options: TurnOptions = AS_OPENED
@@ -193,6 +231,7 @@ class AgentSession:
                 changed=self._changed,
                 limits=options.limits or self._limits,
                 inbox=self._take,
+                context=self._take_context,
                 shorten=self._equipment.shorten,
                 price=self.opened.price,
                 output=options.output or self._output,
@@ -302,6 +341,10 @@ class AgentSession:
 
     def _take(self) -> list[Message]:
         taken, self._inbox = self._inbox, []
+        return taken
+
+    def _take_context(self) -> list[Message]:
+        taken, self._context = self._context, []
         return taken
 
     def _changed(self, messages: tuple[Message, ...]) -> None:

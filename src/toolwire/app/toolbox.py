@@ -76,6 +76,30 @@ def store_rule(file: Path, rule: Rule, note: str = ANSWERED) -> None:
         write_private(file, added.encode())
 
 
+def drop_rule(file: Path, same: Callable[[Rule], bool]) -> bool:
+    """Removes the first `[[rule]]` of a file that `same` accepts; False if there is none."""
+    with locked_briefly(file):
+        text = _text(file)
+        before = load(text, str(file))
+        lines = text.splitlines(keepends=True)
+        starts = [at for at, line in enumerate(lines) if line.strip() == "[[rule]]"]
+        for start, end in zip(starts, (*starts[1:], len(lines)), strict=True):
+            while end > start + 1 and lines[end - 1].lstrip()[:1] in ("", "#"):
+                end -= 1
+            found = load("".join(lines[start:end]), str(file))
+            if len(found) != 1 or not same(found[0]):
+                continue
+            first = start - 1 if start and lines[start - 1].startswith(ANSWERED[:10]) else start
+            left = "".join((*lines[:first], *lines[end:]))
+            expected = list(before)
+            expected.remove(found[0])
+            if list(load(left, str(file))) != expected:
+                raise BadInput(f"{file} cannot be changed automatically; edit it by hand")
+            write_private(file, left.encode())
+            return True
+    return False
+
+
 def _text(file: Path) -> str:
     try:
         return file.read_bytes().decode("utf-8")

@@ -29,11 +29,14 @@ class StyleChoice(msgspec.Struct, frozen=True, kw_only=True):
 def choose(
     provider: Provider, model: str, setting: str = ToolStyle.AUTO, *, info: ModelInfo | None = None
 ) -> StyleChoice:
-    """The setting, else the style known for the model, else for the provider, else a prompted one,
-    usually xml.
+    """The setting, else the style stored for the model, else the one known for it or its provider,
+    else a prompted one, usually xml.
     """
     if setting != ToolStyle.AUTO:
         return _explicit(provider, model, setting, info)
+    if info is not None and info.tool_style not in ("", ToolStyle.AUTO):
+        stored = _explicit(provider, model, info.tool_style, info)
+        return msgspec.structs.replace(stored, reason=f"{stored.style} is stored for {info.id}")
     if not model:
         return StyleChoice(
             style=ToolStyle.XML, reason="no model is named; xml works with every model"

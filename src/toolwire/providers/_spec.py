@@ -173,6 +173,8 @@ class ModelFacts(msgspec.Struct, frozen=True, kw_only=True):
     images: bool = False
     images_in_results: bool = False
     thinking: bool = False
+    tool_style: Literal["", "native", "xml", "json", "auto"] = ""
+    """The tool style that the user stored for it, in place of the one known for it."""
     dated: str = ""
     """The day the figures were taken."""
 

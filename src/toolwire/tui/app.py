@@ -23,6 +23,7 @@ from toolwire.extensions.commands import CustomCommand, read_commands, sources
 from toolwire.messages import Message, Text
 from toolwire.platform import handle_signals
 from toolwire.policy import Mode
+from toolwire.request import JsonObject
 from toolwire.terminal_text import one_line
 from toolwire.tools.proposals import Proposal
 from toolwire.tools.shell.shells import shells_of
@@ -59,7 +60,8 @@ class TerminalApp(Front):
         self._shell_output = ""
         """Output of the user's own commands, for the next message."""
         self._saying: set[asyncio.Task[None]] = set()
-        """Messages to the running turn whose files are being read."""
+        """Messages to the running turn whose files are being read, and commands."""
+        self.agreed_to_yolo = False
         self._ended = False
         self._branch = ""
         self._status = ""
@@ -87,7 +89,7 @@ class TerminalApp(Front):
             self._next = msgspec.structs.replace(options, session=resume, latest=False)
         self._inbox.put_nowait("")
 
-    def statistics(self) -> object:
+    def statistics(self) -> JsonObject:
         """Usage so far."""
         return self._stats.body()
 
@@ -102,11 +104,19 @@ class TerminalApp(Front):
         if self.working and not text.startswith(("/", "!", "#")):
             self.drawing.queue(text)
             self._say_now(self.session, text)
+        elif self.working and commands.runs_meanwhile(text):
+            self.start_command(text)
         elif self.working:
             self._keep(text)
         else:
             self._inbox.put_nowait(text)
         self.screen.change()
+
+    def start_command(self, line: str) -> None:
+        """Runs a command at once, also while the model works."""
+        task = asyncio.get_running_loop().create_task(commands.run(self, line))
+        self._saying.add(task)
+        task.add_done_callback(self._saying.discard)
 
     def _say_now(self, session: AgentSession, text: str) -> None:
         """Says something to the running turn, with the files and pictures that it mentions."""
@@ -193,7 +203,7 @@ class TerminalApp(Front):
             return
         now = self.session.mode
         after = _CYCLE[(_CYCLE.index(now) + 1) % len(_CYCLE)] if now in _CYCLE else _CYCLE[0]
-        self._inbox.put_nowait(f"/mode {after}")
+        self.start_command(f"/mode {after}")
 
     async def write_in_editor(self) -> None:
         """Opens the composer's text in the user's editor."""

@@ -241,7 +241,7 @@ class Front:
     def _edit_command(self, command: str) -> None:
         self._draft = self.composer.text
         self.composer.set(command)
-        self.menu.close(command, len(command))
+        self.menu.close()
 
     def end_edit(self, *, use: bool) -> None:
         """Ends the edit of a command in the composer: uses it, or goes back to the question."""

@@ -5,7 +5,7 @@ from rich.cells import cell_len, set_cell_size
 from toolwire.terminal_text import one_line, terminal_text
 from toolwire.tui.entries import call_hint, duration
 from toolwire.tui.render import Painter
-from toolwire.tui.state import RunningCall, State
+from toolwire.tui.state import RunningCall, State, Subagent
 
 SPINNER = "◐◓◑◒"
 STATUS = ("model", "style", "context", "cost", "mode", "branch", "running", "command")
@@ -91,7 +91,8 @@ STEPS = {"done": "☑", "in_progress": "▸", "cancelled": "–"}
 def _plan_rows(state: State) -> list[str]:
     """The present step of the plan; all of them where the panel is open."""
     if state.panel:
-        return [f"{STEPS.get(step.status, '☐')} {one_line(step.text)}" for step in state.plan]
+        steps = [f"{STEPS.get(step.status, '☐')} {one_line(step.text)}" for step in state.plan]
+        return [*steps, *(_agent_row(one) for one in state.agents)]
     done = sum(step.status in ("done", "cancelled") for step in state.plan)
     if done == len(state.plan):
         return []
@@ -99,6 +100,12 @@ def _plan_rows(state: State) -> list[str]:
     waiting = [step for step in state.plan if step.status == "pending"]
     [step, *_] = [*present, *waiting]
     return [f"☐ {done} of {len(state.plan)}  {one_line(step.text)}"]
+
+
+def _agent_row(one: Subagent) -> str:
+    mark = STEPS["done"] if one.ended else STEPS["in_progress"]
+    cost = f"  ${one.cost:.2f}" if one.cost else ""
+    return f"{mark} agent {one_line(one.name)}{cost}  {one_line(one.last)}".rstrip()
 
 
 def _cut(painter: Painter, *pieces: tuple[str, str], tail: tuple[str, str] | None = None) -> str:

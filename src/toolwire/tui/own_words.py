@@ -71,6 +71,12 @@ def edited(text: str, suffix: str) -> str | None:
         return None
 
 
+async def edit_file(file: Path) -> None:
+    """Opens a file in the user's editor."""
+    with suppress(click.ClickException):
+        await asyncio.to_thread(click.edit, filename=str(file))
+
+
 def branch(folder: Path) -> str:
     """The branch of the folder's repository, from its files alone; empty outside of one."""
     for parent in (folder, *folder.parents):

@@ -1,23 +1,46 @@
 """What the live area shows, folded from agent events; pure, time comes in as an argument."""
 
+from typing import assert_never
+
 import msgspec
 
 from toolwire.agent.events import (
     AgentEvent,
+    AnswersGiven,
+    ChildEvent,
+    HistoryReplaced,
+    MessageAdded,
     ModelAsked,
+    Noticed,
     Retrying,
     SessionOpened,
     Streaming,
     Thought,
+    ToolAsked,
     ToolDecided,
     ToolFinished,
     ToolOutputText,
+    ToolRequested,
     ToolStarted,
     TurnEnded,
     TurnStarted,
     UsageCounted,
 )
-from toolwire.events import TextDelta, ThinkingDelta, ToolCallDelta, ToolCallEnded, ToolCallStarted
+from toolwire.events import (
+    CitationAdded,
+    Finished,
+    MediaAdded,
+    Notice,
+    RefusalDelta,
+    ServerBlockAdded,
+    TextDelta,
+    TextEnded,
+    ThinkingDelta,
+    ThinkingEnded,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallStarted,
+)
 from toolwire.wire.repair import parse_arguments
 
 _TAIL = 4000
@@ -51,6 +74,18 @@ class TodoStep(msgspec.Struct, frozen=True):
     status: str
 
 
+class Subagent(msgspec.Struct, frozen=True, kw_only=True):
+    """A session that a call runs, as far as it got."""
+
+    session: str
+    name: str
+    since: float
+    last: str = ""
+    """The last thing it did."""
+    cost: float = 0.0
+    ended: bool = False
+
+
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """The present of a session, as far as the screen shows it."""
 
@@ -69,6 +104,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     plan: tuple[TodoStep, ...] = ()
     panel: bool = False
     """Whether every step of the plan is shown."""
+    agents: tuple[Subagent, ...] = ()
     queue: tuple[str, ...] = ()
     """Messages of the user for after the turn."""
     tokens: int = 0
@@ -119,8 +155,42 @@ def fold(state: State, event: AgentEvent, now: float) -> State:
             return _with(state, running=left, plan=plan)
         case TurnEnded():
             return _with(state, since=None, word="", thinking="", writing=None, running=())
-        case _:
+        case ChildEvent():
+            return _with(state, agents=_agents(state.agents, event, now))
+        case (
+            MessageAdded()
+            | AnswersGiven()
+            | Noticed()
+            | HistoryReplaced()
+            | ToolRequested()
+            | ToolAsked()
+        ):
+            # Only the transcript, or the question, shows them.
             return state
+        case _:
+            assert_never(event)
+
+
+def _agents(known: tuple[Subagent, ...], event: ChildEvent, now: float) -> tuple[Subagent, ...]:
+    """The subagents after an event of one of them."""
+    found = next((one for one in known if one.session == event.session), None)
+    agent = found or Subagent(session=event.session, name=event.agent, since=now)
+    match event.event:
+        case ToolStarted(name=name):
+            agent = msgspec.structs.replace(agent, last=name)
+        case MessageAdded(message=message) if message.role == "assistant" and message.text:
+            agent = msgspec.structs.replace(agent, last=message.text.strip().partition("\n")[0])
+        case UsageCounted(cost=cost):
+            agent = msgspec.structs.replace(agent, cost=agent.cost + (cost or 0.0))
+        case TurnStarted():
+            agent = msgspec.structs.replace(agent, ended=False)
+        case TurnEnded():
+            agent = msgspec.structs.replace(agent, ended=True)
+        case _:
+            pass
+    if found is None:
+        return (*known, agent)
+    return tuple(agent if one.session == agent.session else one for one in known)
 
 
 def _with(state: State, **changes: object) -> State:
@@ -139,8 +209,20 @@ def _streamed(state: State, event: Streaming) -> State:
             return _written(state, event.event)
         case ToolCallEnded():
             return _with(state, writing=None)
-        case _:
+        case RefusalDelta():
+            return state if state.word == "writing" else _with(state, word="writing", thinking="")
+        case (
+            TextEnded()
+            | ThinkingEnded()
+            | MediaAdded()
+            | CitationAdded()
+            | Notice()
+            | ServerBlockAdded()
+            | Finished()
+        ):
             return state
+        case _:
+            assert_never(event.event)
 
 
 def _written(state: State, delta: ToolCallDelta) -> State:

@@ -69,6 +69,10 @@ class Shells:
         """Those of which something still runs, by the number of their process group."""
         return {pid: kept for pid, kept in self._all().items() if kept[0].running}
 
+    def all(self) -> dict[int, tuple[Shell, Spool]]:
+        """Those that run, and the last ones that ended."""
+        return dict(self._all())
+
     def get(self, pid: int) -> tuple[Shell, Spool] | None:
         """One of them, running or ended."""
         return self._all().get(pid)

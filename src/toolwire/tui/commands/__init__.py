@@ -9,13 +9,15 @@ import msgspec
 from toolwire.errors import ToolwireError, UnknownName
 from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
+from toolwire.tui.commands.background import agents, shells
 from toolwire.tui.commands.looks import THEME_NAMES, theme, vim
-from toolwire.tui.commands.model import mode, model, style, tools
+from toolwire.tui.commands.machine import bug, doctor, login, status
+from toolwire.tui.commands.model import EFFORTS, effort, mode, model, style, tools
 from toolwire.tui.commands.permissions import permissions
 from toolwire.tui.commands.review import copy, diff, plan, transcript, verbose
 from toolwire.tui.commands.servers import mcp
 from toolwire.tui.commands.sessions import export, fork, new, rewind, sessions
-from toolwire.tui.commands.settings import settings
+from toolwire.tui.commands.settings import memory, settings
 from toolwire.tui.commands.usage import compact, context, usage
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ class SlashCommand(msgspec.Struct, frozen=True):
     run: "Callable[[TerminalApp, str], Awaitable[None]]"
     aliases: tuple[str, ...] = ()
     choices: "Callable[[TerminalApp], tuple[str, ...]] | None" = None
+    waits: bool = False
+    """Whether it waits for the end of a turn that is under way."""
 
 
 async def _help(app: "TerminalApp", argument: str) -> None:
@@ -77,12 +81,19 @@ async def _quit(app: "TerminalApp", argument: str) -> None:
 
 COMMANDS = (
     SlashCommand("help", "keys and commands", _help, ("?",)),
-    SlashCommand("model", "show or change the model", model),
+    SlashCommand("model", "show or change the model", model, waits=True),
     SlashCommand(
         "style",
         "show or change how tools are described to the model",
         style,
         choices=lambda app: tuple(map(str, ToolStyle)),
+        waits=True,
+    ),
+    SlashCommand(
+        "effort",
+        "show or change how much the model reasons",
+        effort,
+        choices=lambda app: ("auto", *EFFORTS),
     ),
     SlashCommand(
         "mode",
@@ -90,27 +101,34 @@ COMMANDS = (
         mode,
         choices=lambda app: tuple(map(str, Mode)),
     ),
-    SlashCommand("tools", "list the tools", tools),
-    SlashCommand("mcp", "MCP servers; /mcp restart NAME, login, approve, enable, disable", mcp),
-    SlashCommand("usage", "tokens, cost and time so far", usage, ("cost", "stats")),
-    SlashCommand("compact", "shorten the conversation now", compact, ("compress",)),
-    SlashCommand("copy", "copy the last answer; /copy code: its last code", copy),
-    SlashCommand("sessions", "go on with another session of this folder", sessions, ("resume",)),
-    SlashCommand("rewind", "go back to an earlier turn, in a copy", rewind),
-    SlashCommand("fork", "go on in a copy of this session; /fork N: up to turn N", fork),
+    SlashCommand("permissions", "the rules in force: add, remove, try a command", permissions),
+    SlashCommand("sessions", "go on with another session", sessions, ("resume",), waits=True),
+    SlashCommand("new", "start a new session", new, ("clear",), waits=True),
+    SlashCommand("rewind", "go back to an earlier turn, in a copy", rewind, waits=True),
+    SlashCommand("fork", "go on in a copy; /fork N: up to turn N", fork, waits=True),
     SlashCommand("export", "write the session to a file: .md, .html or .json", export),
-    SlashCommand("diff", "all changes of this session", diff),
-    SlashCommand("transcript", "the whole session, to scroll and search", transcript),
-    SlashCommand("context", "what fills the model's window", context),
-    SlashCommand("permissions", "the rules in force, and where they come from", permissions),
-    SlashCommand("settings", "every setting with its origin; change one", settings),
-    SlashCommand("init", "let the model write a first AGENTS.md", _init),
+    SlashCommand("compact", "shorten the conversation now", compact, ("compress",), waits=True),
+    SlashCommand("context", "what fills the model's window, and what the cache reused", context),
+    SlashCommand("usage", "tokens, cost and time so far", usage, ("cost", "stats")),
+    SlashCommand("diff", "all changes of this session, by file and by turn", diff),
+    SlashCommand("transcript", "the whole session, to search, fold and copy", transcript),
+    SlashCommand("copy", "copy the last answer; /copy N, /copy code: the last code", copy),
     SlashCommand("plan", "the model's list of steps", plan, ("todo",)),
+    SlashCommand("memory", "the notes in use with their files; edit one", memory),
+    SlashCommand("init", "let the model write a first AGENTS.md", _init, waits=True),
+    SlashCommand("tools", "the tools, and what happens when one is called", tools),
+    SlashCommand("mcp", "MCP servers: state, tools, log-in, restart, last error", mcp),
+    SlashCommand("agents", "subagents: state, cost, what they did", agents),
+    SlashCommand("shells", "background commands: output, stop", shells),
+    SlashCommand("settings", "every setting with its origin; change one", settings),
     SlashCommand("verbose", "show results whole; /verbose off", verbose),
     SlashCommand("theme", "colours; saved", theme, choices=lambda app: THEME_NAMES),
     SlashCommand("vim", "vi keys on or off; saved", vim, choices=lambda app: ("on", "off")),
+    SlashCommand("status", "what is in use: session, model, style, mode, cost", status),
+    SlashCommand("login", "store a key, or log in with a vendor", login, waits=True),
+    SlashCommand("doctor", "what is configured and reachable", doctor),
+    SlashCommand("bug", "write a report without secrets", bug),
     SlashCommand("editor", "write in your editor", _editor),
-    SlashCommand("new", "start a new session", new, ("clear",)),
     SlashCommand("quit", "leave", _quit, ("exit",)),
 )
 PREFIXES = (
@@ -142,6 +160,12 @@ def is_command(line: str) -> bool:
         return False
     name, space, _ = line[1:].strip().partition(" ")
     return known(name) is not None or (not space and name.replace("-", "").isalpha())
+
+
+def runs_meanwhile(line: str) -> bool:
+    """Whether a line is a command that need not wait for the end of the turn."""
+    command = known(line[1:].strip().partition(" ")[0]) if line.startswith("/") else None
+    return command is not None and not command.waits
 
 
 async def run(app: "TerminalApp", line: str) -> None:

@@ -54,11 +54,12 @@ class Pager(Page):
         *,
         keys: PagerKeys | None = None,
         end: bool = True,
+        folded: bool = False,
     ) -> None:
         super().__init__(surface, title)
         self._does = keys or PagerKeys()
         self._blocks = tuple(blocks)
-        self._folded: set[int] = set()
+        self._folded: set[int] = {at for at, block in enumerate(blocks) if folded and block.head}
         self._width = 0
         self._rows: list[tuple[int, str]] = []
         """Each row with the number of its block."""
