@@ -11,76 +11,46 @@ import msgspec
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
 
-from toolwire.agent.events import AgentEvent, MessageAdded, SessionEvent, TurnEnd, TurnEnded
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import AgentSession, stored_sessions
-from toolwire.app.user_input import names_prompt, read_input
-from toolwire.context.mentions import Mentioned
-from toolwire.errors import BadInput, ToolwireError
+from toolwire.app.user_input import names_prompt
+from toolwire.errors import ToolwireError
 from toolwire.extensions.commands import CustomCommand, read_commands, sources
 from toolwire.messages import Message, Text
 from toolwire.platform import handle_signals
 from toolwire.policy import Mode
-from toolwire.request import JsonObject
 from toolwire.terminal_text import one_line
-from toolwire.tools.proposals import Proposal
 from toolwire.tools.shell.shells import shells_of
 from toolwire.tui import commands
 from toolwire.tui.commands.sessions import choose_session
 from toolwire.tui.custom import expanded
 from toolwire.tui.finder import FileNames
-from toolwire.tui.front import Front, Start
+from toolwire.tui.front import Start
 from toolwire.tui.keys import bindings
-from toolwire.tui.own_words import branch, edited, first_line, remembered, run_command
+from toolwire.tui.own_words import branch, edited, remembered
+from toolwire.tui.turns import Turns
 
 _CYCLE = (Mode.DEFAULT, Mode.AUTO_EDIT, Mode.PLAN)
 _AGAIN = 2.0
 """Seconds within which a second Ctrl-C leaves."""
-_LONG = 10.0
-"""Seconds of a turn from which its end is announced."""
 
 
-class TerminalApp(Front):
+class TerminalApp(Turns):
     """One terminal, and the sessions that the user opens on it, one at a time."""
 
     def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
         super().__init__(start, terminal, out)
-        self._stats = Stats()
-        self._session: AgentSession | None = None
-        self._turn: asyncio.Task[TurnEnded] | None = None
         self._inbox: asyncio.Queue[str] = asyncio.Queue()
         self._next: SessionOptions | None = None
         self._pressed = 0.0
-        self._spoken = False
-        """Whether the model said something in this turn."""
-        self._sent = ""
-        self._attached = start.attached
-        self._shell_output = ""
-        """Output of the user's own commands, for the next message."""
-        self._saying: set[asyncio.Task[None]] = set()
-        """Messages to the running turn whose files are being read, and commands."""
         self.agreed_to_yolo = False
-        self._ended = False
-        self._branch = ""
-        self._status = ""
-        """What the command of the status line printed."""
+        self._prompt = start.prompt
+        """What the first session begins with."""
         self._custom: dict[str, CustomCommand] = {}
 
     # What keys and commands use.
-
-    @property
-    def session(self) -> AgentSession:
-        """The open session."""
-        if self._session is None:
-            raise BadInput("the session is not open yet")
-        return self._session
-
-    @property
-    def working(self) -> bool:
-        """Whether a turn is under way."""
-        return self._turn is not None
 
     def leave(self, *, new: bool = False, resume: str = "") -> None:
         """Ends the session; goes on with a new one, or with another."""
@@ -88,10 +58,6 @@ class TerminalApp(Front):
             options = self.start.options
             self._next = msgspec.structs.replace(options, session=resume, latest=False)
         self._inbox.put_nowait("")
-
-    def statistics(self) -> JsonObject:
-        """Usage so far."""
-        return self._stats.body()
 
     def submit(self) -> None:
         """Sends what is written: now, or to the turn's next step."""
@@ -181,13 +147,6 @@ class TerminalApp(Front):
         """Lets the running command go on in the background."""
         if not shells_of(self.session.toolbox.context.owner).release():
             self.say("no command is running", "dim")
-
-    def stop_turn(self) -> None:
-        """Stops the running turn; a command that is edited is left first."""
-        if self.questions.editing:
-            self.end_edit(use=False)
-        elif self._turn is not None:
-            self._turn.cancel()
 
     def quit(self) -> None:
         """Leaves the app."""
@@ -284,8 +243,9 @@ class TerminalApp(Front):
             self._read_custom()
             self._run_status()
             self.screen.change()
-            if start.prompt and self._next is None:
-                self._inbox.put_nowait(start.prompt)
+            prompt, self._prompt = self._prompt, ""
+            if prompt:
+                self._inbox.put_nowait(prompt)
             try:
                 await self._conversation(session)
             finally:
@@ -345,101 +305,7 @@ class TerminalApp(Front):
         for words in problems:
             self.say(f"… {words}", "warning")
 
-    async def _own_command(self, command: str) -> None:
-        self.say(f"$ {command}", "call")
-        output = await run_command(command, self.start.cwd, self.start.environ)
-        self.say(output.rstrip("\n") or "(no output)", "dim")
-        self._shell_output += f"I ran `{command}`:\n{output}\n"
-
-    async def _prompted(self, session: AgentSession, line: str, own: str | None = None) -> None:
-        prompt = await self._read(session, line, own)
-        self._sent = line
-        await self._turn_ended(session, prompt.message)
-        while not self._ended:
-            # Written while the turn ended: its files may still be read.
-            if self._saying:
-                await asyncio.wait(self._saying)
-            if not session.waiting:
-                break
-            await self._turn_ended(session, None)
-
-    async def _read(self, session: AgentSession, line: str, own: str | None = None) -> Mentioned:
-        """The message of a line, with pictures, mentioned files and the output of own commands."""
-        attached, self._attached = self._attached, ()
-        piped, self._shell_output = self._shell_output, ""
-        prompt = await read_input(
-            session.toolbox,
-            line,
-            piped=piped,
-            attached=(*attached, *self.composer.images(line)),
-            respect_git_ignore=self.start.settings.context.respect_git_ignore,
-            own=own,
-        )
-        for words in prompt.notices:
-            await session.note("mention", words)
-        return prompt
-
-    async def _turn_ended(self, session: AgentSession, message: Message | None) -> None:
-        began = time.monotonic()
-        self._spoken = False
-        self._title("working")
-        self._turn = asyncio.create_task(session.send(message))
-        try:
-            await self._turn
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            self._stopped()
-        except ToolwireError as error:
-            self.say(f"error: {error}", "failed")
-        finally:
-            self._turn = None
-            self._title("toolwire")
-            if time.monotonic() - began > _LONG:
-                self._announce("the turn has ended")
-            self._branch = branch(self.start.cwd)
-            self._run_status()
-            self.screen.change()
-
-    def _run_status(self) -> None:
-        """Runs the command of the status line; a folder that is not trusted could change it."""
-        start = self.start
-        command = start.settings.ui.status_command
-        if command and start.settings.trusted:
-
-            async def run() -> None:
-                self._status = await first_line(command, start.cwd, start.environ)
-                self.screen.change()
-
-            self.screen.app.create_background_task(run())
-
-    def _stopped(self) -> None:
-        if self.drawing.state.working:
-            self._add(TurnEnded(reason=TurnEnd.CANCELLED))
-        if not self._spoken and not self.composer.text:
-            self.composer.set(self._sent)
-
-    async def _edit(self, proposal: Proposal) -> str:
-        with self.screen.suspended():
-            found = await asyncio.to_thread(edited, proposal.after, proposal.path.suffix or ".txt")
-        return proposal.after if found is None else found
-
     # Drawing.
-
-    async def _receive(self, received: SessionEvent) -> None:
-        self._add(received.event)
-
-    def _add(self, event: AgentEvent) -> None:
-        self._stats.add(event)
-        if isinstance(event, MessageAdded):
-            self._spoken = self._spoken or event.message.role == "assistant"
-            for part in event.message.parts:
-                if isinstance(part, Text):
-                    self.drawing.unqueue(part.text)
-        self.questions.note(event)
-        self.drawing.add(event)
-        self.screen.change()
 
     def _below(self) -> list[str]:
         session = self._session

@@ -124,6 +124,11 @@ class Drawing:
         """Shows every step of the plan, or only the present one."""
         self.state = msgspec.structs.replace(self.state, panel=not self.state.panel)
 
+    @property
+    def answers(self) -> list[str]:
+        """The source texts of the model's answers, the last at the end."""
+        return self._transcript.answers
+
     def blocks(self) -> list[tuple[list[Entry], list[str]]]:
         """All entries with their rows, results and thoughts whole; each answer is one block."""
         lines = EntryLines(self.painter, msgspec.structs.replace(_WHOLE, diff=self.options.diff))

@@ -120,6 +120,8 @@ class TranscriptFold:
         self._citations: dict[str, str] = {}
         self._approved: dict[str, str] = {}
         self._asked: set[str] = set()
+        self.answers: list[str] = []
+        """The source texts of the model's answers."""
 
     @property
     def open(self) -> Block | None:
@@ -203,6 +205,8 @@ class TranscriptFold:
         if event.message.role != "assistant":
             return []
         entries: list[Entry] = []
+        if event.message.text:
+            self.answers.append(event.message.text)
         if not self._streamed:
             for part in event.message.parts:
                 if isinstance(part, Text):

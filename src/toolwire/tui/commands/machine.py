@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from toolwire import config
-from toolwire.client.redact import without_secrets
+from toolwire.client.redact import SHORTEST, Secret, is_secret_name, without_secrets
 from toolwire.config.display import rows
 from toolwire.errors import BadInput, ToolwireError
 from toolwire.providers import names
@@ -104,6 +104,9 @@ async def login(app: "TerminalApp", argument: str) -> None:
 
 async def bug(app: "TerminalApp", argument: str) -> None:
     """Writes a report without secrets and without the conversation."""
+    for name, value in app.start.environ.items():
+        if is_secret_name(name) and len(value) >= SHORTEST:
+            Secret(value)
     text = without_secrets(_report(app, argument))
     file = state_paths(app.start.environ).state / f"bug-{time.strftime('%Y%m%d-%H%M%S')}.md"
     try:

@@ -6,13 +6,12 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.messages import Text
 from toolwire.terminal_text import one_line
 from toolwire.tui.clipboard import copied
 from toolwire.tui.diffs import diff_lines, painted
@@ -21,6 +20,7 @@ from toolwire.tui.own_words import edited
 from toolwire.tui.transcript import CallEntry, Said, source_of
 from toolwire.tui.views.lists import ListItem, ListView, Picked
 from toolwire.tui.views.pager import Pager, PagerBlock, PagerKeys
+from toolwire.wire.repair import parse_arguments
 
 if TYPE_CHECKING:
     from toolwire.tui.app import TerminalApp
@@ -30,7 +30,7 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)^ {0,3}\1[`~]* *$", re.MU
 
 async def copy(app: "TerminalApp", argument: str) -> None:
     """Copies the last answer, the one before it by number, or the last code."""
-    found = list(_answers(app))
+    found = app.drawing.answers[::-1]
     number = int(argument) if argument.isdigit() else 1
     if argument not in ("", "code") and not argument.isdigit():
         raise BadInput(f"/copy {one_line(argument)}: write a number, or code")
@@ -46,15 +46,6 @@ async def copy(app: "TerminalApp", argument: str) -> None:
         text = blocks[0]
     app.write_out(copied(text))
     app.say(f"copied {len(text)} characters", "dim")
-
-
-def _answers(app: "TerminalApp") -> Iterator[str]:
-    """The source texts of the model's answers, the last first."""
-    for message in reversed(app.session.request.messages):
-        if message.role == "assistant":
-            text = "".join(part.text for part in message.parts if isinstance(part, Text))
-            if text:
-                yield text
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -73,10 +64,19 @@ def _changes(app: "TerminalApp") -> list[_Change]:
         if isinstance(entry, Said):
             turn, prompt = turn + 1, entry.text
         elif isinstance(entry, CallEntry) and entry.finished.diff and entry.finished.success:
-            names = [line[4:].split("\t")[0] for line in entry.finished.diff.split("\n")
-                     if line.startswith("+++ ")]  # fmt: skip
-            found.append(_Change(turn, prompt, ", ".join(dict.fromkeys(names)), entry))
+            found.append(_Change(turn, prompt, _path_of(entry, app.start.cwd), entry))
     return found
+
+
+def _path_of(entry: CallEntry, folder: Path) -> str:
+    """The file that a call changed, relative to the folder; from its diff if it names none."""
+    arguments = parse_arguments(entry.finished.arguments).value or {}
+    named = arguments.get("file_path") or arguments.get("path")
+    if isinstance(named, str):
+        path = Path(named)
+        return str(path.relative_to(folder)) if path.is_relative_to(folder) else named
+    heads = [line[4:] for line in entry.finished.diff.split("\n") if line.startswith("+++ ")]
+    return ", ".join(dict.fromkeys(head.split("\t")[0].removesuffix(" (now)") for head in heads))
 
 
 async def diff(app: "TerminalApp", argument: str) -> None:

@@ -1,0 +1,161 @@
+"""Turns of the terminal app: the user's words go to the model, its events to the screen."""
+
+import asyncio
+import time
+from typing import TextIO
+
+from prompt_toolkit.input import Input
+
+from toolwire.agent.events import AgentEvent, MessageAdded, SessionEvent, TurnEnd, TurnEnded
+from toolwire.agent.usage import Stats
+from toolwire.app.session import AgentSession
+from toolwire.app.user_input import read_input
+from toolwire.context.mentions import Mentioned
+from toolwire.errors import BadInput, ToolwireError
+from toolwire.messages import Message, Text
+from toolwire.request import JsonObject
+from toolwire.tools.proposals import Proposal
+from toolwire.tui.front import Front, Start
+from toolwire.tui.own_words import branch, edited, first_line, run_command
+
+_LONG = 10.0
+"""Seconds of a turn from which its end is announced."""
+
+
+class Turns(Front):
+    """The open session, and the turn that is under way."""
+
+    def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
+        super().__init__(start, terminal, out)
+        self._stats = Stats()
+        self._session: AgentSession | None = None
+        self._turn: asyncio.Task[TurnEnded] | None = None
+        self._spoken = False
+        """Whether the model said something in this turn."""
+        self._sent = ""
+        self._attached = start.attached
+        self._shell_output = ""
+        """Output of the user's own commands, for the next message."""
+        self._saying: set[asyncio.Task[None]] = set()
+        """Messages to the running turn whose files are being read, and commands."""
+        self._ended = False
+        self._branch = ""
+        self._status = ""
+        """What the command of the status line printed."""
+
+    @property
+    def session(self) -> AgentSession:
+        """The open session."""
+        if self._session is None:
+            raise BadInput("the session is not open yet")
+        return self._session
+
+    @property
+    def working(self) -> bool:
+        """Whether a turn is under way."""
+        return self._turn is not None
+
+    def statistics(self) -> JsonObject:
+        """Usage so far."""
+        return self._stats.body()
+
+    def stop_turn(self) -> None:
+        """Stops the running turn; a command that is edited is left first."""
+        if self.questions.editing:
+            self.end_edit(use=False)
+        elif self._turn is not None:
+            self._turn.cancel()
+
+    async def _own_command(self, command: str) -> None:
+        self.say(f"$ {command}", "call")
+        output = await run_command(command, self.start.cwd, self.start.environ)
+        self.say(output.rstrip("\n") or "(no output)", "dim")
+        self._shell_output += f"I ran `{command}`:\n{output}\n"
+
+    async def _prompted(self, session: AgentSession, line: str, own: str | None = None) -> None:
+        prompt = await self._read(session, line, own)
+        self._sent = line
+        await self._turn_ended(session, prompt.message)
+        while not self._ended:
+            # Written while the turn ended: its files may still be read.
+            if self._saying:
+                await asyncio.wait(self._saying)
+            if not session.waiting:
+                break
+            await self._turn_ended(session, None)
+
+    async def _read(self, session: AgentSession, line: str, own: str | None = None) -> Mentioned:
+        """The message of a line, with pictures, mentioned files and the output of own commands."""
+        attached, self._attached = self._attached, ()
+        piped, self._shell_output = self._shell_output, ""
+        prompt = await read_input(
+            session.toolbox,
+            line,
+            piped=piped,
+            attached=(*attached, *self.composer.images(line)),
+            respect_git_ignore=self.start.settings.context.respect_git_ignore,
+            own=own,
+        )
+        for words in prompt.notices:
+            await session.note("mention", words)
+        return prompt
+
+    async def _turn_ended(self, session: AgentSession, message: Message | None) -> None:
+        began = time.monotonic()
+        self._spoken = False
+        self._title("working")
+        self._turn = asyncio.create_task(session.send(message))
+        try:
+            await self._turn
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            self._stopped()
+        except ToolwireError as error:
+            self.say(f"error: {error}", "failed")
+        finally:
+            self._turn = None
+            self._title("toolwire")
+            if time.monotonic() - began > _LONG:
+                self._announce("the turn has ended")
+            self._branch = branch(self.start.cwd)
+            self._run_status()
+            self.screen.change()
+
+    def _run_status(self) -> None:
+        """Runs the command of the status line; a folder that is not trusted could change it."""
+        start = self.start
+        command = start.settings.ui.status_command
+        if command and start.settings.trusted:
+
+            async def run() -> None:
+                self._status = await first_line(command, start.cwd, start.environ)
+                self.screen.change()
+
+            self.screen.app.create_background_task(run())
+
+    def _stopped(self) -> None:
+        if self.drawing.state.working:
+            self._add(TurnEnded(reason=TurnEnd.CANCELLED))
+        if not self._spoken and not self.composer.text:
+            self.composer.set(self._sent)
+
+    async def _edit(self, proposal: Proposal) -> str:
+        with self.screen.suspended():
+            found = await asyncio.to_thread(edited, proposal.after, proposal.path.suffix or ".txt")
+        return proposal.after if found is None else found
+
+    async def _receive(self, received: SessionEvent) -> None:
+        self._add(received.event)
+
+    def _add(self, event: AgentEvent) -> None:
+        self._stats.add(event)
+        if isinstance(event, MessageAdded):
+            self._spoken = self._spoken or event.message.role == "assistant"
+            for part in event.message.parts:
+                if isinstance(part, Text):
+                    self.drawing.unqueue(part.text)
+        self.questions.note(event)
+        self.drawing.add(event)
+        self.screen.change()
