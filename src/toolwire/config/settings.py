@@ -108,6 +108,10 @@ class Ui(msgspec.Struct, frozen=True, kw_only=True):
         Literal["auto", "dark", "light", "ansi", "blue-orange", "blue-orange-light", "none"],
         setting("Colours; ansi uses only the terminal's own palette."),
     ] = "auto"
+    screen: Annotated[
+        Literal["inline", "full"],
+        setting("inline: what is finished is in the terminal's scrollback; full: full screen."),
+    ] = "inline"
     diff: Annotated[
         Literal["auto", "unified", "split"],
         setting("Layout of diffs; auto: both sides beside each other from 140 columns."),

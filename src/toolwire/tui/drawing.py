@@ -144,6 +144,11 @@ class Drawing:
                 found.append(([entry], rows))
         return found
 
+    def shown(self) -> list[str]:
+        """The rows of all entries as they were printed, at the present width."""
+        lines = EntryLines(self.painter, self.options)
+        return [row for entry in self.entries for row in lines.lines(entry)]
+
     def whole(self) -> list[str]:
         """The rows of all entries."""
         return [row for _, rows in self.blocks() for row in rows]

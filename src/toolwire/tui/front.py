@@ -98,6 +98,7 @@ class Front:
             colours=bool(colours),
             vi=ui.keys == "vi",
         )
+        self.screen.set_full(ui.screen == "full", [])
         columns = self._output.get_size().columns
         self.drawing = Drawing(theme, colours, columns, self.screen.print, verbose=start.verbose)
         self.drawing.set_options(ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap))

@@ -7,24 +7,33 @@ import signal
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext, suppress
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.layout import HSplit, Layout, Window
-from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+from prompt_toolkit.key_binding.key_bindings import merge_key_bindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import BeforeInput, Processor
+from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.utils import get_cwidth
 
 from toolwire.tui.live import Size
 from toolwire.tui.output import FrameOutput
+
+if TYPE_CHECKING:
+    from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
 
 FRAMES = 15
 """Frames a second, at most, while something changes."""
@@ -70,8 +79,15 @@ class Screen:
             get_line_prefix=lambda line, wrap: [("", "  ")] if line or wrap else [],
         )
         self._composer = composer
+        self.full = False
+        """Whether the transcript is shown in the alternate screen, with the composer under it."""
+        self._transcript = ScrolledRows()
+        shown = ConditionalContainer(
+            Window(self._transcript, height=Dimension(weight=1)), Condition(lambda: self.full)
+        )
         layout = HSplit(
             [
+                shown,
                 self._rows(live),
                 self._window,
                 self._rows(below),
@@ -79,12 +95,12 @@ class Screen:
         )
         self.app: Application[None] = Application(
             Layout(layout, focused_element=self._window),
-            key_bindings=keys,
+            key_bindings=merge_key_bindings([keys, self._scroll_keys()]),
             input=terminal,
             output=output,
             color_depth=None if colours else ColorDepth.MONOCHROME,
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
-            mouse_support=False,
+            mouse_support=Condition(lambda: self.full),
             full_screen=False,
             erase_when_done=True,
             terminal_size_polling_interval=None,
@@ -122,8 +138,42 @@ class Screen:
         finally:
             self._output.set_reports(on=False)
             self._output.flush()
+            if self.full:
+                self._pending = [*self._transcript.added, *self._pending]
+                self.full = False
             self._flush_pending()
             atexit.unregister(self._output.restore)
+
+    def set_full(self, on: bool, past: list[str]) -> None:
+        """Shows the transcript full screen, beginning with the past; or goes back inline.
+
+        What was printed meanwhile is then printed to the main screen.
+        """
+        if on == self.full:
+            return
+        with self._output.frame():
+            if self.app.is_running:
+                self.app.renderer.erase()
+            self.full = self.app.full_screen = self.app.renderer.full_screen = on
+            if on:
+                self._transcript.begin(past)
+            else:
+                self._pending = [*self._transcript.added, *self._pending]
+                self._flush_pending()
+            if self.app.is_running:
+                self._redraw()
+
+    def _scroll_keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        full = Condition(lambda: self.full)
+        for key, by in ((Keys.PageUp, 1), (Keys.PageDown, -1)):
+
+            def scroll(event: KeyPressEvent, by: int = by) -> None:
+                del event
+                self._transcript.scroll(by * max(self._transcript.height - 1, 1))
+
+            keys.add(key, filter=full)(scroll)
+        return keys
 
     def stop(self) -> None:
         """Ends `run`."""
@@ -146,7 +196,7 @@ class Screen:
     def suspended(self, *, cooked: bool = True) -> Generator[None]:
         """Leaves the terminal to another program, or a page of ours, inside the block."""
         with self._output.frame():
-            self._erase()
+            self.app.renderer.erase(leave_alternate_screen=self.full)
             if cooked:
                 self._output.set_reports(on=False)
         self._away = self.app._running_in_terminal = True  # pyright: ignore[reportPrivateUsage]
@@ -164,8 +214,9 @@ class Screen:
         """Clears the terminal, and prints these lines again."""
         with self._output.frame():
             self.app.renderer.clear()
-            self._pending = lines
-            self._flush_pending()
+            if not self.full:
+                self._pending = lines
+                self._flush_pending()
             self._redraw()
 
     def stop_process(self) -> None:
@@ -188,14 +239,18 @@ class Screen:
         self._drawn = time.monotonic()
         self._forget()
         with self._output.frame():
-            shrinks = self._shrinks()
-            if self._pending or shrinks:
+            if self.full:
+                self._flush_pending()
+            elif self._pending or self._shrinks():
                 self._erase()
                 self._flush_pending()
             self._redraw()
 
     def _flush_pending(self) -> None:
         pending, self._pending = self._pending, []
+        if self.full:
+            self._transcript.add(pending)
+            return
         for line in pending:
             self._output.write_raw(line)
             self._output.write_raw("\r\n")
@@ -227,7 +282,7 @@ class Screen:
         if self._away:
             return
         last, cursor = renderer._last_screen, renderer._cursor_pos
-        if last is not None:
+        if last is not None and not self.full:
             columns = self._output.get_size().columns
             above = sum(
                 max(-(-_used(last.data_buffer[row]) // columns), 1) for row in range(cursor.y)
@@ -274,6 +329,69 @@ class Screen:
 def _height(rows: int) -> Dimension:
     """So many rows, fewer where the terminal has no room."""
     return Dimension(min=0, preferred=rows, max=rows)
+
+
+class ScrolledRows(UIControl):
+    """Rows that end at the bottom, unless the user scrolls up."""
+
+    def __init__(self) -> None:
+        self._past: list[str] = []
+        self.added: list[str] = []
+        """What was added since it began."""
+        self._back = 0
+        """Rows below those that are shown."""
+        self.height = 1
+
+    def begin(self, past: list[str]) -> None:
+        """Shows these lines and what is added to them."""
+        self._past, self.added, self._back = past, [], 0
+
+    def add(self, lines: list[str]) -> None:
+        """Adds lines; what is shown stays where the user scrolled to."""
+        self.added += lines
+        if self._back:
+            self._back += len(lines)
+
+    def scroll(self, by: int) -> None:
+        """Goes back by some rows, or forward."""
+        most = max(len(self._past) + len(self.added) - self.height, 0)
+        self._back = max(min(self._back + by, most), 0)
+
+    def create_content(self, width: int, height: int) -> UIContent:
+        """The rows that fit."""
+        self.height = height
+        rows: list[StyleAndTextTuples] = []
+        needed = height + self._back
+        for line in chain(reversed(self.added), reversed(self._past)):
+            rows = [*fitted(to_formatted_text(ANSI(line)), width), *rows]
+            if len(rows) >= needed:
+                break
+        end = max(len(rows) - self._back, min(height, len(rows)))
+        shown = rows[max(end - height, 0) : end]
+        return UIContent(lambda at: shown[at] if at < len(shown) else [], line_count=max(height, 1))
+
+    def mouse_handler(self, mouse_event: MouseEvent) -> "NotImplementedOrNone":
+        """Scrolls with the wheel."""
+        wheel = {MouseEventType.SCROLL_UP: 3, MouseEventType.SCROLL_DOWN: -3}
+        if mouse_event.event_type not in wheel:
+            return NotImplemented
+        self.scroll(wheel[mouse_event.event_type])
+        return None
+
+
+def fitted(line: StyleAndTextTuples, width: int) -> list[StyleAndTextTuples]:
+    """A line on as many rows as it needs; none of it is cut off."""
+    rows: list[StyleAndTextTuples] = [[]]
+    used = 0
+    for style, text, *_ in line:
+        for letter in text:
+            wide = get_cwidth(letter)
+            if used + wide > width and used:
+                rows.append([])
+                used = 0
+            rows[-1].append((style, letter))
+            used += wide
+    return rows
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from toolwire.errors import ToolwireError, UnknownName
 from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
 from toolwire.tui.commands.background import agents, shells
-from toolwire.tui.commands.looks import THEME_NAMES, theme, vim
+from toolwire.tui.commands.looks import SCREENS, THEME_NAMES, screen, theme, vim
 from toolwire.tui.commands.machine import bug, doctor, login, status
 from toolwire.tui.commands.model import EFFORTS, effort, mode, model, style, tools
 from toolwire.tui.commands.permissions import permissions
@@ -122,6 +122,7 @@ COMMANDS = (
     SlashCommand("shells", "background commands: output, stop", shells),
     SlashCommand("settings", "every setting with its origin; change one", settings),
     SlashCommand("verbose", "show results whole; /verbose off", verbose),
+    SlashCommand("screen", "inline or full screen; saved", screen, choices=lambda app: SCREENS),
     SlashCommand("theme", "colours; saved", theme, choices=lambda app: THEME_NAMES),
     SlashCommand("vim", "vi keys on or off; saved", vim, choices=lambda app: ("on", "off")),
     SlashCommand("status", "what is in use: session, model, style, mode, cost", status),

@@ -34,6 +34,19 @@ async def vim(app: "TerminalApp", argument: str) -> None:
     app.say(f"keys of the composer: {'vi' if on else 'emacs'}", "dim")
 
 
+SCREENS = ("inline", "full")
+
+
+async def screen(app: "TerminalApp", argument: str) -> None:
+    """Changes between inline and full screen; the choice is saved."""
+    if argument not in ("", *SCREENS):
+        raise UnknownName("screen", argument, SCREENS)
+    full = argument == "full" if argument else not app.screen.full
+    app.screen.set_full(full, app.drawing.shown())
+    _save(app, "ui.screen", "full" if full else "inline")
+    app.say(f"screen: {'full; PageUp and the wheel scroll' if full else 'inline'}", "dim")
+
+
 def _save(app: "TerminalApp", key: str, value: str) -> None:
     files = config_files(app.start.environ, app.start.cwd)
     edit.set_value(files, files.user, key, value, app.start.cwd)
