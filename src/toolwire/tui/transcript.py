@@ -48,6 +48,7 @@ from toolwire.events import (
     ToolCallStarted,
 )
 from toolwire.messages import Citation, Media, Message, Text
+from toolwire.terminal_text import one_line
 from toolwire.tui.blocks import Block, BlockKind, Blocks
 
 
@@ -117,6 +118,7 @@ class TranscriptFold:
         self._streamed = False
         """Whether text of the present reply was shown."""
         self._begun = False
+        self._refused = False
         self._citations: dict[str, str] = {}
         self._approved: dict[str, str] = {}
         self._asked: set[str] = set()
@@ -151,7 +153,8 @@ class TranscriptFold:
                 words = notice_text(event, verbose=self._verbose)
                 return [NoteEntry(f"… {words}")] if words else []
             case HistoryReplaced():
-                words = f"shortened ({event.method}): {event.before} → {event.after} tokens"
+                before, after = thousands(event.before), thousands(event.after)
+                words = f"shortened ({event.method}): {before} → {after} tokens"
                 return [NoteEntry(f"… {words}")]
             case TurnEnded():
                 return [*self._closed(), *_end(event)]
@@ -173,7 +176,11 @@ class TranscriptFold:
 
     def _piece(self, event: ModelEvent) -> list[Entry]:
         match event:
-            case TextDelta() | RefusalDelta():
+            case RefusalDelta():
+                word = [] if self._refused else [*self._closed(), NoteEntry("refused:", "warning")]
+                self._refused = self._streamed = True
+                return [*word, *self._prose(self._blocks.feed(event.text))]
+            case TextDelta():
                 self._streamed = self._streamed or bool(event.text)
                 return self._prose(self._blocks.feed(event.text))
             case TextEnded() | ThinkingEnded():
@@ -199,7 +206,8 @@ class TranscriptFold:
 
     def _message(self, event: MessageAdded) -> list[Entry]:
         if event.context:
-            return []
+            words = one_line(event.message.text)
+            return [NoteEntry(f"… context: {words}")] if self._verbose and words else []
         if event.message.role == "user":
             return [Said(said(event.message))]
         if event.message.role != "assistant":
@@ -216,7 +224,7 @@ class TranscriptFold:
         entries += self._closed()
         if event.finished is None:
             entries.append(NoteEntry("the reply broke off", "warning"))
-        self._streamed = self._begun = False
+        self._streamed = self._begun = self._refused = False
         return entries
 
     def _prose(self, blocks: list[Block]) -> list[Entry]:
@@ -329,4 +337,11 @@ def _changed(event: SessionOpened) -> list[Entry]:
         case "mode":
             return [NoteEntry(f"approval mode: {event.mode}")]
         case _:
-            return []
+            copy = f"a copy of {event.forked_from}" if event.forked_from else ""
+            words = " · ".join(filter(None, (event.model, event.mode, copy)))
+            return [NoteEntry(words)] if words else []
+
+
+def thousands(count: int) -> str:
+    """A number of tokens, in thousands from a thousand on."""
+    return f"{count // 1000}k" if count >= 1000 else str(count)
