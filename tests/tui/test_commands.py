@@ -99,7 +99,7 @@ def test_changes_are_shown_by_file_and_by_turn(apps: Apps, place: Place):
         assert not any("price" in row for row in rows)
         app.press("q")
         app.wait("changes of this session")
-        app.press("\r")
+        app.press("\x1b[H\r")
         app.wait("all changes, in their order", "1 + price = 2", "1 + a = 2")
         app.press("q")
         app.wait("changes of this session")
