@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from toolwire.config.settings import KeySettings
+from toolwire.tui.commands import COMMANDS
 from toolwire.tui.entries import MARKS
 from toolwire.tui.keys import listed
 from toolwire.tui.live import SPINNER, STEPS
@@ -43,7 +44,21 @@ def themes() -> str:
     return _table(("role", *names), rows)
 
 
-TABLES: Mapping[str, Callable[[], str]] = {"keys": keys, "marks": marks, "themes": themes}
+def commands() -> str:
+    """The slash commands with their other names."""
+    rows = [
+        (", ".join(f"`/{name}`" for name in (one.name, *one.aliases)), one.words)
+        for one in COMMANDS
+    ]
+    return _table(("command", "does"), rows)
+
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "keys": keys,
+    "commands": commands,
+    "marks": marks,
+    "themes": themes,
+}
 
 
 def written(page: str) -> str:
