@@ -170,19 +170,20 @@ def test_the_address_and_key_of_one_provider_are_not_used_for_another(tmp_path: 
     asyncio.run(work())
 
 
-def test_nothing_is_changed_while_a_turn_runs(tmp_path: Path) -> None:
+def test_while_a_turn_runs_only_the_mode_is_changed(tmp_path: Path) -> None:
     refused: list[str] = []
 
     async def work() -> None:
-        async with Simulator([says("first")]) as sim:
+        async with Simulator([says("first"), says("second")]) as sim:
             house = House(tmp_path, sim)
 
             async def change(event: SessionEvent) -> None:
-                if isinstance(event.event, TurnStarted):
+                if isinstance(event.event, TurnStarted) and not refused:
                     try:
-                        await session.set_mode(Mode.YOLO)
+                        await session.change_style("xml")
                     except BadInput as error:
                         refused.append(str(error))
+                    await session.set_mode(Mode.PLAN)
 
             async with open_session(
                 SessionOptions(model=CLAUDE),
@@ -192,10 +193,15 @@ def test_nothing_is_changed_while_a_turn_runs(tmp_path: Path) -> None:
                 readers=(change,),
             ) as session:
                 await session.send(user("one"))
-                assert session.mode is Mode.DEFAULT
+                assert session.mode is Mode.PLAN
+                assert session.toolbox.policy.terms.mode is Mode.PLAN
+                await session.send(user("two"))
+            first, second = house.bodies()
+            assert first["system"] == second["system"]
+            assert "changed the approval mode to plan" in str(first["messages"])
 
     asyncio.run(work())
-    assert refused == ["a turn is running; change the mode when it has ended"]
+    assert refused == ["a turn is running; change the style when it has ended"]
 
 
 def test_a_message_after_the_last_step_waits_for_the_next_turn(tmp_path: Path) -> None:

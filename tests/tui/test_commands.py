@@ -25,14 +25,14 @@ def test_the_style_is_chosen_with_its_reason_and_stored_for_the_model(apps: Apps
         app.settle(0.2)
         app.press("d")
         app.wait(
-            "tool style in use: native",
-            "tool style from the next request: xml",
+            "tool style before: native",
+            "tool style in use: xml",
             "stored for upstream/default",
         )
         app.press("b\r")
         answered(app, "two")
         app.press("/style native\r")
-        app.wait("tool style from the next request: native")
+        app.wait("tool style in use: native")
         app.press("c\r")
         answered(app, "three")
         app.press("\x04")

@@ -92,7 +92,6 @@ async def style(app: "TerminalApp", argument: str) -> None:
     """Shows or changes how tools are described to the model; `d` stores it for the model."""
     opened = app.session.opened
     stored = False
-    _say_style(app, opened.style, "tool style in use")
     word, _, rest = argument.partition(" ")
     if not argument:
         items = [_option(app, one) for one in ToolStyle]
@@ -108,9 +107,11 @@ async def style(app: "TerminalApp", argument: str) -> None:
         picked: Picked = await app.open(view)
         word, stored = picked.key if picked.action else "", picked.action == "d"
     if not word:
+        _say_style(app, opened.style, "tool style in use")
         return
     await app.session.change_style(word)
-    _say_style(app, app.session.opened.style, "tool style from the next request")
+    _say_style(app, opened.style, "tool style before")
+    _say_style(app, app.session.opened.style, "tool style in use")
     if stored or rest.strip() == "default":
         key = dotted("models", opened.name, "tool_style")
         _store(app, key, word)
