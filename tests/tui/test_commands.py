@@ -71,7 +71,7 @@ def test_a_running_command_goes_to_the_background_and_is_stopped_there(apps: App
         answered(app, "it runs on", "● run_shell_command")
         assert time.monotonic() - began < 60
         sent = str(sim.bodies[1]["messages"])
-        assert "moved the command to the background" in sent
+        assert "run on in the background" in sent
         assert "begun" in sent
         app.press("/shells\r")
         app.wait("background commands", "running", "sleep")
