@@ -137,20 +137,6 @@ _SUFFIX = 8
 _SPARE_TRIES = 1000
 
 
-@cache
-def _alphabet(characters: str) -> tuple[re.Pattern[str], str]:
-    """The pattern of ids of these characters, and those that new ids are made of.
-
-    Cached: it takes longer than the repair of a short conversation, and there are few rules.
-    """
-    allowed = re.compile(f"[{characters}]*" if characters else "(?s:.*)")
-    found = (
-        "".join(letter for letter in letters if allowed.fullmatch(letter))
-        for letters in (_SHORT, _PRINTABLE)
-    )
-    return allowed, next(filter(None, found), "")
-
-
 class CallIds:
     """Assigns the ids of calls. Only earlier calls count, so that appended ones change nothing.
 
@@ -223,7 +209,10 @@ class CallIds:
 
 @cache
 def _alphabet(characters: str) -> tuple[re.Pattern[str], str]:
-    """The pattern of ids of these characters, and the characters that new ids are made of."""
+    """The pattern of ids of these characters, and the characters that new ids are made of.
+
+    Cached: it takes longer than the repair of a short conversation, and there are few rules.
+    """
     allowed = re.compile(f"[{characters}]*" if characters else "(?s:.*)")
     return allowed, _accepted(_SHORT, allowed) or _accepted(_PRINTABLE, allowed)
 
