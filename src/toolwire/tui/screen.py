@@ -17,6 +17,7 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_bindings import merge_key_bindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
@@ -207,8 +208,16 @@ class Screen:
         finally:
             self._away = self.app._running_in_terminal = False  # pyright: ignore[reportPrivateUsage]
             self._output.set_reports(on=True)
+            self._take_typed_ahead()
             self._redraw()
             self.change()
+
+    def _take_typed_ahead(self) -> None:
+        """Gives the composer what was typed as a page closed; the next page would get it else."""
+        left = [key for key in get_typeahead(self.app.input) if key.key is not Keys.Escape]
+        self.app.key_processor.feed_multiple(left)
+        if left and self.app.is_running:
+            self.app.key_processor.process_keys()
 
     def repaint(self, lines: list[str]) -> None:
         """Clears the terminal, and prints these lines again."""

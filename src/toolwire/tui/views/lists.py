@@ -74,8 +74,8 @@ class ListView(Page):
         self._typing = not any(len(key) == 1 for key in self._actions)
         self._filtering = self._typing
         self._picked = Picked()
-        found = [at for at, item in enumerate(self._found()) if item.key == chosen]
-        self._chosen = found[0] if found else 0
+        named = (at for at, item in enumerate(self._found()) if chosen and item.key == chosen)
+        self._chosen = next(named, 0)
         self._bind()
 
     async def run(self) -> Picked:
