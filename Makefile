@@ -8,7 +8,7 @@ PROGRAM := $(VENV)/.program
 READY := $(VENV)/.ready
 export PROMPT
 
-.PHONY: newcomer picture run test sweep attack test-fast check format bench eval docs dist setup clean
+.PHONY: newcomer picture run test sweep long attack test-fast check format bench eval docs dist setup clean
 
 # With a key in the environment its provider is asked, or a model server that runs here. Without any, a
 # small model runs in the process: its engine is installed and its weights are fetched the first time.
@@ -23,18 +23,22 @@ else
 endif
 
 test: $(READY)
-	$(BIN)/python -m pytest -n auto -m "not sweep and not attack"
+	$(BIN)/python -m pytest -n auto -m "not sweep and not attack and not long"
 
 # Sessions killed a thousand times and resumed; CI runs it too.
 sweep: $(READY)
 	$(BIN)/python -m pytest -n auto -m sweep
+
+# Real clients before the gateway, the terminal app in tmux, ten thousand conversations, a soak.
+long: $(READY)
+	$(BIN)/python -m pytest -m long
 
 # Every hostile command, escape and archive, and a long run of the fuzzer; EXPLORE=1 for all of it.
 attack: $(READY)
 	$(BIN)/python -m pytest -n auto -m attack
 
 test-fast: $(READY)
-	$(BIN)/python -m pytest -n auto -m "not slow and not sweep and not attack"
+	$(BIN)/python -m pytest -n auto -m "not slow and not sweep and not attack and not long"
 
 check: $(READY)
 	$(BIN)/ruff format --check .

@@ -18,7 +18,7 @@ RUNS = [
 ]
 
 
-@pytest.mark.sweep
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "upstream", "scenario"), RUNS)
 def test_a_client_that_people_use_reads_a_file_through_the_gateway(
     tmp_path: Path, name: str, upstream: str, scenario: str

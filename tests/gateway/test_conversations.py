@@ -316,7 +316,7 @@ def test_no_seal_is_foreign_misplaced_or_missing(profile: str, seed: int, tmp_pa
     hold(profile, seed, tmp_path)
 
 
-@pytest.mark.sweep
+@pytest.mark.long
 @pytest.mark.parametrize("profile", PROFILES)
 def test_no_seal_is_lost_in_ten_thousand_conversations(profile: str, tmp_path: Path):
     for seed in range(1000, 2430):

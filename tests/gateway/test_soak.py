@@ -6,7 +6,7 @@ from tests.gateway.served import served
 from tests.gateway.soak import answering, problems, soak
 
 
-@pytest.mark.sweep
+@pytest.mark.long
 @pytest.mark.parametrize("upstream", ["chat", "anthropic"])
 def test_memory_files_and_threads_stay_flat_under_broken_and_slow_streams(upstream: str):
     with served(upstream, answering) as gateway:

@@ -24,7 +24,7 @@ SETTINGS = {"usual": (120, 40, 0.0), "small": (80, 24, 0.0), "far": (120, 40, 0.
 
 pytestmark = [
     pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
-    pytest.mark.sweep,
+    pytest.mark.long,
 ]
 
 

@@ -77,12 +77,18 @@ async def choose_session(app: "Front", without: str = "") -> str:
                     continue
                 case "Del":
                     store.delete(key)
-                    message = "deleted"
+                    key, message = _beside(key, [one.id for one in found]), "deleted"
                 case _:
                     return key
         except SessionError as error:
             message = str(error)
         doomed = ""
+
+
+def _beside(key: str, ids: list[str]) -> str:
+    """The entry after this one, or before the last one."""
+    at = ids.index(key)
+    return next(iter((*ids[at + 1 : at + 2], *ids[max(at - 1, 0) : at])), "")
 
 
 def _listed(one: Summary, *, everywhere: bool) -> ListItem:

@@ -188,7 +188,7 @@ class Pager(Page):
     def _press(self, data: str) -> None:
         if len(data) != 1 or not data.isprintable():
             return
-        if not self._armed:
+        if not self._armed and data in self._does.returns:
             self._wait()
             return
         self._message = ""
