@@ -1,6 +1,7 @@
 """The terminal app: sessions, turns and the user's words, on one inline screen."""
 
 import asyncio
+import logging
 import signal
 import time
 from collections.abc import Mapping
@@ -177,6 +178,8 @@ class TerminalApp(Turns):
     async def run(self) -> None:
         """Runs until the user leaves; raises what ended the session."""
         self._banner()
+        # Without a handler, warnings of libraries are printed over the screen.
+        logging.getLogger().addHandler(logging.NullHandler())
         loop = asyncio.get_running_loop()
         task: asyncio.Task[None] | None = None
 

@@ -107,14 +107,18 @@ async def _output(call: tuple[str, ...], environ: Mapping[str, str]) -> bytes:
         return b""
     data = bytearray()
     out = process.stdout
+    ended = False
     try:
         async with asyncio.timeout(_PATIENCE):
             while out and len(data) <= LARGEST and (piece := await out.read(1 << 16)):
                 data += piece
+            ended = len(data) <= LARGEST and await process.wait() == 0
     except TimeoutError:
         data.clear()
     finally:
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
-    return bytes(data) if len(data) <= LARGEST else b""
+        # A signal to a process that has ended takes its exit code from the event loop.
+        if not ended and process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+    return bytes(data) if ended else b""
