@@ -77,7 +77,7 @@ def test_a_running_command_goes_to_the_background_and_is_stopped_there(apps: App
         app.wait("background commands", "running", "sleep")
         app.press("x")
         app.wait("stopped:", "ended")
-        app.press("\x1b")
+        app.answer("\x1b")
         app.wait("default")
 
 
