@@ -16,7 +16,7 @@ from toolwire.compaction.plan import snapshot
 from toolwire.dialects.openai_responses.ends import usage_body
 from toolwire.errors import BadInput, ErrorKind, ProviderError
 from toolwire.events import Finished, ModelEvent, ServerBlockAdded, StopReason
-from toolwire.gateway.outlet import AnswerWriter
+from toolwire.gateway.outlet import AnswerWriter, OneBody
 from toolwire.http_server.exchange import Answering
 from toolwire.messages import Message, Origin, Part, ServerBlock, Text
 from toolwire.request import JsonObject, ModelRequest, ToolChoice
@@ -178,7 +178,7 @@ def _summary(collector: Collector, finished: Finished) -> str:
     return found
 
 
-class CompactedAnswer:
+class CompactedAnswer(OneBody):
     """The answer to `POST /v1/responses/compact`: the user's messages, then the item."""
 
     def __init__(
@@ -190,33 +190,12 @@ class CompactedAnswer:
         headers: Callable[[], Sequence[tuple[str, str]]],
         new_id: Callable[[str], str],
     ) -> None:
-        self._out = out
+        super().__init__(out, new_id("resp_"), headers=headers)
         self._items = items
         self._created = created
-        self._headers = headers
         self._new_id = new_id
-        self._collector = Collector()
-        self._body = b""
-        self.begun = False
-        self.response_id = new_id("resp_")
 
-    def begin(self) -> None:
-        """Nothing is sent before the end."""
-
-    def feed(self, event: ModelEvent) -> None:
-        """Collects."""
-        self._collector.add(event)
-
-    def body(self) -> bytes:
-        """The body."""
-        return self._body
-
-    def message(self) -> Message:
-        """The summary as a message."""
-        return self._collector.message()
-
-    def end(self, finished: Finished) -> None:
-        """Writes the body."""
+    def _encoded(self, finished: Finished) -> bytes:
         item = compaction_item(_summary(self._collector, finished), self._new_id("cmp_"))
         given = parse(self._items, "input")
         users = [one for one in given if is_object(one) and one.get("role") == "user"]
@@ -227,16 +206,4 @@ class CompactedAnswer:
             "output": [*users, item],
             "usage": usage_body(finished.usage),
         }
-        self._body = encode(body)
-
-    async def send(self) -> None:
-        """Sends the body."""
-        fields = (("content-type", "application/json"), *self._headers())
-        await self._out.whole(200, fields, self._body)
-
-    def fail(self, error: ProviderError) -> None:
-        """Never called: the head has not gone out."""
-        raise AssertionError(error)
-
-    def close(self) -> None:
-        """Nothing is running."""
+        return encode(body)

@@ -1,6 +1,7 @@
 """Answers on their way to a client: streamed with heartbeats, or whole."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -199,27 +200,16 @@ class StreamedAnswer:
         self._timer = self._loop.call_later(wait, self._due)
 
 
-class WholeAnswer:
-    """One body, sent when the answer is complete."""
+class OneBody:
+    """An answer that is sent as one body when it is complete."""
 
-    def __init__(
-        self,
-        out: Answering,
-        dialect: Dialect,
-        model: str,
-        options: AnswerOptions,
-        *,
-        headers: Callable[[], Headers],
-    ) -> None:
+    def __init__(self, out: Answering, response_id: str, *, headers: Callable[[], Headers]) -> None:
         self._out = out
-        self._dialect = dialect
-        self._model = model
-        self._options = options
         self._headers = headers
         self._collector = Collector()
         self._body = b""
         self.begun = False
-        self.response_id = response_id(new_id) if dialect.name == "openai-responses" else ""
+        self.response_id = response_id
 
     def begin(self) -> None:
         """Nothing is sent before the end."""
@@ -238,11 +228,11 @@ class WholeAnswer:
 
     def end(self, finished: Finished) -> None:
         """Writes the body."""
-        finished = msgspec.structs.replace(finished, response_id=self.response_id)
-        message = self._collector.message()
-        self._body = self._dialect.encode_whole(
-            message, finished, self._model, new_id, self._options
-        )
+        self._body = self._encoded(finished)
+
+    @abstractmethod
+    def _encoded(self, finished: Finished) -> bytes:
+        """The body of what was collected."""
 
     async def send(self) -> None:
         """Sends the body."""
@@ -254,3 +244,28 @@ class WholeAnswer:
 
     def close(self) -> None:
         """Nothing is running."""
+
+
+class WholeAnswer(OneBody):
+    """An answer in the client's format."""
+
+    def __init__(
+        self,
+        out: Answering,
+        dialect: Dialect,
+        model: str,
+        options: AnswerOptions,
+        *,
+        headers: Callable[[], Headers],
+    ) -> None:
+        own = response_id(new_id) if dialect.name == "openai-responses" else ""
+        super().__init__(out, own, headers=headers)
+        self._dialect = dialect
+        self._model = model
+        self._options = options
+
+    def _encoded(self, finished: Finished) -> bytes:
+        finished = msgspec.structs.replace(finished, response_id=self.response_id)
+        return self._dialect.encode_whole(
+            self.message(), finished, self._model, new_id, self._options
+        )
