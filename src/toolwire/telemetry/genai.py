@@ -37,6 +37,7 @@ from toolwire.telemetry.signals import Attributes, Kind, LogRecord, Measure, Sig
 
 NewId: TypeAlias = Callable[[int], int]
 """A new id of that many bytes, never 0."""
+_OPERATIONS: Mapping[str, str] = {"google": "generate_content", "vertex": "generate_content"}
 _PROVIDERS: Mapping[str, str] = {
     "google": "gcp.gemini",
     "vertex": "gcp.vertex_ai",
@@ -214,7 +215,7 @@ class SessionTrace:
     def _asked(self, model: str, now: int) -> None:
         provider, _, own = self._model.partition("/")
         name = model.removeprefix(f"{provider}/") or own
-        operation = "generate_content" if provider in ("google", "vertex") else "chat"
+        operation = _OPERATIONS.get(provider, "chat")
         span = self._begun(operation, name, "client", now)
         span.attributes |= {
             "gen_ai.provider.name": _PROVIDERS.get(provider, provider),

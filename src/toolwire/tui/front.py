@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -65,7 +66,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
 
 
-class Front:
+class Front(ABC):
     """One terminal: what is written on it, and what the user types; knows no session."""
 
     def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
@@ -116,17 +117,21 @@ class Front:
 
     # What the session's side provides.
 
+    @abstractmethod
     def _bindings(self) -> KeyBindings:
-        raise NotImplementedError
+        """The keys."""
 
+    @abstractmethod
     def _commands(self) -> Mapping[str, str]:
-        raise NotImplementedError
+        """The slash commands with what they do."""
 
+    @abstractmethod
     def _choices(self, name: str) -> tuple[str, ...]:
-        raise NotImplementedError
+        """What a command may be followed by."""
 
+    @abstractmethod
     def _below(self) -> list[str]:
-        raise NotImplementedError
+        """The rows below the composer."""
 
     def _takes_images(self) -> tuple[str, bool | None]:
         """The model's name, and whether it takes pictures; None if that is not known."""

@@ -1,5 +1,6 @@
 """Pages of their own in the alternate screen."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +32,7 @@ class Surface(msgspec.Struct, frozen=True):
     painter: Painter
 
 
-class Page:
+class Page(ABC):
     """A full screen of rows with a heading and a line of keys."""
 
     def __init__(self, surface: Surface, title: str) -> None:
@@ -54,9 +55,9 @@ class Page:
         """Rows between the heading and the line of keys."""
         return max(self._surface.output.get_size().rows - 2, 1)
 
+    @abstractmethod
     async def run(self) -> Any:
         """Shows the page until the user closes it; returns what was chosen."""
-        raise NotImplementedError
 
     def notify(self, words: str) -> None:
         """Shows words in place of the keys."""
