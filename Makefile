@@ -8,7 +8,7 @@ PROGRAM := $(VENV)/.program
 READY := $(VENV)/.ready
 export PROMPT
 
-.PHONY: newcomer picture run test sweep long attack test-fast check format bench eval docs dist setup clean
+.PHONY: newcomer picture screenshots run test sweep long attack test-fast check format bench eval docs dist setup clean
 
 # With a key in the environment its provider is asked, or a model server that runs here. Without any, a
 # small model runs in the process: its engine is installed and its weights are fetched the first time.
@@ -22,10 +22,12 @@ else
 	else $(BIN)/toolwire --help; fi
 endif
 
+# Thousands of child processes import the program: compiled once, they start in a third of the time.
 test: $(READY)
+	@$(BIN)/python -m compileall -q -j 0 src
 	$(BIN)/python -m pytest -n auto -m "not sweep and not attack and not long"
 
-# Sessions killed a thousand times and resumed; CI runs it too.
+# Sessions killed a thousand times and resumed, floods, hostile commands and archives; CI runs it too.
 sweep: $(READY)
 	$(BIN)/python -m pytest -n auto -m sweep
 
@@ -55,7 +57,7 @@ bench: $(READY)
 	$(BIN)/python -m bench $(filter-out bench,$(MAKECMDGOALS)) $(ARGS)
 
 # Sections of the benchmark as goals of `make bench SECTION`; alone they say what they are.
-SECTIONS := memory loopback growth arguments requests startup wire tools agent mcp gateway terminal
+SECTIONS := memory loopback growth arguments requests startup wire tools agent mcp gateway terminal batch
 .PHONY: $(SECTIONS)
 $(SECTIONS):
 	@case " $(MAKECMDGOALS) " in *" bench "*) ;; *) echo "make: $@ is a section of the benchmark: make bench $@" >&2; exit 2;; esac
@@ -75,6 +77,10 @@ newcomer: $(READY)
 picture: $(READY)
 	$(BIN)/python -m docs.terminal_session
 
+# The console's pages in both themes and a newcomer's walk through it: docs/console/*.png
+screenshots: $(READY)
+	$(BIN)/python -m docs.console_pictures $(ARGS)
+
 # The documentation site, in build/site: pages made from the program are made again, then all links checked.
 docs: $(READY)
 	$(BIN)/python -m toolwire.cli.document > docs/reference.md
@@ -82,6 +88,7 @@ docs: $(READY)
 	$(BIN)/python -m toolwire.cli.document completions > src/toolwire/cli/completions.json
 	$(BIN)/python -m toolwire.config.document > docs/configuration.md
 	$(BIN)/python -m toolwire.config.document schema > docs/settings.schema.json
+	$(BIN)/python -m toolwire.gateway.console.openapi > docs/console.openapi.json
 	$(BIN)/python -m toolwire.tools.document > docs/tools.md
 	$(BIN)/python -m toolwire.providers.document > docs/providers.md
 	$(BIN)/python -m toolwire.tui.document

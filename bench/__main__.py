@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.report import Goal, Section, as_json, render, render_goals
 
 WIRE = ("memory", "loopback", "growth", "arguments", "requests", "startup")
-SECTIONS = (*WIRE, "tools", "agent", "mcp", "gateway", "terminal")
+SECTIONS = (*WIRE, "tools", "agent", "mcp", "gateway", "terminal", "batch")
 OUT = Path(__file__).parent / "out" / "wire.json"
 _PEERS = (
     "msgspec",

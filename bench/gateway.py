@@ -4,6 +4,7 @@ Gateways run in turns before one prebuilt upstream; a load process asks on 32 co
 that of the gateway's process tree per answered request.
 """
 
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -16,14 +17,24 @@ from statistics import median
 import msgspec
 
 from bench import gateway_codec
-from bench.gateway_load import Answered, Load
-from bench.gateway_peers import KEY, PEERS, Gateway, Peer, cpu, ours_running, peer_running, rss
+from bench.gateway_load import CHAT, Answered, Load
+from bench.gateway_peers import (
+    KEY,
+    MODEL,
+    PEERS,
+    Gateway,
+    Peer,
+    cpu,
+    ours_running,
+    peer_running,
+    rss,
+)
 from bench.measure import Samples
 from bench.report import Cell, Goal, Section, Table
 
 _SHAPES = {"whole": False, "50 events": True}
 _LESS = {"LiteLLM": 60.0, "claude-code-router": 3.0}
-_SIZES = (2_000, 20_000, 200_000, 2_000_000)
+_SIZES = (2_000, 100_000, 400_000, 1_600_000)
 _STREAMS = 500
 _DIRECT = "no gateway"
 
@@ -37,7 +48,7 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
         folder = Path(place)
         upstream = stack.enter_context(_upstream())
         tables, goals = _beside_peers(rounds, quick, folder, upstream)
-        for more in (_many_streams, _sizes):
+        for more in (_same_format, _many_streams, _sizes):
             table, found = more(quick, folder, upstream)
             tables += (table,)
             goals += found
@@ -192,6 +203,50 @@ def _goals(figures: _Figures, started: float) -> tuple[Goal, ...]:
     return tuple(goals)
 
 
+_MAKER = """
+[providers.maker]
+extends = "openai"
+dialect = "openai-chat"
+base_url = "{upstream}/v1"
+key_env = "PATH"
+faithful = {faithful}
+"""
+
+
+def _same_format(quick: bool, folder: Path, upstream: str) -> tuple[Table, tuple[Goal, ...]]:
+    """Chat in and chat out: bytes that pass, and the same stream decoded and encoded."""
+    cost = {shape: Samples() for shape in _SHAPES}
+    with ExitStack() as stack:
+        gateways = {
+            name: stack.enter_context(
+                ours_running(
+                    folder / name,
+                    *("--model", f"maker/{MODEL}"),
+                    settings=_MAKER.format(upstream=upstream, faithful=faithful),
+                )
+            )
+            for name, faithful in (("passed", "true"), ("translated", "false"))
+        }
+        for gateway in gateways.values():
+            load(Load(origin=gateway.origin, path=CHAT, stream=True, connections=1, key=KEY))
+        for _ in range(1 if quick else 5):
+            for shape, stream in _SHAPES.items():
+                for name, gateway in gateways.items():
+                    before = cpu(gateway.pid)
+                    found = load(
+                        Load(origin=gateway.origin, path=CHAT, stream=stream, seconds=2.0, key=KEY)
+                    )
+                    if found.whole != found.requests:
+                        raise RuntimeError(f"{name}: {found.whole} of {found.requests} whole")
+                    spent = cpu(gateway.pid) - before
+                    cost[shape].add(name, spent / found.requests * 1e6)
+    rows = tuple((name, *(cost[shape][name] for shape in _SHAPES)) for name in gateways)
+    ratio = cost["50 events"].ratio("passed", "translated")
+    goal = Goal("passed ÷ translated, 50 events", 0.5, ratio)
+    columns = ("chat in, chat out", "whole, µs", "50 events, µs")
+    return Table("The same format on both sides", columns, rows), (goal,)
+
+
 def _many_streams(quick: bool, folder: Path, upstream: str) -> tuple[Table, tuple[Goal, ...]]:
     """500 paced streams at once: is every event there, and how much memory do they take?"""
     times = 1 if quick else 4
@@ -256,9 +311,9 @@ def _sizes(quick: bool, folder: Path, upstream: str) -> tuple[Table, tuple[Goal,
     """CPU by the size of the body."""
     costs: dict[int, list[float]] = {size: [] for size in _SIZES}
     with ours_running(folder / "sizes", *_flag(upstream)) as gateway:
-        for _ in range(1 if quick else 3):
+        for _ in range(1 if quick else 5):
             for size in _SIZES:
-                times = max(8, min(400, 8_000_000 // size))
+                times = max(20, min(400, 16_000_000 // size))
                 settings = Load(
                     origin=gateway.origin,
                     stream=False,
@@ -275,7 +330,12 @@ def _sizes(quick: bool, folder: Path, upstream: str) -> tuple[Table, tuple[Goal,
     cost = {size: median(taken) for size, taken in costs.items()}
     rows = tuple((f"{size // 1000} KB", cost[size], cost[size] / size * 1e3) for size in _SIZES)
     columns = ("user message", "CPU µs a request", "µs a KB")
-    # Of all it costs: the difference to a small request drowns in the noise of a busy machine.
-    ratio = (cost[_SIZES[3]] / _SIZES[3]) / (cost[_SIZES[2]] / _SIZES[2])
-    goal = Goal("cost per KB at 2 MB ÷ at 200 KB", 1.5, ratio)
-    return Table("Growth with the body", columns, rows), (goal,)
+    # What a further KB costs: the fixed cost of a request is not part of it.
+    slopes = [
+        (cost[large] - cost[small]) / (large - small)
+        for small, large in itertools.pairwise(_SIZES[1:])
+    ]
+    goals = (
+        Goal("a further KB from 400 KB to 1.6 MB ÷ from 100 to 400 KB", 1.5, slopes[1] / slopes[0]),
+    )
+    return Table("Growth with the body", columns, rows), goals

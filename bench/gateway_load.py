@@ -15,6 +15,8 @@ import msgspec
 END = b"0\r\n\r\n"
 DELTA = b"event: content_block_delta"
 STOP = b"event: message_stop"
+CHAT = "/v1/chat/completions"
+CHAT_STOP = b"data: [DONE]"
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,13 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 def request(load: Load) -> bytes:
     """Returns the request as bytes."""
     message = {"role": "user", "content": "x" * load.size}
-    value = {"model": "bench-chat-text-fifty", "max_tokens": 100, "messages": [message]}
+    value: dict[str, object] = {
+        "model": "bench-chat-text-fifty",
+        "max_tokens": 100,
+        "messages": [message],
+    }
+    if load.path == CHAT and load.stream:
+        value["stream_options"] = {"include_usage": True}
     body = msgspec.json.encode({**value, "stream": load.stream})
     head = (
         f"POST {load.path} HTTP/1.1\r\nhost: {urlsplit(load.origin).netloc}\r\n"
@@ -114,7 +122,8 @@ class _Asking(asyncio.Protocol):
         self.seconds.append(time.perf_counter() - self._begun)
         found = self._got.count(DELTA)
         self.deltas += found
-        ended = STOP in self._got if self._load.stream else True
+        stop = CHAT_STOP if self._load.path == CHAT else STOP
+        ended = stop in self._got if self._load.stream else True
         self.whole += self._got.startswith(b"HTTP/1.1 200") and ended
         self._left -= 1
         more = time.perf_counter() < self._until if self._until else self._left > 0

@@ -128,9 +128,11 @@ def peer_running(peer: Peer, folder: Path, upstream: str) -> Generator[Gateway]:
 
 
 @contextmanager
-def ours_running(folder: Path, *words: str) -> Generator[Gateway]:
+def ours_running(folder: Path, *words: str, settings: str = "") -> Generator[Gateway]:
     """Runs `toolwire serve` in a home of its own until the block ends."""
-    folder.mkdir(parents=True)
+    (folder / "toolwire").mkdir(parents=True)
+    if settings:
+        (folder / "toolwire" / "config.toml").write_text(settings)
     environ = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(folder),

@@ -47,6 +47,11 @@ class Samples:
         pairs = zip(self._taken[over], self._taken[under], strict=False)
         return median(high / low for high, low in pairs)
 
+    def difference(self, high: str, low: str) -> float:
+        """The median of the differences within each turn."""
+        pairs = zip(self._taken[high], self._taken[low], strict=False)
+        return median(one - other for one, other in pairs)
+
 
 def interleaved(runs: Mapping[str, Run], rounds: int, minimum: float = MINIMUM) -> Samples:
     """CPU (user and system) in µs per unit of each run; one uncounted round warms up."""

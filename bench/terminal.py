@@ -18,7 +18,7 @@ import msgspec
 from bench.agent_peers import PEERS
 from bench.agent_turn import serving
 from bench.report import Goal, Section, Table
-from bench.terminal_screen import Program
+from bench.terminal_screen import Program, Relay
 from toolwire.sessions.files import INSERT
 from toolwire.sessions.records import checksum
 
@@ -85,6 +85,7 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
             clients, left_out = _clients(origin, place)
             taken = _taken(clients, rounds, pieces, left_out)
             ours = _ours_alone(clients[0], place, quick=quick)
+            ours.behind_ms = _behind(clients[0], origin, rounds)
     middle = {name: _middle(runs) for name, runs in taken.items() if runs}
     return Section("terminal", _tables(middle, ours, left_out, pieces), _goals(middle, ours))
 
@@ -92,7 +93,9 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
 def _script(pieces: int) -> str:
     text = json.dumps(answer(pieces))
     fault = f"fault = {{ wait_each = {_EVERY} }}"
-    big = json.dumps("yes 'a line of output that is repeated' | head -c 100000000")
+    # Over ten seconds: at once it is a moment, and the share would be that of its two requests.
+    megabyte = "yes 'a line of output that is repeated' | head -c 1000000"
+    big = json.dumps(f"for n in $(seq 100); do {megabyte}; sleep 0.1; done")
     return (
         f'[[reply]]\nwhen = "{PROMPT}"\ntext = {text}\ndelta = {_DELTA}\ntimes = 1000\n{fault}\n'
         '[[reply]]\nwhen = "run the slow one"\ntimes = 100\n'
@@ -115,7 +118,7 @@ def _clients(origin: str, place: Path) -> tuple[list[Client], list[str]]:
         command=[program, "chat", "--yolo", "--upstream", upstream],
         environ={**base, "HOME": str(home), "TOOLWIRE_HOME": str(home / "own")},
         folder=work,
-        ready="scripted ·",
+        ready="scripted · native",
     )
     found, left_out = [ours], []
     for peer in PEERS:
@@ -182,7 +185,7 @@ def _taken(
         for client in clients:
             try:
                 taken[client.name].append(_run(client, pieces))
-            except TimeoutError as error:
+            except (TimeoutError, OSError) as error:
                 if client is clients[0]:
                     raise
                 left_out.append(f"{client.name}: {str(error).partition(chr(10))[0]}")
@@ -286,6 +289,8 @@ class Alone(msgspec.Struct, kw_only=True):
     calling: float = 0.0
     big_share: float = 0.0
     big_frames: float = 0.0
+    behind_ms: float = 0.0
+    """From the end of a stream to its last word on the screen."""
 
 
 def _ours_alone(client: Client, place: Path, *, quick: bool) -> Alone:
@@ -316,6 +321,27 @@ def _calls(client: Client, found: Alone) -> None:
         found.big_frames = (program.frames - frames) / took
     finally:
         program.close()
+
+
+def _behind(client: Client, origin: str, rounds: int) -> float:
+    """Milliseconds from the last byte of an answer to its last word on the screen, the longest."""
+    relay = Relay(origin, b"[DONE]")
+    through = [word.replace(origin, relay.origin) for word in client.command]
+    found: list[float] = []
+    try:
+        for _ in range(max(rounds, 2)):
+            program = Program(through, client.folder, client.environ)
+            try:
+                program.wait(client.ready)
+                program.press(PROMPT.encode() + b"\r")
+                shown = program.wait(LAST, 240)
+                time.sleep(0.5)
+                found.append((shown - relay.ended) * 1000)
+            finally:
+                program.close()
+    finally:
+        relay.close()
+    return max(*found, 0.0)
 
 
 def _resume(client: Client, place: Path, found: Alone, turns: int) -> None:
@@ -406,6 +432,7 @@ def _tables(
         ("% of a core while a command runs", ours.calling),
         ("% of a core while a command prints 100 MB", ours.big_share),
         ("frames a second meanwhile", ours.big_frames),
+        ("ms from the end of a stream to its last word", ours.behind_ms),
     )
     return (
         Table("The terminal app", columns, rows, note.strip()),
@@ -430,9 +457,10 @@ def _goals(found: dict[str, Figures], ours: Alone) -> tuple[Goal, ...]:
         Goal("idle while a command runs", 1.0, ours.calling, unit="%"),
         Goal("a command that prints 100 MB", 10.0, ours.big_share, unit="%"),
         Goal("frames a second meanwhile", 15.5, ours.big_frames, unit=""),
+        Goal("end of the stream to its last word", 100, ours.behind_ms, unit="ms"),
     ]
     for name, peer in peers:
-        if name.startswith("codex"):
+        if name.casefold().startswith("codex"):
             goals.append(Goal("CPU per piece to codex's", 0.45, one.cpu_ms / peer.cpu_ms))
             goals.append(Goal("first prompt to codex's", 1.0, one.first_s / peer.first_s))
     return tuple(goals)

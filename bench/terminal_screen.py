@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -127,6 +128,41 @@ class Program:
                 os.kill(pid, signal.SIGKILL)
         self.process.wait()
         os.close(self._main)
+
+
+class Relay:
+    """Passes one connection at a time to a server; knows when the end of an answer came."""
+
+    def __init__(self, origin: str, end: bytes) -> None:
+        host, _, port = origin.removeprefix("http://").partition(":")
+        self._server = (host, int(port))
+        self._end = end
+        self.ended = 0.0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.origin = f"http://127.0.0.1:{self._listening.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._server)
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(target=self._pass, args=(source, target), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if self._end in data:
+                    self.ended = time.monotonic()
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        """Takes no more connections."""
+        self._listening.close()
 
 
 def _command(pid: int) -> bytes:

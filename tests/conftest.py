@@ -1,5 +1,6 @@
 """What every test shares: counts shown at the end of the run, and steady random examples."""
 
+import gc
 import os
 import signal
 from collections.abc import Callable
@@ -25,6 +26,18 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def counted(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
     """Say how much was checked: `counted("1,302 equal")`."""
     return lambda line: record_property("counted", line)
+
+
+def pytest_collection_finish() -> None:
+    """Sixteen thousand tests stay until the end: no later collection has to look at them."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """A third of the time tests wait for processes and clocks: half as many workers more."""
+    cores = os.cpu_count() or 1
+    return cores + (cores + 1) // 2
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

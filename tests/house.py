@@ -13,6 +13,10 @@ LATER = (
     *("toolwire.mcp.", "toolwire.mcp_server.", "toolwire.wire.jsonrpc."),
     *("toolwire.http_server.", "toolwire.wire.http1.", "toolwire.cli.mcp"),
     *("toolwire.app.servers.", "toolwire.app.user_input.", "toolwire.auth.loopback."),
+    *("toolwire.app.system_prompt.", "toolwire.app.stored_sessions.", "toolwire.agent.hook_chain."),
+    *("toolwire.app.event_sink.", "toolwire.app.equipment.", "toolwire.app.session_parts."),
+    *("toolwire.sessions.summaries.", "toolwire.sessions.sqlite_journal."),
+    *("toolwire.cli.session_follow.", "toolwire.wire.nesting."),
     *("toolwire.platform.", "toolwire.tools.shell.job_processes.", "toolwire.tools.shell.limits."),
     *("toolwire.cli.completion", "toolwire.settings_import.", "toolwire.cli.import_settings."),
     "toolwire.extensions.",
@@ -23,6 +27,11 @@ LATER = (
     *(f"toolwire.embedded.small.{name}." for name in ("honesty", "parsing", "programs", "project")),
     *(f"toolwire.embedded.small.{name}." for name in ("report", "steps", "values", "wording")),
     *("toolwire.telemetry.", "toolwire.config.telemetry."),
+    *("toolwire.acp.", "toolwire.cli.acp.", "toolwire.config.acp.", "toolwire.ide."),
+    *("toolwire.batch.", "toolwire.cli.batch", "toolwire.sessions.postgres"),
+    *("toolwire.cli.hooks.", "toolwire.cli.skills.", "toolwire.cli.custom_commands."),
+    *("toolwire.cli.agents.", "toolwire.cli.checkpoints.", "toolwire.config.extensions."),
+    *("toolwire.app.extensions.", "toolwire.app.subagents.", "toolwire.app.checkpoints."),
 )
 """Rooms built after the move: the limits on files are for the tree that was moved."""
 _EVENTS = "import sys, toolwire.agent.events; print(*(m for m in sys.modules if 'toolwire' in m))"

@@ -123,7 +123,7 @@ def test_bytes_in_common_are_counted():
     assert agent_session.common(b"ab", b"abc") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_one_headless_turn_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     table, _ = agent_turn.measure_turns(tmp_path, 1)

@@ -63,12 +63,14 @@ SCRIPTS: dict[str, Callable[[Path], Script]] = {
         reply(Call.of("read", path="/etc/passwd"), Call.of("read", path="NOTES.txt")),
         reply("Done.", when="[password]"),
     ),
+    "Hooks as programs": lambda work: replies("2031."),
     "Agents as tools": lambda work: replies(
         reply(Call.of("historian", prompt="When was the tower finished?")),
         reply(Call.of("search", words="tower")),
         reply("It was finished in 1889.", when="The tower was finished"),
         "In 1889.",
     ),
+    "Traces": lambda work: replies("Hello."),
     "Options of one run": lambda work: replies(
         reply(Call.of("roll", sides=6)), "It is {last_result}.", reply(Call.of("roll", sides=6))
     ),

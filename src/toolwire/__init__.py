@@ -16,17 +16,23 @@ if TYPE_CHECKING:
     from toolwire.agent.hooks import (
         Allow,
         Ask,
+        Blocked,
         CallDecision,
         Change,
+        Context,
         Deny,
+        EventAnswer,
+        Halt,
         HookedCall,
         HookedResult,
+        HookEvent,
         Hooks,
     )
     from toolwire.agent.questions import Choice, Confirmation, UserAnswer
     from toolwire.agent.usage import Limits
     from toolwire.codec import Answer, Translated, read_answer, translate
     from toolwire.collect import Collector
+    from toolwire.config.telemetry import TelemetrySettings
     from toolwire.errors import (
         BadInput,
         ConnectionFailed,
@@ -76,9 +82,14 @@ _HOMES = {
     "agent.hooks": (
         "Allow",
         "Ask",
+        "Blocked",
         "CallDecision",
         "Change",
+        "Context",
         "Deny",
+        "EventAnswer",
+        "Halt",
+        "HookEvent",
         "HookedCall",
         "HookedResult",
         "Hooks",
@@ -97,6 +108,7 @@ _HOMES = {
     "policy": ("Mode",),
     "codec": ("Answer", "Translated", "read_answer", "translate"),
     "collect": ("Collector",),
+    "config.telemetry": ("TelemetrySettings",),
     "errors": (
         "BadInput",
         "ConnectionFailed",
@@ -147,6 +159,7 @@ __all__ = [
     "Answer",
     "Ask",
     "BadInput",
+    "Blocked",
     "CallDecision",
     "Change",
     "ChildEvent",
@@ -154,12 +167,16 @@ __all__ = [
     "Collector",
     "Confirmation",
     "ConnectionFailed",
+    "Context",
     "Deny",
     "Effect",
     "Effort",
     "ErrorKind",
+    "EventAnswer",
     "Finished",
     "FreeformTool",
+    "Halt",
+    "HookEvent",
     "HookedCall",
     "HookedResult",
     "Hooks",
@@ -185,6 +202,7 @@ __all__ = [
     "ServerTool",
     "StopReason",
     "Streaming",
+    "TelemetrySettings",
     "Text",
     "TextDelta",
     "Thinking",

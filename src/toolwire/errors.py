@@ -119,6 +119,19 @@ class SessionError(ToolwireError):
     kind = "session"
 
 
+class SessionInUse(SessionError):
+    """A session that another process holds."""
+
+    def __init__(self, session: str, holder: str, until: float | None = None) -> None:
+        self.holder = holder
+        self.until = until
+        """Unix time when it becomes free without a sign of life; None if only its end frees it."""
+        super().__init__(
+            f'session "{session}" is in use by {holder}; end that one first, or continue in a '
+            f"copy: toolwire sessions fork {session}"
+        )
+
+
 class ProviderError(ToolwireError):
     """An error from the vendor, with its text."""
 

@@ -242,6 +242,8 @@ class Source:
         """Records the members of the request as they were decoded."""
         values = msgspec.structs.astuple(request)
         self._values = dict(zip(request.__struct_fields__, values, strict=True))
+        # Itself: a cycle would keep every decoded body until the next garbage collection.
+        self._values.pop("source")
 
     def unchanged(self, request: "ModelRequest", *names: str) -> bool:
         """Whether these members of the request are still the ones that were decoded."""
@@ -289,9 +291,14 @@ class AttemptMeter:
 class AnswerTap:
     """Collects the bytes of an answer as its server sends them, beside its events."""
 
-    __slots__ = ("ending", "headers", "pending")
+    __slots__ = ("decoded", "ending", "headers", "pending", "renamed", "stopped")
 
     def __init__(self) -> None:
+        self.decoded: Callable[[], None] | None = None
+        """Called after bytes without an event were read."""
+        self.renamed = False
+        """Whether tools have other names in the answer than the caller gave them."""
+        self.stopped = False
         self.headers: Mapping[str, str] = {}
         """Of the answer; names in lower case."""
         self.pending: list[bytes] = []
@@ -303,6 +310,16 @@ class AnswerTap:
         self.headers = headers
         self.pending = []
         self.ending = False
+
+    def add(self, data: bytes) -> None:
+        """Takes a piece of the answer."""
+        if not self.stopped:
+            self.pending.append(data)
+
+    def stop(self) -> None:
+        """Collects nothing more."""
+        self.stopped, self.decoded = True, None
+        self.pending.clear()
 
     def take(self) -> bytes:
         """What has arrived since the last call."""
@@ -343,6 +360,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     previous_response_id: str = ""
     betas: tuple[str, ...] = ()
     """Anthropic: features that the client requested in the header `anthropic-beta`."""
+    traceparent: str = ""
+    """The position in a trace, sent as a header; empty to send none."""
     kept: Kept | None = None
     """Members of the body that no field carries; set on every decoded request."""
     source: Source = NO_SOURCE

@@ -10,6 +10,12 @@ Amount: TypeAlias = Annotated[float, msgspec.Meta(ge=0)]
 ModelName: TypeAlias = Annotated[
     str, msgspec.Meta(pattern=r"^[^/]+/.", extra={"expected": '"provider/model"'})
 ]
+StoreUrl: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(postgres(ql)?://.+)?$", extra={"expected": 'empty, or "postgresql://…"'}
+    ),
+]
 
 
 def setting(doc: str, **rules: object) -> msgspec.Meta:

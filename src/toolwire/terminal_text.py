@@ -9,6 +9,12 @@ _UNSAFE = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
     "\U0001d173-\U0001d17a\U000e0000-\U000e007f]"
 )
+# Whatever is not seen in a command, or is a blank other than the usual one.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
+    "\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+    "\ud800-\udfff\U0001d173-\U0001d17a\U000e0000-\U000e01ef]"
+)
 _SPACES = re.compile(r"[\t\n]+")
 
 
@@ -38,6 +44,11 @@ class TerminalText:
 def terminal_text(text: str) -> str:
     """Escapes a whole text."""
     return _UNSAFE.sub(_escaped, text.replace("\r\n", "\n"))
+
+
+def marked_text(text: str) -> str:
+    """A text that is decided on: what cannot be seen is shown as `‹U+202E›`."""
+    return _UNSEEN.sub(lambda found: f"‹U+{ord(found[0]):04X}›", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:

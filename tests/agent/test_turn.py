@@ -15,6 +15,7 @@ from toolwire.agent.events import (
     MessageAdded,
     ModelAsked,
     Noticed,
+    RequestBuilt,
     Retrying,
     Streaming,
     Thought,
@@ -123,6 +124,7 @@ def test_a_reply_without_calls_ends_the_turn(tmp_path: Path):
     assert [message.text for message in request.messages] == ["go", "hello"]
     assert [type(event) for event in stage.events] == [
         TurnStarted,
+        RequestBuilt,
         ModelAsked,
         Streaming,
         Streaming,

@@ -9,10 +9,11 @@ import pytest
 
 from tests.client.stand_in import stand_in
 from toolwire.agent.events import AgentEvent, Noticed, Streaming, reader_of
-from toolwire.app.builder import cautious, open_session
+from toolwire.app.builder import open_session
 from toolwire.app.model_choice import Chosen, choose_here, choose_model
 from toolwire.app.model_stack import shown_small
 from toolwire.app.options import SessionOptions
+from toolwire.app.session_parts import cautious
 from toolwire.client.http.transport import HttpTransport, Incoming, Outgoing
 from toolwire.config import Settings
 from toolwire.embedded.catalogue import MODELS

@@ -1,9 +1,11 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolwire.app.model_choice import choose_model
+from toolwire.app.model_choice import choose_model, stored_model
 from toolwire.config import Settings
+from toolwire.embedded.catalogue import DEFAULT, SMALL
 from toolwire.errors import BadInput, ProviderError, UnknownName
 from toolwire.providers.custom import read_upstream
 
@@ -88,3 +90,13 @@ def test_a_short_name_that_is_not_unique_or_not_known_is_refused(short: str, wor
     with pytest.raises(BadInput, match=r".") as caught:
         chosen(model=short)
     assert words in str(caught.value)
+
+
+def test_the_embedded_model_is_used_once_its_weights_are_here(tmp_path: Path):
+    environ = {"TOOLWIRE_HOME": str(tmp_path / "home"), "HOME": str(tmp_path)}
+    assert stored_model(environ) == ""
+    folder = tmp_path / "home" / "cache" / "models"
+    folder.mkdir(parents=True)
+    for weights in (DEFAULT, SMALL):
+        (folder / weights.file).touch()
+    assert stored_model(environ) in {f"local/{weights.model}" for weights in (DEFAULT, SMALL)}

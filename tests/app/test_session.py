@@ -1,7 +1,7 @@
 import asyncio
 
 from toolwire.agent.events import AgentEvent, Noticed, SessionEvent, Streaming, reader_of
-from toolwire.app.session import EventSink
+from toolwire.app.event_sink import EventSink
 from toolwire.events import TextDelta
 
 

@@ -12,6 +12,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.sweep
 def test_a_sample_of_what_archives_bring_is_used_only_inside_the_workspace():
     check(archive_cases()[::25])
 

@@ -32,6 +32,7 @@ def test_the_list_is_long_enough():
 
 
 @pytest.mark.parametrize("number", range(len(TERMS)))
+@pytest.mark.sweep
 def test_a_sample_of_hostile_commands_touches_no_canary_unasked(number: int):
     mode, rules = TERMS[number]
     check(mode, rules, hostile_commands()[number :: 2 * len(TERMS)])

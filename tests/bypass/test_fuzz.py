@@ -12,7 +12,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_a_few_thousand_proven_texts_do_the_same_written_anew():
     check(cases=3000, seed=20, processes=1)
 

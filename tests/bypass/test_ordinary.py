@@ -20,7 +20,7 @@ def test_the_list_holds_enough_commands_and_none_twice():
 
 
 @needs_container
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_nine_of_ten_reading_commands_run_unasked_and_change_nothing():
     commands, seen = ran("read")
     results = list(zip(commands, seen, strict=True))
@@ -37,7 +37,7 @@ def test_nine_of_ten_reading_commands_run_unasked_and_change_nothing():
 
 
 @needs_container
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("label", ["other", "outside"])
 def test_no_other_command_runs_unasked(label: Label):
     commands, seen = ran(label)

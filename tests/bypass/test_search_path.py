@@ -8,7 +8,7 @@ from tests.bypass.judge import failures
 from tests.bypass.worker import run_cases
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.sweep,
     pytest.mark.skipif(bool(why_not()), reason=why_not()),
 ]
 

@@ -206,17 +206,37 @@ def test_an_error_in_a_command_of_the_chat_is_one_line_and_the_chat_goes_on(plac
         terminal.close()
 
 
+def test_no_line_is_drawn_again_and_working_is_written_once(place: Place):
+    with Simulated([says("an answer")]) as sim:
+        terminal = Chat(place, sim)
+        terminal.wait_for("> ")
+        terminal.type("go")
+        terminal.wait_for("an answer")
+        assert terminal.all.count("working") == 1
+        assert "\x1b[2K" not in terminal.all
+        terminal.close()
+
+
 @pytest.mark.parametrize(
     ("typed", "made"),
-    [("ok", True), ("sure", True), ("Yes", True), ("", False), ("nope, not now", False)],
+    [
+        ("ok", True),
+        ("sure", True),
+        ("Yes", True),
+        ("1", True),
+        ("", False),
+        ("6", False),
+        ("99", False),
+        ("nope, not now", False),
+    ],
 )
 def test_an_answer_means_what_the_question_shows(place: Place, typed: str, made: bool):
     with Simulated([writes(place), says("I see")]) as sim:
         terminal = Chat(place, sim)
         terminal.wait_for("> ")
         terminal.type("write x.txt")
-        terminal.wait_for("run it? [y]es")
-        terminal.wait_for("[n]o (or Enter)")
+        terminal.wait_for("  1. yes, once (y)")
+        terminal.wait_for("run it? A number or letter, Enter for no")
         terminal.type(typed)
         terminal.wait_for("I see")
         assert (place.work / "x.txt").exists() == made
@@ -242,13 +262,13 @@ def test_a_pasted_block_is_one_message(place: Place):
     assert messages == ["first line\nsecond line\n\n  third and typed", "plain"]
 
 
-def test_the_spinner_stops_before_a_question(place: Place):
+def test_nothing_is_written_after_a_question(place: Place):
     with Simulated([writes(place), says("I see")]) as sim:
         options = ["chat", "--plain", "--upstream", sim.upstream()]
         terminal = Terminal(options, cwd=place.work, env=place.environ(TERM="xterm"))
         terminal.wait_for("> ")
         terminal.type("write x.txt")
-        terminal.wait_for("thinking")
+        terminal.wait_for("working")
         terminal.wait_for("instead: ")
         time.sleep(0.5)
         terminal.read()

@@ -24,7 +24,9 @@ FREE = {
     *("--host", "--port", "--env", "--header", "--env-var", "--timeout", "--description"),
     *("--include-tools", "--exclude-tools", "--client-id", "--client-metadata-url", "--workers"),
     *("--budget", "--concurrent", "--expires", "--models", "--routes", "--rpm", "--scope"),
-    *("--since", "--tpm", "--until"),
+    *("--since", "--tpm", "--until", "--days"),
+    *("--attempts", "--budget-tokens", "--check", "--executor", "--filter", "--jobs", "--limit"),
+    *("--repositories", "--retries", "--sample", "--sandbox", "--seed"),
 }
 """Options whose values only the user knows."""
 

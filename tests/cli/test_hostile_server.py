@@ -35,6 +35,7 @@ def place(tmp_path: Path) -> Place:
 
 @pytest.mark.parametrize("name", FLOODS)
 @pytest.mark.parametrize("form", ["text", "stream-json"])
+@pytest.mark.sweep
 def test_ctrl_c_ends_any_flood(place: Place, name: str, form: str) -> None:
     begun = threading.Event()
 

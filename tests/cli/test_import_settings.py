@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.fakes.terminal import Terminal
 from toolwire.cli.config import config_command
 from toolwire.cli.import_settings import import_command
 from toolwire.cli.mcp import mcp_command
@@ -28,6 +29,13 @@ GEMINI = """{
   },
   "security": {"auth": {"selectedType": "gemini-api-key"}},
 }""".replace("SENTINEL", SENTINEL)
+GEMINI_RUNNING = """{
+  /* as its settings dialog
+     writes them */
+  "general": {"checkpointing": {"enabled": false}},
+  "telemetry": {"enabled": true, "target": "local", "otlpEndpoint": "http://127.0.0.1:4318",
+                "otlpProtocol": "http", "outfile": ".gemini/telemetry.log", "logPrompts": false}
+}"""
 FLAT = """{"model": "gemini-3-flash", "contextFileName": "NOTES.md", "excludeTools": ["glob"],
   "excludeMCPServers": ["old"], "theme": "GitHub"}"""
 POLICIES = """
@@ -180,6 +188,21 @@ def test_gemini_cli_with_flat_keys(work: Path) -> None:
     assert "theme" in output
 
 
+def test_checkpoints_and_telemetry_of_gemini_cli(work: Path) -> None:
+    put(work.parent / ".gemini/settings.json", GEMINI_RUNNING)
+    output = taken("--from", "gemini")
+    found = stored(work)
+    assert found["checkpoints"] == {"enabled": False}
+    assert found["telemetry"] == {
+        "enabled": True,
+        "endpoint": "http://127.0.0.1:4318",
+        "protocol": "http/protobuf",
+        "outfile": str(work / ".gemini/telemetry.log"),
+        "prompts": False,
+    }
+    assert "telemetry.target" in output
+
+
 def test_policies_of_gemini_cli(work: Path) -> None:
     put(work.parent / ".gemini/policies/mine.toml", POLICIES)
     output = taken("--from", "gemini")
@@ -253,6 +276,47 @@ def test_opencode(work: Path) -> None:
         assert words in output
 
 
+def test_providers_of_opencode_have_the_format_of_their_package(work: Path) -> None:
+    servers = {
+        f"my-{name}": {"npm": f"@ai-sdk/{name}", "options": {"baseURL": "http://127.0.0.1:9/v1"}}
+        for name in ("openai", "anthropic", "unheard-of")
+    }
+    servers["deepseek"] = {"options": {"baseURL": "http://127.0.0.1:9/proxy"}}
+    put(work.parent / ".config/opencode/opencode.json", json.dumps({"provider": servers}))
+    output = taken("--from", "opencode")
+    assert stored(work)["providers"] == {
+        "my-openai": {"dialect": "openai-responses", "base_url": "http://127.0.0.1:9/v1"},
+        "my-anthropic": {"dialect": "anthropic-messages", "base_url": "http://127.0.0.1:9"},
+        "deepseek": {"extends": "deepseek", "base_url": "http://127.0.0.1:9/proxy"},
+    }
+    assert CliRunner().invoke(config_command, ["show"]).exit_code == 0
+    assert "toolwire does not know the format of @ai-sdk/unheard-of" in " ".join(output.split())
+
+
+@pytest.mark.parametrize("name", ["~/.config/kilo/kilo.jsonc", ".kilo/kilo.json"])
+def test_the_newer_kilocode_has_the_form_of_opencode(work: Path, name: str) -> None:
+    project = not name.startswith("~")
+    put(work.parent / name[2:] if not project else work / name, OPENCODE)
+    taken("--from", "kilocode", *(["--project"] if project else []))
+    assert "deny run_shell_command(rm)" in rules(work)
+    file = work / ".toolwire" if project else work.parent / "own"
+    assert tomllib.loads((file / "config.toml").read_text())["mcp_servers"]["docs"]["env"]
+
+
+@pytest.mark.parametrize(("typed", "found"), [("y", ["allow find, server docs"]), ("", [])])
+def test_tools_that_kilocode_allows_are_asked_about(
+    work: Path, typed: str, found: list[str]
+) -> None:
+    put(work.parent / ".kilocode/cli/global/settings/mcp_settings.json", KILOCODE)
+    terminal = Terminal(["import", "--from", "kilocode"], cwd=work, env=dict(os.environ))
+    terminal.wait_for("Allow find of the MCP server docs without asking?")
+    terminal.type(typed)
+    assert terminal.end() == 0
+    assert ("answer when you are asked" in " ".join(terminal.all.split())) is not bool(found)
+    assert (rules(work) if found else []) == found
+    assert (work.parent / "own/policy.toml").exists() is bool(found)
+
+
 def test_kilocode_in_a_project(work: Path) -> None:
     put(work / ".kilocode/mcp.json", KILOCODE)
     put(work / ".kilocode/rules/style.md", "Use tabs.")
@@ -310,9 +374,12 @@ def refused(*args: str) -> Result:
 
 def test_a_broken_file_is_named_with_its_line_and_changes_nothing(work: Path) -> None:
     put(work.parent / ".codex/config.toml", CODEX)
-    put(work.parent / ".gemini/settings.json", '{\n  "model": gemini\n}')
+    put(work.parent / ".gemini/settings.json", '{/* of\nmine */\n  "model": gemini\n}')
     assert "settings.json" in refused().output
-    assert "line 2" in refused().output
+    assert 'at "model": Expecting value: line 3' in refused().output
+    put(work.parent / ".gemini/settings.json", "{}")
+    put(work.parent / ".codex/config.toml", 'model = "big"\nmodel_provider = mine\n')
+    assert "at model_provider: Invalid value (at line 2" in refused().output
     assert everything(work) == {}
 
 

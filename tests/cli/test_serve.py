@@ -17,7 +17,7 @@ def place(tmp_path: Path) -> Place:
 def test_it_prints_what_claude_code_needs(place: Place):
     process = place.start("serve", "--port", "0", "--upstream", UPSTREAM, text=True)
     try:
-        lines = [process.stdout.readline().rstrip("\n") for _ in range(6)]
+        lines = [process.stdout.readline().rstrip("\n") for _ in range(9)]
     finally:
         interrupt(process)
         process.communicate(timeout=LONGEST)
@@ -29,7 +29,11 @@ def test_it_prints_what_claude_code_needs(place: Place):
         f"  export ANTHROPIC_BASE_URL={origin}",
         f"  export ANTHROPIC_AUTH_TOKEN={token}",
         "  claude",
+        "Console, in a browser:",
+        f"  {origin}/console/#login={lines[7].partition('#login=')[2]}",
+        "  (the link logs in once, within 60 s; later use the token)",
     ]
+    assert len(lines[7].partition("#login=")[2]) > 40
     assert (place.home / "gateway" / "token").read_text() == f"{token}\n"
     assert process.returncode == 0
 

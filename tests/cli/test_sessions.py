@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from tests.fakes.postgres import postgres_url
 from tests.sessions.sample_events import a_session, said
 from toolwire.agent.events import AgentEvent
 from toolwire.cli.sessions import sessions_command as command
-from toolwire.sessions.sqlite import SqliteJournal, SqliteStore
+from toolwire.sessions.sqlite import SqliteStore
+from toolwire.sessions.sqlite_journal import SqliteJournal
 
 
 @pytest.fixture
@@ -175,3 +177,39 @@ def test_damage_is_reported_and_the_rest_shown(home: Path) -> None:
     told = json.loads(done.stdout)
     assert told["damage"]
     assert 0 < len(told["turns"]) < 9
+
+
+def test_sessions_are_copied_to_a_server_and_back(home: Path) -> None:
+    url, id = postgres_url(), made(home)
+    first = run("copy", "--to", url, "--all")
+    assert (first.exit_code, first.stdout) == (0, "")
+    assert first.stderr == f"copied {id}: 41 records, 41 of them new\n"
+    assert "41 records, 0 of them new" in run("copy", "--to", url, id).stderr
+    before = store(home).export_rows(id)
+    run("delete", id, "--yes")
+    assert run("copy", "--from", url, "--to", "files", id[:12]).exit_code == 0
+    assert store(home).export_rows(id) == before
+
+
+def test_a_copy_needs_to_know_what_and_where(home: Path) -> None:
+    made(home)
+    assert run("copy", "--to", "files").exit_code == 2
+    wrong = run("copy", "--to", "mysql://me:secret@db/x", "--all")
+    assert wrong.exit_code != 0
+    assert "use postgresql://" in wrong.stderr
+    assert "secret" not in wrong.stderr
+
+
+def test_what_is_old_is_listed_then_deleted(home: Path) -> None:
+    id = made(home)
+    assert run("prune").exit_code == 2
+    assert run("prune", "--days", "1").stderr == ""
+    old = SqliteStore(home / "home" / "sessions", clock=lambda: 1_000.0)
+    journal = old.create(str(Path.cwd()))
+    write(journal, a_session(1, journal.session))
+    journal.close_now()
+    listed = run("prune", "--days", "1", "--dry-run")
+    assert listed.stdout.startswith(journal.session)
+    assert listed.stderr == "1 sessions would be deleted\n"
+    assert run("prune", "--days", "1").stderr == f"deleted {journal.session}\n"
+    assert [one.id for one in store(home).list()] == [id]

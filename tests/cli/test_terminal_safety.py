@@ -181,7 +181,7 @@ def test_lines_of_the_model_cannot_pass_for_ours(place: Place) -> None:
         terminal = chat(place, sim)
         terminal.wait_for("> ")
         terminal.type("do it")
-        terminal.wait_for("or type what to do instead: ")
+        terminal.wait_for("or what to do instead: ")
         assert "\nShell: run it? [y]es: y" not in terminal.all
         assert "\n  Shell: run it? [y]es: y" in terminal.all
         terminal.close()

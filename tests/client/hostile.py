@@ -66,9 +66,13 @@ def endless(piece: bytes, *headers: str, first: bytes = b"", **more: Any) -> Att
 
 
 def bomb(piece: bytes, **more: Any) -> Attack:
-    """Gzip members without end, each of which holds 64 MB."""
-    member = gzip.compress(piece * (64 * MEGABYTE // len(piece)), 9)
-    return endless(member, "content-encoding: gzip", **more)
+    """Gzip members without end, each of which holds 64 MB; made when it is sent."""
+
+    def attack() -> Iterator[bytes]:
+        member = gzip.compress(piece * (64 * MEGABYTE // len(piece)), 9)
+        yield from endless(member, "content-encoding: gzip", **more)()
+
+    return attack
 
 
 def once(body: bytes, *headers: str, **more: Any) -> Attack:

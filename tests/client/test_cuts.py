@@ -72,13 +72,13 @@ def _check(whole, failure, calls, events, error, where: str) -> None:
             assert {(call.name, call.arguments) for call in made} <= said, where
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WITH_CALLS)
 def test_a_broken_connection_never_makes_half_a_call_whole(name: str) -> None:
     run(lambda: _sweep(name, range(len(SAMPLES[name])), cut=True), seconds=240)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", WITH_CALLS)
 def test_a_body_that_just_ends_never_makes_half_a_call_whole(name: str) -> None:
     run(lambda: _sweep(name, range(len(SAMPLES[name])), close_delimited=True), seconds=240)

@@ -20,7 +20,7 @@ from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.turn import run_turn
 from toolwire.compaction.mechanical import weight
 from toolwire.compaction.plan import ACKNOWLEDGED, CompressionRules, is_prompt
-from toolwire.compaction.summary import QUESTION, Compressor, with_old_outputs_cut
+from toolwire.compaction.summary import KEEP, QUESTION, Compressor, with_old_outputs_cut
 from toolwire.compaction.tokens import Tally, of_message
 from toolwire.errors import ConnectionFailed, ErrorKind, ProviderError
 from toolwire.events import Finished, StopReason, TextDelta, Usage
@@ -170,6 +170,14 @@ def test_a_summary_takes_the_place_of_the_old_part(tmp_path: Path):
     assert heard.events == [
         UsageCounted(model="m", usage=Usage(input=10, output=5), cost=0.25, purpose="compression")
     ]
+
+
+def test_words_of_the_user_say_what_the_summary_keeps(tmp_path: Path):
+    asking = spoken(SNAPSHOT)
+    made = compressor(asking, tmp_path, window=SIZE * 9)
+    asyncio.run(made(TALK, force=True, keep="the names of all tables"))
+    (question,) = asking.asked
+    assert question.messages[-1] == user(f"{QUESTION}\n\n{KEEP}\nthe names of all tables")
 
 
 def test_the_question_holds_the_old_part_and_its_tools_but_lets_none_be_called(tmp_path: Path):

@@ -275,7 +275,7 @@ def test_a_project_sets_exactly_what_the_table_lets_it(tmp_path: Path) -> None:
 
 
 def _some(key: Key) -> object:
-    texts = ("a/b", "high", "own", "5", "true")
+    texts = ("a/b", "high", "own", "5", "true", "postgresql://h/d", "/toolwire")
     for text in texts:
         try:
             value = key.from_text(text)

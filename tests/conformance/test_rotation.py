@@ -98,7 +98,7 @@ def _user(text: str) -> Message:
     return Message(role="user", parts=(Text(text),))
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("vendors", "owed"),
     [(NEWEST, 600 + 625 + 600), (OTHERS, 625 + 600 + 625)],

@@ -25,11 +25,11 @@ from toolwire import config
 from toolwire.agent.events import AgentEvent, MessageAdded, ToolFinished, TurnEnd, reader_of
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.session import stored_sessions
+from toolwire.app.stored_sessions import stored_sessions
 from toolwire.messages import Message, Text
 from toolwire.policy import Mode
 from toolwire.providers.custom import read_upstream
-from toolwire.sessions.sqlite import SqliteJournal
+from toolwire.sessions.sqlite_journal import SqliteJournal
 from toolwire.tools.shell.process_table import below
 from toolwire.tools.shell.protocol import adopt_orphans
 from toolwire.tools.shell.watchdogs import WATCHDOGS

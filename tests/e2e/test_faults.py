@@ -112,6 +112,7 @@ def cuts() -> list[Fault]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.sweep
 def test_answers_cut_anywhere_are_asked_for_again_and_calls_run_once(
     place: Place, counted: Callable[[str], None], dialect: str
 ):
@@ -126,6 +127,7 @@ def test_answers_cut_anywhere_are_asked_for_again_and_calls_run_once(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.sweep
 def test_noise_errors_and_rate_limits_are_passed_over(place: Place, dialect: str):
     model = Stumbling(
         [
@@ -156,6 +158,7 @@ def test_noise_errors_and_rate_limits_are_passed_over(place: Place, dialect: str
         (Fault(error_after=4, message="the engine fell over"), "the engine fell over"),
     ],
 )
+@pytest.mark.sweep
 def test_an_answer_that_never_comes_whole_fails_and_its_words_are_kept(
     place: Place, fault: Fault, words: str
 ):
@@ -196,6 +199,7 @@ def test_a_server_that_asks_for_an_hour_is_not_waited_for(place: Place):
 @pytest.mark.parametrize(
     "fault", [Fault(wait_first=600), Fault(hang_after=0), Fault(hang_after=3), Fault(endless=True)]
 )
+@pytest.mark.sweep
 def test_a_stalled_answer_is_ended_by_the_time_limit(place: Place, fault: Fault):
     replies = [says("Some words that all differ", fault=fault, delta=5), says("fine")]
     with Simulated(replies) as sim:
@@ -228,6 +232,7 @@ def limited(size: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+@pytest.mark.sweep
 def test_a_full_disk_stops_the_session_where_it_can_still_be_kept(
     place: Place, counted: Callable[[str], None]
 ):

@@ -105,6 +105,7 @@ SEARCHES = [
 
 @pytest.mark.parametrize("way", ["own", "git", "rg"])
 @pytest.mark.parametrize("pattern", SEARCHES[:3] + SEARCHES[5:7])
+@pytest.mark.sweep
 def test_a_search(way: str, pattern: str, place: Place) -> None:
     configured(place, search_with=f'"{way}"')
     code, _ = interrupted(place, Call.of("search_file_content", pattern=pattern))
@@ -122,6 +123,7 @@ def test_a_search(way: str, pattern: str, place: Place) -> None:
     ],
     ids=["stars", "groups", "braces", "many files", "include"],
 )
+@pytest.mark.sweep
 def test_a_glob(call: Call, place: Place) -> None:
     assert interrupted(place, call)[0] == 130
 
@@ -139,6 +141,7 @@ def test_a_page(page: str, pages: str, place: Place) -> None:
     assert interrupted(place, call)[0] == 130
 
 
+@pytest.mark.sweep
 def test_an_ignore_file_of_twenty_thousand_rules(place: Place) -> None:
     (place.work / ".gitignore").write_text("\n".join(f"a*b{number}" for number in range(20_000)))
     assert interrupted(place, Call.of("glob", pattern="**/*"))[0] == 130

@@ -82,7 +82,9 @@ def test_commands_of_every_program_are_found(tmp_path: Path):
     }
     assert found["claude:review"].description == "Look"
     assert found["claude:review"].fields == {"description": "Look", "model": "x"}
-    assert len(problems) == 1
+    assert len(problems) == 2
     assert 'bad.toml is not a command: it has no text "prompt"' in problems[0]
+    assert problems[1].startswith("/help is built in; ")
+    assert problems[1].endswith("/help.md is /codex:help")
     untrusted, _ = read_commands(sources(environ, work, trusted=False))
     assert sorted(untrusted) == ["help", "own"]

@@ -1,5 +1,6 @@
 """A second store of sessions, in memory: what another implementation has to do."""
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -8,9 +9,11 @@ import msgspec
 from toolwire.agent.events import AgentEvent, MessageAdded, SessionOpened
 from toolwire.errors import SessionError
 from toolwire.ids import new_id
+from toolwire.messages import Message
 from toolwire.sessions import records
+from toolwire.sessions.files import Row
 from toolwire.sessions.replay import replay
-from toolwire.sessions.store import Contents, Record, Summary, find_id
+from toolwire.sessions.store import Contents, Copied, Record, Summary, find_id, missing_rows
 
 
 class _Stored:
@@ -40,6 +43,14 @@ class MemoryJournal:
         """All events after that record."""
         self._held(session)
         return self._store.read(session).events[after:]
+
+    async def lost(self) -> str:
+        """Never returns."""
+        return await asyncio.get_running_loop().create_future()
+
+    async def cancelled(self) -> None:
+        """Never returns."""
+        await asyncio.get_running_loop().create_future()
 
     async def close(self) -> None:
         """Release the session; an empty one is removed."""
@@ -73,11 +84,16 @@ class MemoryStore:
         self._sessions[id] = _Stored(project)
         return MemoryJournal(self, id)
 
-    def open(self, name: str) -> MemoryJournal:
+    def open(self, name: str, *, take: bool = False) -> MemoryJournal:
         """Open a session for writing; refused while it is open."""
+        del take
         return MemoryJournal(self, self.find(name))
 
-    def read(self, name: str) -> Contents:
+    def cancel(self, name: str) -> str:
+        """Nothing of this process waits for commands."""
+        raise SessionError(f"{self.find(name)} is in this process")
+
+    def read(self, name: str, *, after: int = 0) -> Contents:
         """The contents of a session, also of one in use."""
         id = self.find(name)
         rows = enumerate(self._sessions[id].rows, 1)
@@ -86,7 +102,9 @@ class MemoryStore:
             id=id,
             project=self._sessions[id].project,
             records=tuple(
-                Record(seq=seq, at=at, event=event) for seq, at, event in found if event is not None
+                Record(seq=seq, at=at, event=event)
+                for seq, at, event in found
+                if event is not None and seq > after
             ),
         )
 
@@ -94,14 +112,25 @@ class MemoryStore:
         """The id of the session."""
         return find_id(name, self._sessions)
 
-    def list(self, project: str | None = None) -> list[Summary]:
+    def list(self, project: str | None = None, *, children: bool = False) -> list[Summary]:
         """The sessions of a project, or all; most recent first, without empty ones."""
         found = [
             self._summary(id)
             for id, stored in self._sessions.items()
             if stored.rows and project in (None, stored.project)
         ]
+        found = [one for one in found if children or not one.parent]
         return sorted(found, key=lambda one: (one.updated, one.id), reverse=True)
+
+    def prompts(self, project: str, most: int) -> tuple[Message, ...]:
+        """The user's messages, the newest sessions first."""
+        found = [
+            event.message
+            for one in self.list(project)
+            for event in reversed(self.read(one.id).events)
+            if isinstance(event, MessageAdded) and not event.context
+        ]
+        return tuple(one for one in found if one.role == "user" and not one.results)[:most]
 
     def search(self, words: str, project: str | None = None) -> set[str]:
         """The ids of sessions in whose messages the words occur."""
@@ -126,11 +155,32 @@ class MemoryStore:
         stored.rows = [*rows, (self.clock(), records.encode(opened))]
         return copy
 
+    def export_rows(self, name: str) -> Copied:
+        """Every row of a session."""
+        id = self.find(name)
+        rows = tuple(
+            Row(seq, at, kind, body, records.checksum(seq, at, kind, body))
+            for seq, (at, body) in enumerate(self._sessions[id].rows, 1)
+            if (kind := msgspec.json.decode(body)["type"])
+        )
+        return Copied(id=id, project=self._sessions[id].project, facts={}, rows=rows)
+
+    def import_rows(self, copied: Copied) -> int:
+        """Adds the rows that are new."""
+        stored = self._sessions.setdefault(copied.id, _Stored(copied.project))
+        there = self.export_rows(copied.id).rows
+        rows = missing_rows(copied, there)
+        stored.rows += [(row.at, row.body) for row in rows]
+        return len(rows)
+
     def delete(self, name: str) -> str:
         """Remove a session; refused while it is in use."""
         id = self.find(name)
         self.hold(id)
         del self._sessions[id]
+        for one in self.list(children=True):
+            if one.parent == id:
+                del self._sessions[one.id]
         return id
 
     def forget(self, before: float) -> tuple[str, ...]:
@@ -158,6 +208,7 @@ class MemoryStore:
             project=stored.project,
             title=past.title,
             model=past.model,
+            parent="" if past.parent is None else past.parent.session,
             turns=past.turns,
             records=len(stored.rows),
             started=stored.rows[0][0],

@@ -70,6 +70,8 @@ class RealClient(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     program: str
     installer: str = "npm"
+    place: str = ""
+    """Folder that it is installed in, if not its program's name."""
     recipe: str
     """The heading of its recipe."""
     words: tuple[str, ...]
@@ -84,7 +86,7 @@ class RealClient(msgspec.Struct, frozen=True, kw_only=True):
     def path(self) -> Path:
         """Where its program is once it is installed."""
         below = "node_modules/.bin" if self.installer == "npm" else "bin"
-        return FOLDER / self.program / below / self.program
+        return FOLDER / (self.place or self.program) / below / self.program
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -174,7 +176,7 @@ def _run(client: RealClient, scenario: str, origin: str, work: Path, home: Path)
         "HOME": str(home),
         "TERM": "dumb",
         **client.quiet,
-        **found.variables,
+        **{name: value.replace("~/", f"{home}/") for name, value in found.variables.items()},
     }
     try:
         done = subprocess.run(
@@ -237,10 +239,25 @@ def _outcome(code: int, out: str, sim: Simulated, script: ClientScript, dialect:
     )
 
 
-_LLM_TOOL = """
+_READ_NOTE = """
 def read_note(path: str) -> str:
     "Reads a note."
     return open(path).read()
+"""
+_AGENTS = f"""
+import sys
+from agents import Agent, Runner, function_tool
+{_READ_NOTE}
+agent = Agent(name="reader", tools=[function_tool(read_note)], model="default")
+print(Runner.run_sync(agent, sys.argv[1]).final_output)
+"""
+_PYDANTIC = f"""
+import sys
+from pydantic_ai import Agent
+from pydantic_ai.models.openai import OpenAIChatModel
+{_READ_NOTE}
+agent = Agent(OpenAIChatModel("default"), tools=[read_note])
+print(agent.run_sync(sys.argv[1]).output)
 """
 _CODEX = RealClient(
     package="@openai/codex",
@@ -302,6 +319,17 @@ CLIENTS = {
         quiet={"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"},
         scenarios=("one-call", "parallel", "signed", "limited", "cut"),
     ),
+    "kilo": RealClient(
+        package="@kilocode/cli",
+        version="7.7.7",
+        program="kilo",
+        recipe="kilo",
+        words=("run", "--auto", "--model", "toolwire/{model}", "{prompt}"),
+        model="default",
+        tool=ToolUse("read", lambda path: {"filePath": str(path)}),
+        quiet={"KILO_DISABLE_MODELS_FETCH": "1", "KILO_DISABLE_AUTOUPDATE": "1"},
+        scenarios=("one-call", "parallel", "signed", "limited", "cut"),
+    ),
     "qwen": RealClient(
         package="@qwen-code/qwen-code",
         version="0.15.10",
@@ -318,7 +346,31 @@ CLIENTS = {
         program="llm",
         installer="pip",
         recipe="llm",
-        words=("--model", "toolwire", "--functions", _LLM_TOOL, "{prompt}"),
+        words=("--model", "toolwire", "--functions", _READ_NOTE, "{prompt}"),
+        model="default",
+        tool=ToolUse("read_note", lambda path: {"path": str(path)}),
+        scenarios=("one-call", "parallel", "signed", "limited", "cut"),
+    ),
+    "openai-agents": RealClient(
+        package="openai-agents",
+        version="0.24.0",
+        program="python",
+        installer="pip",
+        place="openai-agents",
+        recipe="openai-agents",
+        words=("-c", _AGENTS, "{prompt}"),
+        model="default",
+        tool=ToolUse("read_note", lambda path: {"path": str(path)}),
+        scenarios=("one-call", "parallel", "signed", "limited", "cut"),
+    ),
+    "pydantic-ai": RealClient(
+        package="pydantic-ai-slim[openai]",
+        version="2.66.0",
+        program="python",
+        installer="pip",
+        place="pydantic-ai",
+        recipe="pydantic-ai",
+        words=("-c", _PYDANTIC, "{prompt}"),
         model="default",
         tool=ToolUse("read_note", lambda path: {"path": str(path)}),
         scenarios=("one-call", "parallel", "signed", "limited", "cut"),
@@ -338,7 +390,7 @@ def install(names: list[str]) -> int:
         client = CLIENTS[name]
         if installed(client):
             continue
-        folder = FOLDER / client.program
+        folder = FOLDER / (client.place or client.program)
         folder.mkdir(parents=True, exist_ok=True)
         if client.installer == "npm":
             npm = shutil.which("npm")

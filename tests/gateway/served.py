@@ -59,12 +59,12 @@ def served(
 
 @contextlib.contextmanager
 def serving(
-    place: Place, words: Iterable[str], *, token: str = "", **more: Any
+    place: Place, words: Iterable[str], *, token: str = "", port: int = 0, **more: Any
 ) -> Generator[tuple[str, Any, list[str]]]:
-    """Runs `toolwire serve` on a free port until the block ends; yields its address."""
+    """Runs `toolwire serve`, on a free port by default; yields its address."""
     guard = ("--token", token) if token else ("--no-token",)
     process = place.start(
-        "serve", "--port", "0", *guard, *words, stderr=subprocess.STDOUT, text=True, **more
+        "serve", "--port", str(port), *guard, *words, stderr=subprocess.STDOUT, text=True, **more
     )
     printed: list[str] = []
     reader = threading.Thread(target=_read, args=(process.stdout, printed), daemon=True)

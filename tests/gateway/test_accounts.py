@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.gateway import ServedGateway
+from tests.fakes.gateway import TOKEN, ServedGateway
 from tests.fakes.serving import KEY, ServeProcess
 from tests.fakes.simulated import Simulated
 from tests.gateway.test_answering import REQUESTS, post
@@ -24,7 +24,7 @@ from toolwire.gateway.answer_cache import AnswerCache
 from toolwire.gateway.keys import new_key
 from toolwire.gateway.ledger import SqliteLedger
 from toolwire.gateway.store import Budget, KeyRules, VirtualKey
-from toolwire.simulator import Fault, Reply, Say
+from toolwire.simulator import Call, Fault, Reply, Say, Think
 
 HELLO = Reply(pieces=(Say("Hello"),), times=1000)
 
@@ -268,3 +268,23 @@ def test_the_cache_forgets_what_is_old_or_unused() -> None:
     assert cache.get(b"large") is None
     now[0] = 60.0
     assert cache.get(b"\0") is None
+
+
+def test_metrics_show_the_memory_and_what_is_left_of_budgets(tmp_path: Path) -> None:
+    call = Reply(pieces=(Think("hm"), Call(name="look", arguments="{}")))
+    with ServedGateway("anthropic-messages", [call, HELLO], home=tmp_path) as served:
+        added(tmp_path, "ada", budgets=(Budget(20.0), Budget(5.0, "day")))
+        added(tmp_path, "without")
+        path, body = REQUESTS["openai-chat"]
+        _, _, answer = post(served, path, body)
+        made = json.loads(answer)["choices"][0]["message"]
+        result = {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "x"}
+        messages = [*body["messages"], {**made, "content": None}, result]
+        assert post(served, path, {**body, "messages": messages})[0] == 200
+        metrics = asked(served.origin, path="/metrics", key=TOKEN)[2].decode()
+    lines = dict(line.rsplit(" ", 1) for line in metrics.splitlines() if line[0] != "#")
+    assert lines["toolwire_memory_entries"] == lines["toolwire_memory_hits_total"] == "1"
+    assert lines["toolwire_memory_edited_total"] == lines["toolwire_memory_misses_total"] == "0"
+    assert int(lines["toolwire_memory_bytes"]) > 1000
+    assert lines['toolwire_budget_left_dollars{key="ada"}'] == "5"
+    assert not any("without" in name for name in lines)

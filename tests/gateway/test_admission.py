@@ -9,6 +9,7 @@ import pytest
 from tests.gateway.test_routing import World
 from toolwire.events import Usage
 from toolwire.gateway.admission import AdmittedRequest, KeyAdmission, KeyCaller
+from toolwire.gateway.database import SqliteDatabase
 from toolwire.gateway.keys import new_key
 from toolwire.gateway.ledger import SqliteLedger
 from toolwire.gateway.limits import LocalRates
@@ -203,6 +204,47 @@ def test_a_key_runs_so_many_requests_at_once_and_the_others_wait(tmp_path: Path)
     with_desk(tmp_path, work)
 
 
+def test_several_processes_count_the_requests_of_a_key_together(tmp_path: Path) -> None:
+    store = SqliteLedger(tmp_path / "l.sqlite", clock=lambda: AT)
+
+    async def work(desk: Desk) -> None:
+        other = KeyAdmission(
+            store=store,
+            room=WaitingRoom(most=100, queue=100, seconds=5),
+            rates=LocalRates(lambda: AT),
+            turns=store,
+            clock=lambda: desk.world.now,
+            monotonic=lambda: desk.world.now,
+        )
+        here = desk.admission
+        caller = await desk.caller(concurrent=2)
+        first, record = await desk.admit(caller)
+        desk.admission = other
+        second, another = await desk.admit(caller)
+        waiting = asyncio.ensure_future(desk.admit(caller))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        waiting = asyncio.ensure_future(desk.admit(caller))
+        first.settle(record)
+        third, last = await waiting
+        desk.admission = here
+        waiting = asyncio.ensure_future(desk.admit(caller))
+        await asyncio.sleep(0.05)
+        desk.world.now += 6
+        with pytest.raises(GatewayRefusal, match="no turn within 5 s"):
+            await waiting
+        second.settle(another)
+        third.settle(last)
+        assert (await desk.admit(caller))[1].waited == 0.0
+
+    shared = SqliteLedger(tmp_path / "l.sqlite", clock=lambda: AT)
+    with_desk(tmp_path, work, turns=shared)
+    shared.close()
+    store.close()
+
+
 def test_a_budget_is_reserved_then_settled_with_the_true_cost(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         caller = await desk.caller(budgets=(Budget(0.05, "month"),))
@@ -261,7 +303,9 @@ def test_without_a_ledger_no_budget_is_spent(tmp_path: Path) -> None:
     async def work(desk: Desk) -> None:
         caller = await desk.caller(budgets=(Budget(1.0),))
         free = await desk.caller(name="free")
-        desk.store._database._writing.execute("PRAGMA query_only = ON")
+        database = desk.store._database
+        assert isinstance(database, SqliteDatabase)
+        database._writing.execute("PRAGMA query_only = ON")
         with pytest.raises(GatewayRefusal, match="the ledger cannot be written") as refused:
             await desk.admit(caller)
         assert (refused.value.kind, refused.value.retry_after) == ("overloaded", 10.0)

@@ -1,3 +1,4 @@
+import gc
 import http.client
 import json
 from pathlib import Path
@@ -6,9 +7,13 @@ from typing import Any
 import pytest
 
 from tests.fakes.gateway import TOKEN, ServedGateway
+from tests.gateway.test_operations import until
+from toolwire.gateway.answering import ModelCall
+from toolwire.request import ModelRequest
 from toolwire.simulator import Call, Reply, Say, Think
 
 UPSTREAMS = ("openai-chat", "openai-responses", "anthropic-messages", "gemini", "code-assist")
+_FREED = (ModelCall, ModelRequest)
 USER = [{"role": "user", "content": "Hi"}]
 REQUESTS: dict[str, tuple[str, dict[str, Any]]] = {
     "openai-chat": ("/v1/chat/completions", {"model": "m", "messages": USER}),
@@ -72,3 +77,31 @@ def test_a_call_goes_through(tmp_path: Path):
         assert status == 200
         [call] = json.loads(answer)["choices"][0]["message"]["tool_calls"]
         assert call["function"] == {"name": "f", "arguments": '{"a":1}'}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("client", ["anthropic-messages", "openai-responses"])
+def test_a_request_leaves_nothing_for_the_garbage_collector(
+    client: str, stream: bool, tmp_path: Path
+):
+    path, body = REQUESTS[client]
+    script = [Reply(pieces=(Say("hello"),))] * 2
+    with ServedGateway("openai-chat", script, home=tmp_path) as served:
+        # The first one loads modules.
+        assert post(served, path, {**body, "stream": stream})[0] == 200
+        gc.collect()
+        # Another test of this process may have kept some.
+        others = [one for one in gc.get_objects() if isinstance(one, _FREED)]
+        known = {id(one) for one in others}
+        gc.disable()
+        try:
+            assert post(served, path, {**body, "stream": stream})[0] == 200
+            until(
+                lambda: (
+                    not any(
+                        isinstance(one, _FREED) and id(one) not in known for one in gc.get_objects()
+                    )
+                )
+            )
+        finally:
+            gc.enable()

@@ -146,6 +146,8 @@ class Conversation:
         self.history: list[Block] = [Block(profile.user(f"begin {seed}"))]
         self.parent = ""
         self.shown: list[str] = []
+        self.words: dict[str, str] = {}
+        """What answers without calls look like, by their seals."""
         self.log: list[str] = []
 
     def _opened(self) -> SqliteMemoryStore:
@@ -219,6 +221,8 @@ class Conversation:
         block.maker = upstream.maker
         block.shown = upstream.shown
         self.shown.append(block.shown)
+        if "Call(" not in block.shown:
+            self.words |= dict.fromkeys(block.seals, block.shown)
         self.history.append(block)
 
     def _has_changes(self) -> bool:
@@ -236,7 +240,11 @@ class Conversation:
                 assert seal not in body, f"a seal of {other.maker.deployment}"
         known = [seal for block in self.history for seal in block.seals]
         for seal in own:
-            assert body.count(seal) <= known.count(seal), f"a seal is misplaced; {self.log}"
+            # Of two sealed answers with the same words and no call each may be the other.
+            alike = self.log and [*self.words.values()].count(self.words.get(seal, "")) > 1
+            assert body.count(seal) <= known.count(seal) or (alike and body.count(seal) == 1), (
+                f"a seal is misplaced; {self.log}"
+            )
         for block in self.history:
             if block.maker == upstream.maker and not block.changed:
                 for seal in block.seals:
@@ -313,6 +321,19 @@ def hold(profile: str, seed: int, folder: Path, turns: int = 8) -> None:
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("seed", range(30))
 def test_no_seal_is_foreign_misplaced_or_missing(profile: str, seed: int, tmp_path: Path):
+    hold(profile, seed, tmp_path)
+
+
+FOUND = (
+    *(("responses", 53), ("anthropic", 86), ("chat", 86), ("responses", 117), ("anthropic", 121)),
+    *(("anthropic", 1169), ("chat", 1173), ("gemini-cli", 1208), ("chat", 1467), ("chat", 1505)),
+    *(("gemini-cli", 1506), ("responses", 2032), ("responses", 2052)),
+)
+"""Conversations in which a seal was lost or misplaced once."""
+
+
+@pytest.mark.parametrize(("profile", "seed"), FOUND)
+def test_no_seal_is_lost_or_misplaced_again(profile: str, seed: int, tmp_path: Path):
     hold(profile, seed, tmp_path)
 
 

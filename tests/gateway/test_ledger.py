@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.fakes.postgres import postgres_url
 from toolwire.errors import BadInput
 from toolwire.events import Usage
-from toolwire.gateway.ledger import SqliteLedger
+from toolwire.gateway.ledger import Ledger, SqliteLedger
 from toolwire.gateway.limits import Rates
 from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.store import (
@@ -36,9 +37,19 @@ AT = 1_794_839_400.0
 """2026-11-16T14:10:00Z."""
 KEY = VirtualKey(id="k1", name="ci", digest=b"d", created=1.0)
 
-# Each store is held to the same tests: a shared database adds its own line here.
-STORES: dict[str, Callable[[Path], SqliteLedger]] = {
-    "sqlite": lambda folder: SqliteLedger(folder / "ledger.sqlite", clock=lambda: AT)
+
+def on_server(folder: Path) -> Ledger:
+    del folder
+    url = postgres_url()
+    from toolwire.gateway.postgres import PostgresLedger
+
+    return PostgresLedger(url, clock=lambda: AT)
+
+
+# Each store is held to the same tests.
+STORES: dict[str, Callable[[Path], Ledger]] = {
+    "sqlite": lambda folder: SqliteLedger(folder / "ledger.sqlite", clock=lambda: AT),
+    "postgres": on_server,
 }
 
 
@@ -258,7 +269,7 @@ def test_a_hard_budget_is_never_exceeded_and_another_by_the_errors_only(
         if await store.reserve(asked) is not None:
             return
         true = true_input + int(most * share)
-        ((amount,),) = store._database.read(
+        ((amount,),) = await store._database.fetch(
             "SELECT amount FROM reservations WHERE id = ?", (asked.id,)
         )
         errors.append(max(0, true - amount))
@@ -324,6 +335,7 @@ async def main():
         claim = Claim(id=f"r{number}", key="k1", route="fast", at=1794839400.0, hard=hard,
             budgets=(Budget(1.0),), input_cost=100, output_price=1.0, max_output=900)
         assert await store.reserve(claim) is None
+        assert await store.enter(f"r{number}", "k1", 40)
         if number % 2:
             record = RequestRecord(id=f"r{number}", time=1794839400.0, key="ci", cost=5e-07)
             await store.book(Entry(record, "k1"))
@@ -359,11 +371,14 @@ def test_after_a_kill_no_reservation_is_left_and_all_that_ended_is_booked(
         # The process still runs: its reservations are not touched.
         assert await store.sweep() == 0
         assert await figures() == (booked * 500, 20 * 1000)
+        assert not await store.enter("mine", "k1", 40)
         os.kill(other.pid, signal.SIGKILL)
         other.wait()
         assert await store.sweep() == 20
         assert await figures() == (booked * 500 + (20 * 1000 if hard else 0), 0)
         assert await store.sweep() == 0
+        assert await store.enter("mine", "k1", 1)
+        assert not await store.enter("second", "k1", 1)
         rows = await store.requests(limit=1000)
         assert sum(row["error"] == "interrupted" for row in rows) == 20
         assert len(rows) == 40

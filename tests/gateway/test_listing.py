@@ -1,7 +1,7 @@
 import pytest
 
 from toolwire.gateway.listing import (
-    Listed,
+    ListedModel,
     described,
     for_shape,
     listed,
@@ -12,12 +12,12 @@ from toolwire.providers._spec import ModelFacts
 from toolwire.wire.http1 import read_head
 
 ENTRIES = [
-    Listed(id="fast", owner="toolwire"),
-    Listed(
+    ListedModel(id="fast", owner="toolwire"),
+    ListedModel(
         id="claude-sonnet-5", owner="anthropic", facts=ModelFacts(context=200_000, output=64_000)
     ),
-    Listed(id="google/gemini-3", owner="google", facts=ModelFacts(context=1_000_000)),
-    Listed(id="fast", owner="again"),
+    ListedModel(id="google/gemini-3", owner="google", facts=ModelFacts(context=1_000_000)),
+    ListedModel(id="fast", owner="again"),
 ]
 
 

@@ -99,7 +99,6 @@ def test_each_client_gets_its_own_list(tmp_path: Path):
         assert json.loads(body)["models"][0]["name"] == "models/m1"
         one = asked(served.origin, path="/v1beta/models/m1", key=TOKEN)
         assert json.loads(one[2])["name"] == "models/m1"
-        assert asked(served.origin, path="/v1/models/other", key=TOKEN)[0] == 404
 
 
 def test_routes_come_before_models_and_patterns_are_not_names():
@@ -114,3 +113,15 @@ def test_routes_come_before_models_and_patterns_are_not_names():
     assert {entry.owner for entry in found[1:]} == {"anthropic"}
     sonnet = next(entry for entry in found if entry.id == "anthropic/claude-sonnet-5")
     assert sonnet.facts.context > 100_000
+
+
+@pytest.mark.parametrize(
+    ("path", "member", "name"),
+    [("/v1/models/any/name", "id", "any/name"), ("/v1beta/models/any", "name", "models/any")],
+)
+def test_every_name_that_is_answered_can_be_looked_up(
+    path: str, member: str, name: str, tmp_path: Path
+):
+    with ServedGateway("openai-chat", replies("hi"), home=tmp_path) as served:
+        status, _, answer = asked(served.origin, path=path, key=TOKEN)
+        assert (status, json.loads(answer)[member]) == (200, name)

@@ -103,7 +103,8 @@ class Shelf:
         self, maker: Maker, parts: tuple[Part, ...], *messages: Message, family: str = "openai-chat"
     ) -> list[ModelEvent]:
         """What the client gets of the answer to these messages."""
-        capture = Capture(self.search(*messages).asked, family, maker.origin.dialect, new_id)
+        search = self.search(*messages)
+        capture = Capture(lambda: search.asked, family, maker.origin.dialect, new_id)
         sent = [one for event in events(parts) for one in capture.outgoing(event)]
         turn = capture.turn(maker)
         if turn is not None:

@@ -13,6 +13,7 @@ from typing import ParamSpec
 
 import pytest
 
+from tests.fakes.postgres import postgres_url
 from toolwire.errors import BadInput
 from toolwire.gateway.memory_store import (
     KEY_LENGTH,
@@ -52,9 +53,22 @@ def on_disk(path: Path, limit: int = MIB, clock: Clock | None = None) -> SqliteM
     return SqliteMemoryStore(path / "memory.sqlite", limit=limit, days=30, clock=clock or Clock())
 
 
-@pytest.fixture(params=["process", "disk"])
+def on_server() -> MemoryStore:
+    url = postgres_url()
+    from toolwire.gateway.postgres import PostgresMemoryStore
+
+    return PostgresMemoryStore(url, limit=MIB, days=30, clock=Clock())
+
+
+@pytest.fixture(params=["process", "disk", "server"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryStore]:
-    found = ProcessStore(MIB) if request.param == "process" else on_disk(tmp_path)
+    match request.param:
+        case "process":
+            found: MemoryStore = ProcessStore(MIB)
+        case "disk":
+            found = on_disk(tmp_path)
+        case _:
+            found = on_server()
     yield found
     found.close()
 

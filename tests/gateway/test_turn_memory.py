@@ -15,6 +15,7 @@ from toolwire.events import (
     ToolCallEnded,
     ToolCallStarted,
 )
+from toolwire.gateway.database import SqliteDatabase
 from toolwire.gateway.memory import Maker, handle_of
 from toolwire.gateway.memory_store import ProcessStore, SqliteMemoryStore
 from toolwire.gateway.turn_memory import LARGEST, GatewayMemory
@@ -164,7 +165,9 @@ def test_a_turn_that_is_too_large_is_reported():
 def test_a_store_that_fails_is_reported_and_the_turn_lasts_as_long_as_the_process(tmp_path: Path):
     async def check() -> None:
         store = disk(tmp_path)
-        store._database._writing.execute("PRAGMA query_only = ON")
+        database = store._database
+        assert isinstance(database, SqliteDatabase)
+        database._writing.execute("PRAGMA query_only = ON")
         memory = GatewayMemory(MIB, store)
         loss = await keep(memory, answer())
         assert loss is not None

@@ -7,8 +7,8 @@ from tests.hostile.checkouts import SECRET, Checkout
 from tests.tools.workspaces import git, write
 from toolwire import config
 from toolwire.app import open_toolbox
-from toolwire.app.builder import system_text
 from toolwire.app.options import SessionOptions
+from toolwire.app.system_prompt import system_text
 from toolwire.config import trust
 from toolwire.errors import BadInput
 from toolwire.policy import Mode

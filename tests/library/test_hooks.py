@@ -12,12 +12,18 @@ from toolwire import (
     Agent,
     Allow,
     Ask,
+    BadInput,
+    Blocked,
     Change,
     Confirmation,
+    Context,
     Deny,
     Effect,
+    EventAnswer,
+    Halt,
     HookedCall,
     HookedResult,
+    HookEvent,
     Hooks,
     Message,
     ModelRequest,
@@ -26,6 +32,7 @@ from toolwire import (
     tool,
 )
 from toolwire.agent.events import ToolDecided, ToolStarted
+from toolwire.agent.hooks import Stop, UserPromptSubmit
 from toolwire.events import Finished
 from toolwire.messages import Outcome
 
@@ -382,3 +389,71 @@ def test_a_read_that_a_crash_lost_passes_the_hooks_when_it_runs_again(tmp_path: 
         agent.run_sync("Go on.")
         assert results(agent) == [("contents of b", Outcome.DONE)]
     assert [one.arguments for one in hook.seen] == [{"name": "a"}]
+
+
+def test_hooks_may_be_tables_as_in_the_settings():
+    denies = {"PreToolUse": [{"matcher": "read", "command": "echo no >&2; exit 2"}]}
+    [(text, outcome)] = ran(denies, READS)
+    assert (text, outcome) == ("PreToolUse:read hook error: no", Outcome.DENIED)
+
+
+def test_a_table_that_cannot_be_used_is_an_error():
+    with pytest.raises(BadInput, match="hooks: PreToolUse: give one of command, args and url"):
+        Agent(Scripted(says("Done.")), hooks={"PreToolUse": [{}]})
+    with pytest.raises(BadInput, match='unknown hook event "Pre"'):
+        Agent(Scripted(says("Done.")), hooks={"Pre": [{"command": "true"}]})
+
+
+class Watching(Hooks):
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def before_question(self, call: HookedCall, reason: str) -> Allow:
+        self.seen.append(f"question {call.name}")
+        return Allow()
+
+    async def on_event(self, event: HookEvent) -> EventAnswer | None:
+        self.seen.append(type(event).__name__)
+        match event:
+            case UserPromptSubmit():
+                return Context("the year is 2031")
+            case Stop(active=False):
+                return Blocked("look again")
+            case _:
+                return None
+
+
+def test_a_class_receives_the_events_of_a_session():
+    hooks, model = Watching(), Scripted(calls(DELETES), says("First."), says("Second."))
+    with Agent(model, tools=[delete], hooks=hooks) as agent:
+        result = agent.run_sync("go")
+    assert result.text == "Second."
+    assert [one.text for one in agent.messages if one.role == "user" and one.text] == [
+        "the year is 2031",
+        "go",
+        "Stop hook feedback:\nlook again",
+    ]
+    assert hooks.seen == [
+        "SessionStart",
+        "UserPromptSubmit",
+        "question delete",
+        "Stop",
+        "Stop",
+        "SessionEnd",
+    ]
+
+
+class Halting(Hooks):
+    def before_call(self, call: HookedCall) -> Halt:
+        return Halt(f"no {call.name}")
+
+
+def test_a_class_ends_a_turn():
+    model = Scripted(calls(READS), says("Never."))
+    with Agent(model, tools=[read], hooks=Halting()) as agent:
+        result = agent.run_sync("go")
+    assert (len(model.asked), result.ok, result.detail) == (
+        1,
+        True,
+        "a hook ended the turn: no read",
+    )

@@ -1,7 +1,8 @@
 """A stdio MCP server that answers as a JSON script says: `python scripted_server.py SCRIPT`.
 
 Script: method → list of lines to write, each text with `$ID` for the request's id; a method that is
-not in it gets an ordinary answer. `"exit"` ends the process, `"sleep"` never answers.
+not in it gets an ordinary answer. `"exit"` ends the process, `"sleep"` never answers. What it
+receives is appended to the file `log`.
 """
 
 import json
@@ -31,6 +32,9 @@ def main() -> None:
         out.write(line.encode("latin-1"))
         out.flush()
     for line in sys.stdin:
+        if script.get("log"):
+            with open(script["log"], "a") as log:  # noqa: PTH123 - no more modules to load
+                log.write(line)
         message = json.loads(line)
         if "id" not in message or "method" not in message:
             continue

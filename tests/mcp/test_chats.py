@@ -40,7 +40,7 @@ def test_servers_are_shown_changed_and_asked_about_in_a_chat(place: Place):
         terminal.type("/mcp")
         terminal.wait_for("theirs: waits for approval")
         terminal.type("go")
-        terminal.wait_for("[m]CP server one")
+        terminal.wait_for("every tool of the MCP server one (m)")
         terminal.type("m")
         terminal.wait_for("first done")
         terminal.type("again")

@@ -16,6 +16,7 @@ from toolwire.mcp.entry import (
 from toolwire.mcp.names import aliases, cleaned, offered_name, prefixes
 from toolwire.mcp.projects import Approvals, combined, read_file, read_json
 from toolwire.mcp.remembered import Memory, Remembered
+from toolwire.storage.private_files import ApprovalStore
 
 
 @pytest.mark.parametrize(
@@ -87,7 +88,7 @@ def test_a_project_may_not_trust_itself():
 
 
 def test_a_server_of_a_project_starts_only_after_a_yes_to_exactly_this(tmp_path: Path):
-    approvals = Approvals(tmp_path / "approvals.json")
+    approvals = Approvals(ApprovalStore(tmp_path / "approvals.json"))
     first = read_entry("a", {"command": "x", "env": {"T": "1"}}, "")
     changed = read_entry("a", {"command": "x", "env": {"T": "2"}}, "")
     project = tmp_path / "project"

@@ -84,7 +84,7 @@ def test_no_sample_depends_on_chunks(size: int) -> None:
         assert read(sample["text"], size) == read(sample["text"], 1_000_000), sample["text"]
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 def test_no_sample_cut_anywhere_gives_a_call_it_does_not_spell() -> None:
     for sample in samples():
         text = sample["text"]

@@ -19,7 +19,8 @@ from toolwire.agent.events import (
 from toolwire.agent.questions import Confirmation, EditDetails
 from toolwire.errors import SessionError
 from toolwire.sessions.files import beside
-from toolwire.sessions.sqlite import SqliteJournal, SqliteStore
+from toolwire.sessions.sqlite import SqliteStore
+from toolwire.sessions.sqlite_journal import SqliteJournal
 from toolwire.tools.proposals import DiffStat
 
 

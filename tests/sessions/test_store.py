@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.memory_store import MemoryStore
+from tests.fakes.postgres import postgres_url
 from tests.sessions.sample_events import a_session, a_turn, kept, opened, said
-from toolwire.agent.events import AgentEvent, MessageAdded, Streaming, ToolOutputText
+from toolwire.agent.events import AgentEvent, MessageAdded, ParentCall, Streaming, ToolOutputText
 from toolwire.errors import SessionError
 from toolwire.events import TextDelta
 from toolwire.messages import Message, Text
@@ -25,7 +26,7 @@ class Clock:
         return self.now
 
 
-@pytest.fixture(params=["sqlite", "memory"])
+@pytest.fixture(params=["sqlite", "memory", "postgres"])
 def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
     """Every store: what follows is what another one has to do."""
     numbers, clock = count(1), Clock()
@@ -35,6 +36,10 @@ def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> SessionStore:
 
     if request.param == "memory":
         return MemoryStore(clock, new_id)
+    if request.param == "postgres":
+        from toolwire.sessions.postgres.store import PostgresStore
+
+        return PostgresStore(postgres_url(), clock=clock, new_id=new_id)
     return SqliteStore(tmp_path / "sessions", clock=clock, new_id=new_id)
 
 
@@ -232,6 +237,26 @@ def test_only_what_is_old_and_unused_is_forgotten(sessions: SessionStore, tmp_pa
     assert {one.id for one in sessions.list()} == {held, new}
 
 
+def test_sessions_of_subagents_are_hidden_and_go_with_their_parent(
+    sessions: SessionStore, tmp_path: Path
+) -> None:
+    first = made(sessions, tmp_path, a_session(1, "id1"))
+    parent = ParentCall(session=first, call_id="c", agent="explore")
+    child = made(sessions, tmp_path, [opened("id2", parent=parent), *a_turn(1)])
+    assert [one.id for one in sessions.list()] == [first]
+    assert [(one.id, one.parent) for one in sessions.list(children=True)] == [
+        (child, first),
+        (first, ""),
+    ]
+    latest = sessions.latest(str(tmp_path.resolve()))
+    assert latest is not None
+    assert latest.id == first
+    copy = sessions.fork(child)
+    assert [one.id for one in sessions.list()] == [copy, first]
+    sessions.delete(first)
+    assert [one.id for one in sessions.list(children=True)] == [copy]
+
+
 def test_sessions_are_found_by_words_of_their_messages(
     sessions: SessionStore, tmp_path: Path
 ) -> None:
@@ -242,3 +267,15 @@ def test_sessions_are_found_by_words_of_their_messages(
     assert sessions.search("prompt 0") == {one, two}
     assert sessions.search("prompt 0", str(tmp_path / "other")) == {two}
     assert sessions.search("no such words") == set()
+    found = [one.text[:8] for one in sessions.prompts(str(tmp_path), 10)]
+    assert found == ["prompt 1", "prompt 0"]
+    assert len(sessions.prompts(str(tmp_path), 1)) == 1
+
+
+def test_a_reader_asks_only_for_what_is_new(sessions: SessionStore, tmp_path: Path) -> None:
+    id = made(sessions, tmp_path, list(a_turn(0)))
+    whole = sessions.read(id).records
+    assert sessions.read(id, after=3).records == whole[3:]
+    assert sessions.read(id, after=len(whole)).records == ()
+    with pytest.raises(SessionError):
+        sessions.cancel(id)

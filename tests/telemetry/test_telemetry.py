@@ -8,19 +8,29 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.fakes.simulated import Done, Place, Simulated
 from tests.mcp.servers import in_settings
+from toolwire.agent.events import (
+    AgentEvent,
+    ChildEvent,
+    Noticed,
+    Retrying,
+    SessionOpened,
+    TurnEnd,
+    TurnEnded,
+    TurnStarted,
+)
 from toolwire.simulator import Call, Fault, Reply, Say
+from toolwire.telemetry.gemini import GeminiRecords
+from toolwire.telemetry.signals import LogRecord
 
 WORD = "marmalade"
 """In the prompt, a file and the answer: no telemetry contains it unless it is asked for."""
@@ -110,7 +120,7 @@ def replies(work: Path) -> tuple[Reply, ...]:
 
 def run(place: Place, *args: str, **env: str) -> Done:
     (place.work / "a.txt").write_text(f"{WORD}\n")
-    server = in_settings({})
+    server = in_settings({"log": cast(Any, str(place.root / "received.jsonl"))})
     lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in server.items())
     (place.home / "config.toml").write_text(f"[mcp_servers.docs]\n{lines}\ntrust = true\n")
     with Simulated(replies(place.work)) as sim:
@@ -121,6 +131,8 @@ def run(place: Place, *args: str, **env: str) -> Done:
             upstream,
             "--allowed-tools",
             "echo",
+            "--temperature",
+            "0.25",
             *args,
             f"use {WORD} {SECRET}",
             env=env,
@@ -144,15 +156,25 @@ def checked(found: Received) -> None:
     assert requests[-1]["gen_ai.response.finish_reasons"] == ("end",)
     assert requests[-1]["gen_ai.request.model"] == "gpt-x"
     assert requests[-1]["gen_ai.usage.output_tokens"] > 0
-    assert requests[0]["error.type"] == "error"
+    assert requests[0]["error.type"] == "429"
+    assert {one["server.address"] for one in requests} == {"127.0.0.1"}
+    assert all(one["server.port"] > 0 for one in requests)
+    assert {one["gen_ai.request.temperature"] for one in requests} == {0.25}
+    assert all(one["gen_ai.response.time_to_first_chunk"] >= 0 for one in requests[1:])
     assert requests[1]["toolwire.attempt"] == 2
     calls = [one for one in found.spans if one.get("gen_ai.tool.call.id")]
     assert [one["gen_ai.tool.name"] for one in calls] == ["read_file"] * 2 + ["echo"]
     assert {one[""].parent_span_id for one in calls} == {turn[""].span_id}
+    assert "Reads and returns the content" in calls[0]["gen_ai.tool.description"]
+    assert [one["toolwire.tool.effect"] for one in calls] == ["read", "read", "other"]
+    assert calls[-1]["toolwire.tool.server"] == "docs"
     (failed,) = [one for one in calls if one.get("error.type")]
     assert failed[""].status.code == 2
     (inner,) = [one for one in found.spans if one.get("mcp.method.name") == "tools/call"]
     assert inner[""].parent_span_id == calls[-1][""].span_id
+    assert inner["mcp.protocol.version"] == "2025-11-25"
+    assert inner["network.transport"] == "pipe"
+    assert inner["jsonrpc.request.id"] > 0
     assert len({one[""].trace_id for one in found.spans}) == 1
     assert found.metrics >= {
         "gen_ai.client.token.usage",
@@ -168,7 +190,15 @@ def test_a_file_gets_the_spans_and_metrics_without_any_word(place: Place, tmp_pa
     file = tmp_path / "telemetry.jsonl"
     done = run(place, "--telemetry-outfile", str(file))
     assert done.code == 0, done.err
-    checked(of_file(file))
+    found = of_file(file)
+    checked(found)
+    received = (place.root / "received.jsonl").read_text().splitlines()
+    [call] = [m for m in map(json.loads, received) if m.get("method") == "tools/call"]
+    (inner,) = found.named("tools/call echo")
+    span = inner[""]
+    parent = f"00-{span.trace_id.hex()}-{span.span_id.hex()}-01"
+    assert call["params"]["_meta"]["traceparent"] == parent
+    assert call["id"] == inner["jsonrpc.request.id"]
     assert WORD not in file.read_text()
     assert SECRET not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
@@ -189,6 +219,10 @@ def test_the_words_are_included_where_they_are_asked_for(place: Place, tmp_path:
     kinds = {part["type"] for message in messages for part in message["parts"]}
     assert kinds == {"text", "tool_call", "tool_call_response"}
     assert WORD in last["gen_ai.output.messages"]
+    (system,) = json.loads(last["gen_ai.system_instructions"])
+    assert system["type"] == "text"
+    defined = {one["name"]: one for one in json.loads(last["gen_ai.tool.definitions"])}
+    assert defined["read_file"]["parameters"]["required"] == ["absolute_path"]
     details = [
         one
         for one in found.logs
@@ -197,6 +231,10 @@ def test_the_words_are_included_where_they_are_asked_for(place: Place, tmp_path:
     assert len(details) == 3
     (prompt,) = [one for one in found.logs if one[""].event_name == "gemini_cli.user_prompt"]
     assert WORD in prompt["prompt"]
+    asked = [one for one in found.logs if one[""].event_name == "gemini_cli.api_request"]
+    assert all(WORD in one["request_text"] for one in asked)
+    said = [one for one in found.logs if one[""].event_name == "gemini_cli.api_response"]
+    assert said[-1]["response_text"] == f"done with {WORD}"
     assert SECRET not in file.read_text()
 
 
@@ -210,15 +248,24 @@ def test_records_of_gemini_cli(place: Place, tmp_path: Path) -> None:
     assert names.count("api_request") == names.count("api_response") == 3
     assert names.count("tool_call") == 3
     assert "chat.content_retry" in names
-    first = next(one for one in found.logs if one["event.name"] == "gemini_cli.tool_call")
-    assert first["function_name"] == "read_file"
-    assert first["success"] is True
+    # Two calls that only read run side by side: either may end first.
+    made = [one for one in found.logs if one["event.name"] == "gemini_cli.tool_call"]
+    assert [one["function_name"] for one in made] == ["read_file", "read_file", "echo"]
+    first = next(one for one in made if one["success"])
     assert first["decision"] == "auto_accept"
     assert first["tool_type"] == "native"
     answered = next(one for one in found.logs if one["event.name"] == "gemini_cli.api_response")
     assert answered["total_token_count"] == (
         answered["input_token_count"] + answered["output_token_count"]
     )
+    ends = [one["finish_reasons"] for one in found.logs if "finish_reasons" in one]
+    assert ends == [("tool_calls",), ("tool_calls",), ("end",)]
+    (failed,) = [one for one in found.logs if one["event.name"] == "gemini_cli.api_error"]
+    assert {name: failed[name] for name in ("status_code", "error_type", "auth_type")} == {
+        "status_code": 429,
+        "error_type": "429",
+        "auth_type": "",
+    }
     assert all(one["session.id"] for one in found.logs)
     assert found.metrics >= {
         "gemini_cli.session.count",
@@ -317,6 +364,8 @@ def test_a_server_in_trouble_changes_nothing_of_the_run(place: Place, trouble: s
     assert done.code == 0, done.err
     assert f"done with {WORD}" in done.out
     assert "Traceback" not in done.err
+    assert "Failed to export" not in done.err.replace("not taken: Failed to export", "")
+    assert done.err.count("telemetry was not") == 1
 
 
 def test_a_file_that_cannot_be_written_is_named(place: Place) -> None:
@@ -324,3 +373,38 @@ def test_a_file_that_cannot_be_written_is_named(place: Place) -> None:
     assert done.code != 0
     assert "telemetry.outfile" in done.err
     assert "Traceback" not in done.err
+
+
+def test_records_of_what_a_session_is_connected_to_and_runs() -> None:
+    child = "s2"
+    events: list[AgentEvent] = [
+        SessionOpened(session="s1", model="openai/gpt", mode="plan"),
+        Noticed(kind="ide", message="edits are also shown in Fake Code"),
+        Noticed(kind="fallback", message="openai/gpt does not answer; asking openai/mini"),
+        ChildEvent(call_id="c", agent="reviewer", session=child, event=TurnStarted()),
+        ChildEvent(
+            call_id="c",
+            agent="reviewer",
+            session=child,
+            event=TurnEnded(reason=TurnEnd.DONE, requests=3),
+        ),
+        Retrying(message="again", attempt=2, status=500),
+        TurnEnded(reason=TurnEnd.FAILED, error="server"),
+    ]
+    records = GeminiRecords("s1", prompts=False, content=False)
+    found = {
+        one.name.removeprefix("gemini_cli."): one.attributes
+        for number, event in enumerate(events)
+        for one in records.feed(event, number * 1_000_000_000)
+        if isinstance(one, LogRecord)
+    }
+    assert found["ide_connection"]["connection_type"] == "session"
+    assert "flash_fallback" in found
+    assert found["agent.start"]["agent_name"] == "reviewer"
+    finish = found["agent.finish"]
+    assert (finish["duration_ms"], finish["turn_count"], finish["terminate_reason"]) == (
+        *(1000, 3),
+        "done",
+    )
+    assert found["chat.content_retry_failure"]["total_attempts"] == 2
+    assert found["conversation_finished"]["approvalMode"] == "plan"

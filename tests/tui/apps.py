@@ -41,9 +41,15 @@ class Apps:
         self._open: list[ScreenTerminal] = []
 
     def start(
-        self, sim: Simulated, *args: str, columns: int = 80, rows: int = 24, **environ: str
+        self,
+        sim: Simulated,
+        *args: str,
+        columns: int = 80,
+        rows: int = 24,
+        dialect: str = "openai-chat",
+        **environ: str,
     ) -> ScreenTerminal:
-        options = ["chat", "--upstream", sim.upstream(), *args]
+        options = ["chat", "--upstream", sim.upstream(dialect), *args]
         env = self.place.environ(**{"TERM": "xterm-256color", **environ})
         app = ScreenTerminal(options, cwd=self.place.work, env=env, columns=columns, rows=rows)
         self._open.append(app)

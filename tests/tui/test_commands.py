@@ -1,13 +1,15 @@
 """Commands of the terminal app on a real terminal, with the simulator as its model."""
 
 import base64
+import os
 import re
 import time
 
 from tests.fakes.simulated import Place, Simulated
 from tests.tui.apps import Apps, answered, replaces, says, shell
-from toolwire.simulator import Reply
+from toolwire.simulator import Question, Reply
 from toolwire.simulator.script import Call, Fault
+from toolwire.tui.clipboard import copied
 
 
 def test_the_style_is_chosen_with_its_reason_and_stored_for_the_model(apps: Apps, place: Place):
@@ -77,7 +79,7 @@ def test_a_running_command_goes_to_the_background_and_is_stopped_there(apps: App
         app.wait("background commands", "running", "sleep")
         app.press("x")
         app.wait("stopped:", "ended")
-        app.answer("\x1b")
+        app.press("\x1b")
         app.wait("default")
 
 
@@ -92,9 +94,9 @@ def test_changes_are_shown_by_file_and_by_turn(apps: Apps, place: Place):
         answered(app, "changed two")
         app.press("/diff\r")
         app.wait("everything", "app.py", "other.py", "+1 −1", "turn 1: first", "turn 2: second")
-        app.press("other.py")
+        app.press("/other.py")
         app.wait_gone("turn 1: first")
-        app.press("\r")
+        app.press("\r\r")
         rows = app.wait("changes of file other.py", "1 + a = 2")
         assert not any("price" in row for row in rows)
         app.press("q")
@@ -135,12 +137,57 @@ def test_the_transcript_is_searched_folded_copied_and_opened_elsewhere(apps: App
         app.wait("yolo")
 
 
+def test_an_answer_is_copied_to_this_machine_too_unless_it_is_remote(apps: Apps, place: Place):
+    program, file = place.root / "bin" / "wl-copy", place.root / "copied"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat > {file}.part && mv {file}.part {file}\n")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.environ['PATH']}"
+    with Simulated([says("für alle"), says("far")]) as sim:
+        app = apps.start(sim, PATH=path, WAYLAND_DISPLAY="x")
+        app.press("go\r")
+        answered(app, "für alle")
+        app.press("\x19")
+        app.wait("copied 8 characters")
+        until = time.monotonic() + 10
+        while not file.exists() and time.monotonic() < until:
+            app.settle(0.05)
+        assert file.read_text() == "für alle"
+        file.unlink()
+        app = apps.start(sim, PATH=path, WAYLAND_DISPLAY="x", SSH_TTY="/dev/pts/1")
+        app.press("go\r")
+        answered(app, "far")
+        app.press("\x19")
+        app.wait("copied 3 characters")
+        app.settle()
+        assert not file.exists()
+
+
+def test_what_the_terminal_would_cut_is_not_copied_in_part():
+    assert len(copied("x" * 700_000)) > 700_000
+    assert copied("x" * 700_001) == ""
+
+
+def test_results_are_shown_whole_from_now_on(apps: Apps, place: Place):
+    many = "seq 1 30"
+    with Simulated([shell(many), says("one"), shell(many), says("two")]) as sim:
+        app = apps.start(sim, "--yolo", rows=60)
+        app.press("go\r")
+        app.wait("… 20 more (Ctrl-O)")
+        answered(app, "one")
+        app.press("/verbose\r")
+        app.wait("results are shown whole")
+        assert "verbose = true" in (place.home / "config.toml").read_text()
+        app.press("go\r")
+        answered(app, "    30", "two")
+
+
 def test_copies_are_the_source_text_byte_for_byte(apps: Apps):
     first = "An answer with *marks*.\n\n```sh\necho one\n```\n"
     with Simulated([says(first), says("the second answer")]) as sim:
         app = apps.start(sim)
 
-        def copied() -> str:
+        def clipboard() -> str:
             app.wait("copied")
             found = re.findall(rb"\x1b\]52;c;([A-Za-z0-9+/=]+)\x07", app.raw)
             return base64.b64decode(found[-1]).decode()
@@ -150,13 +197,13 @@ def test_copies_are_the_source_text_byte_for_byte(apps: Apps):
             answered(app, answer)
         app.press("/copy\r")
         app.wait("copied 17 characters")
-        assert copied() == "the second answer"
+        assert clipboard() == "the second answer"
         app.press("/copy 2\r")
         app.wait(f"copied {len(first)} characters")
-        assert copied() == first
+        assert clipboard() == first
         app.press("/copy code\r")
         app.wait("copied 9 characters")
-        assert copied() == "echo one\n"
+        assert clipboard() == "echo one\n"
         app.press("/copy 7\r")
         app.wait("there are 2 answers")
 
@@ -264,6 +311,22 @@ def test_tools_models_effort_and_notes_are_shown(apps: Apps, place: Place):
         app.wait("read again by the next session")
 
 
+def test_a_model_that_is_typed_becomes_the_default_as_in_the_list(apps: Apps, place: Place):
+    file = place.home / "config.toml"
+    with Simulated([says("x")]) as sim:
+        app = apps.start(sim, OPENAI_API_KEY="sk-none", ANTHROPIC_API_KEY="sk-none")
+        app.press("/model upstream/other\r")
+        app.wait("model: upstream/other")
+        app.press("/model openai/gpt-5 session\r")
+        app.wait("model: openai/gpt-5")
+        app.press("/model openai/gpt-5 always\r")
+        app.wait("takes only the word session")
+        assert not file.exists() or "default_model" not in file.read_text()
+        app.press("/model anthropic/claude-sonnet-4-5\r")
+        app.wait("model: anthropic/claude-sonnet-4-5, also the default")
+        assert 'default_model = "anthropic/claude-sonnet-4-5"' in file.read_text()
+
+
 def test_a_report_of_a_bug_has_no_secret(apps: Apps, place: Place):
     key = "sk-ant-api03-" + "a1B2c3D4" * 8
     with Simulated([says("hello")]) as sim:
@@ -313,3 +376,77 @@ def test_the_plan_and_its_panel(apps: Apps):
         app.wait_gone("esc stops")
         app.press("/plan\r")
         app.wait("☑ read it")
+
+
+def test_changes_are_undone_by_turn_and_by_file(apps: Apps, place: Place):
+    first = replaces(place)
+    second = replaces(place, old="price = 2", new="price = 3")
+    other = replaces(place, name="other.py", old="a", new="b")
+    with Simulated([first, says("one"), second, other, says("two"), says("three")]) as sim:
+        app = apps.start(sim, "--yolo", rows=40, columns=120)
+        app.press("go\r")
+        answered(app, "one")
+        app.press("go on\r")
+        answered(app, "two")
+        app.press("/undo\r")
+        app.wait("restored app.py", "restored other.py", "checkpoint 2 is restored")
+        assert (place.work / "app.py").read_text() == "price = 2\n"
+        app.press("and now\r")
+        answered(app, "three")
+        assert "The user restored files" in str(sim.bodies[-1]["messages"])
+        app.press("/diff\r")
+        app.wait("changes of this session", "u undoes")
+        app.press("\x1b[B")
+        app.settle(0.2)
+        app.press("u")
+        app.wait("undone: app.py")
+        assert (place.work / "app.py").read_text() == "price = 1\n"
+        app.answer("\x1b")
+        app.press("/restore\r")
+        app.wait("before turn 2", "before turn 1", "before a restore")
+        app.answer("\x1b")
+        app.press("/restore 1\r")
+        app.wait("the files are as they were at checkpoint 1")
+
+
+def test_words_after_compact_reach_the_model_that_summarises(apps: Apps):
+    summary = says("<state_snapshot>\n<overall_goal>tables</overall_goal>\n</state_snapshot>")
+    long = " ".join(f"word{number}" for number in range(3000))
+    with Simulated([says(long), says("short"), summary, says("on")]) as sim:
+        app = apps.start(sim)
+        app.press("first\r")
+        answered(app, "word2999")
+        app.press("second\r")
+        answered(app, "short")
+        app.press("/compact the names of all tables\r")
+        app.wait("shortened")
+        assert "the names of all tables" in str(sim.bodies[2]["messages"][-1]["content"])
+
+
+def test_a_subagent_is_seen_mentioned_and_stopped(apps: Apps):
+    def answer(question: Question) -> Reply:
+        system = next(one.text for one in question.request.messages if one.role == "system")
+        if "You work for another agent" in system:
+            return says("slow " * 4000, fault=Fault(wait_each=0.5))
+        if any(one.results for one in question.request.messages):
+            return says("end of it")
+        return Reply(pieces=(Call.of("run_agent", agent="explore", prompt="look"),))
+
+    with Simulated(answer) as sim:
+        app = apps.start(sim, rows=40, columns=120)
+        app.press("/plan\r")
+        # The session is open: only then its agents are known.
+        app.wait("there is no plan")
+        app.press("@agent-e")
+        app.wait("agent-explore")
+        app.press("\t")
+        app.settle(0.2)
+        app.press(" go\r")
+        app.wait("1 agent")
+        app.press("/agents\r")
+        app.wait("subagents", "explore", "working", "x stops it")
+        app.press("x")
+        app.wait("done")
+        app.answer("\x1b")
+        answered(app, "end of it")
+        assert "stopped by the user" in str(sim.bodies[-1]["messages"])

@@ -10,9 +10,10 @@ import pytest
 from toolwire.config.settings import KeySettings
 from toolwire.errors import BadInput
 from toolwire.tools.spec import Workspace
+from toolwire.tui import commands
 from toolwire.tui.clipboard import image_problem
 from toolwire.tui.composer import Composer, pasted_images
-from toolwire.tui.finder import FileNames
+from toolwire.tui.finder import FileNames, has_changes
 from toolwire.tui.history import Drafts, PromptHistory, searched
 from toolwire.tui.keys import chosen_keys
 from toolwire.tui.menu import Menu
@@ -144,6 +145,22 @@ def test_a_search_puts_the_chosen_prompt_into_the_composer():
     assert not menu.open
 
 
+@pytest.mark.parametrize(
+    ("typed", "first"),
+    [
+        ("sty", "style"),
+        ("resu", "sessions"),
+        ("stats", "usage"),
+        ("colours", "theme"),
+        ("?", "help"),
+    ],
+)
+def test_commands_are_found_by_name_alias_and_words(typed: str, first: str):
+    menu = Menu(commands.listed, lambda name: (), lambda query: [])
+    menu.update(f"/{typed}", len(typed) + 1)
+    assert menu.items[0].name == f"/{first}"
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
@@ -159,8 +176,8 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def names_of(folder: Path) -> FileNames:
-    found = FileNames(Workspace(roots=(folder,), home=folder, temp=folder))
+def names_of(folder: Path, *, trusted: bool = False) -> FileNames:
+    found = FileNames(Workspace(roots=(folder,), home=folder, temp=folder), trusted=trusted)
     found.read()
     return found
 
@@ -178,15 +195,25 @@ def test_files_of_a_repository_are_found_and_ranked(repository: Path):
 
 def test_open_changes_come_first(repository: Path):
     (repository / "docs/prices.md").write_text("changed\n")
-    assert names_of(repository).best("prices")[0] in ("docs/prices.md", "new_prices.py")
+    assert names_of(repository, trusted=True).best("")[:2] == ["docs/prices.md", "new_prices.py"]
+
+
+def test_a_repository_with_changes_is_told_from_one_without(repository: Path):
+    assert has_changes(repository)
+    (repository / "new_prices.py").unlink()
+    assert not has_changes(repository)
+    assert not has_changes(repository / "nowhere")
 
 
 def test_a_repository_cannot_run_a_program_of_its_own(repository: Path):
     hook = repository / "hook.sh"
     hook.write_text(f"#!/bin/sh\ntouch {repository}/ran\n")
     hook.chmod(0o755)
-    for name in ("core.fsmonitor", "core.pager", "alias.ls-files"):
+    for name in ("core.fsmonitor", "core.pager", "alias.ls-files", "filter.own.clean"):
         subprocess.run(["git", "config", name, str(hook)], cwd=repository, check=True)
+    (repository / ".git/info/attributes").write_text("* filter=own\n")
+    # As long as before: only its content differs.
+    (repository / "src/prices.py").write_text("SECRET.PY\n")
     assert names_of(repository).best("prices.py")
     assert not (repository / "ran").exists()
 

@@ -6,14 +6,19 @@ import pytest
 
 from toolwire.agent import events as agent_events
 from toolwire.agent.events import (
+    AgentEnded,
     AgentEvent,
+    AgentStarted,
     AnswersGiven,
     ApprovalOutcome,
+    Checkpointed,
     ChildEvent,
     HistoryReplaced,
+    HookRan,
     MessageAdded,
     ModelAsked,
     Noticed,
+    RequestBuilt,
     Retrying,
     SessionOpened,
     Streaming,
@@ -58,6 +63,7 @@ from toolwire.messages import (
     ToolCall,
     ToolResult,
 )
+from toolwire.request import ModelRequest
 from toolwire.tui.entries import EntryLines
 from toolwire.tui.live import Size, live_rows, status_row
 from toolwire.tui.render import Painter
@@ -120,7 +126,7 @@ PICTURE = Media(kind=MediaKind.IMAGE, mime="image/png", base64="eA==")
 SOURCE = Citation(dialect="", data="", url="https://a.example", title="A")
 STARTED = ToolStarted(call_id="1", name="sh", arguments='{"command": "make"}', effect="execute")
 PRINTS: list[tuple[str, tuple[AgentEvent, ...], list[str]]] = [
-    ("session", (SessionOpened(session="a", model="p/m", mode="default"),), ["p/m · default"]),
+    ("session", (SessionOpened(session="a", model="p/m", mode="default"),), ["p/m · ask"]),
     ("fork", (SessionOpened(session="a", model="p/m", mode="plan", forked_from="b"),),
      ["p/m · plan · a copy of b"]),
     ("model", (SessionOpened(session="a", model="p/m", changed="model"),), ["model: p/m"]),
@@ -139,6 +145,9 @@ PRINTS: list[tuple[str, tuple[AgentEvent, ...], list[str]]] = [
     ("refusal", (Streaming(RefusalDelta("I cannot.")),
                  MessageAdded(message=message("assistant", ""), finished=DONE)),
      ["refused:", "I cannot."]),
+    ("attached",
+     (MessageAdded(message=Message(role="user", parts=(Text("see"), PICTURE, PICTURE))),),
+     ["› see", "  [image 1]", "  [image 2]"]),
     ("media", (Streaming(MediaAdded(PICTURE)),),
      ["[image]"]),
     ("sources", (Streaming(TextDelta("So.")),
@@ -148,6 +157,12 @@ PRINTS: list[tuple[str, tuple[AgentEvent, ...], list[str]]] = [
     ("thought", (Thought(subject="Look", description="more"),), ["Look"]),
     ("notice", (Noticed(kind="setup", message="be aware"),), ["… be aware"]),
     ("prefix", (Noticed(kind="prefix", message="40% reused"),), []),
+    ("cache", (Noticed(kind="cache", message="nothing reused"),), []),
+    ("repaired", (Noticed(kind="glued_arguments", message="two calls came glued together"),), []),
+    ("left out", (Noticed(kind="nameless_call", message="a call was left out"),),
+     ["… a call was left out"]),
+    ("streamed", (Streaming(Notice("fallback", "asking p/n")), Streaming(Notice("prefix", "x")),
+                  Streaming(Notice("reading", "5 of 9 tokens read"))), ["… asking p/n"]),
     ("retry", (Retrying(message="again in 2 s"),), ["… again in 2 s"]),
     ("void", (Streaming(TextDelta("Half.\n\n")), Retrying(message="again", void=True)),
      ["Half.", "… again; the text above is not part of the answer"]),
@@ -171,8 +186,12 @@ PRINTS: list[tuple[str, tuple[AgentEvent, ...], list[str]]] = [
     ("turn stopped", (TurnEnded(reason=TurnEnd.CANCELLED),), ["stopped"]),
     ("turn limit", (TurnEnded(reason=TurnEnd.COST_LIMIT, detail="$1"),),
      ["stopped: the limit of cost is reached (--max-cost): $1"]),
-    ("nothing", (TURN, ModelAsked(model="p/m"), AnswersGiven(call_ids=()), UsageCounted(model="m"),
+    ("nothing", (TURN, RequestBuilt(ModelRequest(model="m", messages=())),
+     ModelAsked(model="p/m"), AnswersGiven(call_ids=()), UsageCounted(model="m"),
                  ToolRequested(call=CALL), ToolOutputText(call_id="1", text="x"), STARTED,
+                 HookRan(event="Stop", name="x", decision=""), Checkpointed(n=1),
+                 AgentStarted(call_id="1", session="s", agent="a"),
+                 AgentEnded(call_id="1", session="s", agent="a", reason=TurnEnd.DONE),
                  ChildEvent(call_id="1", agent="a", session="s", event=TURN)), []),
 ]  # fmt: skip
 LIVE: list[tuple[str, tuple[AgentEvent, ...], list[str]]] = [
@@ -180,6 +199,10 @@ LIVE: list[tuple[str, tuple[AgentEvent, ...], list[str]]] = [
     ("asked", (TURN, Streaming(TextDelta("x")), ModelAsked(model="p/m")), ["◐ thinking  4 s"]),
     ("thinking", (TURN, Streaming(ThinkingDelta("x"))), ["◐ thinking  4 s"]),
     ("thought", (TURN, Thought(subject="Look", description="")), ["◐ thinking: Look  4 s"]),
+    ("reading", (TURN, Streaming(Notice("reading", "5 of 9 tokens read"))),
+     ["◐ reading: 5 of 9 tokens read  4 s"]),
+    ("read", (TURN, Streaming(Notice("reading", "5 of 9")), Streaming(ThinkingDelta("x"))),
+     ["◐ thinking  4 s"]),
     ("text", (TURN, Streaming(TextDelta("x"))), ["◐ writing  4 s"]),
     ("refusal", (TURN, Streaming(RefusalDelta("x"))), ["◐ writing  4 s"]),
     ("retry", (TURN, Retrying(message="x")), ["◐ trying again  4 s"]),
@@ -192,7 +215,10 @@ LIVE: list[tuple[str, tuple[AgentEvent, ...], list[str]]] = [
      ["◐ sh make  4 s", "    a", "    b"]),
     ("finished", (TURN, STARTED, finished(Outcome.DONE)), ["◐ working  4 s"]),
     ("nothing more", (TURN, Streaming(TextEnded()), Streaming(ThinkingEnded()), Streaming(DONE),
-                      Streaming(Notice("prefix", "x")), ToolRequested(call=CALL)),
+                      Streaming(Notice("prefix", "x"))),
+     ["◐ thinking  4 s"]),
+    ("requested", (TURN, ToolRequested(call=CALL)), ["○ run_shell_command ls"]),
+    ("no longer", (TURN, ToolRequested(call=CALL), finished(Outcome.DENIED)),
      ["◐ thinking  4 s"]),
     ("end", (TURN, STARTED, TurnEnded(reason=TurnEnd.DONE)), []),
 ]  # fmt: skip
@@ -211,6 +237,9 @@ def test_what_the_live_area_shows(name: str, happened: tuple[AgentEvent, ...], r
 def test_context_is_shown_on_demand():
     context = MessageAdded(message=message("user", "the folder is a"), context=True)
     assert printed(context, verbose=True) == ["… context: the folder is a"]
+    repaired = Noticed(kind="glued_arguments", message="came glued together")
+    assert printed(repaired, verbose=True) == ["… came glued together"]
+    assert printed(Noticed(kind="prefix", message="40% reused"), verbose=True) == []
 
 
 def test_usage_is_in_the_status_line():

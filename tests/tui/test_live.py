@@ -1,12 +1,16 @@
 """The live area fits every size, and its rows carry nothing dangerous."""
 
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from toolwire.tui.entries import call_hint
 from toolwire.tui.live import STATUS, Size, live_rows, status_row
 from toolwire.tui.render import Painter
-from toolwire.tui.state import RunningCall, State, TodoStep, Writing
+from toolwire.tui.state import ProposedCall, RunningCall, State, TodoStep, Writing
 from toolwire.tui.themes import THEMES
 
 _WORDS = st.text(max_size=60)
@@ -22,6 +26,7 @@ _STATES = st.builds(
     running=st.lists(
         st.builds(RunningCall, _WORDS, _WORDS, _WORDS, st.just(1.0), _WORDS), max_size=9
     ).map(tuple),
+    proposed=st.lists(st.builds(ProposedCall, _WORDS, _WORDS, _WORDS), max_size=3).map(tuple),
     plan=st.lists(
         st.builds(TodoStep, _WORDS, st.sampled_from(["pending", "done", "in_progress"])), max_size=4
     ).map(tuple),
@@ -51,7 +56,52 @@ def test_a_running_call_shows_the_end_of_its_output():
     rows = live_rows(
         State(since=0.0, running=(call,)), [], Painter(THEMES["none"], "", 60), Size(60, 24), 4.0
     )
-    assert rows == ["◐ run_shell_command make  3 s", "    b", "    c", "    d"]
+    assert rows == [
+        "◐ run_shell_command make  3 s   (Ctrl-B background)", "    b", "    c", "    d",
+    ]  # fmt: skip
+
+
+def test_a_call_that_waits_and_the_end_of_what_a_call_writes_are_shown():
+    text = "\n".join(f"line {number}" for number in range(9))
+    state = State(
+        since=0.0,
+        writing=Writing("1", "write_file", '{"file_path": "a.py", "content', 80),
+        proposed=(ProposedCall("2", "read_file", '{"path": "b.py"}'),),
+    )
+    painter = Painter(THEMES["none"], "", 60)
+    rows = live_rows(state, [], painter, Size(60, 24), 0.0, written=text)
+    assert rows == [
+        "◐ writing write_file a.py  80 characters",
+        *(f"    line {number}" for number in range(4, 9)),
+        "○ read_file b.py",
+    ]
+
+
+def test_the_share_of_the_window_alone_warns_and_says_when_it_is_shortened():
+    painter = Painter(THEMES["ansi"], "standard", 100)
+    state = State(model="p/m", mode="default", tokens=150_000)
+    row = status_row(
+        state, painter, window=200_000, branch="main*", keys="", shells=2, shortened_from=0.8
+    )
+    assert "\x1b[33m75% of 200k, shortened at 80%" in row
+    assert "m · " in row.partition("\x1b[33m")[0]
+    plain = re.sub("\x1b\\[[0-9;]*m", "", row)
+    assert plain == "m · 75% of 200k, shortened at 80% · ask · main* · 2 shells"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ('{"file_path": "/shop/a.py", "old_string": "x"}', "a.py"),
+        ('{"paths": ["/shop/a.py", "b.py"]}', "a.py, b.py"),
+        ('{"limit": 3, "todos": [{"text": "x"}], "pattern": "y"}', "y"),
+        ('{"command": "cat /shop/a.py\\nls"}', "cat /shop/a.py ls"),
+        ('{"file_path": "/shop', "/shop"),
+        ("[1]", ""),
+    ],
+)
+def test_a_call_is_hinted_at_by_its_first_text(arguments: str, hint: str):
+    assert call_hint(arguments, 40, "/shop") == hint
 
 
 def test_the_plan_shows_the_present_step():

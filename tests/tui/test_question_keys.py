@@ -126,8 +126,20 @@ def test_an_answer_for_always_names_its_file_and_is_stored(apps: Apps, place: Pl
     with Simulated([shell("git init -q ."), shell("git init -q ."), says("done")]) as sim:
         app = apps.start(sim, columns=160)
         app.press("go\r")
-        app.wait("session/always allows", f"always is stored in {place.home}")
+        app.wait("session/always allows", "always is stored in ~/home/policy.toml")
         app.answer("a")
         answered(app, "done")
         [file] = Path(place.home).rglob("policy.toml")
         assert "git" in file.read_text()
+
+
+def test_ctrl_c_refuses_and_stops_the_turn(apps: Apps, place: Place):
+    with Simulated([shell("mkdir made"), says("still here")]) as sim:
+        app = apps.start(sim)
+        app.press("go\r")
+        app.wait("? Shell")
+        app.answer("\x03")
+        app.wait_gone("esc stops")
+        assert not (place.work / "made").exists()
+        app.press("again\r")
+        answered(app, "still here")

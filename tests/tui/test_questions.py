@@ -2,11 +2,13 @@
 
 import asyncio
 import random
+import re
 import socket
 import time
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from toolwire.agent.questions import (
     Choice,
@@ -19,6 +21,7 @@ from toolwire.agent.questions import (
 from toolwire.messages import ToolCall
 from toolwire.tools.proposals import DiffStat
 from toolwire.tui.live import Size
+from toolwire.tui.question_rows import approval_rows
 from toolwire.tui.questions import QUIET, AnswerKey, QuestionPanel
 from toolwire.tui.render import Painter
 from toolwire.tui.themes import THEMES
@@ -157,3 +160,26 @@ def test_a_question_shows_the_rule_that_would_be_stored():
     assert "  session/always allows: git log" in rows
     assert "  $ git log" in rows
     assert "  starts: git" in rows
+
+
+def test_a_command_shows_its_programs_in_colour_and_what_cannot_be_seen():
+    command = "git log\u202e && cat a\u200d\u00a0b | tail\x1b[2J"
+    question = Confirmation(
+        call=CALL, title="Shell", reason="",
+        details=ExecDetails(command=command, roots=("git", "cat", "tail")),
+    )  # fmt: skip
+    _, plain, *_ = approval_rows(question, PAINTER)
+    shown = "git log‹U+202E› && cat a‹U+200D›‹U+00A0›b | tail‹U+001B›[2J"
+    assert plain == f"  $ {shown}"
+    coloured = approval_rows(question, Painter(THEMES["ansi"], "standard", 80))[1]
+    assert re.findall("\x1b\\[1;35m(.*?)\x1b", coloured) == ["git", "cat", "tail"]
+
+
+def test_a_long_command_is_whole_and_no_row_fills_the_width():
+    command = "echo " + "日本語" * 60
+    question = Confirmation(
+        call=CALL, title="Shell", reason="", details=ExecDetails(command=command, roots=("echo",))
+    )
+    rows = [row for row in approval_rows(question, PAINTER)[1:] if not row.startswith("  starts")]
+    assert all(cell_len(row) < 80 for row in rows)
+    assert "".join(row[4:] for row in rows) == command

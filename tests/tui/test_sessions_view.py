@@ -1,8 +1,13 @@
 """Sessions in the terminal app: chosen, searched, copied, exported, deleted."""
 
+from pathlib import Path
+
 from tests.fakes.simulated import Place, Simulated
 from tests.tui.apps import Apps, answered, says
+from toolwire.messages import Media, MediaKind
 from toolwire.sessions.sqlite import SqliteStore
+from toolwire.simulator import Reply
+from toolwire.simulator.script import Say, Show
 from toolwire.storage.paths import state_paths
 
 
@@ -152,3 +157,45 @@ def test_a_long_session_is_resumed_with_its_last_two_screens(apps: Apps):
         app.wait("turn 7 line 19", "q close")
         app.press("g")
         app.wait("prompt 0", "turn 0 line 3")
+
+
+def test_every_prompt_of_the_folder_is_searched_and_the_first_line_names_the_place(
+    apps: Apps, place: Place
+):
+    (place.work / ".git").mkdir()
+    (place.work / ".git" / "HEAD").write_text("ref: refs/heads/side\n")
+    with Simulated([says("one"), says("two"), says("three")]) as sim:
+        assert place.run(sim, "a headless prompt").code == 0
+        assert place.run(sim, "--continue", "the second of them").code == 0
+        app = apps.start(sim, columns=120)
+        # A session that takes long to open is named in a line of its own.
+        rows = app.wait("~/work (side)", "upstream/default", "default")
+        assert rows[0].startswith("toolwire ")
+        assert "~/work (side)" in rows[0]
+        app.press("\x12second")
+        app.wait("search: second", "› the second of them")
+        app.press("\r")
+        app.wait("› the second of them")
+
+
+def test_a_picture_of_the_model_is_stored_below_the_session(apps: Apps, place: Place):
+    picture = Media(kind=MediaKind.IMAGE, mime="image/png", base64="aGVsbG8=")
+    reply = Reply(pieces=(Say("Here it is."), Show(picture)))
+    with Simulated([reply, says("more")]) as sim:
+        app = apps.start(sim, columns=200, dialect="gemini")
+        app.press("draw\r")
+        rows = answered(app, "Here it is.", "[image saved: ")
+        (row,) = [row for row in rows if "[image saved: " in row]
+        file = Path(row.partition("saved: ")[2].rstrip("]"))
+        assert file.read_bytes() == b"hello"
+        assert file.stat().st_mode & 0o077 == 0
+        (session,) = stored(place).list()
+        assert file.parent.name == session.id
+        app.press("\x04")
+        app.end()
+        app = apps.start(sim, "--continue", columns=200, dialect="gemini")
+        app.wait("Here it is.", f"[image saved: {file}]")
+        app.press("\x04")
+        app.end()
+    stored(place).delete(session.id)
+    assert not file.parent.exists()

@@ -82,6 +82,8 @@ def test_a_picture_is_attached_by_its_path_and_a_prompt_is_found_again(
         app.wait("› [image 1]")
         app.press("what is it?\r")
         app.wait("seen")
+        # Its mark is in what was sent, once.
+        assert not any(row.startswith("  [image") for row in app.see())
         assert "image_url" in str(sim.bodies[0]["messages"][-1]["content"])
         app.press("\x12what")
         app.wait("search: what", "› [image 1] what is it?")
@@ -129,7 +131,7 @@ def test_keys_themes_and_the_status_line_follow_the_settings(running: Running, p
     )
     with Simulated([says("x")]) as sim:
         app = running.start(sim, TOOLWIRE_TRUST_WORKSPACE="1")
-        app.wait("default · default · all well")
+        app.wait("ask · default · all well")
         app.press("/theme light\r")
         app.wait("theme: light")
         assert 'theme = "light"' in (place.home / "config.toml").read_text()

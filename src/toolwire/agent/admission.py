@@ -334,6 +334,11 @@ class CallState:
     @property
     def side_by_side(self) -> bool:
         """Whether adjacent calls may run at the same time."""
+        return self.tool is None or self.tool.delegates or self.only_reads
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it has no side effects."""
         return self.tool is None or self.tool.effect in _SIDE_BY_SIDE
 
     def give(self, arguments: JsonObject) -> None:

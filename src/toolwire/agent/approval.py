@@ -11,17 +11,8 @@ import msgspec
 
 from toolwire.agent.admission import CallState, guarded
 from toolwire.agent.events import ApprovalOutcome, Emit, ToolAsked, ToolDecided
-from toolwire.agent.hooks import (
-    NO_HOOKS,
-    NO_OPINION,
-    Ask,
-    CallDecision,
-    Deny,
-    HookChain,
-    HookedCall,
-    Hooks,
-    Opinion,
-)
+from toolwire.agent.hook_chain import NO_HOOKS, NO_OPINION, HookChain, Opinion
+from toolwire.agent.hooks import Ask, CallDecision, Deny, HookedCall, Hooks
 from toolwire.agent.questions import (
     Approver,
     Choice,
@@ -147,7 +138,9 @@ class Approval:
         """The policy's ruling; a policy that fails means ask, never allow."""
         try:
             places = tool.touches(work.arguments, self._context)
-            ruling = self.policy(work.as_ruled(tool), tool.effect, places, work.arguments)
+            # The calls of an agent are ruled on one by one; its start changes nothing.
+            effect = Effect.READ if tool.delegates else tool.effect
+            ruling = self.policy(work.as_ruled(tool), effect, places, work.arguments)
         except Exception as error:
             _log.exception("the policy failed on %s", tool.name)
             return _Ask(f"the policy failed: {error}")
@@ -166,6 +159,14 @@ class Approval:
                 await self._decide(work, ApprovalOutcome.REJECT, opinion.reason)
                 return Denial(opinion.text, "denied_by_hook")
             ruling = self._ruling(work, tool, opinion)
+            if ruling.decision == "ask":
+                answer = await self._hooks.question(work, tool, self._context, ruling.reason)
+                if answer.decision == "deny":
+                    await self._decide(work, ApprovalOutcome.REJECT, answer.reason)
+                    return Denial(answer.text, "denied_by_hook")
+                if answer.decision == "allow":
+                    opinion = answer
+                ruling = self._ruling(work, tool, opinion)
         if ruling.decision == "allow":
             work.permit = _permit(ruling, "permit")
             await self._decide(work, ApprovalOutcome.AUTO_ACCEPT, ruling.reason)
@@ -175,6 +176,8 @@ class Approval:
             return Denial(f"{DENIED} {ruling.reason}".rstrip(), "denied_by_policy")
         if self.approver is None:
             await self._decide(work, ApprovalOutcome.REJECT, ruling.reason)
+            if advice := self._hooks.advice:
+                return Denial(f"{DENIED} {ruling.reason} {advice}", "denied_by_policy")
             return Denial(f"{NO_USER} {ruling.reason}".rstrip(), "needs_approval")
         async with self.asking:
             # An answer given while this call waited may have decided it.
@@ -184,6 +187,7 @@ class Approval:
                 await self._decide(work, ApprovalOutcome.AUTO_ACCEPT, ruling.reason)
                 return None
             work.permit = _permit(ruling, "approved")
+            await self._hooks.notify(work, tool, self._context)
             return await self._confirmed(work, tool, ruling, self.approver)
 
     async def _confirmed(
@@ -196,7 +200,8 @@ class Approval:
         while True:
             question = self._question(work, tool, ruling, proposals)
             await self._emit(ToolAsked(call_id=work.call.id, confirmation=question))
-            answer = await approver(question)
+            shown = _as_edited(proposals, work.edited)
+            answer = await approver(msgspec.structs.replace(question, proposals=shown))
             if answer.choice is Choice.CANCEL:
                 return await self._refused(work, answer)
             if answer.content is not None and isinstance(question.details, ExecDetails):
@@ -380,6 +385,13 @@ def details_of(
     prompt = next((str(value) for value in arguments.values() if isinstance(value, str)), "")
     urls = tuple(word for word in prompt.split() if word.startswith(("http://", "https://")))
     return InfoDetails(prompt=prompt, urls=urls)
+
+
+def _as_edited(proposals: tuple[Proposal, ...], edited: str | None) -> tuple[Proposal, ...]:
+    """The proposals with the text that the user made of the only one."""
+    if edited is None:
+        return proposals
+    return tuple(msgspec.structs.replace(one, after=edited) for one in proposals)
 
 
 def _edit(tool: Tool, proposals: tuple[Proposal, ...], edited: str | None) -> EditDetails:

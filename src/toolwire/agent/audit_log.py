@@ -131,6 +131,10 @@ class Audit:
         self._now = now
         self._open: dict[str, _Open] = {}
 
+    def within(self, policy: Policy, registry: Registry) -> "Audit":
+        """An audit of the calls of a session inside this one, in the same file."""
+        return Audit(policy, registry, self._write, self._now)
+
     def listening(self, emit: Emit) -> Emit:
         """The emitter, wrapped: each ruling is written before its event is emitted."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
@@ -10,6 +10,9 @@ from toolwire.agent.questions import Confirmation
 from toolwire.events import Finished, ModelEvent, Usage
 from toolwire.messages import Loss, Media, MediaKind, Message, Outcome, Text, ToolCall, ToolResult
 from toolwire.tools.proposals import DiffStat
+
+if TYPE_CHECKING:
+    from toolwire.request import ModelRequest
 
 
 class ApprovalOutcome(StrEnum):
@@ -48,6 +51,15 @@ class ServerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """How many of its tools are offered."""
 
 
+class ParentCall(msgspec.Struct, frozen=True, kw_only=True):
+    """The call that runs a session."""
+
+    session: str
+    call_id: str
+    agent: str = ""
+    """The subagent."""
+
+
 class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_opened"):
     """A process opens a session, or changes the model, style or mode of one that is open."""
 
@@ -63,6 +75,10 @@ class SessionOpened(msgspec.Struct, frozen=True, kw_only=True, tag="session_open
     changed: str = ""
     """`model`, `style` or `mode`: changed by the user in the open session; else empty."""
     mcp: tuple[ServerStatus, ...] = ()
+    parent: ParentCall | None = None
+    """Of a subagent's session."""
+    server: str = ""
+    """Host and port of the model's server; empty if there is none."""
 
 
 class TurnStarted(msgspec.Struct, frozen=True, kw_only=True, tag="turn_started"):
@@ -92,6 +108,12 @@ class ModelAsked(msgspec.Struct, frozen=True, kw_only=True, tag="model_asked"):
     """`provider/model`."""
 
 
+class RequestBuilt(msgspec.Struct, frozen=True, tag="request_built"):
+    """The whole request that is about to be sent; never stored."""
+
+    request: "ModelRequest"
+
+
 class Streaming(msgspec.Struct, frozen=True, gc=False, tag="streaming"):
     """A piece of a reply as it arrives; never stored, the complete message is."""
 
@@ -116,6 +138,8 @@ class UsageCounted(msgspec.Struct, frozen=True, kw_only=True, tag="usage_counted
     failed: bool = False
     purpose: str = "turn"
     """`turn`, or what a side request was for."""
+    error: str = ""
+    """Of a failed one: the HTTP status, or a word such as `timeout`."""
 
 
 class Retrying(msgspec.Struct, frozen=True, kw_only=True, tag="retrying"):
@@ -143,13 +167,11 @@ class Noticed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
 
 _WIRE_NOTICES = frozenset(
     {
-        *("prefix", "schema_weakened", "seal_dropped", "text_differs", "second_start"),
-        *("unknown_finish", "no_finish_reason", "unmarked_end", "dropped_choice", "other_choices"),
-        *("nameless_call", "duplicate_call", "late_arguments", "glued_arguments", "broken_end"),
-        *("half_character", "extra_text"),
+        *("prefix", "cache", "schema_weakened", "seal_dropped", "no_finish_reason"),
+        *("unmarked_end", "duplicate_call", "glued_arguments"),
     }
 )
-"""Kinds of notices about a wire format, at no cost for the user."""
+"""Kinds of notices about a wire format, at no cost for the user: repaired, or each request's."""
 _SETTINGS = ("temperature", "top_p", "max_output_tokens", "reasoning")
 _MEDIA = frozenset((*map(str, MediaKind), "media", "file"))
 
@@ -259,6 +281,53 @@ class ToolFinished(msgspec.Struct, frozen=True, kw_only=True, tag="tool_finished
     """Parts that follow the result in the same message."""
 
 
+class HookRan(msgspec.Struct, frozen=True, kw_only=True, tag="hook_ran"):
+    """A hook of the settings, or of a file, ran."""
+
+    event: str
+    """`PreToolUse`, `Stop` and so on."""
+    name: str
+    decision: str
+    """`allow`, `ask`, `deny`, `halt`, `failed`, or empty if it changed nothing."""
+    reason: str = ""
+    seconds: float = 0.0
+    call_id: str = ""
+    """The call that it was about."""
+
+
+class Checkpointed(msgspec.Struct, frozen=True, kw_only=True, tag="checkpointed"):
+    """The files as they were before the turn's first change are stored; one more event for each
+    call that edits files.
+    """
+
+    n: int
+    """The number of the checkpoint."""
+    tree: str = ""
+    """Git's id of the snapshot of the whole folder; empty without one."""
+    files: tuple[str, ...] = ()
+    """The files that a call edits."""
+
+
+class AgentStarted(msgspec.Struct, frozen=True, kw_only=True, tag="agent_started"):
+    """A call begins to run a subagent, in a session of its own."""
+
+    call_id: str
+    session: str
+    agent: str
+
+
+class AgentEnded(msgspec.Struct, frozen=True, kw_only=True, tag="agent_ended"):
+    """A subagent is done, or was stopped."""
+
+    call_id: str
+    session: str
+    agent: str
+    reason: TurnEnd
+    requests: int = 0
+    usage: Usage = Usage()
+    cost: float | None = None
+
+
 class ChildEvent(msgspec.Struct, frozen=True, kw_only=True, tag="child_event"):
     """An event of the session that a call runs; that session stores it, this one does not."""
 
@@ -275,6 +344,7 @@ AgentEvent: TypeAlias = (
     | MessageAdded
     | AnswersGiven
     | ModelAsked
+    | RequestBuilt
     | Streaming
     | Thought
     | UsageCounted
@@ -288,6 +358,10 @@ AgentEvent: TypeAlias = (
     | ToolStarted
     | ToolOutputText
     | ToolFinished
+    | HookRan
+    | Checkpointed
+    | AgentStarted
+    | AgentEnded
     | ChildEvent
 )
 Emit: TypeAlias = Callable[[AgentEvent], Awaitable[None]]

@@ -1,24 +1,15 @@
-"""Hooks: they see every call and every request, and may deny calls, change them and their results.
+"""Hooks: what they see of calls, requests and the events of a session, and what they may answer."""
 
-The scheduler asks them in one place, after the policy has not denied a call and before it decides.
-"""
-
-import asyncio
-import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
-from toolwire.agent.admission import CallState, complaints, violations_text
-from toolwire.collect import Collector
-from toolwire.errors import BadInput
-from toolwire.events import Finished, ModelEvent
+from toolwire.events import Finished
 from toolwire.messages import Message
-from toolwire.model import Model, reading
 from toolwire.request import JsonObject, ModelRequest
-from toolwire.tools.spec import Effect, Tool, ToolContext, ToolOutput
+from toolwire.tools.spec import Effect, ToolOutput
 
 
 class HookedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,8 +66,127 @@ class Change(msgspec.Struct, frozen=True):
     arguments: JsonObject
 
 
-CallDecision: TypeAlias = Allow | Ask | Deny | Change
-ResultChange: TypeAlias = ToolOutput | str
+class Halt(msgspec.Struct, frozen=True):
+    """Ends the turn: the model gets no further request. The user reads the reason."""
+
+    reason: str = ""
+
+
+class Blocked(msgspec.Struct, frozen=True):
+    """Refuses a prompt or a compaction; at the end of a turn the reason is the next prompt."""
+
+    reason: str = ""
+
+
+class Context(msgspec.Struct, frozen=True):
+    """Text that the model gets besides the user's."""
+
+    text: str
+
+
+CallDecision: TypeAlias = Allow | Ask | Deny | Change | Halt
+ResultChange: TypeAlias = ToolOutput | str | Deny | Halt
+
+
+class SessionStart(msgspec.Struct, frozen=True):
+    """A session opens; the answer may be `Context`."""
+
+    source: str = "startup"
+    """`startup`, `resume`, `clear`, `compact` or `fork`."""
+
+
+class UserPromptSubmit(msgspec.Struct, frozen=True):
+    """A prompt of the user, before its turn; `Context` is added, `Blocked` refuses it."""
+
+    prompt: str
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The turn would end; the reason of `Blocked` is given to the model, which goes on."""
+
+    reply: str
+    """The model's last text."""
+    active: bool = False
+    """Whether the turn goes on because of such an answer already."""
+    prompt: str = ""
+    """What the turn began with."""
+
+
+class StopFailure(msgspec.Struct, frozen=True):
+    """A turn failed."""
+
+    error: str
+
+
+class PreCompact(msgspec.Struct, frozen=True):
+    """The conversation is about to be shortened; `Blocked` leaves it as it is."""
+
+    trigger: str
+    """`manual` or `auto`."""
+
+
+class PostCompact(msgspec.Struct, frozen=True):
+    """The conversation was shortened."""
+
+    trigger: str
+
+
+class Notification(msgspec.Struct, frozen=True):
+    """The user's attention is needed."""
+
+    message: str
+    type: str
+    """`permission_prompt`: an answer is needed."""
+    call: HookedCall | None = None
+    """The call that waits for an answer."""
+
+
+class SubagentStart(msgspec.Struct, frozen=True):
+    """A subagent begins; `Context` is added to its prompt."""
+
+    agent_id: str
+    agent_type: str
+    prompt: str = ""
+
+
+class SubagentStop(msgspec.Struct, frozen=True):
+    """A subagent would end; the reason of `Blocked` is given to it, and it goes on."""
+
+    agent_id: str
+    agent_type: str
+    reply: str = ""
+    active: bool = False
+
+
+class SessionEnd(msgspec.Struct, frozen=True):
+    """A session closes."""
+
+    reason: str = "other"
+    """`clear`, `logout`, `prompt_input_exit` or `other`."""
+
+
+class Reaction(msgspec.Struct, frozen=True, kw_only=True):
+    """Several answers to an event in one."""
+
+    blocked: str | None = None
+    """The first reason of a refusal; None without one."""
+    context: tuple[str, ...] = ()
+    halted: str | None = None
+
+
+EventAnswer: TypeAlias = Blocked | Context | Halt | Reaction
+HookEvent: TypeAlias = (
+    SessionStart
+    | UserPromptSubmit
+    | Stop
+    | StopFailure
+    | PreCompact
+    | PostCompact
+    | Notification
+    | SubagentStart
+    | SubagentStop
+    | SessionEnd
+)
 
 
 class Hooks:
@@ -92,6 +202,16 @@ class Hooks:
         """Returns what the model gets in place of the result; None leaves it as it is."""
         del result
 
+    def before_question(
+        self, call: HookedCall, reason: str
+    ) -> CallDecision | Awaitable[CallDecision | None] | None:
+        """Returns the answer to a question about a call; None asks the user."""
+        del call, reason
+
+    def on_event(self, event: HookEvent) -> EventAnswer | Awaitable[EventAnswer | None] | None:
+        """Receives an event of the session; None if nothing is to change."""
+        del event
+
     def before_request(self, request: ModelRequest) -> Awaitable[None] | None:
         """Receives a request before it is sent."""
         del request
@@ -101,188 +221,3 @@ class Hooks:
     ) -> Awaitable[None] | None:
         """Receives a complete reply of the model."""
         del request, reply, finished
-
-
-class Opinion(msgspec.Struct, frozen=True):
-    """What all hooks together decided on a call."""
-
-    decision: str = ""
-    """`allow`, `ask`, `deny`, or empty without an opinion."""
-    reason: str = ""
-    text: str = ""
-    """Of a denial, for the model."""
-
-
-NO_OPINION = Opinion()
-_STRICTNESS = ("", "allow", "ask", "deny")
-DENIED = "Tool execution denied by a hook:"
-_INVALID = "it changed the arguments, and they are no longer valid: "
-
-
-class HookChain:
-    """The hooks of a session; each sees the call as those before it left it.
-
-    `failed` receives what a hook raises; the call is then denied, or its result unchanged.
-    """
-
-    def __init__(
-        self,
-        hooks: Sequence[Hooks] = (),
-        session: str = "",
-        failed: Callable[[Exception], None] | None = None,
-    ) -> None:
-        self.hooks = tuple(hooks)
-        self._session = session
-        self._failed = failed
-        self._before = self._overriding("before_call")
-        self._after = self._overriding("after_call")
-
-    def __bool__(self) -> bool:
-        return bool(self.hooks)
-
-    def bound(self, session: str) -> "HookChain":
-        """The same hooks for the calls of a session."""
-        return HookChain(self.hooks, session, self._failed)
-
-    async def before(self, work: CallState, tool: Tool, context: ToolContext) -> Opinion:
-        """The strictest opinion; changed arguments are validated and adopted."""
-        opinion = NO_OPINION
-        for before_call in self._before:
-            try:
-                decided = await called(before_call, self._seen(work, tool, context))
-                found, arguments = _read(decided)
-            except Exception as error:
-                await self.fail(error)
-                return _denied("it failed")
-            if arguments is not None:
-                problem = _invalid(tool, arguments, context)
-                if problem:
-                    return _denied(f"{_INVALID}{problem}")
-                work.give(arguments)
-            if _STRICTNESS.index(found.decision) > _STRICTNESS.index(opinion.decision):
-                opinion = found
-            if opinion.decision == "deny":
-                break
-        return opinion
-
-    async def after(
-        self, work: CallState, tool: Tool, context: ToolContext, output: ToolOutput, error: str = ""
-    ) -> ToolOutput:
-        """The output for the model."""
-        for after_call in self._after:
-            seen = HookedResult(
-                call=self._seen(work, tool, context),
-                output=output,
-                error=error,
-                seconds=work.ended - (work.started or work.ended),
-            )
-            try:
-                output = _changed(output, await called(after_call, seen))
-            except Exception as failure:
-                await self.fail(failure)
-        return output
-
-    def observing(self, model: Model) -> Model:
-        """The model, whose requests and complete replies the hooks receive."""
-        before, after = self._overriding("before_request"), self._overriding("after_reply")
-        if not before and not after:
-            return model
-
-        async def ask(request: ModelRequest) -> AsyncIterator[ModelEvent]:
-            await self._pass_on(before, request)
-            collector = Collector()
-            async with reading(model(request)) as events:
-                async for event in events:
-                    collector.add(event)
-                    yield event
-            if collector.finished is not None:
-                await self._pass_on(after, request, collector.message(), collector.finished)
-
-        return ask
-
-    async def _pass_on(self, receivers: Sequence[Callable[..., Any]], *given: object) -> None:
-        try:
-            for receive in receivers:
-                await called(receive, *given)
-        except Exception as error:
-            await self.fail(error)
-
-    def _overriding(self, name: str) -> tuple[Callable[..., Any], ...]:
-        """The methods of this name that a hook defines itself."""
-        default = getattr(Hooks, name)
-        defining = (one for one in self.hooks if getattr(type(one), name, None) is not default)
-        return tuple(getattr(one, name) for one in defining)
-
-    async def fail(self, error: Exception) -> None:
-        """Reports what a hook raised; raises it if no one receives it."""
-        if self._failed is None:
-            raise error
-        self._failed(error)
-        # A turn that was cancelled by it ends here, before its next step.
-        await asyncio.sleep(0)
-
-    def _seen(self, work: CallState, tool: Tool, context: ToolContext) -> HookedCall:
-        return HookedCall(
-            id=work.call.id,
-            name=tool.name,
-            # A copy: a hook changes a call only by what it returns.
-            arguments=msgspec.json.decode(work.arguments_text),
-            effect=tool.effect,
-            paths=tool.touches(work.arguments, context),
-            server=tool.server,
-            session=self._session,
-            delegates=tool.delegates,
-        )
-
-
-async def called(function: Callable[..., Any], *given: object) -> Any:
-    """Result of a function, in a thread, or of a coroutine."""
-    if inspect.iscoroutinefunction(function):
-        return await function(*given)
-    returned = await asyncio.to_thread(function, *given)
-    return await returned if inspect.isawaitable(returned) else returned
-
-
-def _denied(reason: str, text: str = "") -> Opinion:
-    return Opinion("deny", reason, text or f"{DENIED} {reason}")
-
-
-def _read(decided: object) -> tuple[Opinion, JsonObject | None]:
-    match decided:
-        case None:
-            return NO_OPINION, None
-        case Allow():
-            return Opinion("allow", "a hook allows it"), decided.arguments
-        case Ask():
-            return Opinion("ask", decided.reason or "a hook requires approval"), decided.arguments
-        case Deny():
-            return _denied(decided.reason or "no reason given", decided.text), None
-        case Change():
-            return NO_OPINION, decided.arguments
-        case _:
-            raise TypeError(
-                f"before_call returned {decided!r}; return Allow, Ask, Deny, Change or None"
-            )
-
-
-def _invalid(tool: Tool, arguments: JsonObject, context: ToolContext) -> str:
-    try:
-        problems = complaints(tool.parameters, arguments)
-    except BadInput as error:
-        return str(error)
-    return violations_text(problems) if problems else tool.check(arguments, context)
-
-
-def _changed(output: ToolOutput, change: object) -> ToolOutput:
-    match change:
-        case None:
-            return output
-        case ToolOutput():
-            return change
-        case str():
-            return ToolOutput(text=change)
-        case _:
-            raise TypeError(f"after_call returned {change!r}; return a text, a ToolOutput or None")
-
-
-NO_HOOKS = HookChain()

@@ -61,6 +61,8 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     details: Details
     remembers: tuple[str, ...] = ()
     """What an answer for longer than this call would allow; empty if it can only be once."""
+    proposals: tuple[Proposal, ...] = ()
+    """The whole texts of an edit, for the approver; the event of the question has none."""
 
 
 class Choice(StrEnum):

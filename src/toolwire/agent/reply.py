@@ -10,6 +10,7 @@ from toolwire.agent.events import (
     Emit,
     ModelAsked,
     Noticed,
+    RequestBuilt,
     Retrying,
     Streaming,
     Thought,
@@ -120,6 +121,7 @@ class Replies:
 
     async def _try(self, request: ModelRequest, stream: "_Stream") -> Reply:
         self._spent.requests += 1
+        await self._emit(RequestBuilt(request))
         await self._emit(ModelAsked(model=request.model))
         count = RequestCount(request, emit=self._emit, price=self._price, clock=self._clock)
         failure: BaseException | None = None
@@ -127,8 +129,7 @@ class Replies:
             async with reading(self._model(count.request)) as events:
                 async for event in events:
                     if isinstance(event, Notice):
-                        wait = event.retry.wait if event.retry else 0.0
-                        self._spent.requests += await count.failures(wait)
+                        self._spent.requests += await count.failures(event.retry)
                     await stream.take(event)
             await stream.flush()
         except BaseException as error:

@@ -19,7 +19,7 @@ from toolwire.agent.events import (
     UsageCounted,
     no_events,
 )
-from toolwire.agent.hooks import NO_HOOKS, HookChain
+from toolwire.agent.hook_chain import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.usage import NO_LIMITS, Limits, Spent, counted
 from toolwire.messages import Media, Message, Outcome, Text, ToolCall, ToolResult
@@ -297,7 +297,7 @@ class Scheduler:
         for work in works:
             if work.parts:
                 continue
-            lost = work.started is not None and not work.side_by_side
+            lost = work.started is not None and not work.only_reads
             outcome = Outcome.INTERRUPTED if lost else Outcome.CANCELLED
             help = "\nIt had started; check what it did before you go on." if lost else ""
             await self._fail(work, f"{CANCELLED}{help}", "cancelled", outcome)

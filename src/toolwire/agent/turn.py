@@ -17,6 +17,7 @@ from toolwire.agent.events import (
     TurnEnded,
     TurnStarted,
 )
+from toolwire.agent.hooks import Stop
 from toolwire.agent.loops import CallLoops, Suspicion
 from toolwire.agent.reply import Repeating, Replies, Reply
 from toolwire.agent.scheduler import Scheduler
@@ -38,6 +39,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 LOOPING = "not run: the same call was made over and over; the turn was stopped"
 BROKE_OFF = "not run: the reply broke off before its end; call again if still needed"
+STOP_FEEDBACK = "Stop hook feedback:"
 _ENDS = {
     StopReason.END: TurnEnd.DONE,
     StopReason.TOOL_CALLS: TurnEnd.DONE,
@@ -147,6 +149,10 @@ class Turn:
         self._corrections = 0
         self._loops = CallLoops()
         self._text_loops = 0
+        self._hooks = scheduler.hooks
+        self._hooks.halted = None
+        self._refused = 0
+        """How often a hook refused the end."""
 
     async def run(
         self,
@@ -195,10 +201,12 @@ class Turn:
                 stopped = await self._called(calls)
                 if stopped is not None:
                     return TurnEnded(reason=TurnEnd.LOOP, detail=stopped.what)
+                if self._hooks.halted is not None:
+                    return await self._halted(self._hooks.halted)
             elif reply.finished.reason is not StopReason.PAUSE:
                 messages = inbox()
                 end = None if messages else await self._answered_with(reply)
-                if end is not None:
+                if end is not None and not await self._goes_on(end, reply):
                     return end
                 for message in messages:
                     await self._add(message)
@@ -243,6 +251,31 @@ class Turn:
         if suspicion is not None:
             await self._note(suspicion)
         return None
+
+    async def _goes_on(self, end: TurnEnded, reply: Reply) -> bool:
+        """Whether a hook refuses the end of the turn; its reason is then the next prompt."""
+        if not self._hooks or end.reason is not TurnEnd.DONE:
+            return False
+        prompt = next((one.text for one in self.request.messages[::-1] if _is_prompt(one)), "")
+        found = await self._hooks.on(Stop(reply.message.text, self._refused > 0, prompt))
+        if found.blocked is None or found.halted is not None:
+            return False
+        if self._refused >= self._hooks.stop_limit:
+            words = f"a Stop hook refused the end of the turn {self._refused} times; it ends now"
+            await self._emit(Noticed(kind="hook", message=words))
+            return False
+        self._refused += 1
+        feedback = f"{STOP_FEEDBACK}\n{found.blocked}"
+        await self._add(Message(role="user", parts=(Text(feedback),)), context=True)
+        return True
+
+    async def _halted(self, reason: str) -> TurnEnded:
+        """The end of a turn that a hook ended."""
+        words = f"a hook ended the turn: {reason}" if reason else "a hook ended the turn"
+        if self._output is not None:
+            return TurnEnded(reason=TurnEnd.FAILED, detail=words, error="stopped_by_hook")
+        await self._emit(Noticed(kind="hook", message=words))
+        return TurnEnded(reason=TurnEnd.DONE, detail=words)
 
     async def _answered_with(self, reply: Reply) -> TurnEnded | None:
         """How the reply ends the turn; None if it does not fit the schema and is asked again."""
@@ -314,6 +347,10 @@ class Turn:
         )
         await self._emit(ended)
         return ended
+
+
+def _is_prompt(message: Message) -> bool:
+    return message.role == "user" and not message.results and bool(message.text)
 
 
 def _ended_by(reply: Reply) -> TurnEnded:

@@ -15,7 +15,8 @@ from toolwire.agent.events import (
     TurnEnd,
     UsageCounted,
 )
-from toolwire.events import Finished, ModelEvent, Notice, Usage
+from toolwire.errors import ProviderError, ToolwireError
+from toolwire.events import Finished, ModelEvent, Notice, Retry, Usage
 from toolwire.model import Model, reading
 from toolwire.providers._spec import Prices
 from toolwire.request import AttemptMeter, JsonObject, ModelRequest
@@ -148,27 +149,30 @@ class RequestCount:
         self._began = clock()
         self._failures = 0
 
-    async def failures(self, wait: float = 0.0) -> int:
+    async def failures(self, retry: Retry | None = None, error: str = "failed") -> int:
         """Emit the attempts that failed; returns how many of them the vendor counted."""
         failed, self._meter.failed = self._meter.failed, []
+        if retry is not None and retry.status is not None:
+            error = str(retry.status)
         for usage in failed:
-            await self._counted(usage, failed=True)
-            self._began = self._clock() + wait
+            await self._counted(usage, error)
+            self._began = self._clock() + (retry.wait if retry is not None else 0.0)
         self._failures += len(failed)
         return sum(usage is not None for usage in failed)
 
     async def end(self, finished: Finished | None, error: BaseException | None) -> None:
         """Emit how it ended; an attempt that was cancelled or left has failed too."""
-        await self.failures()
+        why = _word_for(error)
+        await self.failures(error=why)
         reading = self._meter.reading
         if finished is not None:
-            await self._counted(finished.usage, failed=False)
+            await self._counted(finished.usage)
         elif reading is not None:
-            await self._counted(reading(), failed=True)
+            await self._counted(reading(), why)
         elif not self._failures:
-            await self._counted(getattr(error, "usage", None), failed=True)
+            await self._counted(getattr(error, "usage", None), why)
 
-    async def _counted(self, usage: Usage | None, *, failed: bool) -> None:
+    async def _counted(self, usage: Usage | None, error: str = "") -> None:
         usage = usage or Usage()
         meter = self._meter
         await self._emit(
@@ -177,10 +181,20 @@ class RequestCount:
                 usage=usage,
                 cost=(meter.price or self._price)(usage),
                 seconds=max(0.0, self._clock() - self._began),
-                failed=failed,
+                failed=bool(error),
                 purpose=self._purpose,
+                error=error,
             )
         )
+
+
+def _word_for(error: BaseException | None) -> str:
+    """A failure in a word: its HTTP status, or its kind."""
+    if isinstance(error, ProviderError) and error.status:
+        return str(error.status)
+    if isinstance(error, ToolwireError):
+        return str(error.kind)
+    return "interrupted" if error is not None else "failed"
 
 
 def billed_to(model: Model, name: str, price: Price) -> Model:
@@ -212,7 +226,7 @@ def counted(
             async with reading(model(count.request)) as events:
                 async for event in events:
                     if isinstance(event, Notice):
-                        await count.failures(event.retry.wait if event.retry else 0.0)
+                        await count.failures(event.retry)
                     elif isinstance(event, Finished):
                         finished = event
                     yield event

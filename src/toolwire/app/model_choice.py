@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,7 +14,10 @@ from toolwire.errors import BadInput, ErrorKind, ProviderError, nearest_name
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ApiKey, ModelInfo
 from toolwire.providers.custom import NAME, Upstream
-from toolwire.storage.paths import state_paths
+from toolwire.storage.paths import state_paths, usual_cache
+
+if TYPE_CHECKING:
+    from toolwire.embedded.catalogue import Weights
 
 _FIRST = ("anthropic", "openai", "google", "openrouter")
 """Tried before the others, which follow in listed order."""
@@ -169,6 +173,24 @@ async def choose_here(
     seen = "no model server runs on this machine" if look else "servers were not probed"
     reason = f"nothing is configured, and {seen}"
     return Chosen(name=f"local/{model}", reason=reason, settings=settings)
+
+
+def stored_model(environ: Mapping[str, str]) -> str:
+    """Returns the embedded model whose weights are on this machine; empty if there are none."""
+    from toolwire.embedded.weights import NAMED  # noqa: PLC0415 - start-up time
+
+    model = _embedded(environ, None)
+    usual = usual_cache(environ)
+    folders = [state_paths(environ).cache, *(() if usual is None else (usual,))]
+    stored = {path.name for folder in folders for path in (folder / "models").glob("*.gguf")}
+    found = next((it for it in _known() if it.model == model and it.file in stored), None)
+    return f"local/{model}" if found is not None or environ.get(NAMED) else ""
+
+
+def _known() -> Iterable["Weights"]:
+    from toolwire.embedded.catalogue import MODELS  # noqa: PLC0415 - start-up time
+
+    return MODELS.values()
 
 
 def _embedded(environ: Mapping[str, str], weights: Path | None) -> str:

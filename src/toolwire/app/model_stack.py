@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -23,7 +24,7 @@ from toolwire.model import Model, reading
 from toolwire.prompted import StyleChoice, ToolStyle, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
-from toolwire.providers.addresses import address
+from toolwire.providers.addresses import address, variables
 from toolwire.request import ModelRequest
 from toolwire.storage.paths import state_paths
 
@@ -62,6 +63,15 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         """`provider/model`."""
         return f"{self.provider.name}/{self.model}"
+
+    @property
+    def server(self) -> str:
+        """Host and port of its server; empty without one."""
+        if self.endpoint is None:
+            return ""
+        parts = urlsplit(self.endpoint.base)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        return f"{parts.hostname}:{port}" if parts.hostname else ""
 
     @property
     def ask(self) -> Model:
@@ -130,6 +140,9 @@ async def open_model(
     credential = credential_for(provider, flag=key, environ=environ, store=store, notice=notice)
     bound = "" if base_url else await credential.base_url()
     base = bound or address(provider, environ, override=base_url)
+    if not bound and (base_url or any(map(environ.get, variables(provider)))):
+        # Another server may speak the format with mistakes of its own.
+        provider = msgspec.structs.replace(provider, faithful=False)
     info = catalogue.find(provider.name, model, settings.models)
     style = choose(provider, model, tool_style, info=info)
     if provider.in_process and base == provider.base_url:
@@ -147,7 +160,7 @@ async def open_model(
         project=credential.project,
         sign=credential.sign if isinstance(credential, SigningCredential) else None,
     )
-    in_style = partial(_styled, provider=provider, model=model, choice=style)
+    in_style = partial(styled, provider=provider, model=model, choice=style)
     if provider.small and style.style is ToolStyle.JSON and cwd is not None:
         in_style = partial(shown_small, cwd=cwd, environ=environ)
     return Opened(
@@ -225,7 +238,8 @@ def with_cache_report(ask: Model) -> Model:
     return reporting
 
 
-def _styled(ask: Model, provider: Provider, model: str, choice: StyleChoice) -> Model:
+def styled(ask: Model, provider: Provider, model: str, choice: StyleChoice) -> Model:
+    """Returns the model, which speaks a tool style."""
     match choice.style:
         case ToolStyle.XML:
             from toolwire.prompted import xml  # noqa: PLC0415 - start-up time

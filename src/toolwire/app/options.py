@@ -16,7 +16,7 @@ from toolwire.prompted import StyleChoice, ToolStyle
 from toolwire.providers._spec import NoAuth, Provider
 from toolwire.providers.custom import Upstream
 from toolwire.tools.registry import Registry
-from toolwire.tools.spec import Restricts
+from toolwire.tools.spec import EditorFiles, Restricts
 
 
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +32,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[str, ...] = ()
     session: str = ""
     """The id of a session to continue."""
+    ask_again: bool = False
+    """Calls that waited for the user's answer when the process ended are asked about again."""
     latest: bool = False
     """Continue the most recent session of this folder."""
     system: Path | str | None = None
@@ -43,7 +45,19 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
     folders: tuple[Path, ...] = ()
     """Folders of the workspace besides the working directory."""
     interactive: bool = False
+    source: str = ""
+    """Why the session opens, for hooks: `clear` after another one; empty for the usual reasons."""
     servers: ServerChoice = NO_CHOICE
+    files: EditorFiles | None = None
+    """Text files of the editor that the session belongs to."""
+    live_seconds: float = 1.0
+    """Between two pieces of a command's live output."""
+    hidden: tuple[Path, ...] = ()
+    """Files and folders that no tool may read or write."""
+    container: str = ""
+    """A container in which commands run; the workspace has the same path in it."""
+    temp: Path | None = None
+    """Where long outputs are stored; the user's cache if None."""
     kept: bool = True
     """Whether the session is written to disk."""
     may_forget: bool = False

@@ -47,6 +47,9 @@ class ServerChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Servers of the host program."""
     interactive: bool = False
     """Servers start in the background at once, and none is waited for."""
+    elicit: Callable[[str], Elicit] | None = None
+    """Answers the questions of a server, by its name; without it the user is asked field by field.
+    """
 
 
 NO_CHOICE = ServerChoice()
@@ -134,9 +137,10 @@ def configured(
 
 def approvals_of(environ: Mapping[str, str]) -> Approvals:
     """The user's answers about servers of projects."""
-    from toolwire.mcp.projects import APPROVALS, Approvals  # noqa: PLC0415 - only with servers
+    from toolwire.mcp.projects import Approvals  # noqa: PLC0415 - only with servers
+    from toolwire.storage.private_files import approval_store  # noqa: PLC0415 - only with servers
 
-    return Approvals(state_paths(environ).config / APPROVALS)
+    return Approvals(approval_store(state_paths(environ).config))
 
 
 def _of_flag(file: Path, notice: Notice) -> dict[str, Configured]:
@@ -309,8 +313,8 @@ async def join_servers(
             'run "toolwire mcp approve"'
         )
     entries = {name: each.entry for name, each in found.items() if each.approved}
-    elicit = None
-    if ask is not None:
+    elicit = choice.elicit
+    if ask is not None and elicit is None:
         from toolwire.mcp.elicitation import asking  # noqa: PLC0415 - only with servers
 
         elicit = asking(ask)

@@ -1,55 +1,42 @@
 """A session: a conversation, one turn at a time, whose events are stored and delivered."""
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from toolwire.agent.events import (
-    AgentEvent,
-    AnswersGiven,
-    Emit,
-    HistoryReplaced,
-    Noticed,
-    Reader,
-    SessionEvent,
-    SessionOpened,
-    ToolFinished,
-    TurnEnd,
-    TurnEnded,
+from toolwire.agent.events import Emit, HistoryReplaced, Noticed, SessionOpened, TurnEnd, TurnEnded
+from toolwire.agent.hook_chain import NO_HOOKS, HookChain
+from toolwire.agent.hooks import (
+    PostCompact,
+    PreCompact,
+    SessionEnd,
+    SessionStart,
+    StopFailure,
+    UserPromptSubmit,
 )
-from toolwire.agent.hooks import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.structured import OutputSchema
 from toolwire.agent.turn import run_turn
 from toolwire.agent.usage import Limits
+from toolwire.app.checkpoints import Checkpoints
+from toolwire.app.equipment import Equip, Equipment, enforced
+from toolwire.app.event_sink import EventSink, LossWatch
 from toolwire.app.model_stack import Opened
-from toolwire.app.options import SessionOptions
 from toolwire.app.toolbox import Toolbox
-from toolwire.client.redact import redaction
-from toolwire.compaction.summary import Compressor
-from toolwire.errors import BadInput, ErrorKind, SessionError, nearest_name
+from toolwire.errors import BadInput, ErrorKind, SessionError, ToolwireError, nearest_name
 from toolwire.messages import Message, Text
-from toolwire.model import Model
 from toolwire.policy import Mode
-from toolwire.prompted import ToolStyle
 from toolwire.providers import catalogue
-from toolwire.request import (
-    Effort,
-    ModelRequest,
-    ModelSettings,
-    OutputFormat,
-    Reasoning,
-    ToolSpec,
-)
-from toolwire.sessions.records import is_stored
-from toolwire.sessions.replay import Session, answered, resolve_open_calls
-from toolwire.sessions.sqlite import SqliteStore
-from toolwire.sessions.store import Journal, OpenJournal, SessionStore
-from toolwire.storage.paths import state_paths
+from toolwire.request import Effort, ModelRequest, ModelSettings, Reasoning, ToolSpec
+
+if TYPE_CHECKING:
+    from toolwire.app.subagents.tool import Subagents
+    from toolwire.extensions.tool_limits import OnlyTools
 
 _DAY = 86_400
 _MODE_CHANGED = {
@@ -63,50 +50,11 @@ _MODE_CHANGED = {
 }
 
 
-class EventSink:
-    """One session's `Emit`: stores each event before readers receive it."""
-
-    def __init__(self, session: str, journal: Journal | None, readers: Iterable[Reader]) -> None:
-        self._session = session
-        self._journal = journal
-        self._readers = tuple(readers)
-
-    async def __call__(self, event: AgentEvent) -> None:
-        if self._journal is not None and is_stored(event):
-            await self._journal.append(self._session, event)
-        received = SessionEvent(self._session, event)
-        for reader in self._readers:
-            await reader(received)
-
-    async def show(self, event: AgentEvent) -> None:
-        """Delivers to readers only: for events that can no longer be stored."""
-        await EventSink(self._session, None, self._readers)(event)
+_REFUSED = "UserPromptSubmit operation blocked by hook:"
 
 
-class Equipment(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a session that depend on its model and its mode."""
-
-    name: str
-    """`provider/model`."""
-    models: tuple[Opened, ...]
-    """The model and its fallbacks."""
-    mode: Mode
-    ask: Model
-    toolbox: Toolbox
-    shorten: Compressor
-    system: str
-    format: OutputFormat | None = None
-    """The format that requests require of an answer."""
-
-
-class Equip(Protocol):
-    """Builds the equipment for another model, style or mode; unset ones stay."""
-
-    async def __call__(
-        self, now: Equipment, *, model: str = "", style: str = "", mode: Mode | None = None
-    ) -> tuple[Equipment, list[str]]:
-        """Returns the equipment, and notices for the user."""
-        ...
+class PromptRefused(BadInput):
+    """A hook refused the user's prompt."""
 
 
 class TurnOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +67,10 @@ class TurnOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What its final answer has to fit."""
     deps: Any = None
     """For its tools."""
+    model: str = ""
+    """`provider/model`, or a short name; the session's own is used again afterwards."""
+    only: "OnlyTools | None" = None
+    """The only tools of the turn."""
 
 
 AS_OPENED = TurnOptions()
@@ -140,8 +92,13 @@ class AgentSession:
         approver: Approver | None = None,
         editor: Editor | None = None,
         hooks: HookChain = NO_HOOKS,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self.id = opening.session
+        self.checkpoints = checkpoints
+        """None if nothing is recorded."""
+        self.subagents: Subagents | None = None
+        """None if none are offered."""
         self.request = request
         self._opening = opening
         self._equip = equip
@@ -155,6 +112,10 @@ class AgentSession:
         self._context: list[Message] = []
         """Messages of toolwire for the next request of the running turn."""
         self._running = False
+        self._trigger = "auto"
+        """Why the conversation is shortened: `manual` or `auto`."""
+        self.leaving = "other"
+        """Why the session ends: `clear`, `prompt_input_exit` or `other`."""
         self._use(equipment)
 
     @property
@@ -171,6 +132,16 @@ class AgentSession:
     def mode(self) -> Mode:
         """The approval mode."""
         return self._equipment.mode
+
+    @property
+    def equipment(self) -> Equipment:
+        """What depends on the model and the mode."""
+        return self._equipment
+
+    @property
+    def editor(self) -> Editor | None:
+        """Opens proposals for the user."""
+        return self._editor
 
     @property
     def waiting(self) -> bool:
@@ -200,7 +171,7 @@ class AgentSession:
         await self._sink(self._opening)
         self._equipment = msgspec.structs.replace(self._equipment, mode=mode)
         self.toolbox.policy.set_mode(mode)
-        self._context.append(Message(role="user", parts=(Text(_MODE_CHANGED[mode]),)))
+        self.inform(_MODE_CHANGED[mode])
 
     def change_effort(self, effort: Effort | None) -> None:
         """Requests another reasoning effort from the next turn on; None leaves it to the model."""
@@ -216,13 +187,40 @@ class AgentSession:
 
         Without a message the turn is for those that are `waiting`.
         """
+        before = self._equipment.name
+        if not options.model or not await self._borrowed(options.model):
+            return await self._send(message, options)
+        try:
+            return await self._send(message, options)
+        finally:
+            await self._change("model", model=before)
+
+    async def _borrowed(self, model: str) -> bool:
+        """Changes to the model of one turn; False if it is in use, or cannot be used."""
+        before = self._equipment.name
+        try:
+            await self._change("model", model=model)
+        except SessionError:
+            raise
+        except ToolwireError as error:
+            await self.note("setup", f"the model {model} is not used for this turn: {error}")
+            return False
+        return self._equipment.name != before
+
+    async def _send(self, message: Message | None, options: TurnOptions) -> TurnEnded:
+        if message is not None and self._hooks:
+            await self._submitted(message)
         request = self._asking_for(options.output)
         if options.model_settings is not None:
             request = options.model_settings.applied(request)
         scheduler = self._scheduler if options is AS_OPENED else self._equipped(options)
+        tools = None if self.toolbox.servers is None else self._tools
+        if options.only is not None:
+            tools = partial(self._limited, options.only)
         if message is not None:
             self._inbox.append(message)
         self._running = True
+        watch = LossWatch(self.id, self._sink)
         try:
             ended = await run_turn(
                 request,
@@ -232,33 +230,64 @@ class AgentSession:
                 limits=options.limits or self._limits,
                 inbox=self._take,
                 context=self._take_context,
-                shorten=self._equipment.shorten,
+                shorten=self._shortened if self._hooks else self._equipment.shorten,
                 price=self.opened.price,
                 output=options.output or self._output,
-                tools=None if self.toolbox.servers is None else self._tools,
+                tools=tools,
             )
+            if self._hooks and ended.reason is TurnEnd.FAILED:
+                await self._hooks.on(StopFailure(ended.detail))
             return _with_nearest_model(ended, self.opened)
         except SessionError as error:
-            # It can no longer be stored: stop, and report that to readers.
-            ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
-            await self._sink.show(ended)
-            return ended
+            return await self._failed(error)
+        except asyncio.CancelledError:
+            if (lost := watch.taken_back()) is None:
+                raise
+            return await self._failed(lost)
         finally:
+            watch.end()
             self._running = False
             with suppress(SessionError):
                 await self._note_servers()
+
+    async def _failed(self, error: SessionError) -> TurnEnded:
+        """Reports to readers that the turn stopped because it can no longer be stored."""
+        ended = TurnEnded(reason=TurnEnd.FAILED, detail=str(error), error=error.kind)
+        await self._sink.show(ended)
+        return ended
 
     def say(self, message: Message) -> None:
         """Adds a user message to the running turn, for its next step."""
         self._inbox.append(message)
 
-    async def compress(self) -> HistoryReplaced | None:
-        """Shortens the conversation now; None if it cannot be shortened."""
-        replaced = await self._equipment.shorten(self.request, force=True)
+    def inform(self, text: str) -> None:
+        """Adds a message of toolwire, which the model reads with its next request."""
+        self._context.append(Message(role="user", parts=(Text(text),)))
+
+    async def compress(self, keep: str = "") -> HistoryReplaced | None:
+        """Shortens the conversation now; None if it cannot be shortened.
+
+        `keep` are words about what the summary has to contain.
+        """
+        self._trigger = "manual"
+        try:
+            replaced = await self._shortened(self.request, force=True, keep=keep)
+        finally:
+            self._trigger = "auto"
         if replaced is not None:
             self._changed(replaced.messages)
             await self._sink(replaced)
         return replaced
+
+    async def begun(self, source: str) -> None:
+        """Reports the session to hooks; what they add is in its next request."""
+        if self._hooks:
+            self._add_context((await self._hooks.on(SessionStart(source))).context)
+
+    async def ended(self) -> None:
+        """Reports the end of the session to hooks."""
+        if self._hooks:
+            await self._hooks.on(SessionEnd(self.leaving))
 
     async def note(self, kind: str, message: str) -> None:
         """Emits a notice about the session."""
@@ -284,6 +313,7 @@ class AgentSession:
             mode=equipment.mode,
             forked_from="",
             changed=what,
+            server=opened.server,
         )
         # Stored first: a session that cannot be stored stays as it is.
         await self._sink(self._opening)
@@ -298,8 +328,45 @@ class AgentSession:
         for words in notices:
             await self.note("setup", words)
 
+    async def _submitted(self, message: Message) -> None:
+        """Gives a prompt to hooks; PromptRefused if one refuses it, and nothing of it is stored."""
+        # Files and pictures that it mentions follow what was typed.
+        first = message.parts[0] if message.parts else None
+        prompt = first.text if isinstance(first, Text) else ""
+        found = await self._hooks.on(UserPromptSubmit(prompt))
+        if found.blocked is not None or found.halted is not None:
+            raise PromptRefused(f"{_REFUSED} {found.blocked or found.halted}".rstrip())
+        self._add_context(found.context)
+
+    def _add_context(self, texts: Sequence[str]) -> None:
+        if texts:
+            text = "\n".join(texts)
+            self._context.append(Message(role="user", parts=(Text(text),)))
+
+    async def _shortened(
+        self,
+        request: ModelRequest,
+        *,
+        force: bool = False,
+        keep: str = "",
+        emit: Emit | None = None,
+    ) -> HistoryReplaced | None:
+        """Shortens the conversation, unless a hook objects, and reports it."""
+        replaced = await self._equipment.shorten(request, force=force, keep=keep, emit=emit)
+        if replaced is not None and self._hooks:
+            await self._hooks.on(PostCompact(self._trigger))
+            self._add_context((await self._hooks.on(SessionStart("compact"))).context)
+        return replaced
+
+    async def _may_shorten(self) -> bool:
+        found = await self._hooks.on(PreCompact(self._trigger))
+        if found.blocked is not None:
+            await self.note("hook", f"the conversation is not shortened: {found.blocked}")
+        return found.blocked is None
+
     def _use(self, equipment: Equipment) -> None:
         self._equipment = equipment
+        equipment.shorten.allowed = self._may_shorten if self._hooks else None
         self.toolbox.policy.set_mode(equipment.mode)
         self._scheduler = self._equipped(AS_OPENED)
 
@@ -309,8 +376,28 @@ class AgentSession:
         # A hook may answer what no user can: it has to see such a call.
         self.toolbox.policy.set_headless(approver is None and not self._hooks)
         return self.toolbox.scheduler(
-            approver, self._editor, self._sink, hooks=self._hooks, deps=options.deps
+            approver, self._editor, self._sink, hooks=self._guarded(options), deps=options.deps
         )
+
+    def _guarded(self, options: TurnOptions) -> HookChain:
+        """Returns the hooks of a turn."""
+        if options.only is None:
+            return self._hooks
+        hooks, advice = self._hooks, self.toolbox.policy.terms.advice
+        return hooks.joined(options.only, stop_limit=hooks.stop_limit, advice=advice)
+
+    def scheduler(
+        self,
+        approver: Approver | None,
+        emit: Emit,
+        options: TurnOptions,
+        variables: Mapping[str, str],
+    ) -> Scheduler:
+        """Returns a scheduler for calls of a command, with variables for its programs."""
+        context = self.toolbox.context
+        context = msgspec.structs.replace(context, environ={**context.environ, **variables})
+        toolbox = msgspec.structs.replace(self.toolbox, context=context)
+        return toolbox.scheduler(approver, None, emit, hooks=self._guarded(options))
 
     def _asking_for(self, output: OutputSchema | None) -> ModelRequest:
         """Returns the request of a turn whose answer has to fit another schema."""
@@ -334,6 +421,12 @@ class AgentSession:
             self.request = msgspec.structs.replace(self.request, tools=tools)
         return tools
 
+    async def _limited(self, only: "OnlyTools") -> tuple[ToolSpec, ...]:
+        """The tools of a request in a turn that may use only some."""
+        tools = self.toolbox.specs() if self.toolbox.servers is None else await self._tools()
+        servers = self.toolbox.policy.terms.servers
+        return tuple(one for one in tools if only.offers(one.name, servers.get(one.name, "")))
+
     async def _note_servers(self) -> None:
         servers = self.toolbox.servers
         for words in () if servers is None else servers.notices():
@@ -351,29 +444,6 @@ class AgentSession:
         self.request = msgspec.structs.replace(self.request, messages=messages)
 
 
-def enforced(
-    output: OutputSchema | None, models: tuple[Opened, ...], *, tools: bool
-) -> OutputFormat | None:
-    """Returns the format that requests require, if every model's server can hold an answer to it.
-
-    The prompt contains the schema in any case, and the answer is validated.
-    """
-    if output is None or output.schema.get("type") != "object":
-        return None
-    for one in models:
-        takes = one.provider.json_schema_output
-        if one.style.style is ToolStyle.NATIVE:
-            takes = takes and (one.provider.schema_beside_tools or not tools)
-        elif one.style.style is ToolStyle.XML:
-            takes = takes and not tools
-        if not takes:
-            return None
-    from toolwire.schema import is_strict  # noqa: PLC0415 - start-up time
-
-    strict = is_strict(output.schema) or None
-    return msgspec.structs.replace(output.format, strict=strict)
-
-
 def _with_nearest_model(ended: TurnEnded, opened: Opened) -> TurnEnded:
     """Returns the end of the turn; the error about an unknown model names the nearest known one."""
     if ended.error != ErrorKind.NOT_FOUND or opened.info is not None:
@@ -384,54 +454,3 @@ def _with_nearest_model(ended: TurnEnded, opened: Opened) -> TurnEnded:
         return ended
     hint = f'{ended.detail}; did you mean "{provider}/{near}"?'
     return msgspec.structs.replace(ended, detail=hint)
-
-
-def stored_sessions(environ: Mapping[str, str]) -> SessionStore:
-    """Returns this user's sessions; known secrets are redacted from records."""
-    return SqliteStore(state_paths(environ).sessions, redact=redaction())
-
-
-def open_journal(
-    options: SessionOptions,
-    store: SessionStore,
-    cwd: Path,
-    *,
-    keep_days: int = 0,
-    now: float = 0.0,
-) -> OpenJournal | None:
-    """Returns the journal of the requested session; None if it is not stored.
-
-    Deletes sessions unused for `keep_days`; 0 keeps them all.
-    """
-    if keep_days:
-        store.forget(now - keep_days * _DAY)
-    if options.session:
-        return store.open(options.session)
-    if options.latest:
-        found = store.latest(str(cwd))
-        if found is None:
-            raise SessionError(f"no session in {cwd} yet; omit --continue")
-        return store.open(found.id)
-    return store.create(str(cwd)) if options.kept else None
-
-
-async def settle(
-    past: Session, toolbox: Toolbox, sink: Emit, hooks: HookChain = NO_HOOKS
-) -> tuple[Message, ...]:
-    """Returns the past with every call answered: reads run again, the rest is reported."""
-    if not past.open:
-        return past.messages
-    finished: list[ToolFinished] = []
-
-    async def record(event: AgentEvent) -> None:
-        if isinstance(event, ToolFinished):
-            finished.append(event)
-        await sink(event)
-
-    plan = resolve_open_calls(past.open)
-    for event in plan.finished:
-        await record(event)
-    if plan.again:
-        await toolbox.scheduler(emit=record, hooks=hooks).run(plan.again)
-    await record(AnswersGiven(call_ids=plan.call_ids))
-    return (*past.messages, answered(past.open, finished))

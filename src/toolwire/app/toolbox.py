@@ -2,9 +2,11 @@
 
 import hashlib
 import logging
+import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,7 +14,7 @@ import msgspec
 
 from toolwire.agent.audit_log import Audit, AuditFile, AuditRecord
 from toolwire.agent.events import Emit, no_events
-from toolwire.agent.hooks import NO_HOOKS, HookChain
+from toolwire.agent.hook_chain import NO_HOOKS, HookChain
 from toolwire.agent.questions import Approver, Editor
 from toolwire.agent.scheduler import Scheduler
 from toolwire.app.servers import ServerChoice, join_servers
@@ -24,19 +26,29 @@ from toolwire.model import Model
 from toolwire.policy import Mode, rule_file
 from toolwire.policy.engine import Policy, roots
 from toolwire.policy.rule_file import ANSWERED, dump, limited, load, too_wide
-from toolwire.policy.rules import Rule, widened
+from toolwire.policy.rules import Rule, Verdict, widened
 from toolwire.policy.ruling import NO_USER, Terms
 from toolwire.request import ToolSpec
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import locked_briefly, write_private
 from toolwire.tools.discovered import discover
+from toolwire.tools.files.paths import real
 from toolwire.tools.registry import Registry, builtins, installed
 from toolwire.tools.shell.environment import clean_environment
 from toolwire.tools.shell.shells import end_shells
-from toolwire.tools.spec import Restricts, SandboxSpec, Tool, ToolContext, Workspace
+from toolwire.tools.spec import (
+    Changing,
+    EditorFiles,
+    Restricts,
+    SandboxSpec,
+    Tool,
+    ToolContext,
+    Workspace,
+)
 from toolwire.tools.web.grounding import searches
 
 if TYPE_CHECKING:
+    from toolwire.extensions.skills import SessionSkills
     from toolwire.mcp.session import SessionServers
 
 _NOT_POSIX = "commands are analysed as they run on Linux and macOS, not on Windows"
@@ -112,6 +124,7 @@ def _text(file: Path) -> str:
 
 
 _SEARCH = "google_web_search"
+_CEILINGS = "GIT_CEILING_DIRECTORIES"
 RULES = "policy.toml"
 AUDIT = "audit.jsonl"
 NOTES = "AGENTS.md"
@@ -131,6 +144,8 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
     audit: Audit
     servers: "SessionServers | None" = None
     """The MCP servers, if any is configured."""
+    skills: "SessionSkills | None" = None
+    """The skills, if there are any."""
     unusable: tuple[Tool, ...] = ()
     """Tools that the model for side questions cannot serve."""
 
@@ -150,6 +165,21 @@ class Toolbox(msgspec.Struct, frozen=True, kw_only=True):
         """Returns a copy with the host program's dependencies and further rules against paths."""
         both = _both(self.context.restricts, restricts)
         context = msgspec.structs.replace(self.context, deps=deps, restricts=both)
+        return msgspec.structs.replace(self, context=context)
+
+    def within(self, tools: Iterable[Tool]) -> "Toolbox":
+        """Returns a toolbox for a session inside: the same policy, these tools of ours only."""
+        registry, policy = Registry(tools), self.policy.inner()
+        return Toolbox(
+            registry=registry,
+            policy=policy,
+            context=msgspec.structs.replace(self.context, seen={}, call_id=""),
+            audit=self.audit.within(policy, registry),
+        )
+
+    def recording(self, changing: Changing) -> "Toolbox":
+        """Returns a copy whose edits are received before they are made."""
+        context = msgspec.structs.replace(self.context, changing=changing)
         return msgspec.structs.replace(self, context=context)
 
     def with_model(self, model: Model, dialect: str) -> "Toolbox":
@@ -215,6 +245,10 @@ async def make_toolbox(
     rules: bool = True,
     notice: Callable[[str], None] = _log.warning,
     servers: ServerChoice | None = None,
+    hidden: Sequence[Path] = (),
+    container: str = "",
+    files: EditorFiles | None = None,
+    live_seconds: float = 1.0,
 ) -> Toolbox:
     """Returns the toolbox of one session in a folder; the caller closes it.
 
@@ -222,7 +256,8 @@ async def make_toolbox(
     workspace too, `allowed` are entries of `--allowed-tools`, `tools` those of the host program,
     `temp` is where long outputs are stored. A `registry` replaces all tools;
     without `rules` the user's rule file is neither read nor written, and no ruling is recorded.
-    Without `servers` no MCP server is used.
+    Without `servers` no MCP server is used; `files` are those of an editor.
+    No tool reads or writes what is `hidden`; commands run in the `container`, if one is named.
     """
     own = state_paths(environ)
     context = ToolContext(
@@ -232,10 +267,14 @@ async def make_toolbox(
         settings=msgspec.structs.replace(
             settings.tools, memory_file=settings.tools.memory_file or str(own.config / NOTES)
         ),
-        sandbox=sandbox_of(settings, cwd),
+        sandbox=msgspec.structs.replace(
+            sandbox_of(settings, cwd), hidden=tuple(map(str, hidden)), container=container
+        ),
         model=model,
         model_dialect=model_dialect,
         ask=ask,
+        files=files,
+        live_seconds=live_seconds,
         seen={},
     )
     if registry is None:
@@ -254,7 +293,8 @@ async def make_toolbox(
         rules=widened(
             rule_file.with_absolute_paths((*standing, *_listed(settings, allowed)), locations),
             locations,
-        ),
+        )
+        + _hiding(tuple(hidden)),
         headless=headless,
         advice=advice,
         sandbox=context.sandbox,
@@ -304,6 +344,7 @@ def workspace_of(
         roots=tuple(dict.fromkeys((root, *(each.resolve() for each in folders)))),
         temp=temp or state_paths(environ).cache / "projects" / project,
         home=Path(environ.get("HOME") or Path.home()),
+        ceilings=tuple(map(Path, filter(None, environ.get(_CEILINGS, "").split(os.pathsep)))),
     )
 
 
@@ -346,6 +387,14 @@ def _listed(settings: Settings, allowed: Sequence[str]) -> tuple[Rule, ...]:
     lists = rule_file.of_lists(allowed=settings.tools.allowed, exclude=settings.tools.exclude)
     flags = rule_file.of_lists(allowed=allowed, origin="--allowed-tools")
     return (*lists, *flags)
+
+
+@lru_cache(maxsize=64)
+def _hiding(paths: tuple[Path, ...]) -> tuple[Rule, ...]:
+    """Rules against these paths and what is in them; many sessions have the same ones."""
+    reason = "It belongs to the program that runs this session."
+    meant = dict.fromkeys(str(one) for path in paths for one in (path, real(path) or path))
+    return tuple(Rule(decision=Verdict.DENY, path=each, reason=reason) for each in meant)
 
 
 def _not_stored(rule: Rule) -> None:

@@ -55,6 +55,7 @@ def locations_of(workspace: Workspace, environ: Mapping[str, str]) -> Locations:
         roots=tuple(str(root) for root in workspace.roots),
         home=str(workspace.home),
         temp=str(workspace.temp),
+        readable=lambda: tuple(map(str, workspace.readable.paths)),
         resolve=facts.resolve,
         protected=facts.protected,
         matches=_matches,

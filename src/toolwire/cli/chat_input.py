@@ -182,21 +182,14 @@ class LineInput:
             self._early.append(line)
 
 
-_CHOICES = {
-    **dict.fromkeys(YES, Choice.ONCE),
-    "": Choice.CANCEL,
-    "s": Choice.SESSION,
-    "a": Choice.ALWAYS,
-    "always": Choice.ALWAYS,
-    "g": Choice.EVERYWHERE,
-    "m": Choice.SERVER,
-    "e": Choice.MODIFY,
-    "n": Choice.CANCEL,
-    "no": Choice.CANCEL,
+_WORDS = {
+    **dict.fromkeys(YES, "y"),
+    "": "n",
+    "always": "a",
+    "no": "n",
 }
+"""Words that mean the same as a letter."""
 _MOST_ABOUT = 300
-_ONCE = (Choice.ONCE, Choice.MODIFY, Choice.CANCEL)
-_LONGER = ", this [s]ession, [a]lways in this project, [g]lobally always"
 
 
 class Questions:
@@ -215,28 +208,22 @@ class Questions:
         """Shows the call and waits for a choice; any other text denies it and is sent to the
         model.
         """
-        details = question.details
-        editable = isinstance(details, EditDetails) and details.editable
-        reason = f"({one_line(question.reason)})\n" if question.reason else ""
-        longer = _LONGER if question.remembers else ""
-        served = isinstance(details, McpDetails)
-        if longer and served:
-            longer += f", every tool of the [m]CP server {one_line(details.server)}"
-        edit = ", [e]dit first" if editable else ""
-        ways = f"[y]es{longer}{edit}, [n]o (or Enter), or type what to do instead"
-        word = await self._answer(
-            f"\n{shown(question)}\n{reason}{remembered(question)}",
-            f"{one_line(question.title)}: run it? {ways}: ",
+        ways = _ways(question)
+        listed = "".join(
+            f"  {number}. {words} ({key})\n"
+            for number, (key, (_, words)) in enumerate(ways.items(), 1)
         )
-        choice = _CHOICES.get(word.lower())
-        if choice is Choice.MODIFY and not editable:
-            choice = None
-        if not question.remembers and choice not in _ONCE:
-            choice = None
-        if choice is Choice.SERVER and not served:
-            choice = None
-        if choice is not None:
-            return UserAnswer(choice=choice)
+        reason = f"({one_line(question.reason)})\n" if question.reason else ""
+        word = await self._answer(
+            f"\n{shown(question)}\n{reason}{remembered(question)}{listed}",
+            f"{one_line(question.title)}: run it? A number or letter, Enter for no, "
+            "or what to do instead: ",
+        )
+        key = _WORDS.get(word.lower(), word.lower())
+        if key.isascii() and key.isdigit() and 1 <= int(key) <= len(ways):
+            key = list(ways)[int(key) - 1]
+        if key in ways:
+            return UserAnswer(choice=ways[key][0])
         return UserAnswer(choice=Choice.CANCEL, feedback=word)
 
     async def edit(self, proposal: Proposal) -> str:
@@ -275,6 +262,22 @@ class Questions:
     def _say(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()
+
+
+def _ways(question: Confirmation) -> dict[str, tuple[Choice, str]]:
+    """Returns the answers that a question has, by their letters."""
+    details = question.details
+    ways = {"y": (Choice.ONCE, "yes, once")}
+    if question.remembers:
+        ways["s"] = (Choice.SESSION, "yes, in this session")
+        ways["a"] = (Choice.ALWAYS, "always in this project")
+        ways["g"] = (Choice.EVERYWHERE, "always, everywhere")
+        if isinstance(details, McpDetails):
+            ways["m"] = (Choice.SERVER, f"every tool of the MCP server {one_line(details.server)}")
+    if isinstance(details, EditDetails) and details.editable:
+        ways["e"] = (Choice.MODIFY, "edit first")
+    ways["n"] = (Choice.CANCEL, "no")
+    return ways
 
 
 def shown(question: Confirmation) -> str:

@@ -21,8 +21,15 @@ _COMMANDS = {
     "serve": "Serve every client format in front of any model (the gateway).",
     "keys": "Create, list and revoke keys of the gateway.",
     "usage": "Print requests, tokens and cost of the gateway.",
+    "acp": "Serve the agent to an editor (Agent Client Protocol).",
     "mcp": "List, add, test and call MCP servers; serve the tools.",
-    "sessions": "List, show, export, fork and delete sessions.",
+    "hooks": "List the hooks, and run those of an event.",
+    "skills": "List, show and begin skills.",
+    "commands": "List and show custom slash commands.",
+    "agents": "List the subagents.",
+    "approve": "Approve what this project brings: MCP servers, hooks, skills, subagents.",
+    "batch": "Run many tasks, resume them, and report the results.",
+    "sessions": "List, show, export, fork, restore and delete sessions.",
     "models": "List the known models.",
     "login": "Store a provider's key, or log in to it.",
     "logout": "Remove stored credentials.",
@@ -38,6 +45,8 @@ _MODULES = {
     "logout": "login",
     "usage": "keys",
     "import": "import_settings",
+    "approve": "hooks",
+    "commands": "custom_commands",
 }
 """Modules of commands that share one; others are named like their command."""
 

@@ -13,7 +13,7 @@ from toolwire.app.model_choice import full_name
 from toolwire.app.toolbox import RULES, store_rule
 from toolwire.cli.config import trust_kept
 from toolwire.cli.mcp_servers import errors_reported
-from toolwire.cli.terminal import echo_table
+from toolwire.cli.terminal import agrees, echo_table
 from toolwire.config import edit, layers
 from toolwire.config.layers import ConfigFiles, config_files
 from toolwire.config.schema import rendered
@@ -41,7 +41,7 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     "--from",
     "program",
     type=click.Choice(tuple(PROGRAMS)),
-    help="OtherProgram; by default all that are found.",
+    help="Program; by default all that are found.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be taken over; change nothing.")
 @click.option("--project", is_flag=True, help="Take over the settings of this project.")
@@ -62,6 +62,7 @@ def import_command(program: str | None, dry_run: bool, project: bool, replace: b
         for each in found:
             plan = _planned(each, cwd, project=project)
             _named(plan)
+            _ask(plan, dry_run=dry_run)
             _print(each, plan.entries)
             _store(plan, files, target, cwd, dry_run=dry_run, replace=replace)
         for text in _rule_texts(program, cwd) if project else ():
@@ -124,17 +125,28 @@ def _planned(each: _Found, cwd: Path, *, project: bool) -> Plan:
     plan = Plan(
         shared=project and not each.source.own, project=str(cwd.resolve()) if project else ""
     )
+    program = each.source.like or each.program
     match each.source.kind:
         case "policies":
             gemini_policies(plan, each.document, each.file.name)
         case "servers":
-            plan.take_servers(each.program, each.document, cwd)
+            plan.take_servers(program, each.document, cwd)
         case "settings":
-            if each.program == "codex":
+            if program == "codex":
                 codex_model(plan, each.document)
-            PROGRAMS[each.program].reader.read(plan, each.document)
-            plan.take_servers(each.program, each.document, cwd)
+            PROGRAMS[program].reader.read(plan, each.document)
+            plan.take_servers(program, each.document, cwd)
     return plan
+
+
+def _ask(plan: Plan, *, dry_run: bool) -> None:
+    """Tools that run without a question there do so here if the user agrees."""
+    for key, rule in plan.asked:
+        question = one_line(f"Allow {rule.tool} of the MCP server {rule.server} without asking?")
+        if not dry_run and agrees(question):
+            plan.rule(key, rule)
+        else:
+            plan.leave(key, "answer when you are asked")
 
 
 def _named(plan: Plan) -> None:
@@ -185,11 +197,20 @@ def _store(
             if _wanted(document, path, table, replace=replace) and not dry_run:
                 edit.set_table(files, target, path, table)
         for name, value in plan.settings.items():
+            if name == "hooks.from":
+                value, replace = _joined(document, value), True
             if _wanted(document, tuple(name.split(".")), value, replace=replace) and not dry_run:
                 text = value if isinstance(value, str) else rendered(value)
                 edit.set_value(files, target, name, text, cwd)
     for rule in () if dry_run else plan.rules:
         store_rule(state_paths(os.environ).config / RULES, rule, "# imported")
+
+
+def _joined(document: Mapping[str, Any], programs: list[str]) -> list[str]:
+    """The programs whose hooks run already, and these."""
+    hooks: Any = document.get("hooks")
+    now: Any = cast(dict[str, Any], hooks).get("from", []) if isinstance(hooks, dict) else []
+    return list(dict.fromkeys((*now, *programs)))
 
 
 def _wanted(

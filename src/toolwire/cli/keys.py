@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,7 +19,7 @@ from toolwire.request import JsonObject
 from toolwire.wire.json_access import dump
 
 if TYPE_CHECKING:
-    from toolwire.gateway.ledger import SqliteLedger
+    from toolwire.gateway.ledger import Ledger
     from toolwire.gateway.store import KeyRules, Spending, UsageBy, UsageSum, VirtualKey
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ def create(name: str, as_json: bool, expires: str | None, **options: Any) -> Non
     toolwire keys create ci --models 'anthropic/*' --budget 20/month --rpm 60
     """
 
-    async def work(store: "SqliteLedger") -> "tuple[VirtualKey, str]":
+    async def work(store: "Ledger") -> "tuple[VirtualKey, str]":
         from toolwire.gateway.keys import new_key, read_expiry
 
         now = time.time()
@@ -105,7 +106,7 @@ def _show_secret(key: "VirtualKey", text: str, *, as_json: bool) -> None:
 def list_keys(everything: bool, as_json: bool) -> None:
     """List the keys with what they spent."""
 
-    async def work(store: "SqliteLedger") -> "list[tuple[VirtualKey, list[Spending]]]":
+    async def work(store: "Ledger") -> "list[tuple[VirtualKey, list[Spending]]]":
         from toolwire.gateway.keys import is_valid
 
         now = time.time()
@@ -130,7 +131,7 @@ def list_keys(everything: bool, as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """Show a key, its limits and what it spent; never the key itself."""
 
-    async def work(store: "SqliteLedger") -> "tuple[VirtualKey, list[Spending]]":
+    async def work(store: "Ledger") -> "tuple[VirtualKey, list[Spending]]":
         key = await _find(store, name)
         return key, await store.spending(key, time.time())
 
@@ -154,7 +155,7 @@ def show(name: str, as_json: bool) -> None:
 def rotate(name: str, as_json: bool) -> None:
     """Give a key a new secret and print it; the old one is valid for another 24 hours."""
 
-    async def work(store: "SqliteLedger") -> "tuple[VirtualKey, str]":
+    async def work(store: "Ledger") -> "tuple[VirtualKey, str]":
         from toolwire.gateway.keys import is_valid, rotated
 
         key = await _find(store, name)
@@ -174,7 +175,7 @@ def rotate(name: str, as_json: bool) -> None:
 def revoke(names: tuple[str, ...]) -> None:
     """Revoke keys; the gateway refuses them from the next request on."""
 
-    async def work(store: "SqliteLedger") -> "list[VirtualKey]":
+    async def work(store: "Ledger") -> "list[VirtualKey]":
         found = [await _find(store, name) for name in names]
         for key in found:
             if key.revoked is None:
@@ -185,7 +186,7 @@ def revoke(names: tuple[str, ...]) -> None:
         click.echo(f"revoked {key.name} ({key.id})", err=True)
 
 
-async def _find(store: "SqliteLedger", name: str) -> "VirtualKey":
+async def _find(store: "Ledger", name: str) -> "VirtualKey":
     known = await store.keys()
     found = [key for key in known if name in (key.id, key.name)]
     # A name may be used again after its key was revoked.
@@ -195,13 +196,14 @@ async def _find(store: "SqliteLedger", name: str) -> "VirtualKey":
     return current[-1]
 
 
-def _done(work: "Callable[[SqliteLedger], Awaitable[T]]") -> T | None:
+def _done(work: "Callable[[Ledger], Awaitable[T]]") -> T | None:
     """Returns the result of work on the store; None after an error, which is reported."""
-    from toolwire.gateway.accounts import ledger_file
-    from toolwire.gateway.ledger import SqliteLedger
+    from toolwire import config
+    from toolwire.gateway.accounts import ledger_file, open_ledger
 
     async def run() -> T:
-        store = SqliteLedger(ledger_file(os.environ))
+        settings = config.load(os.environ, Path.cwd())
+        store = open_ledger(settings.gateway.store, ledger_file(os.environ))
         try:
             return await work(store)
         finally:
@@ -294,7 +296,7 @@ def usage_command(by: "UsageBy", since: str, until: str, as_csv: bool, as_json: 
     for name, day in (("--since", since), ("--until", until)):
         _check_day(name, day)
 
-    async def work(store: "SqliteLedger") -> "list[UsageSum]":
+    async def work(store: "Ledger") -> "list[UsageSum]":
         return await store.usage(by, since, until)
 
     found = _done(work)

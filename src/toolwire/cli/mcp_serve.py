@@ -5,7 +5,6 @@ import os
 import re
 import secrets
 import signal
-import sys
 from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,14 @@ import msgspec
 
 from toolwire.cli.output import CANCELLED
 from toolwire.cli.session_options import SANDBOX
-from toolwire.cli.terminal import error_line, fail
+from toolwire.cli.terminal import (
+    end_soon,
+    ending_at_once,
+    error_line,
+    fail,
+    leave,
+    standard_streams,
+)
 from toolwire.policy import Mode
 
 if TYPE_CHECKING:
@@ -108,8 +114,6 @@ def serve_command(
         folder=folder,
         sandbox=sandbox,
     )
-    from toolwire.cli.run import ending_at_once
-
     try:
         with ending_at_once(CANCELLED):
             code = _over_http(flags, address) if address is not None else _over_stdio(flags)
@@ -118,27 +122,15 @@ def serve_command(
     except ToolwireError as error:
         fail(error)
         return
-    _leave(code)
-
-
-def _leave(code: int) -> None:
-    """Exits without waiting for threads that read or run tools."""
-    for stream in (sys.stdout, sys.stderr):
-        stream.flush()
-    os._exit(code)
+    leave(code)
 
 
 def _over_stdio(flags: ServeFlags) -> int:
-    """Takes standard input and output for messages; whatever prints goes to standard error."""
-    reading, writing = os.dup(0), os.dup(1)
-    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is needed
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
+    reading, writing = standard_streams()
     return asyncio.run(_stdio(flags, reading, writing))
 
 
 async def _stdio(flags: ServeFlags, reading: int, writing: int) -> int:
-    from toolwire.cli.run import end_soon
     from toolwire.mcp_server.stdio import serve_stdio
 
     async with AsyncExitStack() as stack:
@@ -174,7 +166,6 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 async def _http(flags: ServeFlags, host: str, port: int) -> int:
-    from toolwire.cli.run import end_soon
     from toolwire.client.redact import Secret
     from toolwire.errors import ToolwireError
     from toolwire.http_server.listener import HttpListener

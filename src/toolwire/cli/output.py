@@ -9,7 +9,10 @@ from typing import Protocol, TextIO
 import msgspec
 
 from toolwire.agent.events import (
+    AgentEnded,
     AgentEvent,
+    AgentStarted,
+    ChildEvent,
     MessageAdded,
     Noticed,
     Retrying,
@@ -62,6 +65,8 @@ class OutputOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The answer is held to a JSON Schema: only its final JSON is printed."""
     headless: bool = False
     """No user approved or denied a call."""
+    still: bool = False
+    """No line is drawn again: for screen readers, and terminals that cannot."""
 
 
 PLAINLY = OutputOptions()
@@ -279,6 +284,8 @@ class StreamJsonOutput:
         self._shown = shown
         self._clock = clock
         self._stats = Stats()
+        self._of_agent: JsonObject = {}
+        """Members of the events of a subagent."""
 
     async def receive(self, event: AgentEvent) -> None:
         """Writes the lines of an event."""
@@ -313,8 +320,24 @@ class StreamJsonOutput:
                 self._write("error", severity="warning", message=event.message)
             case ToolRequested() | ToolFinished():
                 self._tool(event)
+            case AgentStarted():
+                self._write("agent_start", **_agent(event), session_id=event.session)
+            case AgentEnded():
+                self._write("agent_end", **_agent(event), stop=event.reason, cost=event.cost)
+            case ChildEvent():
+                await self._receive_child(event)
             case _:
                 pass
+
+    async def _receive_child(self, event: ChildEvent) -> None:
+        """Writes the lines of a subagent's event, which name it; the stats have its usage."""
+        stats, self._stats = self._stats, Stats()
+        self._of_agent = {"agent": event.agent, "parent_call": event.call_id}
+        try:
+            if not isinstance(event.event, SessionOpened):
+                await self.receive(event.event)
+        finally:
+            self._of_agent, self._stats = {}, stats
 
     def end(self, session: str, ended: TurnEnded) -> None:
         """Writes the result."""
@@ -347,8 +370,13 @@ class StreamJsonOutput:
             self._write("tool_result", tool_id=event.call_id, status="error", error=error)
 
     def _write(self, kind: str, **members: object) -> None:
-        self._out.write(dump({"type": kind, "timestamp": self._clock(), **members}) + "\n")
+        line = {"type": kind, "timestamp": self._clock(), **members, **self._of_agent}
+        self._out.write(dump(line) + "\n")
         self._out.flush()
+
+
+def _agent(event: AgentStarted | AgentEnded) -> JsonObject:
+    return {"agent": event.agent, "parent_call": event.call_id}
 
 
 def visible_text(message: Message) -> str:

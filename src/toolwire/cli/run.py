@@ -5,11 +5,9 @@ import os
 import signal
 import stat
 import sys
-import threading
 from collections.abc import Generator, Mapping
-from contextlib import AsyncExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import BinaryIO, TextIO
 
 import click
@@ -18,8 +16,9 @@ import msgspec
 from toolwire.agent.events import AgentEvent, Emit, Noticed, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.structured import OutputSchema
 from toolwire.app.builder import open_session
-from toolwire.app.session import AgentSession
-from toolwire.app.user_input import read_input
+from toolwire.app.session import AS_OPENED, AgentSession, PromptRefused
+from toolwire.app.stored_sessions import stored_sessions
+from toolwire.app.user_input import named_command, read_input
 from toolwire.cli import output as exits
 from toolwire.cli.consent import consent
 from toolwire.cli.output import (
@@ -37,7 +36,7 @@ from toolwire.cli.session_options import (
     read_schema,
     session_options,
 )
-from toolwire.cli.terminal import error_line
+from toolwire.cli.terminal import end_soon, ending_at_once, error_line
 from toolwire.cli.text_output import TextOutput
 from toolwire.errors import BadInput, ToolwireError, UnknownName
 from toolwire.platform import handle_signals, wait_for_input
@@ -176,9 +175,20 @@ class Run:
         self._prompt = prompt
         self._settings, self._cwd = flags.read_settings(environ)
         self._options = flags.options(interactive=False, output=schema)
+        self._new = ""
+        """The id of the session if this run created it."""
 
     async def run(self, output: Output) -> int:
         """Runs it; returns the exit code."""
+        try:
+            return await self._opened(output)
+        except PromptRefused:
+            # Nothing of it is stored, not even an empty session.
+            if self._new:
+                stored_sessions(self._environ, self._settings).delete(self._new)
+            raise
+
+    async def _opened(self, output: Output) -> int:
         async with AsyncExitStack() as stack:
             transport = open_transport(self._flags, stack)
             session = await stack.enter_async_context(
@@ -191,6 +201,10 @@ class Run:
                     transport=transport,
                     consent=consent(self._flags.weights, self._flags.yes),
                 )
+            )
+            options = self._options
+            self._new = (
+                session.id if options.kept and not (options.session or options.latest) else ""
             )
             try:
                 with interruptible():
@@ -205,16 +219,22 @@ class Run:
             return code
 
     async def _sent(self, session: AgentSession) -> TurnEnded:
+        typed, own, options = self._prompt.typed, None, AS_OPENED
+        if typed.startswith("/"):
+            found = await named_command(typed, session, self._settings, self._environ)
+            if found is not None:
+                (typed, own), options = found
         prompt_message = await read_input(
             session.toolbox,
-            self._prompt.typed,
+            typed,
             piped=self._prompt.piped,
             attached=self._flags.attached,
             respect_git_ignore=self._settings.context.respect_git_ignore,
+            own=own,
         )
         for words in prompt_message.notices:
             await session.note("mention", words)
-        return await session.send(prompt_message.message)
+        return await session.send(prompt_message.message, options)
 
 
 def _warn_of_servers(output: Output) -> Emit:
@@ -252,39 +272,3 @@ def _uncancel() -> None:
     task = asyncio.current_task()
     if task is not None:
         task.uncancel()
-
-
-GRACE = 0.5
-"""Seconds to wait for threads to stop."""
-
-
-@contextmanager
-def ending_at_once(code: int) -> Generator[None]:
-    """Makes Ctrl-C end the process, even in code that never awaits."""
-
-    def end(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        os._exit(code)
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def end_soon(code: int) -> None:
-    """Exits without waiting for busy threads: they cannot be stopped."""
-
-    def end() -> None:
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(code)
-
-    timer = threading.Timer(GRACE, end)
-    timer.daemon = True
-    timer.start()

@@ -1,6 +1,7 @@
 """`toolwire serve`: the gateway, any client on any model."""
 
 import asyncio
+import gc
 import os
 import re
 import signal
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
 
     from toolwire.client.redact import Secret
     from toolwire.config import Settings
+    from toolwire.config.layers import Resolved
     from toolwire.gateway.host import RunningGateway, ServeOptions
     from toolwire.gateway.workers import ParentLine
 
 _PATIENCE = 2
 """Signals after which the process ends without anything else."""
+_COLLECT_EVERY = 10_000
+"""Objects between two looks for cycles."""
 
 
 @click.command("serve")
@@ -131,8 +135,13 @@ def _with_reload(options: "ServeOptions", flags: dict[str, Any]) -> "ServeOption
         except click.UsageError as error:
             raise BadInput(error.format_message()) from error
 
+    def resolve() -> "Resolved":
+        return config.resolve(os.environ, Path.cwd(), flags=flags, notice=lambda text: None)
+
     files = config_files(os.environ, config.current_folder())
-    return replace(options, load=load, files=(files.system, files.user, files.project))
+    return replace(
+        options, load=load, resolve=resolve, files=(files.system, files.user, files.project)
+    )
 
 
 def _options(
@@ -173,17 +182,37 @@ async def _serve(settings: "Settings", options: "ServeOptions") -> int:
     from msgspec.structs import replace
 
     from toolwire.gateway.sockets import activated, adopted
-    from toolwire.gateway.workers import inherited
+    from toolwire.gateway.workers import CONSOLE, inherited
 
+    options = _with_model(settings, options)
     worker = inherited(os.environ)
     if worker is not None:
         descriptors, parent = worker
         sockets = tuple(adopted(number) for number in descriptors)
-        return await _answer(settings, replace(options, sockets=sockets), parent)
+        port = int(os.environ.get(CONSOLE, "0"))
+        options = replace(options, sockets=sockets, console_port=port)
+        return await _answer(settings, options, parent)
     sockets = tuple(activated(os.environ))
     if settings.gateway.workers > 1:
         return await _supervise(settings, options, sockets)
     return await _answer(settings, replace(options, sockets=sockets), None)
+
+
+def _with_model(settings: "Settings", options: "ServeOptions") -> "ServeOptions":
+    """Returns the options with the embedded model where there is nothing else to serve."""
+    from msgspec.structs import replace
+
+    from toolwire.app.model_choice import stored_model
+    from toolwire.gateway.accounts import ReadyProviders
+
+    if options.model or options.upstream or settings.gateway.routes or settings.default_model:
+        return options
+    if ReadyProviders(settings, os.environ)():
+        return options
+    model = stored_model(os.environ)
+    if model:
+        _notice(f"no provider is configured: serving the embedded model {model}")
+    return replace(options, model=model)
 
 
 async def _answer(
@@ -196,6 +225,7 @@ async def _answer(
 
     loop = asyncio.get_running_loop()
     async with open_gateway(settings, options, environ=os.environ, notice=_notice) as running:
+        _collect_rarely()
         life, signals = running.life, 0
 
         def stop() -> None:
@@ -211,7 +241,7 @@ async def _answer(
         ):
             watching: asyncio.Task[None] | None = None
             if parent is None:
-                _announce(running.origin, settings, options.token)
+                _announce(running.origin, settings, options)
                 notify(os.environ, "READY=1")
             else:
                 await parent.ready()
@@ -222,6 +252,14 @@ async def _answer(
             if watching is not None:
                 watching.cancel()
     return 0
+
+
+def _collect_rarely() -> None:
+    # What was loaded stays: later collections need not look at it. A request leaves few cycles
+    # behind: looking for them every 700 objects is waste.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
 
 
 async def _until_gone(parent: "ParentLine", stop: "Callable[[], None]") -> None:
@@ -235,16 +273,21 @@ async def _supervise(
     """Runs the workers until a signal has ended them."""
     from toolwire.gateway.host import origin_of
     from toolwire.gateway.sockets import bind, notify
-    from toolwire.gateway.workers import Workers, worker_command
+    from toolwire.gateway.workers import CONSOLE, Workers, worker_command
     from toolwire.platform import handle_signals
 
     own = settings.gateway
     shared = [sockets] * own.workers if sockets else None
     places = shared or [(one,) for one in bind(own.host, own.port, own.workers)]
-    workers = Workers(worker_command(sys.argv[1:]), places, environ=os.environ, notice=_notice)
+    # Sessions and live requests are in one process: the pages must always reach the same.
+    [console] = bind(own.host, 0)
+    places[0] = (*places[0], console)
+    environ = {**os.environ, CONSOLE: str(console.getsockname()[1])}
+    workers = Workers(worker_command(sys.argv[1:]), places, environ=environ, notice=_notice)
 
     def ready() -> None:
-        _announce(origin_of(own, places[0][0]), settings, options.token)
+        pages = origin_of(own, console)
+        _announce(origin_of(own, places[0][0]), settings, options, pages)
         notify(os.environ, "READY=1")
 
     def stop() -> None:
@@ -278,9 +321,13 @@ def _reopen(running: "RunningGateway") -> None:
         _notice(f"not reloaded: {error}")
 
 
-def _announce(origin: str, settings: "Settings", token: "Secret | None") -> None:
-    """Prints the address, the token, and what makes Claude Code use them."""
+def _announce(origin: str, settings: "Settings", options: "ServeOptions", pages: str = "") -> None:
+    """Prints the address, the console's link, the token, and what makes Claude Code use them."""
+    from toolwire.gateway.host import console_link, console_logins
     from toolwire.gateway.operations import LOOPBACK
+
+    token = options.token
+    console = f"{pages or origin}{settings.gateway.prefix}"
 
     own = settings.gateway
     if own.host not in LOOPBACK and not own.tls_cert:
@@ -296,6 +343,12 @@ def _announce(origin: str, settings: "Settings", token: "Secret | None") -> None
     click.echo(f"  export ANTHROPIC_BASE_URL={origin}")
     click.echo(f"  export ANTHROPIC_AUTH_TOKEN={shown}")
     click.echo("  claude")
+    click.echo("Console, in a browser:")
+    if token is None:
+        click.echo(f"  {console}/console/")
+    else:
+        click.echo(f"  {console_link(console, console_logins(os.environ, options))}")
+        click.echo("  (the link logs in once, within 60 s; later use the token)")
 
 
 def _notice(text: str) -> None:

@@ -131,6 +131,7 @@ _OPTIONS = (
     ),
     click.option("--yes", is_flag=True, help="Download the embedded model without asking."),
     click.option("--weights", type=FILE, help="Use this model file for the embedded model."),
+    click.option("--no-hooks", is_flag=True, help="Run no hooks."),
     click.option("--no-mcp", is_flag=True, help="Use no MCP servers."),
     click.option(
         "--mcp", multiple=True, metavar="LIST", help="Comma-separated MCP servers; use only these."
@@ -184,6 +185,7 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
     verbose: bool
     yes: bool
     weights: Path | None
+    no_hooks: bool
     no_mcp: bool
     mcp: tuple[str, ...]
     mcp_config: tuple[Path, ...]
@@ -202,6 +204,7 @@ class SessionFlags(msgspec.Struct, frozen=True, kw_only=True):
             "limits.cost": self.max_cost,
             "reasoning.effort": self.effort,
             "tools.sandbox": self.sandbox,
+            "hooks.enabled": False if self.no_hooks else None,
             "telemetry.outfile": self.telemetry_outfile and str(self.telemetry_outfile.absolute()),
         }
         return config.load(environ, cwd, flags=flags, ask=asker()), cwd
@@ -318,6 +321,11 @@ def open_transport(flags: SessionFlags, stack: AsyncExitStack) -> Transport:
         except (OSError, UnicodeDecodeError) as error:
             raise BadInput(f"--replay: {replay} cannot be read: {error}") from error
         return ReplayTransport(lines, secrets=known_secrets())
+    return recorded(record, stack)
+
+
+def recorded(record: Path | None, stack: AsyncExitStack) -> Transport:
+    """Returns the HTTP transport, which records every exchange to a file, if there is one."""
     http = HttpTransport()
     stack.push_async_callback(http.aclose)
     if not record:

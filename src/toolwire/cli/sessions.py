@@ -1,7 +1,9 @@
-"""`toolwire sessions`: list, show, export, fork and delete sessions."""
+"""`toolwire sessions`: list, show, export, fork, restore, copy and delete sessions."""
 
+import asyncio
 import os
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ import click
 import msgspec
 
 from toolwire.cli.terminal import agrees, can_ask, echo_table, fail
+from toolwire.client.redact import hide_in_url
 from toolwire.errors import SessionError, ToolwireError
 from toolwire.request import JsonObject
 from toolwire.storage.paths import state_paths
@@ -17,6 +20,9 @@ from toolwire.terminal_text import terminal_text
 from toolwire.wire.json_access import dump
 
 if TYPE_CHECKING:
+    from toolwire.app.checkpoints.stored import CheckpointLine
+    from toolwire.config import Settings
+    from toolwire.sessions.sqlite import SqliteStore
     from toolwire.sessions.store import Contents, SessionStore, Summary
     from toolwire.sessions.transcript import TurnLine
 
@@ -25,7 +31,10 @@ _WORDS = 60
 
 @click.group("sessions")
 def sessions_command() -> None:
-    """List, show, export, fork and delete sessions. ID is a session's id or a unique prefix."""
+    """List, show, export, fork, restore, copy and delete sessions.
+
+    ID is a session's id or a unique prefix.
+    """
 
 
 @sessions_command.command("list")
@@ -35,11 +44,13 @@ def sessions_command() -> None:
     is_flag=True,
     help="List the sessions of every folder, not only this one.",
 )
+@click.option("--all-agents", is_flag=True, help="List the sessions of subagents too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_sessions(everywhere: bool, as_json: bool) -> None:
+def list_sessions(everywhere: bool, all_agents: bool, as_json: bool) -> None:
     """List the sessions of this folder, most recent first."""
     try:
-        found = _sessions().list(None if everywhere else str(Path.cwd()))
+        project = None if everywhere else str(Path.cwd())
+        found = _sessions().list(project, children=all_agents)
     except ToolwireError as error:
         fail(error)
         return
@@ -60,11 +71,17 @@ def list_sessions(everywhere: bool, as_json: bool) -> None:
 @sessions_command.command("show")
 @click.argument("session", metavar="ID")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(session: str, as_json: bool) -> None:
+@click.option("--follow", is_flag=True, help="Print messages and calls as they are stored.")
+def show(session: str, as_json: bool, follow: bool) -> None:
     """Summarise a session, one line per turn. `export` prints everything."""
     from toolwire.sessions.transcript import transcript, turns_of
 
     try:
+        if follow:
+            from toolwire.cli.session_follow import follow_session
+
+            follow_session(_sessions(), session)
+            return
         contents = _read(session)
     except ToolwireError as error:
         fail(error)
@@ -85,6 +102,17 @@ def show(session: str, as_json: bool) -> None:
             for one in turns
         )
         echo_table(("TURN", "AT", "CALLS", "END", "PROMPT"), rows)
+
+
+@sessions_command.command("cancel")
+@click.argument("session", metavar="ID")
+def cancel(session: str) -> None:
+    """End the running turn of a session on a server, whichever machine it runs on."""
+    try:
+        holder = _sessions().cancel(session)
+        click.echo(f"asked {holder} to end the turn", err=True)
+    except ToolwireError as error:
+        fail(error)
 
 
 @sessions_command.command("export")
@@ -126,6 +154,69 @@ def fork(session: str, turn: int | None) -> None:
         fail(error)
 
 
+@sessions_command.command("checkpoints")
+@click.argument("session", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def checkpoints(session: str, as_json: bool) -> None:
+    """List the checkpoints of a session: the files before each turn that changed them."""
+    from toolwire.app.checkpoints.stored import checkpoint_lines, restorer_of
+    from toolwire.extensions.checkpoints.folder import interrupted
+    from toolwire.extensions.checkpoints.recorder import interrupted_text
+
+    try:
+        contents = _read(session)
+        entries = restorer_of(_files().path(contents.id), os.environ).entries
+    except ToolwireError as error:
+        fail(error)
+        return
+    found = checkpoint_lines(entries, contents.records)
+    if broken := interrupted(entries):
+        words = interrupted_text(contents.id, broken.to, len(broken.steps))
+        click.echo(f"toolwire: {words}", err=True)
+    if as_json:
+        click.echo(dump([{**msgspec.to_builtins(one), "at": _iso(one.at)} for one in found]))
+    elif found:
+        rows = (
+            (str(one.n), str(one.turn), _local(one.at), one.kind, _cut(_changed_by(one)))
+            for one in found
+        )
+        echo_table(("N", "TURN", "AT", "KIND", "CHANGED AFTER IT"), rows)
+    else:
+        click.echo("no checkpoints: the session has changed no file", err=True)
+
+
+@sessions_command.command("restore")
+@click.argument("session", metavar="ID")
+@click.argument("n", metavar="N", type=click.IntRange(min=1))
+@click.option("--files", "files", is_flag=True, help="Restore the files only.")
+@click.option("--conversation", is_flag=True, help="Restore the conversation only, as a copy.")
+@click.option("--dry-run", is_flag=True, help="Print what would change, and change nothing.")
+@click.option("--force", is_flag=True, help="Restore also files that the session did not change.")
+def restore(
+    session: str, n: int, files: bool, conversation: bool, dry_run: bool, force: bool
+) -> None:
+    """Restore checkpoint N: the files, and the conversation up to there as a new session.
+
+    Files that were changed by others since are listed and left, unless --force is given; the exit
+    code is then 1. Files made since are moved to the trash of the session. The state before the
+    restore is a checkpoint too.
+    """
+    if files and conversation:
+        raise click.UsageError("--files and --conversation exclude each other; omit both for both")
+    from toolwire.app.checkpoints.stored import Restore, restore_stored
+
+    wanted = Restore(n=n, files=not conversation, conversation=not files, force=force)
+    try:
+        done = asyncio.run(restore_stored(_files(), session, wanted, os.environ, dry=dry_run))
+    except ToolwireError as error:
+        fail(error)
+        return
+    for line in done.lines:
+        click.echo(terminal_text(line))
+    if done.left:
+        raise SystemExit(1)
+
+
 @sessions_command.command("delete")
 @click.argument("names", metavar="ID...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
@@ -146,10 +237,91 @@ def delete(names: tuple[str, ...], yes: bool) -> None:
         fail(error)
 
 
+@sessions_command.command("copy")
+@click.argument("names", metavar="[ID...]", nargs=-1)
+@click.option("--to", "target", metavar="STORE", required=True, help="`postgresql://…` or `files`.")
+@click.option(
+    "--from", "source", metavar="STORE", help="The same; by default the store in use here."
+)
+@click.option("--all", "everything", is_flag=True, help="Copy every session.")
+def copy(names: tuple[str, ...], target: str, source: str | None, everything: bool) -> None:
+    """Copy sessions to another store, record by record; the source keeps them.
+
+    Copying again adds what is new. A session in use is not copied.
+    """
+    if bool(names) == everything:
+        raise click.UsageError("name the sessions to copy, or use --all")
+    try:
+        here = _sessions() if source is None else _store(source)
+        there = _store(target)
+        for id in [one.id for one in here.list()] if everything else map(here.find, names):
+            copied = here.export_rows(id)
+            added = there.import_rows(copied)
+            if there.export_rows(id).rows != copied.rows:
+                raise SessionError(f'session "{id}" reads differently in {target} than here')
+            click.echo(f"copied {id}: {len(copied.rows)} records, {added} of them new", err=True)
+    except ToolwireError as error:
+        fail(error)
+
+
+@sessions_command.command("prune")
+@click.option(
+    "--days", type=click.IntRange(min=1), help="Instead of the setting sessions.keep_days."
+)
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
+def prune(days: int | None, dry_run: bool) -> None:
+    """Delete the sessions that have not been used for a while, except those in use."""
+    try:
+        keep = days or _settings().sessions.keep_days
+        if not keep:
+            raise click.UsageError("sessions.keep_days is 0: everything is kept; use --days N")
+        before = time.time() - keep * 86_400
+        store = _sessions()
+        if dry_run:
+            found = [one for one in store.list() if one.updated < before]
+            for one in found:
+                click.echo(f"{one.id}  {_local(one.updated)}  {_cut(one.title)}")
+            click.echo(f"{len(found)} sessions would be deleted", err=True)
+        else:
+            for id in store.forget(before):
+                click.echo(f"deleted {id}", err=True)
+    except ToolwireError as error:
+        fail(error)
+
+
+def _changed_by(one: "CheckpointLine") -> str:
+    files = ", ".join(Path(path).name for path in one.files)
+    return "; ".join(filter(None, (files, ", ".join(one.calls))))
+
+
+def _settings() -> "Settings":
+    from toolwire import config
+
+    return config.resolve(os.environ, config.current_folder()).settings
+
+
 def _sessions() -> "SessionStore":
+    from toolwire.app.stored_sessions import stored_sessions
+
+    return stored_sessions(os.environ, _settings())
+
+
+def _files() -> "SqliteStore":
+    """Returns the sessions in files, which alone have checkpoints."""
     from toolwire.sessions.sqlite import SqliteStore
 
     return SqliteStore(state_paths(os.environ).sessions)
+
+
+def _store(name: str) -> "SessionStore":
+    """Returns the store with this address, or the files of this user."""
+    if name == "files":
+        return _files()
+    if not name.startswith(("postgresql://", "postgres://")):
+        raise SessionError(f'"{hide_in_url(name)}" is not a store; use postgresql://… or files')
+    from toolwire.sessions.postgres.store import PostgresStore
+
+    return PostgresStore(name)
 
 
 def _read(session: str) -> "Contents":
@@ -186,6 +358,7 @@ def _shown(contents: "Contents", turns: "list[TurnLine]") -> JsonObject:
         "model": past.model,
         "cwd": past.cwd,
         "forked_from": past.forked_from,
+        "parent": None if past.parent is None else msgspec.to_builtins(past.parent),
         "messages": len(past.messages),
         "totals": msgspec.to_builtins(past.totals),
         "cost": past.cost,

@@ -1,12 +1,15 @@
 """The terminal: streams that escape what is printed, tables, errors and questions."""
 
 import os
+import signal
 import sys
+import threading
 from codecs import lookup
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
 from errno import EPIPE
 from io import TextIOWrapper
+from types import FrameType
 from typing import Any, Protocol, cast, runtime_checkable
 
 import click
@@ -152,3 +155,55 @@ def echo_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for line in lines:
         text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         click.echo(text.rstrip())
+
+
+GRACE = 0.5
+"""Seconds to wait for threads to stop."""
+
+
+@contextmanager
+def ending_at_once(code: int) -> Generator[None]:
+    """Makes Ctrl-C end the process, even in code that never awaits."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        os._exit(code)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_soon(code: int) -> None:
+    """Exits without waiting for busy threads: they cannot be stopped."""
+
+    def end() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+
+    timer = threading.Timer(GRACE, end)
+    timer.daemon = True
+    timer.start()
+
+
+def leave(code: int) -> None:
+    """Exits without waiting for threads that read or run tools."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
+
+
+def standard_streams() -> tuple[int, int]:
+    """Takes standard input and output for messages; whatever prints goes to standard error."""
+    reading, writing = os.dup(0), os.dup(1)
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is needed
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return reading, writing

@@ -88,7 +88,8 @@ class TextOutput:
         self._err = err
         self._shown = shown
         self._quiet = shown.quiet
-        self._spinner = None if shown.quiet or not err.isatty() else Spinner(err)
+        still = shown.quiet or shown.still or not err.isatty()
+        self._spinner = None if still else Spinner(err)
         self._mixed = out.isatty() and err.isatty()
         self._open_line = False
         self._denials = Denials()

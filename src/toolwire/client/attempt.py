@@ -109,6 +109,8 @@ class Attempt:
                     events = []
                 elif quiet > MAX_QUIET and quiet - frames.pending > MAX_QUIET:
                     raise MalformedStream(f"the stream has no event in {MAX_QUIET} bytes")
+                elif self._tap is not None and self._tap.decoded is not None:
+                    self._tap.decoded()
                 if size > MAX_ANSWER:
                     raise MalformedStream(f"the answer is longer than {MAX_ANSWER} bytes")
                 try:
@@ -195,7 +197,7 @@ class _Tapped:
 
     async def __anext__(self) -> bytes:
         chunk = await anext(self._chunks)
-        self._tap.pending.append(chunk)
+        self._tap.add(chunk)
         return chunk
 
 

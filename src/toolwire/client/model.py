@@ -136,6 +136,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             attempt = await question.attempt()
             if request.meter is not None:
                 request.meter.reading = attempt.usage
+            if request.tap is not None:
+                names = prepared.reading.names
+                request.tap.renamed = names is not None and not names.verbatim
             answered, failed = False, None
             try:
                 async with aclosing(attempt.events()) as batches:
@@ -183,6 +186,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         http = encoded.http
         if self.provider.prepare is not None:
             http = self.provider.prepare(http)
+        if request.traceparent:
+            traced = (*http.headers, ("traceparent", request.traceparent))
+            http = msgspec.structs.replace(http, headers=traced)
         return _Prepared(
             http=http,
             losses=(*notes, *left_out, *repaired.changes, *encoded.losses),
@@ -273,7 +279,8 @@ class _RequestRun:
         self._sent = 0
         self._credentials: Headers | None = None
         self._refreshed = False
-        self._secrets: tuple[str, ...] = ()
+        self._outgoing: Outgoing | None = None
+        """The request of the last attempt."""
         self.prepared = line.prepare(request, self._known)
 
     async def attempt(self) -> Attempt:
@@ -291,15 +298,17 @@ class _RequestRun:
             signature = await line.sign(outgoing, line.now())
             headers = _merged(*outgoing.headers, *signature)
             outgoing = msgspec.structs.replace(outgoing, headers=headers)
-        shown = (value for _, value in self._credentials)
-        self._secrets = (*shown, *secrets_of(outgoing.url, outgoing.headers))
+        self._outgoing = outgoing
         dialect = dialects.get(line.provider.dialect)
         tap = self._request.tap
         return Attempt(line.transport, dialect, outgoing, self.prepared.reading, tap)
 
     def cleaned(self, error: ToolwireError) -> ToolwireError:
         """The error without the secrets of the last attempt, its message shortened."""
-        cleaned = Redactor(self._secrets).clean(error)
+        secrets = [value for _, value in self._credentials or ()]
+        if self._outgoing is not None:
+            secrets += secrets_of(self._outgoing.url, self._outgoing.headers)
+        cleaned = Redactor(tuple(secrets)).clean(error)
         message = str(cleaned)
         if cleaned.kind == ErrorKind.AUTH and self._line.origin:
             message = f"{self._line.provider.name}: {message} (credential {self._line.origin})"

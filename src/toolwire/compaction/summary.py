@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from pkgutil import get_data
 
@@ -95,6 +95,12 @@ def _filed(part: Text | Media, call_id: str, folder: Path) -> Text | Media:
     return part if isinstance(part, Text) and text == part.text else Text(text)
 
 
+def media_name(part: Media) -> str:
+    """The name of a file for what is carried inline; the same content has the same name."""
+    digest = hashlib.sha256(part.data).hexdigest()
+    return f"{part.kind.value}-{digest[:16]}{_SUFFIXES.get(part.mime, '')}"
+
+
 def _replacement(part: Text | Media, call_id: str, folder: Path) -> str:
     if isinstance(part, Text):
         if len(part.text) <= 2 * KEPT_CHARACTERS:
@@ -106,14 +112,14 @@ def _replacement(part: Text | Media, call_id: str, folder: Path) -> str:
     if not part.base64:
         raise OSError("nothing is carried inline")
     data = part.data
-    digest = hashlib.sha256(data).hexdigest()
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{part.kind.value}-{digest[:16]}{_SUFFIXES.get(part.mime, '')}"
+    file = folder / media_name(part)
     file.write_bytes(data)
     return f"[{part.mime or part.kind.value}, {len(data):,} bytes, stored in: {file}]"
 
 
 QUESTION = "First, reason in your scratchpad. Then, generate the <state_snapshot>."
+KEEP = "The user says what the snapshot has to keep in full detail:"
 FOLDER = "compressed"
 """Below the project's temp directory."""
 _FULL = 0.92
@@ -148,6 +154,8 @@ class Compressor:
         self._price = price
         self._clock = clock
         self._tally = Tally(weigh)
+        self.allowed: Callable[[], Awaitable[bool]] | None = None
+        """Asked before the conversation is shortened."""
         self._gave_up = False
         """A summary was larger than what it replaced: no other is requested until forced."""
         self._not_before = 0
@@ -181,21 +189,28 @@ class Compressor:
         self._tally.anchor(request, size)
 
     async def __call__(
-        self, request: ModelRequest, *, force: bool = False, emit: Emit | None = None
+        self,
+        request: ModelRequest,
+        *,
+        force: bool = False,
+        keep: str = "",
+        emit: Emit | None = None,
     ) -> HistoryReplaced | None:
         """The shorter conversation; None if it need not be shorter, or cannot be.
 
         `emit` receives its events, by default the session's. Forced, the model is asked whatever
-        the size. Where the model cannot help, a conversation that leaves no room is shortened
-        without it.
+        the size. `keep` are the user's words about what the summary has to contain. Where the
+        model cannot help, a conversation that leaves no room is shortened without it.
         """
         size = self._tally.size(request)
         window = self.window or (size if force else 0)
         limits = _Limits.of(request, window, self._rules.threshold)
         if not force and (not self._rules.enabled or not window or not self._is_due(size, limits)):
             return None
+        if self.allowed is not None and not await self.allowed():
+            return None
         self._gave_up = self._gave_up and not force
-        job = _Job(request, size, limits, self._tally, emit or self._emit)
+        job = _Job(request, size, limits, self._tally, emit or self._emit, keep)
         budget = min(self._rules.outputs, int(self._rules.keep * window))
         job.messages = await asyncio.to_thread(
             with_old_outputs_cut, request.messages, budget=budget, folder=self._folder
@@ -255,7 +270,8 @@ class Compressor:
         room = int(job.limits.full * _AFTER)
         # Twice at most: a second refusal for length means that the figures are wrong.
         for share in (1.0, 0.5):
-            request = _question(job.request, planned, job.target(int(room * share)), self._rules)
+            target = job.target(int(room * share))
+            request = _question(job.request, planned, target, self._rules, job.keep)
             try:
                 return await self._answer(request, job.emit)
             except ProviderError as error:
@@ -298,9 +314,16 @@ class _Job:
     """State of one shortening."""
 
     def __init__(
-        self, request: ModelRequest, size: int, limits: _Limits, tally: Tally, emit: Emit
+        self,
+        request: ModelRequest,
+        size: int,
+        limits: _Limits,
+        tally: Tally,
+        emit: Emit,
+        keep: str,
     ) -> None:
         self.request = request
+        self.keep = keep
         self.emit = emit
         self.before = size
         self.limits = limits
@@ -336,15 +359,16 @@ class _Job:
 
 
 def _question(
-    request: ModelRequest, planned: Plan, target: int, rules: CompressionRules
+    request: ModelRequest, planned: Plan, target: int, rules: CompressionRules, keep: str
 ) -> ModelRequest:
     """The request for a summary: the old part, as far as it fits, and the instruction."""
     old = shorten_mechanically((*planned.front, *planned.old), target=target, context=rules.context)
     has_calls = any(message.calls for message in old)
+    question = f"{QUESTION}\n\n{KEEP}\n{keep}" if keep else QUESTION
     return msgspec.structs.replace(
         request,
         system=(Text((get_data("toolwire.compaction", "compression.md") or b"").decode()),),
-        messages=(*old, Message(role="user", parts=(Text(QUESTION),))),
+        messages=(*old, Message(role="user", parts=(Text(question),))),
         # Vendors refuse calls of tools that are not declared.
         tools=request.tools if has_calls else (),
         tool_choice=ToolChoice(mode="none") if has_calls and request.tools else None,

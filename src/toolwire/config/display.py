@@ -43,6 +43,8 @@ def rows(resolved: Resolved) -> list[Row]:
             inside = _leaves(parts, cast(dict[str, Any], value), len(parts))
             found += [Row(key=key, value=one, origin=origin) for key, one in inside]
         else:
+            if isinstance(value, list) and any(isinstance(one, dict) for one in cast(Any, value)):
+                value = hidden_arguments(cast(list[Any], value))
             found.append(Row(key=path, value=value, origin=origin))
     return found
 

@@ -59,6 +59,7 @@ def settings_schema() -> JsonObject:
         for group in groups:
             inside = inside.setdefault(group, _object({}))["properties"]
         inside[name] = _value_schema(key)
+    properties["hooks"]["properties"] |= _hook_tables()
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Settings of toolwire",
@@ -111,6 +112,18 @@ def _server_table() -> Any:
     from toolwire.mcp.entry import ServerEntry  # noqa: PLC0415 - only for the schema
 
     return ServerEntry
+
+
+def _hook_tables() -> JsonObject:
+    """The schema of `[[hooks.EVENT]]` for each event."""
+    from toolwire.extensions.hooks.definitions import (  # noqa: PLC0415 - only for the schema
+        ALIASES,
+        EVENTS,
+        HookTableEntry,
+    )
+
+    table = _inlined(HookTableEntry)
+    return {name: {"type": "array", "items": table} for name in (*EVENTS, *ALIASES)}
 
 
 _TABLES = {

@@ -9,7 +9,7 @@ import msgspec
 from toolwire.errors import BadInput, UnknownName
 from toolwire.prompted import ToolStyle
 from toolwire.request import Effort
-from toolwire.setting import Amount, Count, ModelName, setting
+from toolwire.setting import Amount, Count, ModelName, StoreUrl, setting
 
 Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 _MIB = 1024 * 1024
@@ -159,6 +159,14 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
         Literal["estimate", "exact"],
         setting("Token counts: an estimate, or the vendor's own where it offers one."),
     ] = "estimate"
+    store: Annotated[
+        StoreUrl,
+        setting(
+            "Where memory, keys and the ledger are stored: empty for files, or a PostgreSQL server "
+            "for gateways on several machines (`postgresql://user@host/database`; its password is "
+            "read from `PGPASSFILE` or `PGPASSWORD`)."
+        ),
+    ] = ""
     memory: Annotated[
         Literal["disk", "process", "off"],
         setting("Where the gateway stores what clients cannot carry, such as signatures."),
@@ -166,12 +174,19 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True):
     memory_ram: Annotated[Positive, setting("Bytes of that memory in this process.")] = 16 * _MIB
     memory_disk: Annotated[Positive, setting("Bytes of that memory on disk.")] = 256 * _MIB
     memory_days: Annotated[Positive, setting("Days that memory is stored.")] = 30
+    prefix: Annotated[
+        Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9._~-]+)*$")],
+        setting("Path before all addresses, where a proxy does not remove it: `/toolwire`."),
+    ] = ""
     record: Annotated[
         Literal["off", "meta", "full"], setting("What the console may show of past requests.")
     ] = "meta"
     raw: Annotated[
         tuple[str, ...], setting("Providers reachable below /raw/, for keys with that scope.")
     ] = ()
+    traceparent: Annotated[
+        bool, setting("Send the position in a trace to upstream servers, with telemetry.")
+    ] = False
     metrics_open: Annotated[bool, setting("Serve /metrics on loopback without a token.")] = False
     log: Annotated[
         Literal["auto", "json", "text", "off"],

@@ -11,6 +11,7 @@ import msgspec
 
 from toolwire import providers
 from toolwire.config import trust
+from toolwire.config.extensions import HookSettings, HookTable
 from toolwire.config.gateway import GatewaySettings, RouteTable, read_route
 from toolwire.config.schema import Key, dotted, keys, names_in, shown
 from toolwire.config.settings import Settings
@@ -136,6 +137,8 @@ def read_servers(
 
 
 DEFAULT = "default"
+_KEYWORDS = {"from": "from_"}
+"""Settings that are words of Python, and their fields."""
 FLAG = "flag"
 
 
@@ -322,6 +325,7 @@ class _Merged:
         self._models: dict[str, ModelInfo] = {}
         self._servers: dict[str, Configured] = {}
         self._routes: dict[str, RouteTable] = {}
+        self._hooks: list[HookTable] = []
         self.notices: list[str] = []
         self._files: list[Path] = []
         self._by_project: set[str] = set()
@@ -329,7 +333,7 @@ class _Merged:
     def add(self, layer: Layer, user: Path) -> None:
         """Adds a layer, completely or not at all."""
         try:
-            for key, value in _values(layer.table):
+            for key, value in _values(self._without_hooks(layer)):
                 if layer.project and not key.project:
                     raise BadInput(f"{key.path}: a project may not set this; move it to {user}")
                 if layer.project:
@@ -342,6 +346,26 @@ class _Merged:
             raise BadInput(f"{layer.origin}: {error}") from error
         if layer.file is not None:
             self._files.append(layer.file)
+
+    def _without_hooks(self, layer: Layer) -> Mapping[str, Any]:
+        """Returns the table without `[[hooks.EVENT]]`, whose entries are read when needed."""
+        hooks = layer.table.get("hooks")
+        if not isinstance(hooks, dict):
+            return layer.table
+        table, rest = cast(dict[str, Any], hooks), dict[str, Any]()
+        for event, entries in table.items():
+            if event in names_in("hooks"):
+                rest[event] = entries
+                continue
+            if not isinstance(entries, list):
+                raise BadInput(f"hooks.{event} must be a list of tables; write [[hooks.{event}]]")
+            path = dotted("hooks", event)
+            self._raw[path], self._origins[path] = entries, layer.origin
+            self._hooks += (
+                HookTable(event=event, table=one, kind=layer.kind, file=layer.file)
+                for one in cast(list[Any], entries)
+            )
+        return {**layer.table, "hooks": rest}
 
     def _set(self, key: Key, value: Any, layer: Layer) -> None:
         origin = layer.origin
@@ -400,7 +424,7 @@ class _Merged:
         for path, value in self._values.items():
             group, dot, name = path.partition(".")
             if dot:
-                changes.setdefault(group, {})[name] = value
+                changes.setdefault(group, {})[_KEYWORDS.get(name, name)] = value
             else:
                 changes[group] = value
         usual = Settings(
@@ -408,6 +432,7 @@ class _Merged:
             models=tuple(self._models.values()),
             mcp_servers=self._servers,
             gateway=GatewaySettings(routes=self._routes),
+            hooks=HookSettings(tables=tuple(self._hooks)),
             files=tuple(self._files),
             set_by_project=frozenset(self._by_project),
             trusted=trusted,

@@ -149,7 +149,8 @@ def _keys_of(struct: type[msgspec.Struct], prefix: str) -> list[Key]:
     found: list[Key] = []
     for field in msgspec.structs.fields(struct):
         kind = hints[field.name]
-        path = prefix + field.name
+        # `from` is a word of Python.
+        path = prefix + field.name.rstrip("_")
         rules, doc = _annotations(kind)
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             found += _keys_of(kind, f"{path}.")

@@ -9,16 +9,19 @@ import msgspec
 from toolwire import providers
 from toolwire.agent.usage import Limits
 from toolwire.compaction.plan import CompressionRules
+from toolwire.config.acp import AcpSettings, IdeSettings
+from toolwire.config.extensions import HookSettings, SkillSettings
 from toolwire.config.gateway import GatewaySettings
 from toolwire.config.telemetry import TelemetrySettings
 from toolwire.context import MemorySettings
 from toolwire.errors import UnknownName
+from toolwire.extensions.settings import AgentSettings, CheckpointSettings
 from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.request import Reasoning
-from toolwire.setting import Count, ModelName, setting
+from toolwire.setting import Count, ModelName, StoreUrl, setting
 from toolwire.tools.spec import McpSettings, ToolSettings
 
 if TYPE_CHECKING:
@@ -31,6 +34,14 @@ else:
 class Sessions(msgspec.Struct, frozen=True, kw_only=True):
     """Session storage."""
 
+    store: Annotated[
+        StoreUrl,
+        setting(
+            "Where sessions are stored: empty for files, or a PostgreSQL server "
+            "(`postgresql://user@host/database`; its password is read from `PGPASSFILE` or "
+            "`PGPASSWORD`)."
+        ),
+    ] = ""
     keep_days: Annotated[Count, setting("Days an unused session is kept; 0 means forever.")] = 0
 
 
@@ -77,9 +88,7 @@ class KeySettings(msgspec.Struct, frozen=True, kw_only=True):
         "down",
     )
     search: Annotated[KeyNames, setting("Search what was written in this folder.")] = ("ctrl-r",)
-    mode: Annotated[KeyNames, setting("Next approval mode: default, auto_edit, plan.")] = (
-        "shift-tab",
-    )
+    mode: Annotated[KeyNames, setting("Next approval mode: ask, auto_edit, plan.")] = ("shift-tab",)
     transcript: Annotated[KeyNames, setting("The whole session, to scroll and search.")] = (
         "ctrl-o",
     )
@@ -120,9 +129,15 @@ class Ui(msgspec.Struct, frozen=True, kw_only=True):
         Literal["words", "terminal"],
         setting("Who breaks lines of prose; terminal: a copied paragraph is one line."),
     ] = "words"
+    links: Annotated[
+        Literal["auto", "always", "never"],
+        setting("Links that the terminal opens (OSC 8); auto: in terminals known to have them."),
+    ] = "auto"
     thinking: Annotated[
-        Literal["headline", "shown", "hidden"], setting("How thoughts of the model are shown.")
+        Literal["headline", "shown", "hidden"],
+        setting("What stays of a thought, which is seen while it is written; hidden: neither."),
     ] = "headline"
+    verbose: Annotated[bool, setting("Show results of calls and thoughts whole.")] = False
     keys: Annotated[Literal["emacs", "vi"], setting("Keys of the composer.")] = "emacs"
     title: Annotated[bool, setting("Set the title of the terminal.")] = True
     notify: Annotated[
@@ -170,6 +185,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compression: CompressionRules = CompressionRules()
     context: MemorySettings = MemorySettings()
     sessions: Sessions = Sessions()
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    agents: AgentSettings = AgentSettings()
     ui: Ui = Ui()
     keys: KeySettings = KeySettings()
     reasoning: Reasoning = Reasoning()
@@ -190,8 +207,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             project=True,
         ),
     ] = {}
+    hooks: HookSettings = HookSettings()
+    skills: SkillSettings = SkillSettings()
     gateway: GatewaySettings = GatewaySettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    acp: AcpSettings = AcpSettings()
+    ide: IdeSettings = IdeSettings()
     files: tuple[Path, ...] = ()
     """Files that were read, highest precedence last."""
     set_by_project: frozenset[str] = frozenset()

@@ -15,7 +15,7 @@ from toolwire.tools.files.encodings import printable
 from toolwire.tools.files.paths import locate, real
 from toolwire.tools.files.protection import CREDENTIALS, Protection
 from toolwire.tools.files.text import read_document
-from toolwire.tools.search.ignore import IgnoreRules, rules_for
+from toolwire.tools.search.ignore import repository_of, rules_for
 from toolwire.tools.search.walk import breadth_first
 from toolwire.tools.spec import ToolFailed, Workspace
 
@@ -239,8 +239,8 @@ def load_memory(
     outer_names = settings.outer_files or settings.files
     folders = [_global(workspace.home, global_file, outer_names)]
     if cwd is not None and trusted:
-        project = _project(cwd, workspace.home)
-        folders += _above(cwd, _outermost(cwd, workspace.home), project, settings)
+        project = _project(cwd, workspace)
+        folders += _above(cwd, _outermost(cwd, workspace), project, settings)
         folders += _below(cwd, project, workspace, settings)
     return _Loading(cwd or workspace.roots[0], workspace, settings, hides).load(folders)
 
@@ -265,18 +265,21 @@ def _present(files: Iterable[Path]) -> Iterator[Path]:
             continue
 
 
-def _project(cwd: Path, home: Path) -> Path:
+def _project(cwd: Path, workspace: Workspace) -> Path:
     """The folder that a project's notes may not lead out of: the one with `.git`, never a home."""
-    repository, own = IgnoreRules(cwd).repository, real(home) or home
+    repository = repository_of(cwd, workspace.ceilings)
+    own = real(workspace.home) or workspace.home
     return cwd if repository is None or own.is_relative_to(repository) else repository
 
 
-def _outermost(cwd: Path, home: Path) -> Path:
+def _outermost(cwd: Path, workspace: Workspace) -> Path:
     """The topmost folder searched: the one with `.git`, else the home folder around it."""
-    repository = IgnoreRules(cwd).repository
+    repository = repository_of(cwd, workspace.ceilings)
     if repository is not None:
         return repository
-    own = real(home)
+    if any(ceiling in cwd.parents for ceiling in workspace.ceilings):
+        return cwd
+    own = real(workspace.home)
     return own if own is not None and cwd.is_relative_to(own) else cwd
 
 
@@ -375,7 +378,7 @@ class _Loading:
         return block, file
 
     def _imported(self, file: str, note: Path, notes: _NoteFolder) -> ReadText:
-        nearest = IgnoreRules(note.parent).repository or note.parent
+        nearest = repository_of(note.parent, self._workspace.ceilings) or note.parent
         if notes.bound is not None and not nearest.is_relative_to(notes.bound):
             nearest = notes.bound
         return self._read(file, nearest, own=notes.bound is None)

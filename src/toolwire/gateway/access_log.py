@@ -2,12 +2,14 @@
 
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TextIO, TypeAlias
 
 import msgspec
 
 from toolwire.client.redact import without_secrets
+from toolwire.events import Usage
 from toolwire.gateway.record import RequestRecord
 from toolwire.terminal_text import one_line
 
@@ -15,28 +17,29 @@ Style: TypeAlias = Literal["json", "text"]
 _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
 """Legal inside JSON, but a line end or worse to a terminal."""
 _encoder = msgspec.json.Encoder()
+_MEMBERS = tuple(field.name for field in msgspec.structs.fields(RequestRecord))
+_COUNTS = tuple(field.name for field in msgspec.structs.fields(Usage))
 
 
 def json_line(record: RequestRecord) -> str:
     """The record as a JSON object; members without a value are left out."""
-    members = {name: value for name, value in msgspec.to_builtins(record).items() if _says(value)}
-    used = members.get("usage")
-    if used is not None:
-        members["usage"] = {name: count for name, count in used.items() if type(count) is int}
-    members["time"] = _utc(record.time)
+    values = msgspec.structs.astuple(record)
+    members = {name: value for name, value in zip(_MEMBERS, values, strict=True) if value}
+    counts = zip(_COUNTS, msgspec.structs.astuple(record.usage), strict=True)
+    members["usage"] = {name: count for name, count in counts if type(count) is int}
+    members["time"] = f"{_utc(int(record.time))}.{int(record.time % 1 * 1000):03}Z"
     for name in ("duration", "overhead", "waited", "first_event"):
         if name in members:
             members[name] = round(members[name], 6)
-    return without_secrets(_encoder.encode(members).decode().translate(_ESCAPED))
+    line = _encoder.encode(members).decode()
+    if not line.isascii() or "\x7f" in line:
+        line = line.translate(_ESCAPED)
+    return without_secrets(line)
 
 
-def _says(value: object) -> bool:
-    return value not in (None, "", 0, False) and value != {}
-
-
-def _utc(moment: float) -> str:
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))
-    return f"{whole}.{int(moment % 1 * 1000):03}Z"
+@lru_cache(maxsize=8)
+def _utc(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
 def text_line(record: RequestRecord) -> str:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -17,8 +18,9 @@ from toolwire.config.gateway import GatewaySettings
 from toolwire.errors import ToolwireError
 from toolwire.gateway.admission import KeyAdmission
 from toolwire.gateway.answer_cache import AnswerCache
+from toolwire.gateway.database import DatabaseFailed
 from toolwire.gateway.deployments import ModelOpener
-from toolwire.gateway.ledger import FILE, SqliteLedger
+from toolwire.gateway.ledger import FILE, Ledger, SqliteLedger
 from toolwire.gateway.limits import LocalRates
 from toolwire.gateway.queue import WaitingRoom
 from toolwire.gateway.record import RequestRecord
@@ -39,8 +41,17 @@ def ledger_file(environ: Mapping[str, str]) -> Path:
     return state_paths(environ).state / "gateway" / FILE
 
 
+def open_ledger(store: str, file: Path, *, clock: Callable[[], float] = time.time) -> Ledger:
+    """The ledger on the server that `gateway.store` names, else in a file."""
+    if not store:
+        return SqliteLedger(file, clock=clock)
+    from toolwire.gateway.postgres import PostgresLedger  # noqa: PLC0415 - optional
+
+    return PostgresLedger(store, clock=clock)
+
+
 class Accounts:
-    """The store of one machine, and what this process counts itself."""
+    """The store of keys and money, and what this process counts itself."""
 
     def __init__(
         self,
@@ -53,18 +64,22 @@ class Accounts:
         self._settings = settings
         self._clock = clock
         self._pruned = 0.0
-        self.store = SqliteLedger(file, clock=clock)
+        self.left: Sequence[tuple[str, float]] = ()
+        """Dollars that keys with budgets have left, by their names."""
+        self.store = open_ledger(settings.store, file, clock=clock)
         self.cooling = CoolDowns(clock)
         self.transports: dict[float, Transport] = {}
         self.cache = AnswerCache(settings.cache_size, clock)
         self.room = WaitingRoom(
             most=settings.max_requests, queue=settings.queue, seconds=settings.queue_seconds
         )
+        alone = settings.workers == 1 and not settings.store
         self.admission = KeyAdmission(
             store=self.store,
             room=self.room,
-            # Several processes share the rates of a key, one counts faster by itself.
-            rates=LocalRates(clock) if settings.workers == 1 else self.store,
+            # Several processes share the limits of a key, one counts faster by itself.
+            rates=LocalRates(clock) if alone else self.store,
+            turns=None if alone else self.store,
             clock=clock,
             monotonic=time.monotonic,
             token="" if token is None else token.reveal(),
@@ -90,6 +105,11 @@ class Accounts:
         if now - self._pruned >= _DAY:
             self._pruned = now
             await self.store.prune(now, self._settings.ledger_days)
+
+    async def look(self) -> None:
+        """Looks up what the budgets have left; a store that fails leaves the last figures."""
+        with suppress(DatabaseFailed):
+            self.left = await self.store.left(self._clock())
 
     def read(self, record: RequestRecord) -> None:
         """Books a request at its end, unless it was booked before its end mark."""

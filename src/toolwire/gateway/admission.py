@@ -1,21 +1,22 @@
 """Who may send a request, and when: keys, rates, turns and budgets."""
 
+import asyncio
 import hmac
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from math import ceil
+from typing import TypeVar
 
 import msgspec
 
-from toolwire.agent.usage import cost
 from toolwire.errors import ErrorKind
-from toolwire.events import Usage
+from toolwire.gateway.claims import claim_of
 from toolwire.gateway.guard import Failures
 from toolwire.gateway.keys import digest_of, may_use, opens, split_key
-from toolwire.gateway.limits import RateLimiter
+from toolwire.gateway.limits import KeyTurns, RateLimiter
 from toolwire.gateway.parts import Caller, Deployment, Estimate, GatewayRefusal, Route
-from toolwire.gateway.queue import QueueTurn, WaitingRoom
+from toolwire.gateway.queue import QueueTurn, WaitingRoom, busy
 from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.store import (
     NANO,
@@ -26,15 +27,14 @@ from toolwire.gateway.store import (
     Spending,
     VirtualKey,
 )
-from toolwire.providers._spec import ModelInfo, Prices
 
+T = TypeVar("T")
 ADMIN = "admin"
 ANONYMOUS = "anonymous"
 _KNOWN = 4_096
-_OVERHEAD = 1_000
-"""Tokens that vendors add to a request of their own, such as instructions for tools."""
-_UNLIMITED = 32_000
-"""Tokens of an answer where neither the client nor the catalogue names a limit."""
+_FIRST_LOOK = 0.02
+_LAST_LOOK = 0.25
+"""Seconds between two looks at a limit that other processes count too."""
 
 
 class KeyCaller(Caller, frozen=True, kw_only=True):
@@ -98,15 +98,17 @@ class KeyAdmission:
         store: GatewayStore,
         room: WaitingRoom,
         rates: RateLimiter,
+        turns: KeyTurns | None = None,
         clock: Callable[[], float],
         monotonic: Callable[[], float],
         token: str = "",
         open_to_all: bool = False,
     ) -> None:
-        """`open_to_all`: no credential is needed."""
+        """`open_to_all`: no credential is needed; `turns`: other processes count too."""
         self.store = store
         self.room = room
         self._rates = rates
+        self._turns = turns
         self._clock = clock
         self.monotonic = monotonic
         self._token = digest_of(token) if token else None
@@ -180,6 +182,38 @@ class KeyAdmission:
         stored = _stored(caller)
         claim = None if stored is None else claim_of(stored, record, estimate, route)
         tokens = estimate.input
+        turn = await self._enter(caller, record, tokens)
+        if claim is not None and stored is not None:
+            try:
+                await self._reserve(stored, claim)
+            except BaseException:
+                turn.leave()
+                self._leave_key(stored, record)
+                # Cancelled meanwhile: the reservation may have been made.
+                self.store.release(record.id)
+                raise
+        return AdmittedRequest(self, caller, turn, record, tokens)
+
+    async def admit_raw(
+        self, caller: Caller, record: RequestRecord, tokens: int
+    ) -> AdmittedRequest:
+        """Waits for a turn of a request whose cost is not known; GatewayRefusal if it may not."""
+        stored = _stored(caller)
+        if stored is not None and stored.rules.budgets and not stored.rules.raw_unmetered:
+            raise GatewayRefusal(
+                ErrorKind.PERMISSION,
+                f'the key "{stored.name}" has a budget, and requests below /raw/ are not metered; '
+                "create it with --raw-unmetered to allow them",
+                status=403,
+                should_retry=False,
+            )
+        return AdmittedRequest(
+            self, caller, await self._enter(caller, record, tokens), record, tokens
+        )
+
+    async def _enter(self, caller: Caller, record: RequestRecord, tokens: int) -> QueueTurn:
+        """Waits for a turn, if the rate of the key allows it."""
+        stored = _stored(caller)
         if stored is not None and stored.rules.rates:
             wait = await self._rates.take(stored.id, stored.rules.rates, tokens)
             if wait > 0:
@@ -187,28 +221,44 @@ class KeyAdmission:
         began = self.monotonic()
         limit = stored.rules.concurrent if stored is not None else 0
         try:
-            turn = await self.room.enter(caller.id, limit)
+            if not limit or self._turns is None:
+                return await self.room.enter(caller.id, limit)
+            try:
+                await self._key_turn(self._turns, record.id, caller.id, limit)
+                return await self.room.enter(caller.id)
+            except BaseException:
+                # Cancelled meanwhile: it may have been counted.
+                self._turns.leave(record.id)
+                raise
         finally:
             record.waited = self.monotonic() - began
-        if claim is not None and stored is not None:
-            try:
-                await self._reserve(stored, claim)
-            except BaseException:
-                turn.leave()
-                # Cancelled meanwhile: the reservation may have been made.
-                self.store.release(record.id)
-                raise
-        return AdmittedRequest(self, caller, turn, record, tokens)
 
-    async def _reserve(self, stored: VirtualKey, claim: Claim) -> None:
+    async def _key_turn(self, turns: KeyTurns, request: str, key: str, most: int) -> None:
+        """Waits until fewer requests of a key run in all processes."""
+        until = self.monotonic() + self.room.seconds
+        wait = _FIRST_LOOK
+        while not await self._checked(turns.enter(request, key, most)):
+            if self.monotonic() >= until:
+                raise busy(f"no turn within {self.room.seconds:g} s")
+            await asyncio.sleep(wait)
+            wait = min(wait * 1.5, _LAST_LOOK)
+
+    def _leave_key(self, stored: VirtualKey | None, record: RequestRecord) -> None:
+        if stored is not None and stored.rules.concurrent and self._turns is not None:
+            self._turns.leave(record.id)
+
+    async def _checked(self, work: Awaitable[T]) -> T:
         try:
-            refused = await self.store.reserve(claim)
+            return await work
         except LedgerFailed as error:
             raise GatewayRefusal(
                 ErrorKind.OVERLOADED,
-                "the ledger cannot be written, so no budget can be reserved; try again later",
+                "the ledger cannot be written, so no limit can be checked; try again later",
                 retry_after=10.0,
             ) from error
+
+    async def _reserve(self, stored: VirtualKey, claim: Claim) -> None:
+        refused = await self._checked(self.store.reserve(claim))
         if refused is not None:
             raise _spent(stored, refused)
 
@@ -230,8 +280,9 @@ class KeyAdmission:
         return booked
 
     def settle(self, caller: Caller, record: RequestRecord, tokens: int) -> None:
-        """Corrects the rate of a key by the tokens that a request used."""
+        """Ends the turn of a key, and corrects its rate by the tokens that a request used."""
         stored = _stored(caller)
+        self._leave_key(stored, record)
         if stored is not None and stored.rules.tpm:
             used = record.usage.total_input + record.usage.total_output
             self._rates.correct(stored.id, stored.rules.rates, used - tokens)
@@ -243,79 +294,6 @@ def _stored(caller: Caller) -> VirtualKey | None:
 
 def _allows_model(stored: VirtualKey, deployment: Deployment) -> bool:
     return may_use(msgspec.structs.replace(stored.rules, routes=()), "", deployment.opened.name)
-
-
-def claim_of(
-    stored: VirtualKey, record: RequestRecord, estimate: Estimate, route: Route
-) -> Claim | None:
-    """Returns what a request reserves of its key's budgets; GatewayRefusal if it may not run.
-
-    A hard budget is charged for the dearest model that the route may ask, all bytes of the request
-    as tokens, and the longest answer.
-    """
-    rules = stored.rules
-    usable = [one for one in route.all if may_use(rules, route.name, one.opened.name)]
-    if not usable:
-        raise GatewayRefusal(
-            ErrorKind.PERMISSION,
-            f'the key "{stored.name}" may not use "{route.name}"',
-            status=403,
-            should_retry=False,
-        )
-    infos = [one.opened.info for one in usable]
-    asked = infos if rules.hard else infos[:1]
-    unpriced = [one for one, info in zip(usable, infos, strict=True) if _prices(info) is None]
-    if unpriced and (rules.refuse_unpriced or (rules.hard and rules.budgets)):
-        raise GatewayRefusal(
-            ErrorKind.PERMISSION,
-            f"no price of {unpriced[0].opened.name} is known, which the key "
-            f'"{stored.name}" requires',
-            status=403,
-            should_retry=False,
-        )
-    if not rules.budgets:
-        return None
-    tokens = estimate.input
-    if rules.hard:
-        tokens += record.bytes_in + _OVERHEAD
-    return Claim(
-        id=record.id,
-        key=stored.id,
-        route=route.name,
-        at=record.time,
-        budgets=rules.budgets,
-        input_cost=max(_input_cost(info, tokens, hard=rules.hard) for info in asked),
-        output_price=max(_output_price(info) for info in asked),
-        max_output=_most_output(asked, estimate, hard=rules.hard),
-        hard=rules.hard,
-    )
-
-
-def _prices(info: ModelInfo | None) -> Prices | None:
-    return None if info is None else info.prices
-
-
-def _input_cost(info: ModelInfo | None, tokens: int, *, hard: bool) -> int:
-    prices = _prices(info)
-    if prices is None:
-        return 0
-    usages = [Usage(input=tokens)]
-    if hard:
-        # Writing to the cache may cost more than reading.
-        usages.append(Usage(input=tokens, cache_write=tokens))
-    return ceil(max(cost(usage, prices) or 0.0 for usage in usages) * NANO)
-
-
-def _output_price(info: ModelInfo | None) -> float:
-    return (cost(Usage(input=0, output=1), _prices(info)) or 0.0) * NANO
-
-
-def _most_output(
-    infos: Sequence[ModelInfo | None], estimate: Estimate, *, hard: bool
-) -> int | None:
-    if not hard or estimate.max_output is not None:
-        return estimate.max_output
-    return max((info.output if info is not None else 0) or _UNLIMITED for info in infos)
 
 
 def _unauthorised(message: str) -> GatewayRefusal:

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from toolwire import dialects
-from toolwire.agent.usage import summed
 from toolwire.dialects import AnswerOptions
-from toolwire.dialects.losses import kept_member
-from toolwire.errors import BadInput, ToolwireError
+from toolwire.errors import ToolwireError
 from toolwire.events import (
     Finished,
     Notice,
@@ -21,14 +19,8 @@ from toolwire.events import (
     TextEnded,
     ThinkingDelta,
     ToolCallDelta,
-    Usage,
 )
-from toolwire.gateway.clients import (
-    check_unsupported,
-    conversation_of,
-    with_smaller_budget,
-    without_notes,
-)
+from toolwire.gateway.clients import conversation_of, without_notes
 from toolwire.gateway.compaction import (
     CompactedAnswer,
     CompactionAnswer,
@@ -36,17 +28,20 @@ from toolwire.gateway.compaction import (
     summary_request,
     with_summaries,
 )
-from toolwire.gateway.counting import estimate
 from toolwire.gateway.failures import failed_answer, for_client
+from toolwire.gateway.incoming import ClientRequest, decoded, with_earlier
 from toolwire.gateway.memory import Maker
+from toolwire.gateway.metering import AnswerMeter
 from toolwire.gateway.outlet import Pace, StreamedAnswer, WholeAnswer
-from toolwire.gateway.parts import Estimate, StoredAnswer
-from toolwire.gateway.responses import previous_not_found
+from toolwire.gateway.parts import StoredAnswer
+from toolwire.gateway.raw import compacts_itself, forward_compaction
+from toolwire.gateway.record import answer_headers
+from toolwire.gateway.transparent import PassedAnswer, passes
+from toolwire.gateway.watch import capturing
 from toolwire.ids import new_id
-from toolwire.messages import Message, Origin
+from toolwire.messages import Origin
 from toolwire.model import reading
-from toolwire.request import AttemptMeter, Loss, ModelRequest
-from toolwire.wire.json_access import object_or_empty
+from toolwire.request import AnswerTap
 
 if TYPE_CHECKING:
     from toolwire.gateway.outlet import AnswerWriter
@@ -63,10 +58,10 @@ if TYPE_CHECKING:
     from toolwire.gateway.paths import Destination
     from toolwire.gateway.record import RequestRecord
     from toolwire.http_server.exchange import Answering, Asked
+    from toolwire.request import ModelRequest
 
 _VIA = "claude-via/"
 """Prefix of routes in lists for clients that show only names of one vendor."""
-_BYTES_PER_TOKEN = 4
 
 
 class ModelCall:
@@ -88,22 +83,13 @@ class ModelCall:
         self._caller = caller
         self._record = record
         self._codec = dialects.get(address.dialect)
-        self._meter = AttemptMeter()
-        self._written = 0
-        """Characters of the answer so far."""
+        self._meter = AnswerMeter(record, parts.calibration)
         self._writer: AnswerWriter | None = None
-        self._deployment: Deployment | None = None
+        self._own: AnswerWriter | None = None
+        """Writes in the client's format what the upstream's bytes do not give."""
         self._begun_at = time.perf_counter()
-        self._estimate = Estimate(input=0)
         self._admitted: Admittance | None = None
-        self._weight = 0
-        """Tokens of the request by the estimate alone."""
-        self._sent: tuple[Message, ...] = ()
-        self._previous = ""
-        self._items = b"[]"
-        self._stored = False
-        """Whether the answer can be retrieved later."""
-        self._lowered: tuple[Loss, ...] = ()
+        self._incoming: ClientRequest | None = None
         self._compacts = False
         """Whether the conversation is to be summarized instead of answered."""
         self._task: asyncio.Task[object] | None = None
@@ -143,84 +129,61 @@ class ModelCall:
                 if record.streamed and record.first_event is None:
                     record.disconnected = "held"
             if not record.stop_reason:
-                self._count_partial()
+                self._meter.count_partial()
             if self._admitted is not None:
                 self._admitted.settle(record)
+            # They refer to this object: cut, all of the request is freed at once.
+            self._writer = self._own = self._task = None
 
     async def _run(self, body: bytes) -> None:
         record, parts = self._record, self._parts
-        request = self._decoded(body)
-        request = with_summaries(await self._with_earlier(request))
-        if self._address.does == "compact" or is_triggered(request):
-            self._compacts = True
-            request = summary_request(request)
+        incoming = self._incoming = decoded(self._codec, self._address, self._asked, body)
+        record.streamed = incoming.request.stream is True
+        capture = capturing()
+        if capture is not None:
+            capture.decoding(incoming.request, len(body))
+        earlier = await with_earlier(incoming, parts.stored, self._caller.tenant)
+        request = msgspec.structs.replace(with_summaries(earlier), meter=self._meter.attempts)
+        compacts = self._address.does == "compact" or is_triggered(request)
         name = (self._address.route or request.model).removeprefix(_VIA)
         record.requested_model = request.model or name
-        self._stored = self._stores(request)
         record.conversation = conversation_of(self._asked, request)
-        route = await parts.routes.find(name)
+        style = self._asked.field("toolwire-style") if self._caller.admin else ""
+        route = await parts.routes.find(name, style)
         record.route = route.name
+        forwards = compacts and compacts_itself(route, self._address, incoming, body)
+        if compacts and not forwards:
+            self._compacts = True
+            request = summary_request(request)
         request = route.adapted(request)
-        self._weight = estimate(request)
-        tokens = parts.calibration.tokens(route.name, self._weight)
-        self._estimate = Estimate(input=tokens, max_output=request.max_output_tokens)
-        self._writer = self._answer_writer(request)
+        expected = self._meter.estimate(request)
+        self._own = self._writer = self._answer_writer(incoming, expected.input)
         if self._compacts and self._address.does != "compact":
-            self._writer = CompactionAnswer(self._writer, new_id)
-        self._admitted = await parts.admission.admit(self._caller, record, self._estimate, route)
+            self._own = self._writer = CompactionAnswer(self._writer, new_id)
+        self._admitted = await parts.admission.admit(self._caller, record, expected, route)
         self._is_admitted = True
+        if forwards and self._address.does == "compact":
+            await forward_compaction(parts, self._out, record, self._admitted, route, body)
+            return
         turns = await parts.memory.find(self._caller.tenant, request)
         await self._tried(route, turns, self._admitted)
 
-    def _decoded(self, body: bytes) -> ModelRequest:
-        request = self._codec.decode_request(body, self._address.model)
-        record = self._record
-        if self._codec.family == "gemini":
-            record.streamed = self._address.does == "stream"
-        else:
-            record.streamed = request.stream is True
-        if not request.messages and not request.previous_response_id:
-            raise BadInput("the request has no messages")
-        if self._codec.name == "openai-responses":
-            check_unsupported(request)
-        elif self._codec.name == "anthropic-messages":
-            request, self._lowered = with_smaller_budget(request)
-        betas = _listed(self._asked.field("anthropic-beta"))
-        return msgspec.structs.replace(
-            request, stream=record.streamed, meter=self._meter, betas=betas
-        )
-
-    async def _with_earlier(self, request: ModelRequest) -> ModelRequest:
-        """The request with the conversation that `previous_response_id` stands for."""
-        self._sent = request.messages
-        self._items = _input_items(request)
-        self._previous = request.previous_response_id
-        if not self._previous:
-            return request
-        chain = await self._parts.stored.chain(self._caller.tenant, self._previous)
-        if chain is None:
-            raise previous_not_found(self._previous)
-        return msgspec.structs.replace(
-            request, messages=(*chain, *request.messages), previous_response_id=""
-        )
-
-    def _answer_writer(self, request: ModelRequest) -> AnswerWriter:
+    def _answer_writer(self, incoming: ClientRequest, input_tokens: int) -> AnswerWriter:
         settings, address = self._parts.settings, self._address
         model = self._record.requested_model
         options = AnswerOptions(
             created=int(self._record.time),
-            usage_chunk=_wants_usage(request),
-            input_tokens=self._estimate.input,
-            previous_response_id=self._previous,
-            store=self._stored,
+            usage_chunk=incoming.usage_chunk,
+            input_tokens=input_tokens,
+            previous_response_id=incoming.previous,
+            store=incoming.stored,
         )
         if address.does == "compact":
             return CompactedAnswer(
-                self._out, self._items, options.created, headers=self._headers, new_id=new_id
+                self._out, incoming.items, options.created, headers=self._headers, new_id=new_id
             )
         if not self._record.streamed:
             return WholeAnswer(self._out, self._codec, model, options, headers=self._headers)
-        array = address.does == "stream" and "alt=sse" not in self._asked.query
         pace = Pace(
             hold_seconds=settings.hold_seconds, heartbeat_seconds=settings.heartbeat_seconds
         )
@@ -231,12 +194,8 @@ class ModelCall:
             options,
             headers=self._headers,
             pace=pace,
-            array=array,
+            array=incoming.array,
         )
-
-    def _stores(self, request: ModelRequest) -> bool:
-        own = self._codec.name == "openai-responses" and self._address.does != "compact"
-        return own and kept_member(request.kept, self._codec.name, "store") is not False
 
     async def _tried(self, route: Route, turns: FoundTurns, admitted: Admittance) -> None:
         """Asks the deployments in turn until one answers."""
@@ -255,6 +214,9 @@ class ModelCall:
                 return
             except ToolwireError as error:
                 routes.failed(deployment, error)
+                capture = capturing()
+                if capture is not None:
+                    capture.failing(deployment.name, error)
                 if record.first_event is not None:
                     raise
                 rest = list(route.after(error, tried, rest))
@@ -269,21 +231,39 @@ class ModelCall:
             return list(order)
         return sorted(order, key=lambda one: one.name != maker.deployment)
 
-    async def _asked_of(self, deployment: Deployment, turns: FoundTurns) -> None:
-        record, parts, writer = self._record, self._parts, self._writer
-        assert writer is not None  # noqa: S101 - made before
-        self._deployment = deployment
-        opened = deployment.opened
+    def _prepared(
+        self, deployment: Deployment, turns: FoundTurns
+    ) -> tuple[ModelRequest, TurnMemory, AnswerWriter]:
+        """The request for a deployment, the memory of its answer, and who writes the answer."""
+        record, writer, incoming = self._record, self._own, self._incoming
+        assert writer is not None and incoming is not None  # noqa: S101, PT018 - made before
+        opened = self._meter.opened = deployment.opened
         target = _maker(deployment)
         record.provider, record.model = opened.provider.name, opened.model
         record.upstream_format, record.deployment = opened.provider.dialect, deployment.name
-        to_maker = opened.provider.faithful
         recalled = turns.attach(target)
-        request, notes = without_notes(recalled.request, to_maker=to_maker)
-        record.losses = len(recalled.losses) + len(notes) + len(self._lowered)
+        request, notes = without_notes(recalled.request, to_maker=opened.provider.faithful)
+        record.losses = len(recalled.losses) + len(notes) + len(incoming.losses)
         record.reattached = recalled.reattached
-        turn = turns.capture(self._codec.family, target)
-        joins = target.origin.dialect != self._codec.family
+        capture = capturing()
+        if capture is not None:
+            capture.asking(request, recalled, (*notes, *incoming.losses))
+        if record.trace and self._parts.settings.traceparent:
+            request = msgspec.structs.replace(request, traceparent=record.trace)
+        passed = not self._compacts and passes(opened, incoming, self._codec.name)
+        if passed:
+            tap = AnswerTap()
+            request = msgspec.structs.replace(request, tap=tap)
+            writer = PassedAnswer(self._out, writer, tap, incoming, record, self._headers)
+        self._writer = writer
+        turn = turns.capture(self._codec.family, target, renames=not passed)
+        return request, turn, writer
+
+    async def _asked_of(self, deployment: Deployment, turns: FoundTurns) -> None:
+        record, parts, meter = self._record, self._parts, self._meter
+        request, turn, writer = self._prepared(deployment, turns)
+        opened = deployment.opened
+        joins = dialects.get(opened.provider.dialect).family != self._codec.family
         ask = opened.in_style(opened.client)
         record.overhead = time.perf_counter() - self._begun_at - record.waited
         out = self._out
@@ -293,6 +273,7 @@ class ModelCall:
                 if kind is Notice:
                     self._noticed(cast(Notice, event))
                     continue
+                record.events += 1
                 if record.first_event is None:
                     record.first_event = time.perf_counter() - self._begun_at
                     parts.routes.worked(deployment)
@@ -301,9 +282,9 @@ class ModelCall:
                     await self._finish(cast(Finished, event), turn)
                     continue
                 if kind is TextDelta or kind is ThinkingDelta:
-                    self._written += len(cast(TextDelta, event).text)
+                    meter.written += len(cast(TextDelta, event).text)
                 elif kind is ToolCallDelta:
-                    self._written += len(cast(ToolCallDelta, event).arguments)
+                    meter.written += len(cast(ToolCallDelta, event).arguments)
                 outgoing = turn.outgoing(event)
                 if joins and kind is TextEnded and cast(TextEnded, event).text is None:
                     # Gemini's signed last words would be a block of their own, which clients
@@ -317,75 +298,38 @@ class ModelCall:
     def _noticed(self, notice: Notice) -> None:
         self._record.losses += notice.loss is not None
         self._record.retries += notice.retry is not None
+        capture = capturing()
+        if capture is not None:
+            capture.noticed(notice, self._record.deployment)
 
     async def _finish(self, finished: Finished, turn: TurnMemory) -> None:
         """Stores what must outlive the answer, then sends the end mark."""
         record, writer = self._record, self._writer
         assert writer is not None  # noqa: S101 - made before
-        record.upstream_id = finished.response_id
-        self._count(finished)
+        record.upstream_id, record.upstream_model = finished.response_id, finished.model
+        self._meter.count(finished)
         ours = msgspec.structs.replace(finished, response_id="", model="")
         for before in turn.outgoing(ours)[:-1]:
             writer.feed(before)
         record.losses += await turn.finish() is not None
         writer.end(ours)
         record.status = 200
-        if self._stored:
-            await self._store(writer)
+        if self._incoming is not None and self._incoming.stored:
+            await self._store(writer, self._incoming)
         if self._admitted is not None:
             record.duration = time.perf_counter() - self._begun_at
             await self._admitted.book(record)
         await writer.send()
 
-    def _count(self, finished: Finished) -> None:
-        record = self._record
-        record.stop_reason = finished.reason.value
-        usage = finished.usage
-        self._parts.calibration.counted(record.route, self._weight, usage)
-        for failed in self._meter.failed:
-            usage = usage if failed is None else summed(usage, failed)
-        record.usage = usage
-        self._price(usage)
-
-    def _price(self, usage: Usage) -> None:
-        record = self._record
-        if self._deployment is None:
-            return
-        record.cost = self._deployment.opened.price(usage)
-        if record.cost is not None:
-            record.cost_source = "vendor" if usage.cost is not None else "table"
-
-    def _count_partial(self) -> None:
-        """Counts an answer without an end: by the vendor's counts so far, else by its length."""
-        record = self._record
-        usages = [*self._meter.failed]
-        if self._meter.reading is not None:
-            usages.append(self._meter.reading())
-        known = [usage for usage in usages if usage is not None]
-        total = Usage()
-        for usage in known:
-            total = summed(total, usage)
-        if record.first_event is not None and not total.output:
-            output = self._written // _BYTES_PER_TOKEN + 1
-            total = msgspec.structs.replace(
-                total, input=total.input or self._estimate.input, output=output
-            )
-            record.usage_estimated = True
-        record.usage = total
-        if known or record.usage_estimated:
-            self._price(total)
-            if record.cost is not None and record.usage_estimated:
-                record.cost_source = "estimate"
-
-    async def _store(self, writer: AnswerWriter) -> None:
+    async def _store(self, writer: AnswerWriter, incoming: ClientRequest) -> None:
         body = writer.body()
         answer = StoredAnswer(
             id=writer.response_id,
-            parent=self._previous,
-            sent=self._sent,
+            parent=incoming.previous,
+            sent=incoming.sent,
             reply=writer.message(),
             body=body,
-            input_items=self._items,
+            input_items=incoming.items,
         )
         lost = await self._parts.stored.save(self._caller.tenant, answer)
         self._record.losses += lost is not None
@@ -407,46 +351,7 @@ class ModelCall:
         return answer_headers(self._record)
 
 
-def _listed(value: str) -> tuple[str, ...]:
-    """The members of a header with a list."""
-    return tuple(filter(None, map(str.strip, value.split(",")))) if value else ()
-
-
-def answer_headers(record: RequestRecord) -> list[tuple[str, str]]:
-    """The headers of an answer that say what became of the request."""
-    found = [("x-request-id", record.id), ("request-id", record.id)]
-    if record.provider:
-        found += [
-            ("toolwire-route", f"{record.provider}/{record.model}"),
-            ("toolwire-losses", str(record.losses)),
-            ("toolwire-reattached", str(record.reattached)),
-        ]
-    if record.upstream_id:
-        found.append(("toolwire-upstream-id", record.upstream_id))
-    return found
-
-
 def _maker(deployment: Deployment) -> Maker:
     opened = deployment.opened
     family = dialects.get(opened.provider.dialect).family
     return Maker(Origin(family, opened.provider.name, opened.model), deployment.name)
-
-
-def _wants_usage(request: ModelRequest) -> bool:
-    """Whether a chat client requested token counts in the stream."""
-    if request.source.dialect != "openai-chat":
-        return True
-    options = object_or_empty(request.source.body.get("stream_options"))
-    return options.get("include_usage") is True
-
-
-def _input_items(request: ModelRequest) -> bytes:
-    """The input of a request of the Responses format, as a list."""
-    items = request.source.body.get("input")
-    if request.source.dialect != "openai-responses" or items is None:
-        return b"[]"
-    encoded = msgspec.json.encode(items)
-    if encoded[:1] == b"[":
-        return encoded
-    part = {"type": "input_text", "text": msgspec.json.decode(encoded)}
-    return msgspec.json.encode([{"type": "message", "role": "user", "content": [part]}])

@@ -1,6 +1,7 @@
 """What is known of clients: their family, their conversations, and notes meant for one vendor."""
 
 import hashlib
+from functools import lru_cache
 
 import msgspec
 
@@ -43,6 +44,7 @@ _GROUPING = (
 )
 """Headers in which clients name the conversation."""
 _LONGEST_NAME = 128
+_LONGEST_AGENT = 500
 _BILLING = "x-anthropic-billing-header:"
 _LEAST_BUDGET = 1024
 """Thinking tokens that Anthropic requires at least."""
@@ -51,7 +53,13 @@ _RESPONSES = "openai-responses"
 
 def family_of(asked: Asked) -> str:
     """The family of the client by its `user-agent`; empty if it is not known."""
-    agent = f"{asked.field('user-agent')} {asked.field('x-goog-api-client')}".lower()
+    agent, google = asked.field("user-agent"), asked.field("x-goog-api-client")
+    return _family(f"{agent[:_LONGEST_AGENT]} {google[:_LONGEST_AGENT]}")
+
+
+@lru_cache(maxsize=512)
+def _family(agent: str) -> str:
+    agent = agent.lower()
     return next((name for mark, name in _FAMILIES if mark in agent), "")
 
 

@@ -37,6 +37,11 @@ def is_triggered(request: ModelRequest) -> bool:
     return bool(last) and isinstance(last[0], ServerBlock) and last[0].kind == _TRIGGER
 
 
+def has_own_items(body: bytes) -> bool:
+    """Whether a body has compactions that were made here."""
+    return f'"{_OURS}'.encode() in body
+
+
 def summary_request(request: ModelRequest) -> ModelRequest:
     """The request that has the model summarize the conversation."""
     prompt = (get_data("toolwire.compaction", "compression.md") or b"").decode()

@@ -1,15 +1,16 @@
-"""One SQLite file of the gateway: a thread that writes, and joins what arrives together."""
+"""A database of the gateway: a thread that writes, and joins what arrives together."""
 
 import asyncio
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from toolwire.errors import BadInput
 
@@ -19,12 +20,51 @@ _JOINED = 256
 _BUSY_SECONDS = 10.0
 
 
+class DatabaseFailed(Exception):
+    """A statement could not be carried out, or it is not known whether it was."""
+
+
+class DuplicateRow(DatabaseFailed):
+    """There is a row with this value already."""
+
+
+class SqlResult(Protocol):
+    """The result of a statement."""
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows it changed."""
+        ...
+
+    def fetchone(self) -> Any:
+        """The next row; None after the last."""
+        ...
+
+    def fetchall(self) -> list[Any]:
+        """All rows."""
+        ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class SqlConnection(Protocol):
+    """What statements are sent to: SQLite's SQL with `?` for values."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = (), /) -> SqlResult:
+        """Carries out a statement."""
+        ...
+
+    def executemany(self, sql: str, parameters: Sequence[Sequence[Any]], /) -> object:
+        """Carries out a statement for each of several rows of values."""
+        ...
+
+
 class _Job(Generic[T]):
     """Work of one caller, and where its result goes."""
 
     def __init__(
         self,
-        work: Callable[[sqlite3.Connection], T],
+        work: Callable[[SqlConnection], T],
         loop: asyncio.AbstractEventLoop | None,
         future: "asyncio.Future[T] | None",
     ) -> None:
@@ -44,30 +84,42 @@ class _Job(Generic[T]):
             self.future.set_result(self.result)  # pyright: ignore[reportArgumentType] - T itself may be None
 
 
-class Database:
-    """One SQLite file, created with its tables if it does not exist."""
+class Database(ABC):
+    """Reads, and writes in transactions; those that wait at the same time share one."""
 
-    def __init__(self, path: Path, schema: str, version: int) -> None:
-        self.path = path
+    def __init__(self, name: str) -> None:
+        self.name = name
+        """What messages call it."""
         self.failure = ""
         """Why the last write failed; empty if it succeeded."""
-        try:
-            _create(path)
-            self._writing = _connect(path)
-            _prepare(self._writing, path, schema, version)
-            self._reading = _connect(path)
-        except sqlite3.Error as error:
-            raise BadInput(f"cannot use {path}: {error}; move it away to start anew") from error
-        except OSError as error:
-            raise BadInput(f"cannot use {path}: {error.strerror}") from error
         self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._thread: Thread | None = None
 
-    def read(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Returns the rows of a query."""
-        return self._reading.execute(sql, values).fetchall()
+    @abstractmethod
+    async def fetch(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Returns the rows of a query; DatabaseFailed if it cannot be read."""
 
-    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    @abstractmethod
+    async def fetch_apart(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Returns the rows of a query that may take long, without blocking the event loop."""
+
+    @abstractmethod
+    def _begun(self) -> SqlConnection:
+        """Begins a transaction that no other writer runs beside."""
+
+    @abstractmethod
+    def _end(self, *, commit: bool) -> None:
+        """Ends the transaction."""
+
+    @abstractmethod
+    def _failed(self, error: Exception) -> DatabaseFailed | None:
+        """The failure that an error of the driver means; None for any other error."""
+
+    @abstractmethod
+    def _closed(self) -> None:
+        """Closes the connections."""
+
+    async def write(self, work: Callable[[SqlConnection], T]) -> T:
         """Runs the work in a transaction and returns its result once it is committed.
 
         The work is done even if the caller is cancelled meanwhile.
@@ -77,7 +129,7 @@ class Database:
         self._put(_Job(work, loop, future))
         return await future
 
-    def write_soon(self, work: Callable[[sqlite3.Connection], object]) -> None:
+    def write_soon(self, work: Callable[[SqlConnection], object]) -> None:
         """Runs the work in a transaction, without waiting for it."""
         self._put(_Job(work, None, None))
 
@@ -87,8 +139,7 @@ class Database:
         if thread is not None:
             self._jobs.put(None)
             thread.join()
-        self._reading.close()
-        self._writing.close()
+        self._closed()
 
     def _put(self, job: _Job[Any]) -> None:
         if self._thread is None:
@@ -103,7 +154,8 @@ class Database:
                 while len(jobs) < _JOINED and jobs[-1] is not None:
                     jobs.append(self._jobs.get_nowait())
             found = [job for job in jobs if job is not None]
-            self._commit(found)
+            if found:
+                self._commit(found)
             loops: dict[asyncio.AbstractEventLoop, list[_Job[Any]]] = {}
             for job in found:
                 if job.loop is not None:
@@ -116,28 +168,86 @@ class Database:
                 return
 
     def _commit(self, jobs: list[_Job[Any]]) -> None:
-        connection = self._writing
+        """Does the jobs in one transaction; if one of them fails, each in its own."""
+        failed = self._done(jobs)
+        if failed is not None and len(jobs) > 1:
+            for job in jobs:
+                self._done([job])
+        errors = [job.error for job in jobs if isinstance(job.error, DatabaseFailed)]
+        self.failure = str(errors[0]) if errors else ""
+
+    def _done(self, jobs: list[_Job[Any]]) -> _Job[Any] | None:
+        """Does all of the jobs or none; returns the one that failed, if it was one of them."""
+        doing: _Job[Any] | None = None
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            for job in jobs:
-                connection.execute("SAVEPOINT job")
-                try:
-                    job.result = job.work(connection)
-                except Exception as error:
-                    connection.execute("ROLLBACK TO job")
-                    job.error = error
-                connection.execute("RELEASE job")
-            connection.execute("COMMIT")
-            self.failure = ""
+            connection = self._begun()
+            for doing in jobs:
+                doing.result = doing.work(connection)
+            doing = None
+            self._end(commit=True)
+        except Exception as error:
+            self._end(commit=False)
+            for job in jobs if doing is None or len(jobs) == 1 else ():
+                job.error = self._failed(error) or error
+            return doing
+        return None
+
+
+class SqliteDatabase(Database):
+    """One SQLite file, created with its tables if it does not exist."""
+
+    def __init__(self, path: Path, schema: str, version: int, upgrades: Sequence[str] = ()) -> None:
+        """`schema` is that of version 1; each of `upgrades` makes the next version of it."""
+        super().__init__(str(path))
+        self._path = path
+        try:
+            _create(path)
+            self._writing = _connect(path)
+            _prepare(self._writing, path, (schema, *upgrades), version)
+            self._reading = _connect(path)
         except sqlite3.Error as error:
-            self.failure = str(error)
+            raise BadInput(f"cannot use {path}: {error}; move it away to start anew") from error
+        except OSError as error:
+            raise BadInput(f"cannot use {path}: {error.strerror}") from error
+
+    async def fetch(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Returns the rows of a query."""
+        try:
+            return self._reading.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise DatabaseFailed(str(error)) from error
+
+    async def fetch_apart(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """Returns the rows of a query that may take long, without blocking the event loop."""
+
+        def read() -> list[tuple[Any, ...]]:
+            connection = _connect(self._path)
+            try:
+                return connection.execute(sql, values).fetchall()
+            finally:
+                connection.close()
+
+        return await asyncio.to_thread(read)
+
+    def _begun(self) -> SqlConnection:
+        self._writing.execute("BEGIN IMMEDIATE")
+        return self._writing
+
+    def _end(self, *, commit: bool) -> None:
+        if commit:
+            self._writing.execute("COMMIT")
+        else:
             with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            for job in jobs:
-                job.error = job.error or error
-        errors = [job.error for job in jobs if isinstance(job.error, sqlite3.Error)]
-        if errors:
-            self.failure = str(errors[0])
+                self._writing.execute("ROLLBACK")
+
+    def _failed(self, error: Exception) -> DatabaseFailed | None:
+        if isinstance(error, sqlite3.IntegrityError):
+            return DuplicateRow(str(error))
+        return DatabaseFailed(str(error)) if isinstance(error, sqlite3.Error) else None
+
+    def _closed(self) -> None:
+        self._reading.close()
+        self._writing.close()
 
 
 def _deliver(jobs: list[_Job[Any]]) -> None:
@@ -163,15 +273,18 @@ def _connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, schema: str, version: int) -> None:
+def _prepare(
+    connection: sqlite3.Connection, path: Path, schemas: Sequence[str], version: int
+) -> None:
     connection.execute("BEGIN IMMEDIATE")
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     if found > version:
         connection.execute("ROLLBACK")
         raise BadInput(f"{path} was written by a newer version of toolwire; update this one")
     if found < version:
-        for statement in schema.split(";"):
-            if statement.strip():
-                connection.execute(statement)
+        for schema in schemas[found:]:
+            for statement in schema.split(";"):
+                if statement.strip():
+                    connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {version:d}")
     connection.execute("COMMIT")

@@ -17,6 +17,7 @@ from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 from toolwire.events import ModelEvent, Notice
 from toolwire.gateway.answer_cache import AnswerCache, cached
 from toolwire.gateway.parts import Slot
+from toolwire.gateway.watch import WatchedTransport
 from toolwire.messages import Origin
 from toolwire.model import Model, reading
 from toolwire.providers._spec import Provider
@@ -96,6 +97,10 @@ class ModelOpener:
             learned=self._learned,
             policy=RetryPolicy(attempts=ATTEMPTS, longest_delay=hold),
         )
+        if opened.endpoint is not None:
+            way = WatchedTransport(opened.endpoint.transport)
+            client = msgspec.structs.replace(opened.endpoint, transport=way)
+            opened = msgspec.structs.replace(opened, client=client, endpoint=client)
         first = table.timeout.first
         if first:
             opened = msgspec.structs.replace(opened, client=first_within(opened.client, first))

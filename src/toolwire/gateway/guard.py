@@ -13,6 +13,7 @@ from toolwire.wire.http1 import RequestHead
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _host_and_port = re.compile(r"(\[[^\]]*\]|[^:]*)(?::([0-9]*))?").fullmatch
 _origin = re.compile(r"(https?)://([^/?#@]+)").fullmatch
+_COOKIE = "tw_session="
 _PORTS = {"http": 80, "https": 443}
 _ALLOWED_METHODS = "GET, POST, DELETE, OPTIONS"
 _EXPOSED = "x-request-id, request-id, retry-after, toolwire-route, toolwire-losses"
@@ -39,7 +40,9 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
         if not self._is_ours(head.host, ends, self._scheme):
             words = "this host is not served here; add it to gateway.hosts if it should be"
             return plain_refusal(421, words)
-        if self.needs_key or _is_preflight(head):
+        # A browser sends the console's cookie by itself, whichever page makes the request.
+        ambient = not self.needs_key or _COOKIE in head.field("cookie")
+        if not ambient or _is_preflight(head):
             return None
         return self._cross_site(head, ends)
 
@@ -49,7 +52,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
             return plain_refusal(403, "requests of this Origin are not allowed")
         if "cross-site" in head.field("sec-fetch-site") and origin not in self.origins:
             return plain_refusal(403, "requests of other sites are not allowed")
-        if head.length != 0 and not _is_json(head.field("content-type")):
+        if head.length != 0 and not is_json(head.field("content-type")):
             # A form of any page can send other types without asking first.
             return plain_refusal(415, "send the body as application/json")
         return None
@@ -112,7 +115,8 @@ def _matches(name: str, port: int, entry: str) -> bool:
     return name == wanted
 
 
-def _is_json(content_type: str) -> bool:
+def is_json(content_type: str) -> bool:
+    """Whether a content type is JSON."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind == "application/json" or (
         kind.startswith("application/") and kind.endswith("+json")

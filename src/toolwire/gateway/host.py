@@ -1,7 +1,8 @@
 """The running gateway: its parts from settings and flags, its socket, and its token."""
 
+from __future__ import annotations
+
 import asyncio
-import gc
 import secrets
 import socket
 import sys
@@ -9,13 +10,16 @@ import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from toolwire import dialects
 from toolwire.client.redact import Secret
 from toolwire.config import Settings
 from toolwire.config.gateway import GatewaySettings
-from toolwire.errors import ModelMissing
+from toolwire.config.layers import Resolved
+from toolwire.errors import BadInput, ModelMissing
 from toolwire.gateway.access_log import AccessLog, Style
 from toolwire.gateway.accounts import (
     Accounts,
@@ -25,9 +29,10 @@ from toolwire.gateway.accounts import (
     ledger_file,
     open_routes,
 )
+from toolwire.gateway.console.auth import ConsoleLogins
 from toolwire.gateway.guard import Guard, TrustedProxies
 from toolwire.gateway.lifecycle import Lifecycle, LoopLag, State
-from toolwire.gateway.listing import Listed
+from toolwire.gateway.listing import ListedModel
 from toolwire.gateway.lookups import listed_models, one_model
 from toolwire.gateway.metrics import Metrics, Sample, gauges, of_process
 from toolwire.gateway.operations import Operations
@@ -39,14 +44,20 @@ from toolwire.gateway.server import Gateway
 from toolwire.gateway.sockets import TlsFiles, bind
 from toolwire.gateway.turn_memory import open_memory
 from toolwire.http_server.listener import HttpLimits, HttpListener
+from toolwire.ids import new_id
 from toolwire.providers.custom import Upstream
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import read_private, write_private
 
+if TYPE_CHECKING:
+    from toolwire.gateway.console.api import Console
+    from toolwire.gateway.spans import GatewaySpans
+
 _CONNECTIONS = 4096
-_COLLECT_EVERY = 10_000
 _OWN_ADDRESSES = ("127.0.0.1", "::1")
 """Shared by every client of this machine: one busy program must not lock the others out."""
+_BETWEEN_FORMATS = 0.05
+"""Seconds, so that requests meanwhile do not wait for all of them."""
 _LAST_SECONDS = 2.0
 """For errors to reach the clients of answers that are cut at the end."""
 
@@ -61,10 +72,14 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
     """None lets every local program in."""
     log: str = "off"
     """`json`, `text` or `off`."""
+    console_port: int = 0
+    """The port of the worker that has the console, if there are several; 0 for every port."""
     sockets: tuple[socket.socket, ...] = ()
     """Bound already, by systemd or the parent of several workers."""
     load: Callable[[], Settings] | None = None
     """Reads the settings again; None if they do not change."""
+    resolve: Callable[[], Resolved] | None = None
+    """Reads them with the origin of each value."""
     files: tuple[Path, ...] = ()
     """Settings files, which may not exist."""
 
@@ -78,12 +93,16 @@ class RunningGateway(msgspec.Struct, frozen=True, kw_only=True):
     listener: HttpListener
     life: Lifecycle
     reloader: Reloader
+    logins: ConsoleLogins
+    close_console: Callable[[], None]
+    """Ends the streams of the console's pages."""
     tls: TlsFiles | None = None
     log: AccessLog | None = None
 
     async def drain(self) -> None:
         """Lets open answers end, for a time; those that wait for one are refused at once."""
         self.gateway.interrupt(waiting_only=True)
+        self.close_console()
         seconds = self.gateway.parts.settings.drain_seconds
         if not await self.life.drained(self.listener.drain(), seconds):
             self.gateway.interrupt(waiting_only=False)
@@ -141,8 +160,13 @@ async def open_gateway(
         if log is not None:
             stack.callback(log.close)
         seen = (accounts.read, metrics, *(() if log is None else (log,)), *readers)
+        if settings.telemetry.active:
+            spans, traces = _spans(settings, environ)
+            stack.callback(lambda: _report(spans.close(), notice))
+            seen = (*seen, spans)
+            parts = msgspec.structs.replace(parts, traces=traces)
         parts = msgspec.structs.replace(parts, readers=seen)
-        gateway = Gateway(parts, Operations(life, metrics), guard)
+        gateway = Gateway(parts, Operations(life, metrics, accounts.look), guard)
         limits = HttpLimits(
             connections=_CONNECTIONS, body_bytes=own.body_limit, write_seconds=own.write_seconds
         )
@@ -151,19 +175,13 @@ async def open_gateway(
             gateway.handle, limits, check=gateway.check, cancels=True, proxies=uncounted
         )
         stack.push_async_callback(listener.aclose)
+        metrics.add_source(lambda: gauges("toolwire_memory_", kept.memory.figures()))
         metrics.add_source(
             lambda: gauges("toolwire_", {"streams_open": gateway.open_calls, "busy": listener.busy})
         )
         await stack.enter_async_context(_measured(metrics))
         bound = options.sockets or bind(own.host, own.port)
         await listener.adopt(bound, tls.context if tls is not None else None)
-        # What was loaded stays: later collections need not look at it.
-        gc.collect()
-        gc.freeze()
-        stack.callback(gc.unfreeze)
-        # A request leaves few cycles behind: looking for them every 700 objects is waste.
-        stack.callback(gc.set_threshold, *gc.get_threshold())
-        gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
 
         async def apply(new: Settings) -> None:
             chosen = every_request(new, environ, options.model, options.upstream)
@@ -187,13 +205,50 @@ async def open_gateway(
         )
         life.notes = lambda: "the settings are not reloaded; see the log" * bool(reloader.problem)
         await stack.enter_async_context(_running(reloader.watch()))
+        await stack.enter_async_context(_running(_load_formats()))
+        origin = origin_of(own, bound[0])
+        logins = console_logins(environ, options)
+        started = time.time()
+        opened: list[Console] = []
+
+        def console() -> Console:
+            if not opened:
+                from toolwire.gateway.console.api import Console, ConsoleHost  # noqa: PLC0415 - start-up time
+
+                host = ConsoleHost(
+                    gateway=gateway,
+                    accounts=accounts,
+                    life=life,
+                    reloader=reloader,
+                    options=options,
+                    environ=environ,
+                    settings=lambda: reloader.settings,
+                    logins=logins,
+                    state=gateway_folder(environ),
+                    folder=Path.cwd(),
+                    origin=origin,
+                    started=started,
+                    tls=tls is not None,
+                )
+                opened.append(Console(host))
+                opened[0].sessions.begin_resuming()
+                stack.push_async_callback(opened[0].aclose)
+            return opened[0]
+
+        def close_console() -> None:
+            for one in opened:
+                one.stop()
+
+        gateway.console, gateway.console_port = console, options.console_port
         life.state = State.READY
         yield RunningGateway(
-            origin=origin_of(own, bound[0]),
+            origin=origin,
             gateway=gateway,
             listener=listener,
             life=life,
             reloader=reloader,
+            logins=logins,
+            close_console=close_console,
             tls=tls,
             log=log,
         )
@@ -208,6 +263,21 @@ def _guard(own: GatewaySettings, options: ServeOptions) -> Guard:
     )
 
 
+def _spans(
+    settings: Settings, environ: Mapping[str, str]
+) -> tuple[GatewaySpans, Callable[[str], str]]:
+    """What records each request as spans, and makes the trace of a request."""
+    from toolwire.gateway.spans import GatewaySpans, new_trace  # noqa: PLC0415 - start-up time
+    from toolwire.telemetry.sink import SignalSink  # noqa: PLC0415 - start-up time
+
+    return GatewaySpans(SignalSink(settings.telemetry, environ)), new_trace
+
+
+def _report(problem: str, notice: Callable[[str], None]) -> None:
+    if problem:
+        notice(problem)
+
+
 @asynccontextmanager
 async def _running(work: Coroutine[object, object, None]) -> AsyncGenerator[None]:
     """Runs work beside the block."""
@@ -219,6 +289,16 @@ async def _running(work: Coroutine[object, object, None]) -> AsyncGenerator[None
         await asyncio.wait({task})
 
 
+async def _load_formats() -> None:
+    """Loads what every client's first request would otherwise wait for."""
+    for name in dialects.NAMES:
+        await asyncio.sleep(_BETWEEN_FORMATS)
+        codec = dialects.get(name)
+        codec.encoder("", new_id)
+        with suppress(BadInput):
+            codec.decode_request(b"{}")
+
+
 def _names(parts: GatewayParts) -> frozenset[str]:
     """Names that may be labels of metrics."""
     return frozenset(parts.settings.routes) | {entry.model for entry in parts.listed}
@@ -228,6 +308,8 @@ def _state(accounts: Accounts) -> Iterable[Sample]:
     yield Sample("toolwire_waiting", "gauge", accounts.room.turns.waiting)
     for name in accounts.cooling.cooling():
         yield Sample("toolwire_cooling", "gauge", 1, (("deployment", name),))
+    for name, left in accounts.left:
+        yield Sample("toolwire_budget_left_dollars", "gauge", left, (("key", name),))
 
 
 async def _check_model(
@@ -244,7 +326,7 @@ async def _check_model(
         raise ModelMissing(
             "no provider is configured; set a key such as ANTHROPIC_API_KEY, OPENAI_API_KEY or "
             "GEMINI_API_KEY, add a route to the settings, or name a server with --upstream or a "
-            "model with --model"
+            "model with --model; `toolwire chat` fetches a small model that runs on this machine"
         )
 
 
@@ -273,7 +355,7 @@ async def _measured(metrics: Metrics) -> AsyncGenerator[None]:
 
 def _listed(
     settings: Settings, options: ServeOptions, environ: Mapping[str, str]
-) -> tuple[Listed, ...]:
+) -> tuple[ListedModel, ...]:
     """What a list of models shows: the one that answers everything, else those of the settings."""
     if options.upstream is not None:
         return one_model("upstream", options.upstream.model) if options.upstream.named else ()
@@ -292,6 +374,17 @@ def stored_token(environ: Mapping[str, str], notice: Callable[[str], None]) -> S
         text = secrets.token_urlsafe(32)
         write_private(path, f"{text}\n".encode())
     return Secret(text)
+
+
+def console_logins(environ: Mapping[str, str], options: ServeOptions) -> ConsoleLogins:
+    """The logins of the console, which all processes of the gateway share."""
+    token = "" if options.token is None else options.token.reveal()
+    return ConsoleLogins(gateway_folder(environ) / "console.json", token, time.time)
+
+
+def console_link(origin: str, logins: ConsoleLogins) -> str:
+    """The address that logs a browser in, once and within a minute."""
+    return f"{origin}/console/#login={logins.new_code()}"
 
 
 def token_file(environ: Mapping[str, str]) -> Path:

@@ -1,20 +1,24 @@
-"""Keys, budgets and the ledger in one SQLite file, shared by the processes of one machine."""
+"""Keys, budgets and the ledger in a database, which several processes share."""
 
-import os
-import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from toolwire.errors import BadInput
-from toolwire.gateway.database import Database
+from toolwire.gateway.database import (
+    Database,
+    DatabaseFailed,
+    DuplicateRow,
+    SqlConnection,
+    SqliteDatabase,
+)
 from toolwire.gateway.ledger_rows import (
     COLUMNS,
     KEY_COLUMNS,
     KEYS,
     SCHEMA,
+    TURNS,
     USAGE,
     USAGE_BY,
     book_entry,
@@ -28,7 +32,9 @@ from toolwire.gateway.ledger_rows import (
     typical_output,
 )
 from toolwire.gateway.limits import Rates
+from toolwire.gateway.owners import FileOwners, Owners
 from toolwire.gateway.store import (
+    NANO,
     Claim,
     Entry,
     LedgerFailed,
@@ -39,25 +45,27 @@ from toolwire.gateway.store import (
     claimed,
     window_name,
 )
+from toolwire.gateway.usage import UPGRADE, UsageRow, joined, latency_sql, sums_sql
 from toolwire.ids import new_id
-from toolwire.platform import lock_file
 from toolwire.request import JsonObject
 
 FILE = "ledger.sqlite"
+VERSION = 3
+UPGRADES = (UPGRADE, TURNS)
 T = TypeVar("T")
 
 
-class SqliteLedger:
-    """The store of one machine."""
+class Ledger:
+    """Keys, budgets and requests in a database that several processes share."""
 
     def __init__(
-        self, path: Path, *, clock: Callable[[], float] = time.time, owner: str = ""
+        self, database: Database, owners: Owners, owner: str, clock: Callable[[], float]
     ) -> None:
-        self._database = Database(path, SCHEMA, 1)
+        """`owner` names this process among those that share the database."""
+        self._database = database
+        self._owners = owners
+        self._owner = owner
         self._clock = clock
-        self._owner = owner or new_id("")
-        self._locks = path.with_name(f"{path.name}.owners")
-        self._lock = -1
 
     @property
     def failure(self) -> str:
@@ -67,11 +75,7 @@ class SqliteLedger:
     def close(self) -> None:
         """Finishes all writes."""
         self._database.close()
-        if self._lock >= 0:
-            with suppress(OSError):
-                (self._locks / self._owner).unlink()
-            os.close(self._lock)
-            self._lock = -1
+        self._owners.close()
 
     async def add_key(self, key: VirtualKey) -> None:
         """Stores a new key; BadInput if its name is in use."""
@@ -79,19 +83,20 @@ class SqliteLedger:
         sql = f"INSERT INTO keys ({KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constant
         try:
             await self._database.write(lambda base: base.execute(sql, values).rowcount)
-        except sqlite3.IntegrityError as error:
+        except DuplicateRow as error:
             raise BadInput(
                 f'there is a key named "{key.name}"; choose another name, or revoke that one'
             ) from error
 
     async def key(self, key_id: str) -> VirtualKey | None:
         """Returns a key by its id."""
-        rows = self._database.read(f"{KEYS} WHERE id = ?", (key_id,))
+        rows = await self._database.fetch(f"{KEYS} WHERE id = ?", (key_id,))
         return read_key_row(rows[0]) if rows else None
 
     async def keys(self) -> list[VirtualKey]:
         """Returns all keys, the newest last."""
-        return [read_key_row(row) for row in self._database.read(f"{KEYS} ORDER BY created, id")]
+        rows = await self._database.fetch(f"{KEYS} ORDER BY created, id")
+        return [read_key_row(row) for row in rows]
 
     async def change_key(self, key: VirtualKey) -> None:
         """Replaces a stored key."""
@@ -104,10 +109,10 @@ class SqliteLedger:
 
     async def reserve(self, claim: Claim) -> Spending | None:
         """Reserves budget in one transaction; returns the budget that is not sufficient."""
-        self._hold_lock()
         return await self._write(lambda base: self._reserve(base, claim))
 
-    def _reserve(self, base: sqlite3.Connection, claim: Claim) -> Spending | None:
+    def _reserve(self, base: SqlConnection, claim: Claim) -> Spending | None:
+        self._owners.hold(base)
         amount = claimed(claim, typical_output(base, claim.key, claim.route))
         for found in spending_of(base, claim.key, claim.budgets, claim.at):
             if amount > found.left:
@@ -124,6 +129,25 @@ class SqliteLedger:
             lambda base: base.execute("DELETE FROM reservations WHERE id = ?", (request,))
         )
 
+    async def enter(self, request: str, key: str, most: int) -> bool:
+        """Counts a request of a key; False if `most` of them run already."""
+
+        def work(base: SqlConnection) -> bool:
+            self._owners.hold(base)
+            (running,) = base.execute("SELECT count(*) FROM turns WHERE key = ?", (key,)).fetchone()
+            if running >= most:
+                return False
+            base.execute("INSERT INTO turns VALUES (?, ?, ?)", (request, self._owner, key))
+            return True
+
+        return await self._write(work)
+
+    def leave(self, request: str) -> None:
+        """Counts a request no longer."""
+        self._database.write_soon(
+            lambda base: base.execute("DELETE FROM turns WHERE id = ?", (request,))
+        )
+
     async def book(self, entry: Entry) -> None:
         """Stores a request with its sums and drops its reservation, once for each id."""
         await self._write(lambda base: book_entry(base, entry))
@@ -133,15 +157,17 @@ class SqliteLedger:
         self._database.write_soon(lambda base: book_entry(base, entry))
 
     async def sweep(self) -> int:
-        """Drops reservations of processes that no longer run; returns how many."""
-        self._hold_lock()
+        """Drops reservations and turns of processes that no longer run; returns how many."""
         return await self._database.write(self._sweep)
 
-    def _sweep(self, base: sqlite3.Connection) -> int:
+    def _sweep(self, base: SqlConnection) -> int:
+        self._owners.hold(base)
         dropped = 0
-        for (owner,) in base.execute("SELECT DISTINCT owner FROM reservations").fetchall():
-            if owner == self._owner or not _ended(self._locks / owner):
+        owners = "SELECT owner FROM reservations UNION SELECT owner FROM turns"
+        for (owner,) in base.execute(owners).fetchall():
+            if owner == self._owner or not self._owners.ended(base, owner):
                 continue
+            base.execute("DELETE FROM turns WHERE owner = ?", (owner,))
             rows = base.execute(
                 "DELETE FROM reservations WHERE owner = ? "
                 "RETURNING id, key, route, at, amount, hard",
@@ -150,9 +176,7 @@ class SqliteLedger:
             for row in rows:
                 book_interrupted(base, *row)
             dropped += len(rows)
-        for file in self._locks.iterdir() if self._locks.is_dir() else ():
-            if file.name != self._owner and _ended(file):
-                file.unlink(missing_ok=True)
+        self._owners.tidy()
         return dropped
 
     async def spending(self, key: VirtualKey, at: float) -> list[Spending]:
@@ -161,11 +185,56 @@ class SqliteLedger:
             lambda base: list(spending_of(base, key.id, key.rules.budgets, at))
         )
 
+    async def left(self, at: float) -> list[tuple[str, float]]:
+        """Returns the dollars that each key with a budget has left, by its name."""
+        rows = await self._database.fetch(f"{KEYS} WHERE revoked IS NULL ORDER BY name")
+        keys = [key for key in map(read_key_row, rows) if key.rules.budgets]
+        found = [(key.name, await self.spending(key, at)) for key in keys]
+        return [(name, min(one.left for one in spent) / NANO) for name, spent in found]
+
     async def usage(self, by: UsageBy, since: str = "", until: str = "") -> list[UsageSum]:
         """Returns sums, of the days from `since` to `until` (`2026-11-16`)."""
         name, group, order = USAGE_BY[by]
         sql = USAGE.format(by=name, group=group, order=order)
-        return [read_usage_row(row) for row in self._database.read(sql, (since, until or "~"))]
+        rows = await self._database.fetch(sql, (since, until or "~"))
+        return [read_usage_row(row) for row in rows]
+
+    async def usage_rows(
+        self,
+        by: Sequence[str],
+        since: str,
+        until: str,
+        key: str = "",
+        model: str = "",
+        *,
+        latency: bool = True,
+    ) -> list[UsageRow]:
+        """Returns sums by `day`, `key` and `model`, or any of them, with the times they took."""
+        sql, values = sums_sql(by, key, model)
+        sums = await self._database.fetch_apart(sql, (since, until, *values))
+        times: list[tuple[Any, ...]] = []
+        if latency:
+            sql, values = latency_sql(by, key, model)
+            times = await self._database.fetch_apart(sql, (since, until, *values))
+        return joined(by, sums, times)
+
+    async def usage_names(self, since: str, until: str) -> tuple[list[str], list[str]]:
+        """Returns the names of keys and models of those days."""
+        found: list[list[str]] = []
+        for column in ("key_name", "model"):
+            sql = (
+                f"SELECT DISTINCT {column} FROM sums "  # noqa: S608 - constants
+                f"WHERE day >= ? AND day <= ? ORDER BY {column}"
+            )
+            found.append(
+                [name for (name,) in await self._database.fetch_apart(sql, (since, until))]
+            )
+        return found[0], found[1]
+
+    async def requests_by_key(self, day: str) -> dict[str, int]:
+        """Returns how many requests each key had on a day."""
+        sql = "SELECT key, sum(requests) FROM sums WHERE day = ? GROUP BY key"
+        return dict(await self._database.fetch(sql, (day,)))
 
     async def requests(self, limit: int = 100, before: float | None = None) -> list[JsonObject]:
         """Returns the last requests, the newest first."""
@@ -173,14 +242,31 @@ class SqliteLedger:
             f"SELECT {', '.join(COLUMNS)} FROM requests "  # noqa: S608 - constants
             "WHERE time < ? ORDER BY time DESC LIMIT ?"
         )
-        rows = self._database.read(sql, (float("inf") if before is None else before, limit))
+        rows = await self._database.fetch(sql, (float("inf") if before is None else before, limit))
         return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
+
+    async def find_requests(
+        self,
+        conditions: str,
+        values: Sequence[object],
+        limit: int,
+        before: tuple[float, str] | None = None,
+    ) -> list[JsonObject]:
+        """Returns requests that meet conditions of SQL, the newest first."""
+        time, request = before or (float("inf"), "")
+        sql = (
+            f"SELECT {', '.join(COLUMNS)} FROM requests "  # noqa: S608 - constants
+            f"WHERE time <= ? AND (time, id) < (?, ?){conditions} "
+            "ORDER BY time DESC, id DESC LIMIT ?"
+        )
+        found = await self._database.fetch_apart(sql, (time, time, request, *values, limit))
+        return [dict(zip(COLUMNS, row, strict=True)) for row in found]
 
     async def prune(self, now: float, days: int) -> int:
         """Removes requests older than so many days; the sums stay."""
         hours = window_name("hour", now - 2 * 86_400)
 
-        def work(base: sqlite3.Connection) -> int:
+        def work(base: SqlConnection) -> int:
             # A part of a day is never needed again once it has passed.
             base.execute(
                 "DELETE FROM spending WHERE time_window LIKE '%T%' AND time_window < ?", (hours,)
@@ -194,7 +280,7 @@ class SqliteLedger:
         """Takes one request and its estimated tokens; else returns the seconds to wait."""
         now = self._clock()
 
-        def work(base: sqlite3.Connection) -> float:
+        def work(base: SqlConnection) -> float:
             state, wait = buckets_of(base, key, rates, now).take(rates, tokens, now)
             set_buckets(base, key, state)
             return wait
@@ -210,28 +296,20 @@ class SqliteLedger:
             lambda base: set_buckets(base, key, buckets_of(base, key, rates, now).less(0, tokens))
         )
 
-    async def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _write(self, work: Callable[[SqlConnection], T]) -> T:
         try:
             return await self._database.write(work)
-        except sqlite3.Error as error:
-            raise LedgerFailed(f"cannot write {self._database.path}: {error}") from error
-
-    def _hold_lock(self) -> None:
-        """Holds a file lock for as long as this process runs."""
-        if self._lock >= 0:
-            return
-        self._locks.mkdir(mode=0o700, exist_ok=True)
-        self._lock = os.open(self._locks / self._owner, os.O_RDWR | os.O_CREAT, 0o600)
-        lock_file(self._lock)
+        except DatabaseFailed as error:
+            raise LedgerFailed(f"cannot write {self._database.name}: {error}") from error
 
 
-def _ended(lock: Path) -> bool:
-    """Whether the process that holds a lock has ended."""
-    try:
-        handle = os.open(lock, os.O_RDWR)
-    except FileNotFoundError:
-        return True
-    try:
-        return lock_file(handle)
-    finally:
-        os.close(handle)
+class SqliteLedger(Ledger):
+    """The store of one machine."""
+
+    def __init__(
+        self, path: Path, *, clock: Callable[[], float] = time.time, owner: str = ""
+    ) -> None:
+        owner = owner or new_id("")
+        database = SqliteDatabase(path, SCHEMA, VERSION, UPGRADES)
+        owners = FileOwners(path.with_name(f"{path.name}.owners"), owner)
+        super().__init__(database, owners, owner, clock)

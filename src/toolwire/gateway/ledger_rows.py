@@ -1,10 +1,10 @@
-"""Tables and statements of the ledger in SQLite."""
+"""Tables and statements of the ledger."""
 
-import sqlite3
 from typing import Any
 
 import msgspec
 
+from toolwire.gateway.database import SqlConnection
 from toolwire.gateway.limits import Bucket, Rates, RateState
 from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.store import (
@@ -22,6 +22,7 @@ from toolwire.gateway.store import (
     window_name,
     window_start,
 )
+from toolwire.gateway.usage import add_latency
 
 _WINDOWS: tuple[Window, ...] = ("hour", "day", "month", "total")
 _SAMPLE = 100
@@ -64,6 +65,11 @@ CREATE TABLE requests (
 CREATE INDEX requests_by_time ON requests (time);
 CREATE INDEX requests_of_key ON requests (key, route, time, output)
 """
+TURNS = """
+CREATE TABLE turns (id TEXT PRIMARY KEY, owner TEXT NOT NULL, key TEXT NOT NULL) WITHOUT ROWID;
+CREATE INDEX turns_of_key ON turns (key)
+"""
+"""Requests that run, of keys with a limit of them, if several processes share the limit."""
 KEY_COLUMNS = "id, name, digest, old_digest, old_until, rules, created, expires, revoked"
 KEYS = f"""
 SELECT {KEY_COLUMNS}, last_used.at FROM keys LEFT JOIN last_used ON last_used.key = keys.id
@@ -77,21 +83,22 @@ COLUMNS = (
     *("error", "disconnected", "upstream_id"),
 )
 _INSERT = (
-    f"INSERT OR IGNORE INTO requests ({', '.join(COLUMNS)}) "  # noqa: S608 - constants
-    f"VALUES ({', '.join('?' * len(COLUMNS))})"
+    f"INSERT INTO requests ({', '.join(COLUMNS)}) "  # noqa: S608 - constants
+    f"VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (id) DO NOTHING"
 )
 _ADD_SUM = """
 INSERT INTO sums VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (day, key, route, model) DO UPDATE SET
-    key_name = excluded.key_name, requests = requests + 1, errors = errors + excluded.errors,
-    input = input + excluded.input, output = output + excluded.output,
-    cached = cached + excluded.cached, cache_write = cache_write + excluded.cache_write,
-    reasoning = reasoning + excluded.reasoning, cost = cost + excluded.cost,
-    unpriced = unpriced + excluded.unpriced
+    key_name = excluded.key_name, requests = sums.requests + 1,
+    errors = sums.errors + excluded.errors, input = sums.input + excluded.input,
+    output = sums.output + excluded.output, cached = sums.cached + excluded.cached,
+    cache_write = sums.cache_write + excluded.cache_write,
+    reasoning = sums.reasoning + excluded.reasoning, cost = sums.cost + excluded.cost,
+    unpriced = sums.unpriced + excluded.unpriced
 """
 _ADD_SPENDING = """
 INSERT INTO spending VALUES (?, ?, ?)
-ON CONFLICT (key, time_window) DO UPDATE SET spent = spent + excluded.spent
+ON CONFLICT (key, time_window) DO UPDATE SET spent = spending.spent + excluded.spent
 """
 USAGE = """
 SELECT {by}, sum(requests), sum(errors), sum(input), sum(output), sum(cached), sum(cache_write),
@@ -131,7 +138,7 @@ def read_key_row(row: tuple[Any, ...]) -> VirtualKey:
     )
 
 
-def typical_output(base: sqlite3.Connection, key: str, route: str) -> int | None:
+def typical_output(base: SqlConnection, key: str, route: str) -> int | None:
     """Returns the 95th percentile of the key's last answers on a route; None without any."""
     rows = base.execute(
         "SELECT output FROM requests WHERE key = ? AND route = ? ORDER BY time DESC LIMIT ?",
@@ -142,7 +149,7 @@ def typical_output(base: sqlite3.Connection, key: str, route: str) -> int | None
 
 
 def spending_of(
-    base: sqlite3.Connection, key: str, budgets: tuple[Budget, ...], at: float
+    base: SqlConnection, key: str, budgets: tuple[Budget, ...], at: float
 ) -> list[Spending]:
     """Returns the state of each budget."""
     found: list[Spending] = []
@@ -166,7 +173,7 @@ def spending_of(
     return found
 
 
-def book_entry(base: sqlite3.Connection, entry: Entry) -> bool:
+def book_entry(base: SqlConnection, entry: Entry) -> bool:
     """Books a request at its end; returns whether it was not booked before."""
     record, key = entry.record, entry.key
     base.execute("DELETE FROM reservations WHERE id = ?", (record.id,))
@@ -192,7 +199,7 @@ def _values(record: RequestRecord, key: str) -> tuple[object, ...]:
     )
 
 
-def _add(base: sqlite3.Connection, record: RequestRecord, key: str) -> None:
+def _add(base: SqlConnection, record: RequestRecord, key: str) -> None:
     usage = record.usage
     cost = 0 if record.cost is None else nano(record.cost)
     used = usage.total_input or usage.total_output
@@ -206,18 +213,19 @@ def _add(base: sqlite3.Connection, record: RequestRecord, key: str) -> None:
             bool(record.cost is None and used),
         ),
     )
+    add_latency(base, record, key, window_name("day", record.time), model)
     if cost:
         rows = [(key, window_name(window, record.time), cost) for window in _WINDOWS]
         base.executemany(_ADD_SPENDING, rows)
     base.execute(
         "INSERT INTO last_used VALUES (?, ?) "
-        "ON CONFLICT (key) DO UPDATE SET at = max(at, excluded.at)",
+        "ON CONFLICT (key) DO UPDATE SET at = excluded.at WHERE excluded.at > last_used.at",
         (key, record.time),
     )
 
 
 def book_interrupted(
-    base: sqlite3.Connection, request: str, key: str, route: str, at: float, amount: int, hard: int
+    base: SqlConnection, request: str, key: str, route: str, at: float, amount: int, hard: int
 ) -> None:
     """Books a request whose process was killed; a hard budget pays the most it can have cost."""
     names = base.execute("SELECT name FROM keys WHERE id = ?", (key,)).fetchone()
@@ -246,7 +254,7 @@ def read_usage_row(row: tuple[Any, ...]) -> UsageSum:
     )
 
 
-def buckets_of(base: sqlite3.Connection, key: str, rates: Rates, now: float) -> RateState:
+def buckets_of(base: SqlConnection, key: str, rates: Rates, now: float) -> RateState:
     """Returns the buckets of a key; full ones if it has none."""
     row = base.execute("SELECT requests, tokens, at FROM buckets WHERE key = ?", (key,)).fetchone()
     if row is None:
@@ -254,7 +262,7 @@ def buckets_of(base: sqlite3.Connection, key: str, rates: Rates, now: float) -> 
     return RateState(Bucket(row[0], row[2]), Bucket(row[1], row[2]))
 
 
-def set_buckets(base: sqlite3.Connection, key: str, state: RateState) -> None:
+def set_buckets(base: SqlConnection, key: str, state: RateState) -> None:
     """Stores the buckets of a key."""
     base.execute(
         "INSERT INTO buckets VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "

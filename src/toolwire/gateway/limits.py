@@ -86,6 +86,18 @@ class RateLimiter(Protocol):
         ...
 
 
+class KeyTurns(Protocol):
+    """Requests of each key at once, counted over several processes."""
+
+    async def enter(self, request: str, key: str, most: int) -> bool:
+        """Counts a request of a key; False if `most` of them run already."""
+        ...
+
+    def leave(self, request: str) -> None:
+        """Counts it no longer, without waiting."""
+        ...
+
+
 class LocalRates:
     """Buckets in this process."""
 

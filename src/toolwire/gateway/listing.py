@@ -19,7 +19,7 @@ _METHODS = ["generateContent", "streamGenerateContent", "countTokens"]
 _PAGE = 1000
 
 
-class Listed(msgspec.Struct, frozen=True, kw_only=True):
+class ListedModel(msgspec.Struct, frozen=True, kw_only=True):
     """One name that a client may use."""
 
     id: str
@@ -42,9 +42,9 @@ def shape_of(head: RequestHead) -> Shape:
     return "anthropic" if head.field("anthropic-version") else "openai"
 
 
-def for_shape(entries: Iterable[Listed], shape: Shape) -> list[Listed]:
+def for_shape(entries: Iterable[ListedModel], shape: Shape) -> list[ListedModel]:
     """The entries as this kind of client can use them, each name once."""
-    found: dict[str, Listed] = {}
+    found: dict[str, ListedModel] = {}
     for entry in entries:
         found.setdefault(entry.id, entry)
     if shape == "anthropic":
@@ -55,7 +55,7 @@ def for_shape(entries: Iterable[Listed], shape: Shape) -> list[Listed]:
     return list(found.values())
 
 
-def listed(entries: Sequence[Listed], shape: Shape, query: str) -> JsonObject:
+def listed(entries: Sequence[ListedModel], shape: Shape, query: str) -> JsonObject:
     """The answer to a request for the list."""
     asked = {name: values[-1] for name, values in parse_qs(query).items()}
     if shape == "openai":
@@ -69,12 +69,12 @@ def listed(entries: Sequence[Listed], shape: Shape, query: str) -> JsonObject:
     return _anthropic_page(entries, asked)
 
 
-def described(entry: Listed, shape: Shape) -> JsonObject:
+def described(entry: ListedModel, shape: Shape) -> JsonObject:
     """The answer to a request for one model."""
     return {"openai": _openai, "gemini": _gemini, "anthropic": _anthropic}[shape](entry)
 
 
-def _anthropic_page(entries: Sequence[Listed], asked: dict[str, str]) -> JsonObject:
+def _anthropic_page(entries: Sequence[ListedModel], asked: dict[str, str]) -> JsonObject:
     names = [entry.id for entry in entries]
     size = min(max(1, _whole(asked.get("limit", ""), 20)), _PAGE)
     if "limit" not in asked:
@@ -95,18 +95,18 @@ def _anthropic_page(entries: Sequence[Listed], asked: dict[str, str]) -> JsonObj
     }
 
 
-def _openai(entry: Listed) -> JsonObject:
+def _openai(entry: ListedModel) -> JsonObject:
     sizes = {"context_length": entry.facts.context, "max_output_tokens": entry.facts.output}
     known = {name: size for name, size in sizes.items() if size}
     return {"id": entry.id, "object": "model", "created": 0, "owned_by": entry.owner, **known}
 
 
-def _anthropic(entry: Listed) -> JsonObject:
+def _anthropic(entry: ListedModel) -> JsonObject:
     shown = entry.id.removeprefix(PICKER_PREFIX)
     return {"type": "model", "id": entry.id, "display_name": shown, "created_at": _SINCE}
 
 
-def _gemini(entry: Listed) -> JsonObject:
+def _gemini(entry: ListedModel) -> JsonObject:
     sizes = {"inputTokenLimit": entry.facts.context, "outputTokenLimit": entry.facts.output}
     return {
         "name": f"models/{entry.id}",

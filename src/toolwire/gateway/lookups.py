@@ -9,7 +9,7 @@ from toolwire.gateway.admission import KeyCaller
 from toolwire.gateway.counting import HEADER, count_answer, estimate
 from toolwire.gateway.keys import may_use
 from toolwire.gateway.listing import (
-    Listed,
+    ListedModel,
     described,
     for_shape,
     listed,
@@ -52,7 +52,9 @@ def _counted(address: Destination, body: bytes) -> ModelRequest:
     return dialects.get(address.dialect).decode_request(body, address.model)
 
 
-def models(parts: GatewayParts, asked: Asked, address: Destination, caller: Caller) -> JsonObject:
+async def models(
+    parts: GatewayParts, asked: Asked, address: Destination, caller: Caller
+) -> JsonObject:
     """The list of models, or one of them, in the shape that the caller reads."""
     shape = shape_of(asked.head)
     entries = for_shape(_allowed(parts.listed, caller), shape)
@@ -61,29 +63,42 @@ def models(parts: GatewayParts, asked: Asked, address: Destination, caller: Call
     for entry in entries:
         if entry.id == address.model:
             return described(entry, shape)
+    # Not every name that is answered is listed: a pattern, or a model that answers all names.
+    found = _allowed([await _answered(parts, address.model)], caller)
+    for entry in found:
+        return described(entry, shape)
     raise GatewayRefusal(
         ErrorKind.NOT_FOUND, f'there is no model "{address.model[:200]}"; GET /v1/models lists them'
     )
 
 
-def _allowed(entries: Sequence[Listed], caller: Caller) -> Iterable[Listed]:
+async def _answered(parts: GatewayParts, name: str) -> ListedModel:
+    """The model that answers requests for a name; GatewayRefusal if none does."""
+    route = await parts.routes.find(without_picker_prefix(name))
+    opened = route.all[0].opened
+    return ListedModel(
+        id=name, owner=opened.provider.name, model=opened.name, facts=_facts(opened.name)
+    )
+
+
+def _allowed(entries: Sequence[ListedModel], caller: Caller) -> Iterable[ListedModel]:
     if not isinstance(caller, KeyCaller):
         return entries
     rules = caller.stored.rules
     return [entry for entry in entries if may_use(rules, entry.id, entry.model or entry.id)]
 
 
-def listed_models(settings: Settings, ready: Iterable[str]) -> tuple[Listed, ...]:
+def listed_models(settings: Settings, ready: Iterable[str]) -> tuple[ListedModel, ...]:
     """The routes of the settings, then the models of providers that have credentials."""
-    found: list[Listed] = []
+    found: list[ListedModel] = []
     for name, table in settings.gateway.routes.items():
         if not _PATTERN & set(name) and table.targets:
             model = table.targets[0].model
-            found.append(Listed(id=name, owner="toolwire", model=model, facts=_facts(model)))
+            found.append(ListedModel(id=name, owner="toolwire", model=model, facts=_facts(model)))
     for provider in ready:
         for info in catalogue.models(provider, settings.models):
             name = f"{provider}/{info.id}"
-            found.append(Listed(id=name, owner=provider, model=name, facts=_of(info)))
+            found.append(ListedModel(id=name, owner=provider, model=name, facts=_of(info)))
     return tuple(found)
 
 
@@ -96,7 +111,7 @@ def _of(info: ModelFacts) -> ModelFacts:
     return ModelFacts(context=info.context, output=info.output)
 
 
-def one_model(provider: str, model: str) -> tuple[Listed, ...]:
+def one_model(provider: str, model: str) -> tuple[ListedModel, ...]:
     """The only model of a gateway whose flags name it."""
     name = f"{provider}/{model}"
-    return (Listed(id=model, owner=provider, model=name, facts=_facts(name)),)
+    return (ListedModel(id=model, owner=provider, model=name, facts=_facts(name)),)

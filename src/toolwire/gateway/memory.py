@@ -68,10 +68,12 @@ class StoredTurn(msgspec.Struct, frozen=True, kw_only=True, tag="turn"):
     """Ids of its calls as the client received them; empty where it received none."""
     visible: bytes = b""
     before: bytes = b""
-    """Digest of what it answered."""
+    """Digest of the message that it answered."""
     chain: bytes = b""
     root: bytes = b""
     """Digest of the beginning of its conversation."""
+    repeated: bool = False
+    """Whether an answer before it looks the same: by itself it is not known again."""
     redacted: bool = False
     """Whether known secrets were removed from the parts: their text is not the original."""
 
@@ -137,8 +139,9 @@ class Keys:
             self.handle(turn.id),
             self.chain(turn.chain),
             self.near(turn.before, turn.visible),
-            self.said(turn.visible),
         )
+        if not turn.repeated:
+            found.append(self.said(turn.visible))
         for part in turn.parts:
             seal = seal_of(part)
             if seal is not None and seal.origin.dialect == family:
@@ -199,6 +202,8 @@ class TurnContext(msgspec.Struct, frozen=True, kw_only=True):
     before: bytes = b""
     root: bytes = b""
     call_ids: frozenset[str] = frozenset()
+    answers: frozenset[bytes] = frozenset()
+    """Digests of all answers before."""
 
     @classmethod
     def of(cls, runs: Sequence[PartRun]) -> "TurnContext":
@@ -208,9 +213,10 @@ class TurnContext(msgspec.Struct, frozen=True, kw_only=True):
         ids = (call.id for run in runs if run.answer for call in run.calls)
         return cls(
             chain=runs[-1].chain,
-            before=runs[-1].digest,
+            before=runs[-1].tail,
             root=runs[0].digest,
             call_ids=frozenset(ids),
+            answers=frozenset(run.digest for run in runs if run.answer),
         )
 
 
@@ -218,8 +224,13 @@ class Capture:
     """One answer on its way to the client: foreign seals become handles, repeated ids new ones."""
 
     def __init__(
-        self, asked: TurnContext, family: str, upstream: str, new_id: Callable[[str], str]
+        self,
+        asked: Callable[[], TurnContext],
+        family: str,
+        upstream: str,
+        new_id: Callable[[str], str],
     ) -> None:
+        """`asked` is called only for an answer that is stored: it digests the conversation."""
         self._asked = asked
         self._family = family
         self._foreign = family != upstream
@@ -231,6 +242,8 @@ class Capture:
         self._handles = 0
         self._thinking = False
         """Whether thinking is open whose end the client must see."""
+        self.renames = True
+        """Whether a repeated id reaches the client as a new one."""
 
     def outgoing(self, event: ModelEvent) -> tuple[ModelEvent, ...]:
         """The event as the client gets it, after the end of open thinking if it needs a handle."""
@@ -249,7 +262,7 @@ class Capture:
             case ThinkingDelta():
                 self._thinking = self._foreign and self._family in _OPAQUE
                 return event
-            case ToolCallStarted() if event.id in self._asked.call_ids:
+            case ToolCallStarted() if self.renames and event.id in self._asked().call_ids:
                 self._renamed[event.id] = new = self._new_id("call_")
                 return msgspec.structs.replace(event, id=new)
             case ToolCallDelta() if self._renamed:
@@ -262,21 +275,23 @@ class Capture:
             case _:
                 return event
 
-    def turn(self, maker: Maker) -> StoredTurn | None:
-        """The finished turn; None if the client can carry all of it."""
+    def turn(self, maker: Maker, *, plain: bool = False) -> StoredTurn | None:
+        """The finished turn; None if the client can carry all of it, unless `plain`."""
         parts = self._received.message().parts
-        if not any(map(_is_stored, parts)):
+        if not plain and not any(map(_is_stored, parts)):
             return None
         visible = visible_answer(tuple(self._shown(parts)))
+        asked = self._asked()
         return StoredTurn(
             id=self._turn_id,
             maker=maker,
             parts=parts,
             call_ids=tuple(map(self._client_id, (p for p in parts if isinstance(p, ToolCall)))),
             visible=visible,
-            before=self._asked.before,
-            chain=digest(self._asked.chain, visible),
-            root=self._asked.root or visible,
+            before=asked.before,
+            chain=digest(asked.chain, visible),
+            root=asked.root or visible,
+            repeated=not plain and visible in asked.answers,
         )
 
     def _with_id(self, event: ToolCallDelta | ToolCallEnded) -> ToolCallDelta | ToolCallEnded:

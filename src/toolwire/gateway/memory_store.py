@@ -1,19 +1,18 @@
-"""Where the gateway stores turns and answers: this process, or a SQLite file of the machine."""
+"""Where the gateway stores turns and answers: this process, or a database that several share."""
 
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from toolwire.errors import ToolwireError
-from toolwire.gateway.database import Database
+from toolwire.gateway.database import Database, DatabaseFailed, SqlConnection, SqliteDatabase
 
 KEY_LENGTH = 33
 _DAY = 86_400
 _TOUCHED = 3_600
 """Seconds after which another use of an entry is recorded."""
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY, used INTEGER NOT NULL, keys BLOB NOT NULL, body BLOB NOT NULL
 );
@@ -22,12 +21,13 @@ CREATE TABLE keys (key BLOB PRIMARY KEY, entry INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE size (id INTEGER PRIMARY KEY, bytes INTEGER NOT NULL);
 INSERT INTO size VALUES (1, 0)
 """
-_VERSION = 1
+VERSION = 1
 _OVERHEAD = 256
 """Bytes that an entry takes besides its body."""
 _REMOVED_AT_ONCE = 64
 """Most entries that one write removes: the answer that waits for it should not wait long."""
 _BATCHES = (1, 4, 16, 64, 256)
+_PUT_KEY = "INSERT INTO keys VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET entry = excluded.entry"
 _ENTRY = "SELECT used, keys, length(body) FROM entries WHERE id = ?"
 
 
@@ -110,11 +110,13 @@ class ProcessStore:
                 del self._keys[key]
 
 
-class SqliteMemoryStore:
-    """Entries in one SQLite file, which all gateway processes of a machine share."""
+class SharedMemoryStore:
+    """Entries in a database, which several gateway processes share."""
 
-    def __init__(self, path: Path, *, limit: int, days: int, clock: Callable[[], float]) -> None:
-        self._database = Database(path, _SCHEMA, _VERSION)
+    def __init__(
+        self, database: Database, *, limit: int, days: int, clock: Callable[[], float]
+    ) -> None:
+        self._database = database
         self._limit = limit
         self._days = days
         self._clock = clock
@@ -123,22 +125,22 @@ class SqliteMemoryStore:
     async def get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """The bodies of the keys that are known."""
         try:
-            return self._get(keys)
-        except sqlite3.Error as error:
+            return await self._get(keys)
+        except DatabaseFailed as error:
             raise self._failure("read", error) from error
 
-    def _get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    async def _get(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         entries: dict[bytes, int] = {}
         for batch in _batches(keys):
             marks = ",".join("?" * len(batch))
             sql = f"SELECT key, entry FROM keys WHERE key IN ({marks})"  # noqa: S608 - only marks
-            entries.update(self._database.read(sql, batch))
+            entries.update(await self._database.fetch(sql, batch))
         bodies: dict[int, bytes] = {}
         stale: list[int] = []
         now = int(self._clock())
         for entry in set(entries.values()):
-            rows = self._database.read("SELECT used, body FROM entries WHERE id = ?", (entry,))
-            for used, body in rows:
+            sql = "SELECT used, body FROM entries WHERE id = ?"
+            for used, body in await self._database.fetch(sql, (entry,)):
                 bodies[entry] = body
                 if now - used > _TOUCHED:
                     stale.append(entry)
@@ -150,26 +152,24 @@ class SqliteMemoryStore:
         """Stores an entry; returns once it is committed."""
         now = int(self._clock())
 
-        def work(connection: sqlite3.Connection) -> None:
-            entry = connection.execute(
-                "INSERT INTO entries (used, keys, body) VALUES (?, ?, ?)",
+        def work(connection: SqlConnection) -> None:
+            (entry,) = connection.execute(
+                "INSERT INTO entries (used, keys, body) VALUES (?, ?, ?) RETURNING id",
                 (now, b"".join(keys), body),
-            ).lastrowid
-            connection.executemany(
-                "INSERT OR REPLACE INTO keys VALUES (?, ?)", [(key, entry) for key in keys]
-            )
+            ).fetchone()
+            connection.executemany(_PUT_KEY, [(key, entry) for key in keys])
             _add_size(connection, len(body) + _OVERHEAD)
             self._forget(connection)
 
         try:
             await self._database.write(work)
-        except sqlite3.Error as error:
+        except DatabaseFailed as error:
             raise self._failure("write", error) from error
 
     async def delete(self, key: bytes) -> bool:
         """Removes the entry of a key; whether there was one."""
 
-        def work(connection: sqlite3.Connection) -> bool:
+        def work(connection: SqlConnection) -> bool:
             row = connection.execute("SELECT entry FROM keys WHERE key = ?", (key,)).fetchone()
             if row is not None:
                 _remove(connection, row[0])
@@ -177,17 +177,17 @@ class SqliteMemoryStore:
 
         try:
             return await self._database.write(work)
-        except sqlite3.Error as error:
+        except DatabaseFailed as error:
             raise self._failure("write", error) from error
 
     def close(self) -> None:
-        """Finishes all writes and closes the file."""
+        """Finishes all writes and closes the database."""
         self._database.close()
 
-    def _failure(self, what: str, error: sqlite3.Error) -> StoreFailed:
-        return StoreFailed(f"cannot {what} {self._database.path}: {error}")
+    def _failure(self, what: str, error: DatabaseFailed) -> StoreFailed:
+        return StoreFailed(f"cannot {what} {self._database.name}: {error}")
 
-    def _forget(self, connection: sqlite3.Connection) -> None:
+    def _forget(self, connection: SqlConnection) -> None:
         """Removes what is too old, and the longest unused while the file is full."""
         (size,) = connection.execute("SELECT bytes FROM size").fetchone()
         oldest = int(self._clock()) - self._days * _DAY
@@ -200,6 +200,14 @@ class SqliteMemoryStore:
                 return
             _remove(connection, entry)
             size -= length + _OVERHEAD
+
+
+class SqliteMemoryStore(SharedMemoryStore):
+    """Entries in one SQLite file, which all gateway processes of a machine share."""
+
+    def __init__(self, path: Path, *, limit: int, days: int, clock: Callable[[], float]) -> None:
+        database = SqliteDatabase(path, SCHEMA, VERSION)
+        super().__init__(database, limit=limit, days=days, clock=clock)
 
 
 def _old(rows: Iterable[tuple[int, int, int]], oldest: int) -> list[tuple[int, int, int]]:
@@ -223,19 +231,19 @@ def _batches(keys: Sequence[bytes]) -> Iterator[tuple[bytes, ...]]:
         at += size
 
 
-def _touch(entries: Sequence[int], now: int) -> Callable[[sqlite3.Connection], None]:
-    def work(connection: sqlite3.Connection) -> None:
+def _touch(entries: Sequence[int], now: int) -> Callable[[SqlConnection], None]:
+    def work(connection: SqlConnection) -> None:
         rows = [(now, entry) for entry in entries]
         connection.executemany("UPDATE entries SET used = ? WHERE id = ?", rows)
 
     return work
 
 
-def _add_size(connection: sqlite3.Connection, size: int) -> None:
+def _add_size(connection: SqlConnection, size: int) -> None:
     connection.execute("UPDATE size SET bytes = bytes + ?", (size,))
 
 
-def _remove(connection: sqlite3.Connection, entry: int) -> None:
+def _remove(connection: SqlConnection, entry: int) -> None:
     row = connection.execute(_ENTRY, (entry,)).fetchone()
     if row is None:
         return

@@ -79,10 +79,12 @@ class Metrics:
 
     def count(self, name: str, value: float = 1, /, **labels: str) -> None:
         """Adds to a counter."""
+        self._add(name, tuple(labels.items()), value)
+
+    def _add(self, name: str, key: Labels, value: float) -> None:
         series = self._counters[name]
-        key = tuple(labels.items())
         if key not in series and len(series) >= _MOST_SERIES:
-            key = tuple((label, _OTHER) for label in labels)
+            key = tuple((label, _OTHER) for label, _ in key)
         series[key] = series.get(key, 0) + value
 
     def __call__(self, record: RequestRecord) -> None:
@@ -92,15 +94,9 @@ class Metrics:
         model = model or (record.route if record.route in known else _OTHER)
         # A key's name is set by the operator; a caller without one has none.
         key = record.key or _OTHER
-        formats = {"client": record.client_format, "upstream": record.upstream_format}
-        self.count(
-            "toolwire_requests_total",
-            1,
-            **formats,
-            provider=record.provider,
-            model=model,
-            status=str(record.status),
-        )
+        formats = (("client", record.client_format), ("upstream", record.upstream_format))
+        about = (("provider", record.provider), ("model", model), ("status", str(record.status)))
+        self._add("toolwire_requests_total", formats + about, 1)
         self._histograms["toolwire_request_seconds"].add(record.duration)
         self._histograms["toolwire_overhead_seconds"].add(record.overhead)
         if record.first_event is not None:
@@ -110,7 +106,7 @@ class Metrics:
             self.count("toolwire_cost_dollars_total", record.cost, key=key, model=model)
         for name, amount in (("losses", record.losses), ("reattached", record.reattached)):
             if amount:
-                self.count(f"toolwire_{name}_total", amount, **formats)
+                self._add(f"toolwire_{name}_total", formats, amount)
         if record.error and record.provider:
             named = {"provider": record.provider, "kind": record.error}
             self.count("toolwire_upstream_errors_total", **named)
@@ -133,7 +129,8 @@ class Metrics:
             ("output", "reasoning", reasoning),
         ):
             if amount > 0:
-                self.count("toolwire_tokens_total", amount, direction=direction, kind=kind)
+                labels = (("direction", direction), ("kind", kind))
+                self._add("toolwire_tokens_total", labels, amount)
 
     def render(self) -> bytes:
         """Everything as text."""

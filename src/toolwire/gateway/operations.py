@@ -1,5 +1,7 @@
 """What operators ask of a gateway: whether it lives, whether it is ready, its metrics."""
 
+from collections.abc import Awaitable, Callable
+
 from toolwire.errors import ErrorKind
 from toolwire.gateway.lifecycle import Lifecycle
 from toolwire.gateway.metrics import CONTENT_TYPE, Metrics
@@ -16,9 +18,13 @@ _METRICS_SCOPE = "metrics"
 class Operations:
     """Answers requests that are not for a model."""
 
-    def __init__(self, life: Lifecycle, metrics: Metrics) -> None:
+    def __init__(
+        self, life: Lifecycle, metrics: Metrics, refresh: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`refresh` is awaited before the metrics are read."""
         self._life = life
         self.metrics = metrics
+        self._refresh = refresh
 
     async def answer(self, asked: Asked, out: Answering) -> bool:
         """Whether the request was one for these, which need no key."""
@@ -31,6 +37,7 @@ class Operations:
 
     async def report(self, out: Answering) -> None:
         """Sends the metrics."""
+        await self._refresh()
         fields = (("content-type", CONTENT_TYPE), ("cache-control", "no-store"))
         await out.whole(200, fields, self.metrics.render())
 

@@ -18,12 +18,12 @@ from toolwire.messages import Message
 from toolwire.wire.sse import Frame, SseEncoder
 
 Headers = Sequence[tuple[str, str]]
-_STREAM = (
+STREAM = (
     ("content-type", "text/event-stream; charset=utf-8"),
     ("cache-control", "no-cache"),
     ("x-accel-buffering", "no"),
 )
-_JSON = (("content-type", "application/json"),)
+JSON = (("content-type", "application/json"),)
 
 
 class _LastFrame(msgspec.Struct):
@@ -31,6 +31,16 @@ class _LastFrame(msgspec.Struct):
 
 
 _last_frame = msgspec.json.Decoder(_LastFrame)
+_OPENING = frozenset({"response.created", "response.in_progress"})
+
+
+def last_response(stream: bytes) -> bytes:
+    """The response object of the last frame of a stream; empty if it has none."""
+    line = stream.rstrip().rpartition(b"\n")[2]
+    try:
+        return bytes(_last_frame.decode(line.removeprefix(b"data:")).response)
+    except msgspec.MsgspecError:
+        return b""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +137,7 @@ class StreamedAnswer:
         """Sends the head, unless it has gone out."""
         if not self.begun:
             self.begun = True
-            self._out.put_head(200, (*(_JSON if self._array else _STREAM), *self._headers()))
+            self._out.put_head(200, (*(JSON if self._array else STREAM), *self._headers()))
             self._timer.cancel()
             self._timer = self._loop.call_later(self._pace.heartbeat_seconds, self._due)
 
@@ -162,6 +172,11 @@ class StreamedAnswer:
         self._timer.cancel()
         self._put(self._encoder.fail(error))
         self._out.cut()
+
+    def failure(self, error: ProviderError) -> bytes:
+        """The frames of an error in an answer that was begun without this writer."""
+        frames = [one for one in self._encoder.fail(error) if one.event not in _OPENING]
+        return self._bytes(frames)
 
     def close(self) -> None:
         """Stops the heartbeats."""
@@ -236,7 +251,7 @@ class OneBody:
 
     async def send(self) -> None:
         """Sends the body."""
-        await self._out.whole(200, (*_JSON, *self._headers()), self._body)
+        await self._out.whole(200, (*JSON, *self._headers()), self._body)
 
     def fail(self, error: ProviderError) -> None:
         """Never called: the head has not gone out."""

@@ -10,7 +10,7 @@ from toolwire.config.gateway import GatewaySettings
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import ModelEvent
 from toolwire.gateway.counting import Calibration
-from toolwire.gateway.listing import Listed
+from toolwire.gateway.listing import ListedModel
 from toolwire.gateway.memory import Maker
 from toolwire.gateway.record import RecordReader, RequestRecord
 from toolwire.messages import Message, Origin
@@ -99,6 +99,12 @@ class Admission(Protocol):
         """
         ...
 
+    async def admit_raw(self, caller: Caller, record: RequestRecord, tokens: int) -> Admittance:
+        """Waits for a place for a request that is not metered; GatewayRefusal if the key has a
+        budget, or for its rate or the queue.
+        """
+        ...
+
 
 class Slot(msgspec.Struct, frozen=True):
     """A deployment, and how many requests it takes at once; 0 for any number."""
@@ -172,8 +178,11 @@ class Route(Protocol):
 class Routes(Protocol):
     """All routes."""
 
-    async def find(self, name: str) -> Route:
-        """The route of a model name; GatewayRefusal (404) with the nearest name if none fits."""
+    async def find(self, name: str, style: str = "") -> Route:
+        """The route of a model name; GatewayRefusal (404) with the nearest name if none fits.
+
+        `style` is a tool style in place of the one of the settings.
+        """
         ...
 
     def sent(self, deployment: Deployment) -> None:
@@ -224,9 +233,9 @@ class FoundTurns(Protocol):
         """The request for `target`, with everything put back that the memory has."""
         ...
 
-    def capture(self, client_family: str, target: Maker) -> TurnMemory:
+    def capture(self, client_family: str, target: Maker, *, renames: bool = True) -> TurnMemory:
         """The memory of one answer; `client_family` is the family of the client's format
-        (`Dialect.family`).
+        (`Dialect.family`). Without `renames` the client receives the upstream's ids as they are.
         """
         ...
 
@@ -288,7 +297,9 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     """Unix time."""
     readers: tuple[RecordReader, ...] = ()
     settings: GatewaySettings = GatewaySettings()
-    listed: tuple[Listed, ...] = ()
+    listed: tuple[ListedModel, ...] = ()
     """Names that clients may use, for lists of models."""
+    traces: Callable[[str], str] | None = None
+    """The trace of a request, for the `traceparent` of its client; None without telemetry."""
     calibration: Calibration = msgspec.field(default_factory=Calibration)
     """What vendors counted for requests before; the same one after a reload."""

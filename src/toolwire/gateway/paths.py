@@ -1,5 +1,7 @@
 """Addresses of the gateway: which operation, in which format, on which route."""
 
+import re
+from functools import lru_cache
 from typing import Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -24,9 +26,16 @@ Operation: TypeAlias = Literal[
     "upgrade",
     "root",
     "metrics",
+    "forward",
+    "raw",
 ]
 _VERSIONS = ("/v1beta1", "/v1beta", "/v1alpha", "/v1")
 _INTERNAL = "/v1internal:"
+_SHORT = 200
+_RAW = "/raw/"
+_FORWARDED = re.compile(
+    r"(.*?)(/(?:embeddings|moderations|rerank|completions|(?:images|audio)/[a-z]+))"
+).fullmatch
 _READ = frozenset({"models", "model", "retrieve", "input_items", "metrics"})
 """Operations that clients use with GET."""
 _ACKNOWLEDGED = frozenset(
@@ -44,8 +53,9 @@ _ACKNOWLEDGED = frozenset(
 SERVED = (
     "POST /v1/chat/completions, /v1/responses, /v1/responses/compact, /v1/messages, "
     "/v1/messages/count_tokens, /v1beta/models/{model}:generateContent, :streamGenerateContent, "
-    ":countTokens, /v1internal:generateContent; GET /v1/models, /v1beta/models, "
-    "/v1/responses/{id}, /healthz"
+    ":countTokens, /v1internal:generateContent, /v1/embeddings, /v1/images/…, /v1/audio/…, "
+    "/v1/moderations, /v1/rerank, /v1/completions, /raw/{provider}/…; GET /v1/models, "
+    "/v1beta/models, /v1/responses/{id}, /healthz"
 )
 
 
@@ -75,6 +85,16 @@ class NoSuchAddress(Exception):
 
 def find_address(method: str, path: str) -> Destination:
     """The operation of a request; NoSuchAddress if there is none."""
+    # Not for any length: what clients send must not fill the memory.
+    return _known_address(method, path) if len(path) < _SHORT else _address(method, path)
+
+
+@lru_cache(maxsize=512)
+def _known_address(method: str, path: str) -> Destination:
+    return _address(method, path)
+
+
+def _address(method: str, path: str) -> Destination:
     found = _find(path)
     # A verb that is not known reads like the name of a model.
     unknown_verb = found is not None and found.does == "model" and method == "POST"
@@ -83,7 +103,7 @@ def find_address(method: str, path: str) -> Destination:
         raise NoSuchAddress(
             nearest_dialect(path), 404, f"no such address: {shown}; the gateway serves {SERVED}"
         )
-    if found.does == "root":
+    if found.does in ("root", "raw"):
         return found
     if found.does == "retrieve" and method == "DELETE":
         return msgspec.structs.replace(found, does="delete")
@@ -127,7 +147,18 @@ def _find(path: str) -> Destination | None:
     if internal:
         known = verb in _ACKNOWLEDGED or verb.endswith("GlobalUserSetting")
         return Destination(does="acknowledge", dialect="code-assist") if known else None
-    return _listed(path) or _stored(path)
+    return _listed(path) or _stored(path) or _forwarded(path)
+
+
+def _forwarded(path: str) -> Destination | None:
+    """Operations that the OpenAI formats have beside answers."""
+    if path.startswith(_RAW):
+        provider, slash, rest = path.removeprefix(_RAW).partition("/")
+        return Destination(does="raw", route=unquote(provider), item=f"/{rest}") if slash else None
+    found = _FORWARDED(path)
+    if found is None or "//" in path or ".." in unquote(path):
+        return None
+    return Destination(does="forward", route=_route(found[1]), item=found[2])
 
 
 def _route(before: str) -> str:

@@ -191,11 +191,12 @@ class WaitingRoom:
     def __init__(self, *, most: int, queue: int, seconds: float) -> None:
         self.turns = Turns(most)
         self._queue = queue
-        self._seconds = seconds
+        self.seconds = seconds
+        """How long a request waits for its turn."""
 
     def change(self, *, most: int, queue: int, seconds: float) -> None:
         """Applies new limits; requests that wait may get their turn at once."""
-        self.turns.most, self._queue, self._seconds = most, queue, seconds
+        self.turns.most, self._queue, self.seconds = most, queue, seconds
         self.turns.pump()
 
     async def enter(self, key: str, key_most: int = 0) -> QueueTurn:
@@ -209,27 +210,28 @@ class WaitingRoom:
         turns = self.turns
         if turns.waiting >= self._queue and not turns.is_free(waiter):
             turns.leave(waiter)
-            raise _busy("too many requests are waiting")
+            raise busy("too many requests are waiting")
         if turns.ask(waiter):
             return
         loop = asyncio.get_running_loop()
         granted = loop.create_future()
         waiter.granted = lambda: None if granted.done() else granted.set_result(None)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 await granted
         except TimeoutError as error:
             if granted.done() and not granted.cancelled():
                 # Granted in the same turn of the loop.
                 return
             turns.leave(waiter)
-            raise _busy(f"no turn within {self._seconds:g} s") from error
+            raise busy(f"no turn within {self.seconds:g} s") from error
         except asyncio.CancelledError:
             turns.leave(waiter)
             raise
 
 
-def _busy(why: str) -> GatewayRefusal:
+def busy(why: str) -> GatewayRefusal:
+    """The refusal of a request for which there is no room."""
     return GatewayRefusal(
         ErrorKind.OVERLOADED, f"the gateway is busy: {why}; try again later", retry_after=5.0
     )

@@ -73,7 +73,29 @@ class RequestRecord(msgspec.Struct, kw_only=True):
     """When the client left; empty if it stayed."""
     upstream_id: str = ""
     """The upstream's id of the answer."""
+    upstream_model: str = ""
+    """The model that the upstream names in its answer."""
+    events: int = 0
+    """Events of the answer."""
+    trace: str = ""
+    """The request to the upstream in a trace, as in `traceparent`; empty without telemetry."""
+    caller_trace: str = ""
+    """The `traceparent` of the client."""
 
 
 RecordReader: TypeAlias = Callable[[RequestRecord], None]
 """Sees each record once, at the end of its request; must not raise or wait."""
+
+
+def answer_headers(record: RequestRecord) -> list[tuple[str, str]]:
+    """The headers of an answer that say what became of the request."""
+    found = [("x-request-id", record.id), ("request-id", record.id)]
+    if record.provider:
+        found += [
+            ("toolwire-route", f"{record.provider}/{record.model}"),
+            ("toolwire-losses", str(record.losses)),
+            ("toolwire-reattached", str(record.reattached)),
+        ]
+    if record.upstream_id:
+        found.append(("toolwire-upstream-id", record.upstream_id))
+    return found

@@ -14,7 +14,7 @@ from toolwire.errors import ToolwireError
 INTERVAL = 2.0
 _TIDY_SECONDS = 60.0
 NEED_RESTART = (
-    *("host", "port", "workers", "tls_cert", "tls_key", "trusted_proxies", "body_limit"),
+    *("host", "port", "workers", "store", "tls_cert", "tls_key", "trusted_proxies", "body_limit"),
     *("write_seconds", "log", "log_file"),
     *("memory", "memory_ram", "memory_disk", "memory_days"),
 )
@@ -35,7 +35,8 @@ class Reloader:
         tidy: Callable[[], Awaitable[None]],
         interval: float = INTERVAL,
     ) -> None:
-        self._settings = settings
+        self.settings = settings
+        """Those in use."""
         self._files = tuple(files)
         self._load = load
         self._apply = apply
@@ -45,6 +46,8 @@ class Reloader:
         self._seen = self._signature()
         self._lock = asyncio.Lock()
         self._again = asyncio.Event()
+        self.waiting: list[str] = []
+        """Settings of the gateway that changed and need a new process."""
         self.problem = ""
         """Why the last change was not applied; empty if it was."""
 
@@ -78,14 +81,14 @@ class Reloader:
             self._seen = self._signature()
             try:
                 found = self._load()
-                changed = restart_needed(self._settings.gateway, found.gateway)
-                applied = _with_old(found, self._settings.gateway)
+                changed = restart_needed(self.settings.gateway, found.gateway)
+                applied = _with_old(found, self.settings.gateway)
                 await self._apply(applied)
             except ToolwireError as error:
                 self.problem = str(error)
                 self._notice(f"the settings are not reloaded: {error}")
                 return False
-            self._settings, self.problem = applied, ""
+            self.settings, self.problem, self.waiting = applied, "", changed
             self._notice("the settings are reloaded")
             if changed:
                 listed = ", ".join(f"gateway.{name}" for name in changed)

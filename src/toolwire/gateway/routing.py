@@ -12,11 +12,12 @@ import msgspec
 from toolwire.client.reask import asks_elsewhere
 from toolwire.config import Settings
 from toolwire.config.gateway import RouteTable, RouteTarget
-from toolwire.errors import ErrorKind, ProviderError, ToolwireError, nearest_name
+from toolwire.errors import ErrorKind, ProviderError, ToolwireError, UnknownName, nearest_name
 from toolwire.gateway.cooling import Cooling, cause_of
 from toolwire.gateway.deployments import OpenDeployment, Opener, Unopened, deployment_name
 from toolwire.gateway.parts import Deployment, GatewayRefusal
 from toolwire.messages import Origin, Text
+from toolwire.prompted import ToolStyle
 from toolwire.providers import catalogue
 from toolwire.request import ModelRequest, ModelSettings
 
@@ -34,6 +35,8 @@ class CoolDowns:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._states: dict[str, Cooling] = {}
+        self.errors: dict[str, tuple[float, str]] = {}
+        """The last error of each deployment, and when it happened."""
 
     def ready(self, name: str) -> bool:
         """Whether a deployment may be asked."""
@@ -64,6 +67,10 @@ class CoolDowns:
 
     def failed(self, name: str, error: ToolwireError) -> None:
         """Takes note of an error."""
+        self.errors.pop(name, None)
+        self.errors[name] = (self._clock(), str(error))
+        if len(self.errors) > _NAMES:
+            del self.errors[next(iter(self.errors))]
         delay = error.retry_after if isinstance(error, ProviderError) else None
         state = self.of(name).failed(cause_of(error), delay, self._clock())
         if state != _FRESH:
@@ -243,27 +250,38 @@ class GatewayRoutes:
         """Returns the configured routes."""
         return self.settings.gateway.routes
 
-    async def find(self, name: str) -> ModelRoute:
-        """Returns the route of a model name; GatewayRefusal (404) if none fits."""
+    async def find(self, name: str, style: str = "") -> ModelRoute:
+        """Returns the route of a model name; GatewayRefusal (404) if none fits.
+
+        `style` is a tool style in place of the one of the settings.
+        """
         if self._every is not None:
-            return await self._single(self._every(name))
+            return await self._single(self._every(name), style)
         route = matching(name, self.tables)
         if route is not None:
-            return await self._opened(route, self.tables[route])
-        return await self._single(self._by_name(name))
+            return await self._opened(route, self.tables[route], style)
+        return await self._single(self._by_name(name), style)
 
-    async def _single(self, model: str) -> ModelRoute:
+    async def _single(self, model: str, style: str) -> ModelRoute:
         # Named like the model, not as by the client: no alias avoids the limits of a key.
-        return await self._opened(model, RouteTable(to=(model,)))
+        return await self._opened(model, RouteTable(to=(model,)), style)
 
-    async def _opened(self, name: str, table: RouteTable) -> ModelRoute:
-        found = self._open.get(name)
+    async def _opened(self, name: str, table: RouteTable, style: str) -> ModelRoute:
+        key = f"{name}\0{style}" if style else name
+        found = self._open.get(key)
         if found is None or self._clock() >= found.reopen_at:
+            if style:
+                table = msgspec.structs.replace(table, tool_style=_style(style))
             found = await self._opening(name, table)
-            self._open[name] = found
+            self._open[key] = found
             if len(self._open) > _NAMES + len(self.tables):
                 self._open.popitem(last=False)
         return found
+
+    @property
+    def deployments(self) -> dict[str, OpenDeployment]:
+        """Returns those that were opened so far."""
+        return {one.name: one for route in self._open.values() for one in route.all}
 
     async def check(self) -> list[str]:
         """Opens every route; returns what is wrong with deployments, such as a missing key."""
@@ -362,6 +380,13 @@ class GatewayRoutes:
     def sent(self, deployment: Deployment) -> None:
         """Takes note that a request is sent to a deployment."""
         self._cooling.sent(deployment.name)
+
+
+def _style(text: str) -> ToolStyle:
+    try:
+        return ToolStyle(text)
+    except ValueError:
+        raise UnknownName("tool style", text, tuple(ToolStyle)) from None
 
 
 def _target(model: str) -> RouteTarget:

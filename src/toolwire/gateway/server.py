@@ -1,26 +1,37 @@
 """The gateway's handler: who calls, what for, and the record of it."""
 
+from __future__ import annotations
+
 import asyncio
 import logging
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
+
+import msgspec
 
 from toolwire import __version__, dialects
 from toolwire.errors import ErrorKind, ToolwireError
-from toolwire.gateway.answering import ModelCall, answer_headers
+from toolwire.gateway.answering import ModelCall
 from toolwire.gateway.clients import family_of
 from toolwire.gateway.failures import failed_answer
 from toolwire.gateway.guard import Guard, TrustedProxies
 from toolwire.gateway.lookups import count, models
 from toolwire.gateway.operations import METRICS, Operations, check_scope, is_open
-from toolwire.gateway.parts import GatewayParts, GatewayRefusal
+from toolwire.gateway.parts import Caller, GatewayParts, GatewayRefusal
 from toolwire.gateway.paths import Destination, NoSuchAddress, find_address
-from toolwire.gateway.record import RequestRecord
+from toolwire.gateway.raw import forward, forward_to
+from toolwire.gateway.record import RequestRecord, answer_headers
 from toolwire.gateway.responses import stored_body
+from toolwire.gateway.watch import Level, Watch
 from toolwire.http_server.exchange import Answering, Asked, ClientGone, Ends, Refusal
 from toolwire.ids import new_id
 from toolwire.wire.http1 import RefusedRequest, RequestHead
 from toolwire.wire.json_access import encode
+
+if TYPE_CHECKING:
+    from toolwire.gateway.console.api import Console
 
 _JSON = ("content-type", "application/json")
 _PROJECT = "toolwire"
@@ -37,6 +48,11 @@ class Gateway:
         self.guard = guard
         self.proxies = TrustedProxies(parts.settings.trusted_proxies)
         self._calls: set[ModelCall] = set()
+        self.watch = Watch(parts.clock)
+        self.console_port = 0
+        """The port of the worker that has the console; 0 with one process."""
+        self.console: Callable[[], Console] | None = None
+        """Opens the console at its first use, and returns it."""
 
     @property
     def open_calls(self) -> int:
@@ -59,6 +75,7 @@ class Gateway:
 
     async def handle(self, asked: Asked, out: Answering) -> None:
         """Answers one request, and shows its record to the readers."""
+        asked = without_prefix(asked, self.parts.settings.prefix)
         out.added = self.guard.cors(asked.head)
         preflight = self.guard.preflight(asked.head)
         if preflight is not None:
@@ -66,6 +83,14 @@ class Gateway:
             await out.whole(204, preflight)
             return
         if await self.operations.answer(asked, out):
+            return
+        if self.console is not None and is_for_console(asked):
+            out.added = ()
+            elsewhere = self._console_address(asked)
+            if elsewhere:
+                await out.whole(307, (("location", elsewhere),))
+            else:
+                await self.console().answer(asked, out)
             return
         parts = self.parts
         record = RequestRecord(
@@ -76,6 +101,9 @@ class Gateway:
             client=family_of(asked),
             bytes_in=len(asked.body),
         )
+        if parts.traces is not None:
+            record.caller_trace = asked.field("traceparent")
+            record.trace = parts.traces(record.caller_trace)
         begun = time.perf_counter()
         try:
             await self._answered(parts, asked, out, record)
@@ -91,6 +119,7 @@ class Gateway:
             record.bytes_out = out.sent
             for reader in parts.readers:
                 reader(record)
+            self.watch.ended(record)
 
     async def _answered(
         self, parts: GatewayParts, asked: Asked, out: Answering, record: RequestRecord
@@ -117,6 +146,29 @@ class Gateway:
         except ToolwireError as error:
             await _refused(out, record, error, address.dialect)
 
+    def _console_address(self, asked: Asked) -> str:
+        """Where the console is, if another worker has it; empty if it is here."""
+        name, _, port = asked.head.host.rpartition(":")
+        if not self.console_port or port == str(self.console_port):
+            return ""
+        scheme = "https" if self.guard.tls else "http"
+        return f"{scheme}://{name or asked.head.host}:{self.console_port}{asked.head.target}"
+
+    async def _caller(self, parts: GatewayParts, asked: Asked) -> Caller:
+        """Who sends the request: by a credential, or a page of the console that is logged in."""
+        given = credentials_of(asked)
+        if not given and self.console is not None and asked.has("x-toolwire-csrf"):
+            caller = self.console().caller(asked)
+            if caller is not None:
+                return caller
+        return await parts.admission.identify(given, self.proxies.client(asked.head, asked.address))
+
+    def _recorded(self, parts: GatewayParts, asked: Asked, caller: Caller) -> Level:
+        """What is recorded of a request; the console may ask for everything."""
+        if caller.admin and asked.field("toolwire-record") == "full":
+            return "full"
+        return parts.settings.record
+
     async def _operation(
         self,
         parts: GatewayParts,
@@ -131,25 +183,32 @@ class Gateway:
         if address.does == "upgrade":
             await _upgrade(asked, out, record)
             return
-        client = self.proxies.client(asked.head, asked.address)
-        caller = await parts.admission.identify(credentials_of(asked), client)
+        caller = await self._caller(parts, asked)
         record.key, record.key_id = caller.key, caller.id
         match address.does:
             case "answer" | "stream" | "compact":
                 body = asked.plain_body(parts.settings.body_limit)
                 call = ModelCall(parts, asked, out, address, caller, record)
                 self._calls.add(call)
+                level = self._recorded(parts, asked, caller)
+                watched = self.watch.begin(record, asked, body, call, level)
+                if watched.capture is not None and watched.level == "full":
+                    out.tap = watched.capture.sent.add
                 try:
                     await call.run(body)
                 finally:
                     self._calls.discard(call)
+            case "forward":
+                await forward(parts, asked, out, address, caller, record)
+            case "raw":
+                await forward_to(parts, asked, out, address, caller, record)
             case "count":
                 body = asked.plain_body(parts.settings.body_limit)
                 answer, fields = await count(parts, address, body)
                 out.added = (*out.added, *fields)
                 await _whole(out, record, answer)
             case "models" | "model":
-                await _whole(out, record, models(parts, asked, address, caller))
+                await _whole(out, record, await models(parts, asked, address, caller))
             case "metrics":
                 check_scope(caller)
                 record.status = 200
@@ -165,6 +224,26 @@ class Gateway:
                 raise GatewayRefusal(
                     ErrorKind.NOT_FOUND, f"{asked.method} {asked.path} is not served yet"
                 )
+
+
+def without_prefix(asked: Asked, prefix: str) -> Asked:
+    """The request as it is without the path that a proxy leaves before all addresses."""
+    target = asked.head.target
+    if not prefix or not (asked.path + "/").startswith(f"{prefix}/"):
+        return asked
+    rest = target[len(prefix) :]
+    head = msgspec.structs.replace(
+        asked.head, target=rest if rest[:1] == "/" else f"/{rest}", by_name={}
+    )
+    return msgspec.structs.replace(asked, head=head)
+
+
+def is_for_console(asked: Asked) -> bool:
+    """Whether the console answers: its files, its API, and a browser's request for `/`."""
+    path = asked.path
+    if path == "/":
+        return asked.method == "GET" and "text/html" in asked.field("accept")
+    return path.startswith(("/api/", "/console/")) or path in ("/api", "/console")
 
 
 def credentials_of(asked: Asked) -> list[str]:

@@ -218,7 +218,9 @@ class GatewayStore(RateLimiter, Protocol):
         ...
 
     async def sweep(self) -> int:
-        """Drops reservations of processes that no longer run; returns how many."""
+        """Drops reservations and turns of processes that no longer run; returns how many
+        reservations.
+        """
         ...
 
     async def spending(self, key: VirtualKey, at: float) -> list[Spending]:

@@ -1,9 +1,9 @@
 """The memory of the gateway: turns in this process, and in a store that outlives it."""
 
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,6 +21,7 @@ from toolwire.gateway.memory import (
 from toolwire.gateway.memory_store import (
     MemoryStore,
     ProcessStore,
+    SharedMemoryStore,
     SqliteMemoryStore,
     StoreFailed,
 )
@@ -36,7 +37,8 @@ LARGEST = 4 * 1024 * 1024
 _OVERHEAD = 1024
 """Bytes that a turn takes in this process besides its encoded parts."""
 FILE = "memory.sqlite"
-Save: TypeAlias = Callable[[StoredTurn, tuple[bytes, ...]], Awaitable[Loss | None]]
+_COUNTED = ("hits_total", "misses_total", "edited_total")
+"""Answers in requests: known, unknown, and changed by the client."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(StoredTurn).decode
 
@@ -49,6 +51,16 @@ class TurnCache:
         self._bytes = 0
         self._keys: dict[bytes, str] = {}
         self._turns: OrderedDict[str, tuple[StoredTurn, list[bytes], int]] = OrderedDict()
+
+    @property
+    def entries(self) -> int:
+        """How many turns it has."""
+        return len(self._turns)
+
+    @property
+    def size(self) -> int:
+        """The bytes that they take."""
+        return self._bytes
 
     def get(self, key: bytes) -> StoredTurn | None:
         """The turn of a key."""
@@ -96,18 +108,29 @@ class GatewayMemory:
         self._cache = TurnCache(cache)
         self._store = store
         self._redact = redact or redaction()
-        self._make_id = make_id
+        self.new_id = make_id
+        self._counts = dict.fromkeys(_COUNTED, 0)
 
     async def find(self, tenant: str, request: ModelRequest) -> "Turns":
         """The turns of a conversation."""
         keys = Keys(tenant_key(tenant))
         search = Search(keys, request)
+        if not search.has_answers:
+            return Turns(search, keys, self)
         for lookup in (search.first_keys, search.second_keys):
-            search.add(await self._get(lookup()))
+            search.add(await self.get(lookup()))
         search.settle()
-        return Turns(search, keys, self._make_id, self._save)
+        for name, amount in zip(_COUNTED, search.outcome(), strict=True):
+            self._counts[name] += amount
+        return Turns(search, keys, self)
 
-    async def _get(self, keys: Sequence[bytes]) -> dict[bytes, StoredTurn]:
+    def figures(self) -> dict[str, float]:
+        """Figures for metrics."""
+        cache = self._cache
+        return {"entries": cache.entries, "bytes": cache.size, **self._counts}
+
+    async def get(self, keys: Sequence[bytes]) -> dict[bytes, StoredTurn]:
+        """The turns of these keys that are known."""
         found: dict[bytes, StoredTurn] = {}
         missing: list[bytes] = []
         for key in keys:
@@ -135,7 +158,8 @@ class GatewayMemory:
             found[key] = turn
         return found
 
-    async def _save(self, turn: StoredTurn, keys: tuple[bytes, ...]) -> Loss | None:
+    async def save(self, turn: StoredTurn, keys: tuple[bytes, ...]) -> Loss | None:
+        """Stores a turn; returns what could not be stored."""
         try:
             body = _encode(turn)
         except UnicodeEncodeError:
@@ -171,13 +195,15 @@ def _redacted(turn: StoredTurn, clean: StoredTurn) -> StoredTurn:
 class Turns:
     """The turns of one conversation, and its next one."""
 
-    def __init__(
-        self, search: Search, keys: Keys, make_id: Callable[[str], str], save: Save
-    ) -> None:
+    def __init__(self, search: Search, keys: Keys, memory: GatewayMemory) -> None:
         self._search = search
         self._keys = keys
-        self._make_id = make_id
-        self._save = save
+        self._memory = memory
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether the model has answered before."""
+        return self._search.has_answers
 
     @property
     def newest(self) -> Maker | None:
@@ -188,40 +214,57 @@ class Turns:
         """The request for `target`, with everything put back."""
         return self._search.attach(target)
 
-    def capture(self, client_family: str, target: Maker) -> "TurnWriter":
+    def capture(self, client_family: str, target: Maker, *, renames: bool = True) -> "TurnWriter":
         """The memory of one answer."""
-        return TurnWriter(self._search.asked, client_family, target, self)
+        writer = TurnWriter(lambda: self._search.asked, client_family, target, self)
+        writer.renames = renames
+        return writer
 
     def new_id(self, prefix: str) -> str:
         """A new id."""
-        return self._make_id(prefix)
+        return self._memory.new_id(prefix)
+
+    async def repeats(self, turn: StoredTurn) -> bool:
+        """Whether a stored turn looks like this one."""
+        return bool(await self._memory.get([self._keys.said(turn.visible)]))
 
     async def save(self, turn: StoredTurn, family: str) -> Loss | None:
         """Stores the next turn; returns what could not be stored."""
-        return await self._save(turn, self._keys.of(turn, family))
+        return await self._memory.save(turn, self._keys.of(turn, family))
 
 
 class TurnWriter(Capture):
     """One answer on its way to the client, stored before its end."""
 
-    def __init__(self, context: TurnContext, family: str, target: Maker, turns: Turns) -> None:
-        super().__init__(context, family, target.origin.dialect, turns.new_id)
+    def __init__(
+        self, asked: Callable[[], TurnContext], family: str, target: Maker, turns: Turns
+    ) -> None:
+        super().__init__(asked, family, target.origin.dialect, turns.new_id)
         self._target = target
         self._turns = turns
 
     async def finish(self) -> Loss | None:
         """Stores the turn; returns what could not be stored."""
         turn = self.turn(self._target)
+        if turn is None and self._turns.has_answers:
+            # Words that were an answer with thinking before would be taken for that one.
+            plain = self.turn(self._target, plain=True)
+            turn = plain if plain is not None and await self._turns.repeats(plain) else None
         return None if turn is None else await self._turns.save(turn, self._family)
 
 
 class NoMemory:
     """Stores nothing; handles that an earlier gateway gave out still reach no upstream."""
 
+    def figures(self) -> dict[str, float]:
+        """There is nothing to measure."""
+        return {}
+
     async def find(self, tenant: str, request: ModelRequest) -> "NoTurns":
         """No turn is known."""
         search = Search(Keys(tenant_key(tenant)), request)
-        search.settle()
+        if search.has_answers:
+            search.settle()
         return NoTurns(search)
 
 
@@ -239,9 +282,9 @@ class NoTurns(NamedTuple):
         """The request without handles."""
         return self.search.attach(target)
 
-    def capture(self, client_family: str, target: Maker) -> "Unchanged":
+    def capture(self, client_family: str, target: Maker, *, renames: bool = True) -> "Unchanged":
         """Changes and stores nothing."""
-        del client_family, target
+        del client_family, target, renames
         return Unchanged()
 
 
@@ -272,7 +315,16 @@ def open_memory(settings: GatewaySettings, folder: Path, clock: Callable[[], flo
     if settings.memory == "process":
         answers = ProcessStore(settings.memory_ram)
         return OpenMemory(GatewayMemory(settings.memory_ram), StoredAnswers(answers), answers.close)
-    store = SqliteMemoryStore(
-        folder / FILE, limit=settings.memory_disk, days=settings.memory_days, clock=clock
-    )
+    store = _open_store(settings, folder, clock)
     return OpenMemory(GatewayMemory(settings.memory_ram, store), StoredAnswers(store), store.close)
+
+
+def _open_store(
+    settings: GatewaySettings, folder: Path, clock: Callable[[], float]
+) -> SharedMemoryStore:
+    limit, days = settings.memory_disk, settings.memory_days
+    if not settings.store:
+        return SqliteMemoryStore(folder / FILE, limit=limit, days=days, clock=clock)
+    from toolwire.gateway.postgres import PostgresMemoryStore  # noqa: PLC0415 - optional
+
+    return PostgresMemoryStore(settings.store, limit=limit, days=days, clock=clock)

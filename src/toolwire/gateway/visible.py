@@ -116,8 +116,10 @@ class PartRun(msgspec.Struct, kw_only=True):
     last: int
     parts: tuple[Part, ...]
     digest: bytes
+    tail: bytes
+    """Digest of its last message, which stays when the client drops what was before it."""
     before: bytes
-    """Digest of the run before it."""
+    """The tail of the run before it."""
     chain: bytes
     """Digest of the conversation up to and with this run."""
 
@@ -137,8 +139,11 @@ def runs_of(messages: Sequence[Message]) -> list[PartRun]:
             found = visible_answer(parts)
             made = [part.id for part in parts if isinstance(part, ToolCall)]
             calls = {call_id: place for place, call_id in enumerate(made)}
+            tail = found
         else:
-            found = visible_input(parts, calls)
+            found = tail = visible_input(parts, calls)
+            if last > first:
+                tail = visible_input(messages[last].parts, calls)
         chain = digest(chain, found)
         runs.append(
             PartRun(
@@ -147,11 +152,12 @@ def runs_of(messages: Sequence[Message]) -> list[PartRun]:
                 last=last,
                 parts=parts,
                 digest=found,
+                tail=tail,
                 before=before,
                 chain=chain,
             )
         )
-        before = found
+        before = tail
     return runs
 
 

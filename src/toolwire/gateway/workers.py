@@ -13,6 +13,8 @@ from toolwire.errors import ToolwireError
 
 LISTEN = "TOOLWIRE_WORKER_LISTEN"
 """Descriptors of the listening sockets of a worker, separated by commas."""
+CONSOLE = "TOOLWIRE_WORKER_CONSOLE"
+"""Port of the worker that has the console."""
 PARENT = "TOOLWIRE_WORKER_PARENT"
 """Descriptor of a worker's connection to its parent."""
 _READY = b"r"

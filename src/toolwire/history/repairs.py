@@ -284,8 +284,10 @@ EARLIER = "[the conversation before this point is not shown]"
 
 def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _ANY) -> Repaired:
     """The conversation as `target` accepts it, even if it was cut, merged or switched before."""
-    report = Report()
     given = tuple(messages)
+    if _is_plain(given):
+        return Repaired(given, ())
+    report = Report()
     drafts = readable(given, target, report)
     drafts = pair(drafts, CallIds(rules), report)
     drafts = _place_results(drafts, rules, report)
@@ -298,6 +300,19 @@ def repair(messages: Iterable[Message], target: Origin, rules: HistoryRules = _A
     repaired = tuple(_finished(draft, given) for draft in drafts)
     unchanged = len(repaired) == len(given) and all(map(is_, repaired, given))
     return Repaired(given if unchanged else repaired, report.done())
+
+
+def _is_plain(messages: tuple[Message, ...]) -> bool:
+    """Whether user and assistant take turns with words alone, which every reader accepts."""
+    expected = "user"
+    for message in messages:
+        if message.role != expected or not message.parts:
+            return False
+        for part in message.parts:
+            if type(part) is not Text or not part.text or part.seal is not None:
+                return False
+        expected = "assistant" if expected == "user" else "user"
+    return True
 
 
 class _AnyReader(Origin, frozen=True, gc=False):

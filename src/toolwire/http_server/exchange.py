@@ -73,7 +73,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
     def has(self, name: str) -> bool:
         """Whether a header was sent."""
-        return any(known == name for known, _ in self.head.fields)
+        return name in self.head.by_name
 
 
 class Outlet(Protocol):
@@ -118,6 +118,8 @@ class Answering:
         """Bytes of the body so far."""
         self.added: Fields = ()
         """Fields of every answer to this request."""
+        self.tap: Callable[[bytes], object] | None = None
+        """Receives the pieces of the body too."""
 
     async def whole(self, status: int, fields: Fields = (), body: bytes = b"") -> None:
         """The whole answer at once."""
@@ -126,6 +128,8 @@ class Answering:
         self.begun = True
         silent = self._silent or status in _WITHOUT_BODY
         self.sent = 0 if silent else len(body)
+        if self.tap is not None:
+            self.tap(body)
         self._outlet.put(head if silent else head + body)
         self.ended = True
         if self._outlet.full:
@@ -169,6 +173,8 @@ class Answering:
         """A piece of the body, with the end of the body if it is the `last`, without waiting."""
         if data and not self._silent:
             self.sent += len(data)
+            if self.tap is not None:
+                self.tap(data)
             framed = write_chunk(data) if self._chunked else data
             self._outlet.put(framed + LAST_CHUNK if last and self._chunked else framed)
         elif last and self._chunked and not self._silent:

@@ -19,12 +19,15 @@ from collections.abc import (
 from pathlib import Path
 from typing import Any, Generic, Literal, Self, TypeAlias, TypeVar, overload
 
+import msgspec
+
 from toolwire.agent.events import AgentEvent
 from toolwire.agent.hooks import Hooks
 from toolwire.agent.usage import Limits
 from toolwire.app.options import HostOverrides, SessionOptions, opened
 from toolwire.app.servers import HostServers, host_choice
 from toolwire.config import Settings, load
+from toolwire.config.telemetry import TelemetrySettings
 from toolwire.errors import BadInput, UnknownName
 from toolwire.library.child import as_tool
 from toolwire.library.conversation import (
@@ -136,6 +139,42 @@ AnyTool: TypeAlias = Tool | Callable[..., object]
 ModeName: TypeAlias = Literal["default", "auto_edit", "yolo", "plan"]
 
 
+HostHooks: TypeAlias = Hooks | Mapping[str, Sequence[Mapping[str, Any]]] | Sequence[Hooks]
+"""Hooks of a host program: objects, or tables by event as `[[hooks.EVENT]]` has them."""
+
+
+Traced: TypeAlias = str | Path | TelemetrySettings
+"""Where telemetry goes: an address, a file, or settings."""
+
+
+def _traced(settings: Settings, telemetry: Traced | None) -> Settings:
+    match telemetry:
+        case None:
+            return settings
+        case TelemetrySettings():
+            chosen = telemetry
+        case str() if telemetry.startswith(("http://", "https://")):
+            chosen = TelemetrySettings(enabled=True, endpoint=telemetry)
+        case _:
+            chosen = TelemetrySettings(outfile=str(telemetry))
+    return msgspec.structs.replace(settings, telemetry=chosen)
+
+
+def _classes(hooks: HostHooks) -> tuple[Hooks, ...]:
+    if isinstance(hooks, Hooks):
+        return (hooks,)
+    return () if isinstance(hooks, Mapping) else tuple(hooks)
+
+
+def _with_tables(settings: Settings, hooks: HostHooks) -> Settings:
+    """The settings with hooks that are given as tables; BadInput if one cannot be used."""
+    if not isinstance(hooks, Mapping):
+        return settings
+    from toolwire.app.extensions import with_hook_tables  # noqa: PLC0415 - start-up time
+
+    return with_hook_tables(settings, hooks)
+
+
 class Agent(Generic[Output]):
     """A conversation with a model that may call tools; each prompt continues it.
 
@@ -160,9 +199,10 @@ class Agent(Generic[Output]):
         approve: Approve | None = None,
         mode: Mode | ModeName | None = None,
         allowed: Sequence[str] = (),
-        hooks: Hooks | Sequence[Hooks] = (),
+        hooks: HostHooks = (),
         limits: Limits | None = None,
         on_event: Listener | None = None,
+        telemetry: Traced | None = None,
         # Where it works
         cwd: str | Path | None = None,
         kept: bool = False,
@@ -184,7 +224,9 @@ class Agent(Generic[Output]):
         - `approve`: decides on calls that need approval
         - `mode`: which calls need none; `allowed`: tools that need none, such as
           `run_shell_command(git)` for one command
-        - `hooks`: see and change calls; `on_event`: receives every event
+        - `hooks`: see and change calls and the events of the session: `Hooks`, or tables by event
+          as in the settings; `on_event`: receives every event
+        - `telemetry`: where traces and metrics go: an OTLP address, a file, or the settings of both
         - `limits`: requests, tokens, dollars and seconds of one run
         - `cwd`: the folder of the built-in tools and of relative paths
         - `kept`: store the session; `session`: continue a stored one
@@ -192,7 +234,7 @@ class Agent(Generic[Output]):
         - `key`, `base_url`: of the provider; `environ`: in place of the environment
         """
         named, upstream = _model_name(model)
-        given = settings or Settings()
+        given = _traced(_with_tables(settings or Settings(), hooks), telemetry)
         registry = _registry(tools, builtin_tools, given)
         agents = tuple(one.name for one in registry if one.delegates)
         plan = Plan(
@@ -225,7 +267,7 @@ class Agent(Generic[Output]):
                 approve=approve,
                 output=output_of(output),
             ),
-            hooks=(hooks,) if isinstance(hooks, Hooks) else tuple(hooks),
+            hooks=_classes(hooks),
             listener=on_event,
         )
         self._conversation = Conversation(plan)

@@ -5,17 +5,16 @@ from typing import Annotated
 import msgspec
 
 from toolwire.agent.approval import OuterApproval
-from toolwire.agent.events import AgentEvent, ChildEvent, UsageCounted
+from toolwire.agent.events import AgentEvent
 from toolwire.agent.hooks import Hooks
 from toolwire.agent.scheduler import Scheduler
 from toolwire.agent.usage import tightest
+from toolwire.app.subagents.child import NO_BUDGET, reporting
 from toolwire.errors import ToolwireError
 from toolwire.library.conversation import Conversation, Plan, RunOptions, user_message
 from toolwire.request import ModelRequest
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput
 from toolwire.tools.typed import DONE, tool
-
-_NO_BUDGET = "the limits of this run are reached; answer with what is known"
 
 
 class _Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,7 +44,7 @@ class _Budget(Hooks):
     async def before_request(self, request: ModelRequest) -> None:
         del request
         if self._outer.left() is None:
-            raise ToolFailed(_NO_BUDGET, type="no_budget")
+            raise ToolFailed(NO_BUDGET, type="no_budget")
 
 
 async def _delegated(plan: Plan, name: str, prompt: str, context: ToolContext) -> ToolOutput:
@@ -59,15 +58,11 @@ async def _delegated(plan: Plan, name: str, prompt: str, context: ToolContext) -
     child = Conversation(plan, OuterApproval(outer.approval), (_Budget(outer), *outer.hooks.hooks))
 
     async def report(event: AgentEvent) -> None:
-        if isinstance(event, UsageCounted):
-            await outer.emit(msgspec.structs.replace(event, purpose="agent"))
-        await outer.emit(
-            ChildEvent(call_id=context.call_id, agent=name, session=child.session, event=event)
-        )
+        await reporting(outer, context.call_id, name, child.session)(event)
 
     left = outer.left()
     if left is None:
-        raise ToolFailed(_NO_BUDGET, type="no_budget")
+        raise ToolFailed(NO_BUDGET, type="no_budget")
     limits = tightest(plan.run.limits or plan.settings.limits, left)
     deps = context.deps if plan.run.deps is None else plan.run.deps
     try:

@@ -13,15 +13,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from toolwire.agent.approval import OuterApproval
-from toolwire.agent.events import (
-    AgentEvent,
-    ModelAsked,
-    Streaming,
-    TurnEnd,
-    TurnEnded,
-    reader_of,
-)
-from toolwire.agent.hooks import HookChain, Hooks, called
+from toolwire.agent.events import AgentEvent, ModelAsked, Streaming, TurnEnd, TurnEnded, reader_of
+from toolwire.agent.hook_chain import HookChain, called
+from toolwire.agent.hooks import Hooks
 from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.agent.structured import OutputSchema
 from toolwire.agent.usage import Limits
@@ -189,7 +183,7 @@ class Conversation:
                 cwd=plan.cwd,
                 readers=(reader_of(self._receive),),
                 own=own,
-                hooks=HookChain((*outer, *plan.hooks), failed=self._fail),
+                hooks=HookChain((*outer, *plan.hooks), failed=self._fail, outer=len(outer)),
             )
         )
 

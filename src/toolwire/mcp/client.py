@@ -23,7 +23,7 @@ from toolwire.mcp.lists import (
     read_tools,
     text,
 )
-from toolwire.mcp.peer import Peer, Progress, RpcError, TimeLimits
+from toolwire.mcp.peer import Peer, Progress, RpcError, TimeLimits, call_trace
 from toolwire.request import JsonObject
 from toolwire.wire.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcMessage, RpcRequest
 
@@ -49,6 +49,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     changed: Callable[[str], None] = lambda kind: None
     """Called with `tools`, `prompts` or `resources` when a list has changed."""
     logged: Callable[[str], None] = lambda line: None
+    noticed: Callable[[str, JsonObject], None] = lambda method, params: None
+    """Receives the notifications that the protocol does not have."""
 
     @property
     def capabilities(self) -> JsonObject:
@@ -78,6 +80,8 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
         elif word == "message":
             data = params.get("data")
             self.logged(data if isinstance(data, str) else msgspec.json.encode(data).decode())
+        elif not method.startswith("notifications/"):
+            self.noticed(method, params)
 
 
 class Lists(msgspec.Struct, frozen=True, kw_only=True):
@@ -263,6 +267,10 @@ class ServerClient:
     async def call(self, tool: str, arguments: JsonObject, progress: Progress | None) -> JsonObject:
         """The raw result of a tool call."""
         params: JsonObject = {"name": tool, "arguments": arguments}
+        trace = call_trace.get()
+        if trace is not None:
+            params["_meta"] = {"traceparent": trace.parent}
+            trace.facts["mcp.protocol.version"] = self.greeting.protocol
         return await self.request("tools/call", params, progress)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:

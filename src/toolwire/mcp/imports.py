@@ -15,6 +15,8 @@ from toolwire.mcp.lists import members, text
 
 Table: TypeAlias = Mapping[str, Any]
 _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_MEMBER = re.compile(r'"((?:\\.|[^"\\])*)"\s*:')
+_LINE = re.compile(r"\(at line (\d+)")
 _LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _ENV = re.compile(r"\$\{env:(\w+)\}")
 _INPUT = re.compile(r"\$\{input:[^}]*\}")
@@ -42,14 +44,35 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse(content: str, file: str) -> Table:
     """The document of a file: TOML by its ending, else JSON with comments."""
+    plain = content
     try:
         if file.endswith(".toml"):
             return tomllib.loads(content)
-        plain = _STRING_OR_COMMENT.sub(lambda at: at[0] if at[0][0] == '"' else " ", content)
-        plain = _LAST_COMMA.sub(lambda at: at[1] or "", plain)
+        plain = _STRING_OR_COMMENT.sub(_without_comment, content)
+        plain = _LAST_COMMA.sub(lambda at: at[1] or " ", plain)
         return members(json.loads(plain))
     except (tomllib.TOMLDecodeError, ValueError) as error:
-        raise BadInput(f"{file} cannot be read: {error}") from error
+        key = _member_at(error, plain)
+        raise BadInput(f"{file} cannot be read{f' at {key}' if key else ''}: {error}") from error
+
+
+def _without_comment(found: re.Match[str]) -> str:
+    """A text as it is; of a comment only its lines, by which an error is found."""
+    if found[0][0] == '"':
+        return found[0]
+    return re.sub(r"[^\n]", " ", found[0])
+
+
+def _member_at(error: ValueError, content: str) -> str:
+    """The member in which a document is broken, as far as that can be seen."""
+    if isinstance(error, json.JSONDecodeError):
+        before = _MEMBER.findall(content, 0, error.pos)
+        return f'"{before[-1]}"' if before else ""
+    line = _LINE.search(str(error))
+    if line is None:
+        return ""
+    name, equals, _ = content.split("\n")[int(line[1]) - 1].partition("=")
+    return name.strip() if equals else ""
 
 
 def read(name: str, document: Table, folder: Path) -> dict[str, Imported]:
@@ -195,6 +218,7 @@ PROGRAMS: Mapping[str, Program] = {
             "~/.config/Code/User/globalStorage/kilocode.kilo-code/settings/mcp_settings.json",
             "~/Library/Application Support/Code/User/globalStorage/kilocode.kilo-code/settings/"
             "mcp_settings.json",
+            "~/.kilocode/cli/global/settings/mcp_settings.json",
         ),
         key="mcpServers",
         read=_kilocode,

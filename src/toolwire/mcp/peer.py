@@ -63,6 +63,18 @@ answered: ContextVar[RpcRequest] = ContextVar("answered")
 """The request of the other side that this task answers."""
 
 
+class CallTrace(msgspec.Struct, frozen=True):
+    """The trace that a call of a server belongs to, and facts of the request for it."""
+
+    parent: str
+    """As `traceparent` of W3C Trace Context writes it."""
+    facts: dict[str, str | int] = {}
+
+
+call_trace: ContextVar[CallTrace | None] = ContextVar("call_trace", default=None)
+"""Set by what records traces, for the task of a call."""
+
+
 class Channel(Protocol):
     """Carries messages to the other side; those it receives go to `Peer.receive`."""
 
@@ -150,6 +162,9 @@ class Peer:
         number = next(self._numbers)
         if progress is not None:
             params = {**params, "_meta": {**members(params.get("_meta")), "progressToken": number}}
+        trace = call_trace.get()
+        if trace is not None:
+            trace.facts["jsonrpc.request.id"] = number
         pending = self._pending[number] = _Pending(limits, progress)
         try:
             await self._channel.send(RpcRequest(number, method, params))

@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import msgspec
-
 from toolwire.errors import BadInput
 from toolwire.mcp.entry import (
     Configured,
@@ -16,12 +14,10 @@ from toolwire.mcp.entry import (
     of_json,
     read_entry,
 )
-from toolwire.storage.private_files import locked_briefly, write_private
+from toolwire.storage.private_files import ApprovalStore
 
 FILE = ".mcp.json"
-APPROVALS = "mcp-approvals.json"
 _LARGEST = 1 << 20
-_approvals = msgspec.json.Decoder(dict[str, dict[str, str]])
 
 
 def read_file(folder: Path, notice: Callable[[str], None]) -> dict[str, ServerEntry]:
@@ -68,35 +64,16 @@ def read_json(text: str, origin: str, notice: Callable[[str], None]) -> dict[str
 class Approvals:
     """Answers about servers of projects, each bound to the whole definition."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
+    def __init__(self, store: ApprovalStore) -> None:
+        self._store = store
 
     def answer(self, folder: Path, name: str, entry: ServerEntry) -> bool | None:
         """Whether the server may start; None if it was not asked about as it is now."""
-        found = self._read().get(str(folder.resolve()), {}).get(name, "")
-        digest = definition(entry)
-        if found == digest:
-            return True
-        return False if found == f"no {digest}" else None
+        return self._store.answer(folder, f"mcp:{name}", definition(entry))
 
     def keep(self, folder: Path, name: str, entry: ServerEntry, *, allowed: bool) -> None:
         """Stores an answer."""
-        digest = definition(entry)
-        with locked_briefly(self._file):
-            answers = self._read()
-            answers.setdefault(str(folder.resolve()), {})[name] = (
-                digest if allowed else f"no {digest}"
-            )
-            data = msgspec.json.format(msgspec.json.encode(answers), indent=2)
-            write_private(self._file, data + b"\n")
-
-    def _read(self) -> dict[str, dict[str, str]]:
-        try:
-            return _approvals.decode(self._file.read_bytes())
-        except FileNotFoundError:
-            return {}
-        except (OSError, msgspec.DecodeError) as error:
-            raise BadInput(f"cannot read {self._file}: {error}; fix it or remove it") from error
+        self._store.keep(folder, f"mcp:{name}", definition(entry), allowed=allowed)
 
 
 def combined(

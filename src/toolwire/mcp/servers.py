@@ -13,7 +13,7 @@ from toolwire.mcp.entry import ServerEntry, Unset, expanded
 from toolwire.mcp.http_channel import Login
 from toolwire.mcp.lists import ServerPrompt, ServerResource
 from toolwire.mcp.names import prefixes
-from toolwire.mcp.peer import Progress
+from toolwire.mcp.peer import Progress, call_trace
 from toolwire.mcp.remembered import Memory, Remembered, now
 from toolwire.mcp.tools import Offer, as_tool, offers
 from toolwire.request import JsonObject
@@ -79,6 +79,9 @@ class Server:
 
     async def call(self, tool: str, arguments: JsonObject, progress: Progress | None) -> JsonObject:
         """The raw result of a call."""
+        trace = call_trace.get()
+        if trace is not None:
+            trace.facts["network.transport"] = "pipe" if self.entry.kind == "stdio" else "tcp"
         return await (await self.client()).call(tool, arguments, progress)
 
     @property
@@ -260,6 +263,12 @@ class Servers:
                 task.add_done_callback(self._refreshing.discard)
 
         return changed
+
+    async def started(self) -> None:
+        """Waits for servers that start in the background, as long as the settings allow."""
+        starting = [task for task in self._tasks if not task.done()]
+        if starting:
+            await asyncio.wait(starting, timeout=self._settings.wait_seconds)
 
     async def settle(self) -> None:
         """Waits for changed lists that are on their way, not for long."""

@@ -56,8 +56,9 @@ def _unasked(shell: CommandRuling, terms: Terms) -> SandboxSpec:
         return spec
     rules = shell.rules
     if rules and all(rule is not None and rule.sandbox == "off" for rule in rules):
-        return SandboxSpec()
-    return SandboxSpec(
+        return SandboxSpec(container=spec.container)
+    return msgspec.structs.replace(
+        spec,
         level="read-only" if terms.mode is Mode.PLAN else spec.level,
         network=spec.network or any(rule is not None and rule.network for rule in rules),
         writable=(*spec.writable, *_far(shell, writes=True)),
@@ -72,7 +73,8 @@ def _approved(shell: CommandRuling, terms: Terms) -> SandboxSpec:
     if not _GAINS_RIGHTS.isdisjoint(shell.roots):
         # No other rights can be gained inside the sandbox; approving `sudo` approves them.
         return SandboxSpec()
-    return SandboxSpec(
+    return msgspec.structs.replace(
+        spec,
         level="approved",
         network=True,
         writable=(*spec.writable, *_far(shell, writes=True)),
@@ -206,9 +208,18 @@ class Policy:
     """Policy with memory: applies the rules and records approvals."""
 
     def __init__(self, terms: Terms, save: SaveRule) -> None:
-        self.terms = terms
+        self._shared = _Shared(terms)
         self._save = save
         self._rulings: dict[str, Ruling] = {}
+
+    @property
+    def terms(self) -> Terms:
+        """What it rules by."""
+        return self._shared.terms
+
+    @terms.setter
+    def terms(self, terms: Terms) -> None:
+        self._shared.terms = terms
 
     def __call__(
         self, call: ToolCall, effect: Effect, paths: "tuple[Path, ...]", arguments: JsonObject
@@ -273,3 +284,19 @@ class Policy:
         if stored:
             for each in rules:
                 self._save(each)
+
+    def inner(self) -> "Policy":
+        """This policy for the calls of a session inside, whose ids are not those of this one.
+
+        Mode, rules and answers are the same at any time.
+        """
+        found = Policy(self.terms, self._save)
+        found._shared = self._shared
+        return found
+
+
+class _Shared:
+    """The terms of one or more policies."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.tools.files.protection import READ_FREELY
+from toolwire.tools.files.protection import CREDENTIALS, READ_FREELY
 
 Resolve: TypeAlias = Callable[[str], str]
 """An absolute path with its links followed."""
@@ -80,6 +80,8 @@ class Locations(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute; the first is the working directory."""
     home: str = ""
     temp: str = ""
+    readable: Callable[[], tuple[str, ...]] = lambda: ()
+    """Further folders that may be read, all links followed."""
     resolve: Resolve = posixpath.normpath
     protected: Protected = lambda path: ""
     matches: Matches = lambda folder, pattern: None
@@ -107,6 +109,9 @@ class Locations(msgspec.Struct, frozen=True, kw_only=True):
             return Location(Zone.DEVICE, full)
         real = posixpath.normpath(self.resolve(written))
         why = self.protected(full) or self.protected(real)
+        also = () if writes else self.readable()
+        if also and why != CREDENTIALS and any(lies_in(real, folder) for folder in also):
+            return Location(Zone.INSIDE, real)
         if why and (writes or why not in READ_FREELY):
             return Location(Zone.PROTECTED, real, why)
         readable = (self.temp,) if self.temp and not writes else ()

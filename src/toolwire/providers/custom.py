@@ -19,7 +19,11 @@ _PLAIN_KEYS = (
     "allow_insecure_http",
 )
 _KEY_KEYS = ("key_env", "key_header", "key_prefix")
-_KEYS = ("extends", "dialect", "base_url", "headers", "models", "quirks", *_KEY_KEYS, *_PLAIN_KEYS)
+_KEYS = (
+    *("extends", "dialect", "base_url", "headers", "models", "quirks", "faithful"),
+    *_KEY_KEYS,
+    *_PLAIN_KEYS,
+)
 _NESTED: dict[str, type[msgspec.Struct]] = {"history": HistoryRules, "name_rule": NameRule}
 _SET_BY_USER = "set in the configuration"
 _T = TypeVar("_T")
@@ -44,6 +48,8 @@ class ProviderTable(msgspec.Struct, forbid_unknown_fields=True):
     json_schema_output: bool | None = None
     local: bool | None = None
     allow_insecure_http: bool | None = None
+    faithful: bool | None = None
+    """Whether the format's own maker answers behind `base_url`, such as behind a proxy."""
 
 
 def custom(
@@ -88,6 +94,8 @@ def _changed(base: Provider, name: str, given: ProviderTable, where: str) -> Pro
         # Another server: the vendor's variables and addresses do not apply to it.
         changes |= {"base_url_env": (), "placeholders": (), "special_urls": ()}
         changes |= {"other_dialects": (), "takes_origin": False, "faithful": False}
+    if given.faithful is not None:
+        changes["faithful"] = given.faithful
     if given.headers is not None:
         kept = {key: value for key, value in base.headers if key.lower() not in _lower(given)}
         changes["headers"] = tuple((kept | given.headers).items())

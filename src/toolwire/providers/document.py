@@ -149,10 +149,11 @@ prices = { input = 0.5, output = 1.5 }
 ```
 
 Also known: `key_header`, `key_prefix`, `title`, `docs`, `default_model`, `native_tools`,
-`json_schema_output`, `local`, `allow_insecure_http`. An unknown setting is an error. A built-in
-name can only be used by an entry with `extends`, so that nothing is replaced silently. An
-entry with its own address never inherits a key: set its `key_env`. A project's settings
-cannot define providers, or a cloned project could send your keys elsewhere.
+`json_schema_output`, `local`, `allow_insecure_http`, and `faithful`, which is true only where the
+format's own maker answers, also behind a proxy: the gateway then passes answers byte for byte. An
+unknown setting is an error. A built-in name can only be used by an entry with `extends`, so that
+nothing is replaced silently. An entry with its own address never inherits a key: set its `key_env`.
+A project's settings cannot define providers, or a cloned project could send your keys elsewhere.
 
 A credential is sent over https, or over http to this machine: the address that the host resolves
 to has to be loopback, whatever its name. To another machine over http it is refused before

@@ -1,6 +1,8 @@
 """The files of a session: their schema, names and private modes."""
 
+import errno
 import os
+import shutil
 import sqlite3
 import sys
 from collections.abc import Iterable, Mapping
@@ -84,10 +86,33 @@ def prepare(connection: sqlite3.Connection) -> None:
     connection.execute("COMMIT")
 
 
+def media_folder(root: Path, session: str) -> Path:
+    """Where pictures and sounds of a session's model are stored, below the sessions' folder."""
+    return root / "media" / session
+
+
 def remove_files(path: Path) -> None:
     """Remove the session's file and SQLite's side files."""
     for file in (path, beside(path, "-wal"), beside(path, "-shm")):
         file.unlink(missing_ok=True)
+
+
+def copy_folder(source: Path, target: Path) -> None:
+    """Copy what belongs to a session; contents, which never change, are not stored twice."""
+    if not source.is_dir():
+        return
+
+    def copy(one: str, other: str) -> None:
+        try:
+            if Path(one).parent.parent.name != "objects":
+                raise OSError(errno.EXDEV, "not by its contents")
+            os.link(one, other)
+        except OSError:
+            shutil.copy2(one, other)
+
+    shutil.copytree(
+        source, target, copy_function=copy, ignore=shutil.ignore_patterns("trash", "index*")
+    )
 
 
 def private_folder(folder: Path) -> None:

@@ -16,6 +16,7 @@ from toolwire.agent.events import (
     ChildEvent,
     HistoryReplaced,
     MessageAdded,
+    RequestBuilt,
     Streaming,
     ToolOutputText,
     ToolStarted,
@@ -27,7 +28,7 @@ from toolwire.messages import CallKind, MediaKind, Outcome, Part, Role
 from toolwire.tools.spec import Effect
 from toolwire.wire.surrogates import without_halves
 
-_NEVER_STORED = (Streaming, ToolOutputText, ChildEvent)
+_NEVER_STORED = (RequestBuilt, Streaming, ToolOutputText, ChildEvent)
 """Events for display only."""
 _STORED = tuple(kind for kind in get_args(AgentEvent) if kind not in _NEVER_STORED)
 

@@ -7,9 +7,11 @@ import msgspec
 
 from toolwire.agent.events import (
     AgentEvent,
+    AgentStarted,
     AnswersGiven,
     HistoryReplaced,
     MessageAdded,
+    ParentCall,
     SessionOpened,
     ToolFinished,
     ToolStarted,
@@ -67,7 +69,7 @@ class ResolvedCalls(msgspec.Struct, frozen=True, kw_only=True):
     finished: tuple[ToolFinished, ...]
     """Results of calls that will not run; to be stored like any other."""
     again: tuple[ToolCall, ...]
-    """Read-only calls to run again."""
+    """Calls to run: read-only ones again, and those that waited for an answer."""
     call_ids: tuple[str, ...]
     """All of them in the reply's order, for `AnswersGiven`."""
 
@@ -105,14 +107,20 @@ class OpenReply:
         self._calls[position] = msgspec.structs.replace(self._calls[position], **known)
 
 
-def resolve_open_calls(open: Sequence[OpenCall], *, run_again: bool = True) -> ResolvedCalls:
-    """Results for the calls that were open when the process ended."""
+def resolve_open_calls(
+    open: Sequence[OpenCall], *, run_again: bool = True, run_waiting: bool = False
+) -> ResolvedCalls:
+    """Results for the calls that were open when the process ended.
+
+    `run_waiting`: calls that were not started are to run too.
+    """
     finished: list[ToolFinished] = []
     again: list[ToolCall] = []
     for one in open:
         if one.finished is not None:
             continue
-        if run_again and one.only_reads and one.whole:
+        waits = run_waiting and one.state is CallStage.NOT_STARTED and one.call.complete
+        if one.whole and (waits or (run_again and one.only_reads)):
             again.append(one.call)
         else:
             finished.append(_made_up(one))
@@ -214,6 +222,10 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     """Chosen by the user in the session, so that it continues with it; so is `chosen_mode`."""
     chosen_mode: str = ""
     forked_from: str = ""
+    parent: ParentCall | None = None
+    """The call that runs it, for the session of a subagent."""
+    new_copy: bool = False
+    """Whether it was copied from another and not opened since."""
     messages: tuple[Message, ...] = ()
     context: int = 0
     """How many leading messages are generated context, not user input."""
@@ -225,6 +237,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     """How the last turn ended; None if it is unfinished."""
     open: tuple[OpenCall, ...] = ()
     """Calls of the last message without a result."""
+    agents: tuple[AgentStarted, ...] = ()
+    """Subagents that these calls run."""
 
     @property
     def cost(self) -> float | None:
@@ -257,6 +271,7 @@ class _Replay:
         self._chosen_style = ""
         self._chosen_mode = ""
         self._forked_from = ""
+        self._new_copy = False
         self._messages: list[Message] = []
         self._context = 0
         self._reply: OpenReply | None = None
@@ -264,6 +279,7 @@ class _Replay:
         self._turns = 0
         self._title = ""
         self._ended: TurnEnded | None = None
+        self._agents: dict[str, AgentStarted] = {}
 
     def add(self, event: AgentEvent) -> None:
         match event:
@@ -278,6 +294,8 @@ class _Replay:
                 _count(self._totals, event)
             case HistoryReplaced():
                 self._shortened(event)
+            case AgentStarted():
+                self._agents[event.call_id] = event
             case TurnStarted():
                 self._turns += 1
                 self._ended = None
@@ -291,6 +309,7 @@ class _Replay:
     def _opening(self, event: SessionOpened) -> None:
         self._opened = event
         self._forked_from = event.forked_from or self._forked_from
+        self._new_copy = bool(event.forked_from)
         # A flag of a later process replaces a choice; another model has a style of its own.
         if event.changed == "style" or event.style != self._chosen_style:
             self._chosen_style = event.style if event.changed == "style" else ""
@@ -310,6 +329,8 @@ class _Replay:
             chosen_style=self._chosen_style,
             chosen_mode=self._chosen_mode,
             forked_from=self._forked_from,
+            parent=last.parent,
+            new_copy=self._new_copy,
             messages=tuple(self._messages),
             context=self._context,
             totals=tuple(self._totals.values()),
@@ -317,6 +338,7 @@ class _Replay:
             title=self._title,
             ended=self._ended,
             open=() if self._reply is None else self._reply.calls,
+            agents=() if self._reply is None else tuple(self._agents.values()),
         )
 
     def _message(self, event: MessageAdded) -> None:
@@ -326,6 +348,7 @@ class _Replay:
             self._context += 1
         self._messages.append(message)
         if message.role == "assistant" and message.calls:
+            self._agents.clear()
             self._reply = OpenReply(message, whole=event.finished is not None)
         elif message.role == "user" and not event.context and not self._title:
             self._title = title_of(message.text)

@@ -1,13 +1,16 @@
 """What a store of sessions is: its protocols, and the values they return."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
 
-from toolwire.agent.events import AgentEvent
+from toolwire.agent.events import AgentEvent, SessionOpened
 from toolwire.errors import SessionError
+from toolwire.messages import Message
+from toolwire.sessions import records
+from toolwire.sessions.files import Row
 from toolwire.terminal_text import one_line
 
 _MOST_KINDS = 5
@@ -79,6 +82,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     started: float = 0.0
     """Unix time, as is `updated`."""
     updated: float = 0.0
+    parent: str = ""
+    """The session whose call ran it, for that of a subagent."""
     damaged: bool = False
     """Whether a quick check found damage; opening it checks every record."""
 
@@ -101,6 +106,47 @@ class Contents(msgspec.Struct, frozen=True, kw_only=True):
     def events(self) -> list[AgentEvent]:
         """The events alone."""
         return [record.event for record in self.records]
+
+
+class Copied(msgspec.Struct, frozen=True, kw_only=True):
+    """A session on its way to another store, with its rows as they are."""
+
+    id: str
+    project: str
+    facts: dict[str, str]
+    """What is known of the session besides its records, such as `forked_from`."""
+    rows: tuple[Row, ...]
+
+
+class SessionLost(SessionError):
+    """The session is no longer held by this process: nothing more may be done or written."""
+
+    def __init__(self, session: str, why: str) -> None:
+        super().__init__(
+            f'session "{session}" is no longer held by this process: {why}; nothing more was '
+            "started. Continue it when it is free"
+        )
+
+
+def missing_rows(copied: Copied, there: Sequence[Row]) -> tuple[Row, ...]:
+    """Returns the rows that come after those of another store; raises if the two differ."""
+    for ours, theirs in zip(there, copied.rows, strict=False):
+        if (ours.seq, ours.crc) != (theirs.seq, theirs.crc):
+            raise SessionError(
+                f'session "{copied.id}" differs in the two stores from record {theirs.seq} on; '
+                "fork it first, then copy the fork"
+            )
+    return copied.rows[len(there) :]
+
+
+def forked_row(session: str, origin: str, rows: tuple[Row, ...], at: float) -> Row:
+    """Returns the record with the origin of a copy, to be added after its rows."""
+    opened = [row for row in rows if row.kind == "session_opened"]
+    last = records.decode(opened[-1].body) if opened else None
+    before = last if isinstance(last, SessionOpened) else SessionOpened(session="", model="")
+    event = msgspec.structs.replace(before, session=session, forked_from=origin, parent=None)
+    seq, kind, body = rows[-1].seq + 1, "session_opened", records.encode(event)
+    return Row(seq, at, kind, body, records.checksum(seq, at, kind, body))
 
 
 class Journal(Protocol):
@@ -144,6 +190,14 @@ class OpenJournal(Journal, Protocol):
         """Notices for the user about what could not be read."""
         ...
 
+    async def lost(self) -> str:
+        """Returns the reason when the session is no longer held; never for a file."""
+        ...
+
+    async def cancelled(self) -> None:
+        """Returns when another process asks to end the running turn; never for a file."""
+        ...
+
     async def close(self) -> None:
         """Release the session; an empty one is removed."""
         ...
@@ -152,32 +206,46 @@ class OpenJournal(Journal, Protocol):
 class SessionStore(Protocol):
     """The sessions of a user. Every method blocks; only journals are for event loops.
 
-    A project is a name: the path of a folder on this machine. A session is named by its id or a
-    unique beginning of it; errors are `SessionError`.
+    A project is a name: the path of a folder on this machine, or the address of a repository. A
+    session is named by its id or a unique beginning of it; errors are `SessionError`.
     """
 
     def create(self, project: str) -> OpenJournal:
         """A new session of this project, open for writing."""
         ...
 
-    def open(self, name: str) -> OpenJournal:
-        """Open a session for writing; refused while another process has it."""
+    def open(self, name: str, *, take: bool = False) -> OpenJournal:
+        """Open a session for writing; `SessionInUse` while another process has it.
+
+        `take` takes it over from a process on another machine; a file cannot be taken over.
+        """
         ...
 
-    def read(self, name: str) -> Contents:
-        """The contents of a session, also of one in use."""
+    def cancel(self, name: str) -> str:
+        """Asks the process that holds a session to end its turn; returns that process."""
+        ...
+
+    def read(self, name: str, *, after: int = 0) -> Contents:
+        """The contents of a session after that record, also of one in use."""
         ...
 
     def find(self, name: str) -> str:
         """The id of the session."""
         ...
 
-    def list(self, project: str | None = None) -> list[Summary]:
-        """The sessions of a project, or all; most recent first, without empty ones."""
+    def list(self, project: str | None = None, *, children: bool = False) -> list[Summary]:
+        """The sessions of a project, or all; most recent first, without empty ones.
+
+        Those of subagents only if `children`.
+        """
         ...
 
     def search(self, words: str, project: str | None = None) -> set[str]:
         """The ids of sessions in whose messages the words occur, in any case."""
+        ...
+
+    def prompts(self, project: str, most: int) -> tuple[Message, ...]:
+        """The user's messages in the sessions of a project, the newest sessions first."""
         ...
 
     def latest(self, project: str) -> Summary | None:
@@ -189,9 +257,17 @@ class SessionStore(Protocol):
         ...
 
     def delete(self, name: str) -> str:
-        """Remove a session; refused while it is in use."""
+        """Remove a session and those of its subagents; refused while it is in use."""
         ...
 
     def forget(self, before: float) -> tuple[str, ...]:
         """Delete the sessions unchanged since then, except those in use."""
+        ...
+
+    def export_rows(self, name: str) -> Copied:
+        """Every row of a session that is not in use, byte for byte."""
+        ...
+
+    def import_rows(self, copied: Copied) -> int:
+        """Adds the rows that this store does not have; returns their number."""
         ...

@@ -5,12 +5,13 @@ from typing import Any, Literal, TypeAlias, cast
 
 import msgspec
 
+from toolwire import providers
 from toolwire.client.redact import is_secret_name
 from toolwire.config.schema import keys, rendered
 from toolwire.errors import BadInput
 from toolwire.mcp import imports
 from toolwire.mcp.lists import members
-from toolwire.policy.rules import Rule
+from toolwire.policy.rules import Rule, Verdict
 
 Table: TypeAlias = Mapping[str, Any]
 State: TypeAlias = Literal["taken", "mapped", "not taken"]
@@ -38,6 +39,8 @@ class Plan:
         self.servers: dict[str, dict[str, Any]] = {}
         self.providers: dict[str, dict[str, Any]] = {}
         self.rules: list[Rule] = []
+        self.asked: list[tuple[str, Rule]] = []
+        """Rules that allow something, for which the user is asked."""
         self.entries: list[ImportedMember] = []
 
     def take(self, key: str, ours: str, value: Any) -> None:
@@ -74,7 +77,16 @@ class Plan:
             self.servers[name] = self._without_secrets(key, one.table)
             self._add(key, "mapped", f"mcp_servers.{name}")
             for member in one.left_out:
+                if member == "alwaysAllow" and not self.shared:
+                    tools = members(members(document.get(imports.PROGRAMS[program].key)).get(name))
+                    self._ask_about(f"{key}.{member}", name, texts(tools.get(member)))
+                    continue
                 self.leave(f"{key}.{member}", _WHY_NOT.get(member, ABSENT))
+
+    def _ask_about(self, key: str, server: str, tools: tuple[str, ...]) -> None:
+        for tool in tools:
+            rule = Rule(decision=Verdict.ALLOW, server=server, tool=tool, project=self.project)
+            self.asked.append((f"{key}: {tool}", rule))
 
     def _without_secrets(self, key: str, table: dict[str, Any]) -> dict[str, Any]:
         """A server's table with the names of secret variables in place of their values."""
@@ -97,6 +109,9 @@ class Plan:
         if self.project:
             self.leave(key, "a project may not define providers")
             return
+        if name in providers.names():
+            # Another address of a provider that is known here: its format stays.
+            table = {"extends": name, **{k: v for k, v in table.items() if k != "dialect"}}
         self.providers[name] = table
         self._add(key, "mapped", f"providers.{name}")
 

@@ -6,10 +6,10 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from toolwire.mcp.lists import members, text
-from toolwire.policy.rules import Rule, Verdict
-from toolwire.settings_import.plan import MemberReader, Plan, because, nothing, texts
-from toolwire.settings_import.rules import claude_entry, shell_entry
-from toolwire.tools.spec import Effect
+from toolwire.policy.rules import Verdict
+from toolwire.settings_import.opencode import OPENCODE
+from toolwire.settings_import.plan import MemberReader, Plan, Special, because, nothing, texts
+from toolwire.settings_import.rules import claude_entry
 
 Kind: TypeAlias = Literal["settings", "servers", "policies"]
 
@@ -22,6 +22,8 @@ class Source(msgspec.Struct, frozen=True):
     kind: Kind = "settings"
     own: bool = False
     """A file in the project that its user wrote, and not the project."""
+    like: str = ""
+    """The program whose form the file has; empty for that of its own program."""
 
 
 class OtherProgram(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +38,21 @@ class OtherProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 _SECRET = because("keys and tokens are never taken over; see toolwire login")
 _TRUST = because("trust is never taken over")
-_LATER = because("toolwire reads no hooks of other programs")
+
+
+def _hooks(program: str) -> Special:
+    """The program's hooks run as they are; those of a project after an approval."""
+
+    def take(plan: Plan, key: str, value: Any) -> None:
+        if not members(value):
+            return
+        if plan.project:
+            own = f'hooks.from = ["{program}"] in your own settings, then toolwire approve'
+            plan.leave(key, f"it is run where it is: {own}")
+        else:
+            plan.take(key, "hooks.from", [program])
+
+    return take
 
 
 def _google(plan: Plan, key: str, value: Any) -> None:
@@ -73,8 +89,24 @@ def _allowed(plan: Plan, key: str, value: Any) -> None:
     plan.take(key, "tools.allowed", [one for one in texts(value) if one not in every])
 
 
+_TELEMETRY_PROTOCOLS = {"http": "http/protobuf", "grpc": "grpc"}
+
+
+def _telemetry_protocol(plan: Plan, key: str, value: Any) -> None:
+    if value in _TELEMETRY_PROTOCOLS:
+        plan.take(key, "telemetry.protocol", _TELEMETRY_PROTOCOLS[value])
+    else:
+        plan.leave(key, f"its value is {value!r}")
+
+
 _GEMINI = MemberReader(
     same={
+        "checkpointing.enabled": "checkpoints.enabled",
+        "general.checkpointing.enabled": "checkpoints.enabled",
+        "telemetry.enabled": "telemetry.enabled",
+        "telemetry.otlpEndpoint": "telemetry.endpoint",
+        "telemetry.outfile": "telemetry.outfile",
+        "telemetry.logPrompts": "telemetry.prompts",
         "coreTools": "tools.core",
         "excludeTools": "tools.exclude",
         "tools.core": "tools.core",
@@ -105,7 +137,9 @@ _GEMINI = MemberReader(
         "tools.approvalMode": _mode,
         "allowedTools": _allowed,
         "tools.allowed": _allowed,
-        "hooks": _LATER,
+        "telemetry.otlpProtocol": _telemetry_protocol,
+        "telemetry.target": because("telemetry.endpoint says where it goes"),
+        "hooks": _hooks("gemini"),
         "mcpServers": nothing,
         "security.auth": _SECRET,
         "selectedAuthType": _SECRET,
@@ -166,7 +200,7 @@ _CLAUDE = MemberReader(
         "permissions": _permissions,
         "model": _short_model,
         "env": _variables,
-        "hooks": _LATER,
+        "hooks": _hooks("claude"),
         "enabledMcpjsonServers": _approvals,
         "enableAllProjectMcpServers": because("confirm each: toolwire mcp approve NAME"),
         "apiKeyHelper": _SECRET,
@@ -238,76 +272,8 @@ def codex_model(plan: Plan, document: Mapping[str, Any]) -> None:
         plan.take("model", "default_model", f"{provider}/{model}")
 
 
-def _opencode_providers(plan: Plan, key: str, value: Any) -> None:
-    for name, one in members(value).items():
-        table = members(one)
-        options = members(table.get("options"))
-        if "apiKey" in options:
-            plan.leave(f"{key}.{name}.options.apiKey", "keys are never taken over")
-        if not text(options.get("baseURL")):
-            plan.leave(f"{key}.{name}", "it has no address of its own")
-            continue
-        ours = {
-            "dialect": "openai-chat",
-            "base_url": options["baseURL"],
-            "title": text(table.get("name")),
-            "models": list(members(table.get("models"))),
-        }
-        plan.take_provider(f"{key}.{name}", name, {k: v for k, v in ours.items() if v})
-
-
-def _opencode_permission(plan: Plan, key: str, value: Any) -> None:
-    for name, one in members(value).items():
-        patterns = members(one) if isinstance(one, dict) else {"*": one}
-        for pattern, word in patterns.items():
-            _opencode_rule(plan, f"{key}.{name}: {pattern}", name, pattern, text(word))
-
-
-def _opencode_rule(plan: Plan, key: str, name: str, pattern: str, word: str) -> None:
-    if word not in tuple(Verdict):
-        plan.leave(key, f"its value is {word!r}")
-        return
-    decision = Verdict(word)
-    path = "" if pattern == "*" else pattern
-    match name:
-        case "bash":
-            shell_entry(plan, key, pattern, decision)
-        case "edit":
-            plan.rule(key, Rule(decision=decision, effect=Effect.WRITE, path=path))
-        case "read":
-            plan.rule(key, Rule(decision=decision, effect=Effect.READ, path=path))
-        case "webfetch":
-            plan.rule(key, Rule(decision=decision, tool="web_fetch"))
-        case _:
-            plan.leave(key, f"toolwire has no permission for {name}")
-
-
-def _opencode_model(plan: Plan, key: str, value: Any) -> None:
-    plan.take(key, "default_model", value)
-
-
-def _instructions(plan: Plan, key: str, value: Any) -> None:
-    names = [one for one in texts(value) if "/" not in one and "*" not in one]
-    for one in texts(value):
-        if one not in names:
-            plan.leave(f"{key}: {one}", "import it in AGENTS.md: a line with @ and its path")
-    if names:
-        plan.take(key, "context.files", ["AGENTS.md", *(n for n in names if n != "AGENTS.md")])
-
-
-_OPENCODE = MemberReader(
-    special={
-        "model": _opencode_model,
-        "provider": _opencode_providers,
-        "permission": _opencode_permission,
-        "instructions": _instructions,
-        "mcp": nothing,
-        "agent": because("toolwire reads no agents of other programs"),
-        "command": because("write it as a file in .toolwire/commands"),
-    },
-    ignored=("$schema",),
-)
-
+_KILO_FILES = ("kilo.json", "kilo.jsonc", "config.json", "opencode.json", "opencode.jsonc")
+"""Settings of its newer program, which has opencode's form."""
 _KILOCODE = MemberReader(special={"mcpServers": nothing})
 
 PROGRAMS: Mapping[str, OtherProgram] = {
@@ -339,7 +305,7 @@ PROGRAMS: Mapping[str, OtherProgram] = {
             Source("opencode.json"),
             Source("opencode.jsonc"),
         ),
-        reader=_OPENCODE,
+        reader=OPENCODE,
     ),
     "kilocode": OtherProgram(
         title="KiloCode",
@@ -353,7 +319,14 @@ PROGRAMS: Mapping[str, OtherProgram] = {
                 "settings/mcp_settings.json",
                 "servers",
             ),
+            Source("~/.kilocode/cli/global/settings/mcp_settings.json", "servers"),
+            *(Source(f"~/.config/kilo/{name}", like="opencode") for name in _KILO_FILES),
             Source(".kilocode/mcp.json", "servers"),
+            *(
+                Source(f"{folder}{name}", like="opencode")
+                for folder in ("", ".kilo/")
+                for name in _KILO_FILES[:2]
+            ),
         ),
         reader=_KILOCODE,
         rules=(".kilocode/rules",),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from toolwire.errors import SessionError
+from toolwire.errors import SessionError, SessionInUse
 from toolwire.platform import lock_file
 
 
@@ -41,6 +41,30 @@ class SessionLock:
         self._handle = -1
 
 
+def holding_process(path: Path) -> int | None:
+    """The process of this machine that holds a lock; None without one that runs."""
+    try:
+        holder = msgspec.json.decode(path.read_bytes(), type=_Holder)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    if holder.host != socket.gethostname() or holder.pid <= 0:
+        return None
+    return holder.pid if _runs(holder.pid) else None
+
+
+def _runs(pid: int) -> bool:
+    if sys.platform == "win32":
+        # A signal would end the process there; its lock file is gone if it does not run.
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def _locked(path: Path, session: str) -> int:
     while True:
         try:
@@ -52,10 +76,7 @@ def _locked(path: Path, session: str) -> int:
         if not lock_file(handle):
             holder = _holder(handle)
             os.close(handle)
-            raise SessionError(
-                f'session "{session}" is in use by {holder}; end that one first, or continue in a '
-                f"copy: toolwire sessions fork {session}"
-            )
+            raise SessionInUse(session, holder)
         if _still_named(handle, path):
             return handle
         # The holder unlinked the lock file while we waited; try again on the new one.

@@ -59,5 +59,7 @@ def usual_cache(environ: Mapping[str, str]) -> Path | None:
     return Path(base) / "toolwire" if base else None
 
 
+SESSION_FILES = ".files"
+"""Suffix of the folder beside a session's file, which belongs to it: its checkpoints."""
 _CREDENTIALS = "credentials.json"
 _SESSIONS = "sessions"

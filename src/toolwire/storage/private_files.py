@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
+import msgspec
+
 from toolwire.errors import BadInput
 from toolwire.platform import lock_file
 
@@ -98,3 +100,55 @@ def _open_lock(path: Path, kind: str) -> int:
         return os.open(target.with_name(f".{target.name}.{kind}"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise BadInput(f"cannot lock {path}: {error.strerror}") from error
+
+
+_answers = msgspec.json.Decoder(dict[str, dict[str, str]])
+
+
+class ApprovalStore:
+    """The user's answers about what projects bring, each bound to a digest of the definition."""
+
+    def __init__(self, file: Path, older: Path | None = None, prefix: str = "") -> None:
+        self._file = file
+        self._older = older
+        """A file of earlier versions: its names have no `prefix` yet."""
+        self._prefix = prefix
+
+    def answer(self, folder: Path, key: str, digest: str) -> bool | None:
+        """The answer; None if the user was not asked about it as it is now."""
+        found = self._read().get(str(folder.resolve()), {}).get(key, "")
+        if found == digest:
+            return True
+        return False if found == f"no {digest}" else None
+
+    def keep(self, folder: Path, key: str, digest: str, *, allowed: bool) -> None:
+        """Stores an answer."""
+        with locked_briefly(self._file):
+            answers = self._read()
+            here = answers.setdefault(str(folder.resolve()), {})
+            here[key] = digest if allowed else f"no {digest}"
+            data = msgspec.json.format(msgspec.json.encode(answers), indent=2)
+            write_private(self._file, data + b"\n")
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        found = _decoded(self._file)
+        if found is not None or self._older is None:
+            return found or {}
+        return {
+            folder: {f"{self._prefix}{name}": value for name, value in answers.items()}
+            for folder, answers in (_decoded(self._older) or {}).items()
+        }
+
+
+def _decoded(file: Path) -> dict[str, dict[str, str]] | None:
+    try:
+        return _answers.decode(file.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadInput(f"cannot read {file}: {error}; fix it or remove it") from error
+
+
+def approval_store(config: Path) -> ApprovalStore:
+    """The one store of these answers, in the folder of the settings."""
+    return ApprovalStore(config / "approved.json", config / "mcp-approvals.json", "mcp:")

@@ -7,6 +7,7 @@ import msgspec
 
 from toolwire.events import Usage
 from toolwire.messages import Message, Text, Thinking, ToolCall, ToolResult
+from toolwire.request import ModelRequest, ToolSpec
 from toolwire.telemetry.signals import Attributes, Measure
 
 
@@ -46,6 +47,51 @@ def usage_of(usage: Usage) -> Attributes:
         "gen_ai.usage.reasoning.output_tokens": usage.reasoning,
     }
     return {name: count for name, count in counts.items() if count is not None}
+
+
+def server_of(server: str) -> Attributes:
+    """The server of a model, given as host and port."""
+    host, _, port = server.rpartition(":")
+    return {"server.address": host, "server.port": int(port)} if host else {}
+
+
+def parameters_of(request: ModelRequest | None) -> Attributes:
+    """The parameters that a request sets."""
+    if request is None:
+        return {}
+    given = {
+        "gen_ai.request.temperature": request.temperature,
+        "gen_ai.request.top_p": request.top_p,
+        "gen_ai.request.max_tokens": request.max_output_tokens,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def description_of(tool: str, request: ModelRequest | None) -> Attributes:
+    """What the model was given as the description of a tool."""
+    for one in request.tools if request is not None else ():
+        if isinstance(one, ToolSpec) and one.name == tool and one.description:
+            return {"gen_ai.tool.description": one.description}
+    return {}
+
+
+def instructions_of(request: ModelRequest | None) -> Attributes:
+    """The system prompt and the tools of a request, which are words of the conversation too."""
+    if request is None:
+        return {}
+    system = [{"type": "text", "content": one.text} for one in request.system]
+    tools = [
+        {
+            "type": "function",
+            "name": one.name,
+            "description": one.description,
+            "parameters": one.parameters,
+        }
+        for one in request.tools
+        if isinstance(one, ToolSpec)
+    ]
+    found = {"gen_ai.system_instructions": system, "gen_ai.tool.definitions": tools}
+    return {name: msgspec.json.encode(value).decode() for name, value in found.items() if value}
 
 
 def seconds(start: int, end: int) -> float:

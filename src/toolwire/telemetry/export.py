@@ -1,5 +1,7 @@
 """Sends signals through the OpenTelemetry SDK, in its own threads."""
 
+import logging
+import re
 import threading
 from collections.abc import Iterable
 from typing import Any
@@ -7,8 +9,25 @@ from typing import Any
 from toolwire.errors import BadInput
 from toolwire.telemetry.signals import Attributes, LogRecord, Measure, Signal, Span
 
-_LONGEST = 2.0
-"""Seconds that leaving may wait for what is not sent yet."""
+_OPTIONAL = re.compile(r"code: (404|405)\b")
+_LONGEST = 1.5
+"""Seconds that leaving may wait for what is not sent yet; with all of it, less than two."""
+
+
+class _Failures(logging.Handler):
+    """Takes the SDK's log, which is printed over what the user reads if no handler takes it."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.first = ""
+        logging.getLogger("opentelemetry").addHandler(self)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Stores the first failure; a server need not take metrics and log records."""
+        words = record.getMessage()
+        if self.first or (_OPTIONAL.search(words) and "span" not in words.lower()):
+            return
+        self.first = words.partition("\n")[0][:300]
 
 
 class Exporter:
@@ -43,6 +62,12 @@ class Exporter:
         self._meter = self._metrics.get_meter("toolwire", version)
         self._instruments: dict[str, Any] = {}
         self._logs = _log_processor(logs)
+        self._failures = _Failures()
+
+    @property
+    def trouble(self) -> str:
+        """The first failure that the SDK reported; empty if there was none."""
+        return self._failures.first
 
     def send(self, signals: Iterable[Signal]) -> None:
         """Hands the signals over to the SDK's threads."""
@@ -56,7 +81,7 @@ class Exporter:
                     self._measure(signal)
 
     def close(self) -> bool:
-        """Sends the rest; False if that took longer than two seconds."""
+        """Sends the rest; False if that took too long."""
         # The SDK's own limits are longer than a user waits.
         ending = threading.Thread(target=self._end, daemon=True)
         ending.start()
@@ -91,7 +116,7 @@ class Exporter:
                 parent=_context(span.trace, span.parent) if span.parent else None,
                 resource=self._resource,
                 attributes=dict(span.attributes),
-                kind=SpanKind.CLIENT if span.kind == "client" else SpanKind.INTERNAL,
+                kind=SpanKind[span.kind.upper()],
                 status=status,
                 start_time=span.start,
                 end_time=span.end,

@@ -5,16 +5,23 @@ from collections.abc import Iterator
 from toolwire.agent.events import (
     AgentEvent,
     ApprovalOutcome,
+    ChildEvent,
     HistoryReplaced,
+    HookRan,
     MessageAdded,
     ModelAsked,
+    Noticed,
+    RequestBuilt,
     Retrying,
     SessionOpened,
     ToolFinished,
+    TurnEnd,
     TurnEnded,
     TurnStarted,
     UsageCounted,
 )
+from toolwire.request import ModelRequest
+from toolwire.telemetry.attributes import messages_json
 from toolwire.telemetry.signals import Attributes, LogRecord, Measure, Signal
 
 _FILE_OPERATIONS = {"write_file": "create", "replace": "update", "read_file": "read"}
@@ -28,35 +35,70 @@ class GeminiRecords:
         self._prompts = prompts
         self._content = content
         self._turns = 0
-        self._finish = ""
+        self._counted: tuple[UsageCounted, int] | None = None
+        """A request that was answered, whose message follows, and when."""
+        self._built: ModelRequest | None = None
+        self._mode = ""
+        self._auth = ""
+        self._retries = 0
+        """Of the present turn."""
+        self._agents: dict[str, int] = {}
+        """When each agent that a call runs began."""
 
     def feed(self, event: AgentEvent, now: int) -> Iterator[Signal]:
         """The records that an event gives."""
+        if self._counted is not None:
+            yield from self._answered(*self._counted, event)
+            self._counted = None
         match event:
-            case SessionOpened() if not event.changed:
+            case SessionOpened() if event.changed:
+                self._mode, self._auth = event.mode, auth_type(event.model)
+            case SessionOpened():
+                self._mode, self._auth = event.mode, auth_type(event.model)
                 yield self._record("config", now, _config(event))
                 yield _count("session.count", now, {})
             case TurnStarted():
                 self._turns += 1
             case MessageAdded():
                 yield from self._added(event, now)
+            case RequestBuilt():
+                self._built = event.request
             case ModelAsked():
-                yield self._record("api_request", now, {"model": _plain(event.model)})
+                asked: Attributes = {"model": _plain(event.model)}
+                if self._content and self._built is not None:
+                    asked["request_text"] = messages_json(self._built.messages)
+                yield self._record("api_request", now, asked)
+            case UsageCounted() if event.failed:
+                yield from self._failed(event, now)
             case UsageCounted():
-                yield from self._counted(event, now)
+                self._counted = event, now
             case Retrying():
                 error: Attributes = {
                     "error_type": str(event.status or ""),
                     "attempt": event.attempt,
                 }
+                self._retries += 1
                 yield self._record("chat.content_retry", now, error)
+            case Noticed():
+                yield from self._noticed(event, now)
+            case ChildEvent():
+                yield from self._child(event, now)
             case ToolFinished():
                 yield from self._finished(event, now)
+            case HookRan():
+                yield from self._hook(event, now)
             case HistoryReplaced():
                 sizes: Attributes = {"tokens_before": event.before, "tokens_after": event.after}
                 yield self._record("chat_compression", now, sizes)
             case TurnEnded():
-                ended: Attributes = {"approvalMode": "", "turnCount": self._turns}
+                if self._retries and event.reason is TurnEnd.FAILED:
+                    gave_up: Attributes = {
+                        "total_attempts": self._retries + 1,
+                        "final_error_type": event.error,
+                    }
+                    yield self._record("chat.content_retry_failure", now, gave_up)
+                self._retries = 0
+                ended: Attributes = {"approvalMode": self._mode, "turnCount": self._turns}
                 yield self._record("conversation_finished", now, ended)
             case _:
                 pass
@@ -71,24 +113,73 @@ class GeminiRecords:
         }
         return LogRecord(name=full, at=now, attributes={**common, **attributes}, body=full)
 
+    def _hook(self, event: HookRan, now: int) -> Iterator[Signal]:
+        success, duration = event.decision != "failed", round(event.seconds * 1000)
+        attributes: Attributes = {
+            "hook_event_name": event.event,
+            "hook_type": "command",
+            "hook_name": event.name,
+            "duration_ms": duration,
+            "success": success,
+            "decision": event.decision,
+        }
+        yield self._record("hook_call", now, attributes)
+        labels: Attributes = {"hook_event_name": event.event, "success": success}
+        yield _count("hook_call.count", now, labels)
+        yield _latency("hook_call.latency", duration, now, labels)
+
+    def _noticed(self, event: Noticed, now: int) -> Iterator[Signal]:
+        if event.kind == "ide":
+            yield self._record("ide_connection", now, {"connection_type": "session"})
+        elif event.kind == "fallback":
+            yield self._record("flash_fallback", now, {"auth_type": self._auth})
+
+    def _child(self, event: ChildEvent, now: int) -> Iterator[Signal]:
+        about: Attributes = {"agent_id": event.session, "agent_name": event.agent}
+        match event.event:
+            case TurnStarted() if event.session not in self._agents:
+                self._agents[event.session] = now
+                yield self._record("agent.start", now, about)
+            case TurnEnded() as ended:
+                began = self._agents.pop(event.session, now)
+                about |= {
+                    "duration_ms": (now - began) // 1_000_000,
+                    "turn_count": ended.requests,
+                    "terminate_reason": str(ended.reason),
+                }
+                yield self._record("agent.finish", now, about)
+            case _:
+                pass
+
     def _added(self, event: MessageAdded, now: int) -> Iterator[Signal]:
         if event.message.role == "user" and not event.context and event.message.text:
             text = event.message.text
-            said: Attributes = {"prompt_length": len(text)}
+            said: Attributes = {"prompt_length": len(text), "auth_type": self._auth}
             if self._prompts:
                 said["prompt"] = text
             yield self._record("user_prompt", now, said)
-        elif event.finished is not None:
-            self._finish = str(event.finished.reason)
 
-    def _counted(self, event: UsageCounted, now: int) -> Iterator[Signal]:
+    def _failed(self, event: UsageCounted, now: int) -> Iterator[Signal]:
+        model, why = _plain(event.model), event.error or "failed"
+        status: Attributes = {"status_code": int(why)} if why.isdigit() else {}
+        failure: Attributes = {
+            "model": model,
+            "duration_ms": round(event.seconds * 1000),
+            "error": f"HTTP {why}" if status else why,
+            "error_type": why,
+            "auth_type": self._auth,
+            **status,
+        }
+        yield self._record("api_error", now, failure)
+        yield _count("api.request.count", now, {"model": model, "error_type": why, **status})
+
+    def _answered(self, event: UsageCounted, now: int, then: AgentEvent) -> Iterator[Signal]:
+        """The records of a request that was answered; its message is the event after it."""
         model, usage = _plain(event.model), event.usage
         duration = round(event.seconds * 1000)
-        if event.failed:
-            failure: Attributes = {"model": model, "duration_ms": duration, "error": "failed"}
-            yield self._record("api_error", now, failure)
-            yield _count("api.request.count", now, {"model": model, "error_type": "failed"})
-            return
+        finish, said = "", ""
+        if isinstance(then, MessageAdded) and then.finished is not None:
+            finish, said = str(then.finished.reason), then.message.text
         kinds = {
             "input": usage.total_input,
             "output": usage.output or 0,
@@ -109,7 +200,9 @@ class GeminiRecords:
                 "thoughts_token_count": kinds["thought"],
                 "tool_token_count": 0,
                 "total_token_count": usage.total_input + usage.total_output,
-                "finish_reasons": (self._finish,) if self._finish else (),
+                "finish_reasons": (finish,) if finish else (),
+                "auth_type": self._auth,
+                **({"response_text": said} if self._content and said else {}),
             },
         )
         yield _count("api.request.count", now, {"model": model, "status_code": 200})
@@ -157,6 +250,18 @@ class GeminiRecords:
             operation: Attributes = {"operation": _FILE_OPERATIONS[event.name]}
             yield self._record("file_operation", now, {**operation, "tool_name": event.name})
             yield _count("file.operation.count", now, operation)
+
+
+_AUTH_TYPES = {
+    "google": "gemini-api-key",
+    "vertex": "vertex-ai",
+    "code-assist": "oauth-personal",
+}
+
+
+def auth_type(model: str) -> str:
+    """gemini-cli's word for the login of a model; empty for vendors that it does not know."""
+    return _AUTH_TYPES.get(model.partition("/")[0], "")
 
 
 def _config(event: SessionOpened) -> Attributes:

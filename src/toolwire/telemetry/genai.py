@@ -12,6 +12,7 @@ from toolwire.agent.events import (
     HistoryReplaced,
     MessageAdded,
     ModelAsked,
+    RequestBuilt,
     Retrying,
     SessionEvent,
     SessionOpened,
@@ -25,11 +26,16 @@ from toolwire.agent.events import (
     UsageCounted,
 )
 from toolwire.messages import Message, ToolResult
+from toolwire.request import ModelRequest
 from toolwire.telemetry.attributes import (
     basic_of,
+    description_of,
     histogram,
+    instructions_of,
     messages_json,
+    parameters_of,
     seconds,
+    server_of,
     token_measures,
     usage_of,
 )
@@ -46,6 +52,18 @@ _PROVIDERS: Mapping[str, str] = {
     "xai": "x_ai",
     "moonshot": "moonshot_ai",
 }
+
+
+def operation_of(provider: str) -> str:
+    """The name of the operation that asks a provider's model."""
+    return _OPERATIONS.get(provider, "chat")
+
+
+def provider_name(provider: str) -> str:
+    """A provider's name in the conventions."""
+    return _PROVIDERS.get(provider, provider)
+
+
 _DETAILS = "gen_ai.client.inference.operation.details"
 
 
@@ -65,6 +83,10 @@ class _Open(msgspec.Struct, kw_only=True):
     parent: int
     start: int
     attributes: Attributes
+    inner: int = 0
+    """The id of the request that a call makes to its MCP server."""
+    facts: dict[str, str | int] = {}
+    """What is known of that request."""
 
 
 class _Request(msgspec.Struct, kw_only=True):
@@ -101,6 +123,9 @@ class SessionTrace:
         self._agent = agent
         self._version = ""
         self._model = ""
+        self._server: Attributes = {}
+        self._built: ModelRequest | None = None
+        """The last request of the turn."""
         self._turn: _Open | None = None
         self._request: _Request | None = None
         self._calls: dict[str, _Open] = {}
@@ -114,6 +139,18 @@ class SessionTrace:
         """The trace, and the innermost span that is open."""
         inner = self._request.span if self._request is not None else self._turn
         return self._trace, inner.id if inner is not None else self._outer
+
+    def call_context(self, event: AgentEvent) -> tuple[str, dict[str, str | int]] | None:
+        """For a call that starts: the trace context of requests that it makes to a server, and
+        where facts of such a request are noted.
+        """
+        if isinstance(event, ChildEvent):
+            child = self._children.get(event.session)
+            return None if child is None else child.call_context(event.event)
+        call = self._calls.get(event.call_id) if isinstance(event, ToolStarted) else None
+        if call is None:
+            return None
+        return f"00-{self._trace:032x}-{call.inner:016x}-01", call.facts
 
     def feed(self, received: SessionEvent, now: int) -> Iterator[Signal]:
         """The signals that an event completes; `now` is its time in nanoseconds."""
@@ -140,6 +177,7 @@ class SessionTrace:
         match event:
             case SessionOpened():
                 self._model, self._version = event.model, event.version
+                self._server = server_of(event.server)
             case TurnStarted():
                 self._turn = self._begun("invoke_agent", self._agent, "internal", now)
             case MessageAdded():
@@ -152,6 +190,8 @@ class SessionTrace:
             case HistoryReplaced():
                 self._messages.clear()
                 self._keep(event.messages)
+            case RequestBuilt():
+                self._built = event.request
             case ModelAsked():
                 self._asked(event.model, now)
             case Streaming():
@@ -167,6 +207,7 @@ class SessionTrace:
             case ToolStarted():
                 call = self._begun("execute_tool", event.name, "internal", now)
                 call.attributes["toolwire.tool.effect"] = event.effect
+                call.inner = self._new_id(8)
                 self._calls[event.call_id] = call
             case ToolFinished():
                 yield from self._finished(event, now)
@@ -215,13 +256,15 @@ class SessionTrace:
     def _asked(self, model: str, now: int) -> None:
         provider, _, own = self._model.partition("/")
         name = model.removeprefix(f"{provider}/") or own
-        operation = _OPERATIONS.get(provider, "chat")
+        operation = operation_of(provider)
         span = self._begun(operation, name, "client", now)
         span.attributes |= {
-            "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+            "gen_ai.provider.name": provider_name(provider),
             "gen_ai.request.model": name,
             "gen_ai.request.stream": True,
             "gen_ai.conversation.id": self._session,
+            **self._server,
+            **parameters_of(self._built),
         }
         self._request = _Request(span=span, input=tuple(self._messages))
 
@@ -247,6 +290,7 @@ class SessionTrace:
         if not self._wanted:
             return
         words: Attributes = {
+            **instructions_of(self._built),
             "gen_ai.input.messages": messages_json(request.input),
             "gen_ai.output.messages": messages_json((event.message,)),
         }
@@ -284,7 +328,7 @@ class SessionTrace:
         self._request = None
         span, event, end = request.span, request.counted, request.end
         basic = basic_of(span.attributes)
-        error = "error" if event.failed else ""
+        error = (event.error or "failed") if event.failed else ""
         if request.first:
             span.attributes["gen_ai.response.time_to_first_chunk"] = seconds(
                 span.start, request.first
@@ -312,6 +356,7 @@ class SessionTrace:
             "gen_ai.tool.name": event.name,
             "gen_ai.tool.call.id": event.call_id,
             "gen_ai.tool.type": "function",
+            **description_of(event.name, self._built),
         }
         if self._wanted:
             self._results[event.call_id] = event.result
@@ -339,11 +384,12 @@ class SessionTrace:
             "mcp.method.name": "tools/call",
             "gen_ai.tool.name": event.name,
             "gen_ai.operation.name": "execute_tool",
+            **call.facts,
         }
         inner = _Open(
             name=f"tools/call {event.name}",
             kind="client",
-            id=self._new_id(8),
+            id=call.inner or self._new_id(8),
             parent=call.id,
             start=call.start,
             attributes=attributes,

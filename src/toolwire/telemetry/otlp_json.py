@@ -7,7 +7,7 @@ import msgspec
 
 from toolwire.telemetry.signals import Attributes, LogRecord, Measure, Signal, Span, Value
 
-_KINDS = {"internal": 1, "client": 3}
+_KINDS = {"internal": 1, "server": 2, "client": 3}
 _DELTA = 1
 _SCOPE = "toolwire"
 

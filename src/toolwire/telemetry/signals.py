@@ -6,7 +6,7 @@ import msgspec
 
 Value: TypeAlias = str | bool | int | float | tuple[str, ...]
 Attributes: TypeAlias = dict[str, Value]
-Kind: TypeAlias = Literal["internal", "client"]
+Kind: TypeAlias = Literal["internal", "client", "server"]
 
 
 class Span(msgspec.Struct, frozen=True, kw_only=True):

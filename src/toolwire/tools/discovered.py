@@ -4,7 +4,7 @@ import asyncio
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryFile, gettempdir
+from tempfile import gettempdir
 from typing import Any, cast
 
 import msgspec
@@ -12,8 +12,7 @@ import msgspec
 from toolwire.errors import BadInput
 from toolwire.request import JsonObject
 from toolwire.tools.shell.limits import ProcessLimits
-from toolwire.tools.shell.output import Spool
-from toolwire.tools.shell.shells import Shell, confined_by
+from toolwire.tools.shell.shells import confined_by, run_program
 from toolwire.tools.spec import Effect, Tool, ToolContext, ToolFailed, ToolOutput, Workspace
 from toolwire.wire.json_access import encode, parse
 
@@ -131,30 +130,16 @@ async def _run(
     command: list[str], given: bytes, cwd: Path, environ: Mapping[str, str], context: ToolContext
 ) -> _Ended:
     """Run a command, confined as the context has it; nothing of it outlives this call."""
-    out, err = (Spool(5 * MOST_BYTES, context.workspace.temp / name, file_limit=0) for name in "oe")
-    confined = await confined_by(context)
-    with TemporaryFile() as file:
-        file.write(given)
-        file.seek(0)
-        shell = Shell(
-            shlex.join(command),
-            words=command,
-            given=file.fileno(),
-            directory=cwd,
-            environ=environ,
-            out=out,
-            err=err,
-            confined=confined,
-        )
-    try:
-        ended = await shell.finish(ProcessLimits(wall=0, idle=0), lambda text: None)
-    finally:
-        await shell.end()
+    ended, out, err = await run_program(
+        command,
+        given,
+        directory=cwd,
+        environ=environ,
+        temp=context.workspace.temp,
+        limits=ProcessLimits(wall=0, idle=0),
+        most=MOST_BYTES,
+        confined=await confined_by(context),
+    )
     if ended.problem:
         raise OSError(ended.problem)
-    return _Ended(_text(out), _text(err), ended.exit_code, ended.signal)
-
-
-def _text(spool: Spool) -> str:
-    """Everything up to the limit."""
-    return spool.head[:MOST_BYTES].decode("utf-8", "replace")
+    return _Ended(out, err, ended.exit_code, ended.signal)

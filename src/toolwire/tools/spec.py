@@ -6,7 +6,17 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, TypeAlias, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    cast,
+)
 
 import msgspec
 
@@ -66,6 +76,27 @@ class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     stat: DiffStat | None = None
 
 
+class ReadableFolders:
+    """Folders outside of the workspace that may be read since a skill in them was activated.
+
+    Equal to any other: what may be read besides does not make it another workspace.
+    """
+
+    def __init__(self) -> None:
+        self.paths: tuple[Path, ...] = ()
+
+    def add(self, path: Path) -> None:
+        """Adds a folder, all links followed."""
+        if path not in self.paths:
+            self.paths = (*self.paths, path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReadableFolders)
+
+    def __hash__(self) -> int:
+        return 0
+
+
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     """Where tools may work: the first root is the working directory."""
 
@@ -73,6 +104,9 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     temp: Path
     """Project temp directory: outputs too long for the model are stored here, and may be read."""
     home: Path
+    ceilings: tuple[Path, ...] = ()
+    """Folders in which no repository is looked for, nor above (`GIT_CEILING_DIRECTORIES`)."""
+    readable: ReadableFolders = msgspec.field(default_factory=ReadableFolders)
 
 
 SandboxLevel: TypeAlias = Literal["off", "read-only", "workspace-write", "approved"]
@@ -91,6 +125,10 @@ class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Further absolute paths the ruling allows it to write; protected files have to be named."""
     readable: tuple[str, ...] = ()
     """Protected paths the ruling allows it to read."""
+    hidden: tuple[str, ...] = ()
+    """Absolute paths that it can neither read nor write, besides the agent's own."""
+    container: str = ""
+    """A container that it runs in instead, by name."""
 
 
 class Permit(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,8 +271,29 @@ class McpSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 DEFAULT_SETTINGS = ToolSettings()
+Changing: TypeAlias = Callable[[Path, bytes | None, int, str], None]
+"""Receives a file before an edit changes it: the new contents (None deletes it), the permissions
+of a new file or -1, and the id of the call. Raises ToolFailed if it must not be changed.
+"""
 Restricts: TypeAlias = Callable[[str, str], str]
 """Decision of the rules on an absolute path that no call names: `deny`, `ask` or empty."""
+
+
+class EditorFiles(Protocol):
+    """Text files as an editor holds them, unsaved changes included; called from threads.
+
+    Paths are real ones of the workspace.
+    """
+
+    def read(self, path: Path) -> str | None:
+        """Returns the text, None where the disk counts; FileNotFoundError if there is no such file
+        in the editor, ToolFailed if it does not give it.
+        """
+        ...
+
+    def write(self, path: Path, text: str) -> bool:
+        """Writes a file, new or not; False where the disk counts, ToolFailed if it is refused."""
+        ...
 
 
 class ToolContext(msgspec.Struct, Generic[Deps], frozen=True, kw_only=True):
@@ -261,10 +320,16 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True, kw_only=True):
     """Wire format of `model`: Gemini's can search and fetch by itself."""
     emit: Callable[[str], None] = print
     """Live output for the screen; never for the model."""
+    live_seconds: float = 1.0
+    """Between two pieces of a command's live output."""
     ask: Callable[[str, tuple[str, ...]], Awaitable[str]] | None = None
     """Ask the user a question with choices; None if no user is present."""
     session: object = None
     """The scheduler of the session, for a tool that runs a session of its own."""
+    files: EditorFiles | None = None
+    """Text files of an editor, which reading and editing tools prefer to the disk."""
+    changing: Changing | None = None
+    """Stores what an edit is about to change; None stores nothing."""
     seen: dict[str, str] = {}
     """Versions of the files a session has read or written, maintained by the file tools; pass the
     same dict to every call, and a file changed by others in between is noticed.

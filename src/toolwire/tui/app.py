@@ -5,20 +5,29 @@ import logging
 import signal
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import TextIO
 
 import msgspec
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
 
+from toolwire.agent.events import AgentEvent, SessionOpened
+from toolwire.agent.questions import Approver
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
-from toolwire.app.session import AgentSession, stored_sessions
-from toolwire.app.user_input import names_prompt
+from toolwire.app.session import AgentSession
+from toolwire.app.stored_sessions import stored_sessions
+from toolwire.app.user_input import (
+    agent_names,
+    expand_command,
+    names_prompt,
+    skill_command,
+)
 from toolwire.errors import ToolwireError
 from toolwire.extensions.commands import CustomCommand, read_commands, sources
+from toolwire.ide.discovery import open_companion
 from toolwire.messages import Message, Text
 from toolwire.platform import handle_signals
 from toolwire.policy import Mode
@@ -26,14 +35,20 @@ from toolwire.terminal_text import one_line
 from toolwire.tools.shell.shells import shells_of
 from toolwire.tui import commands
 from toolwire.tui.commands.sessions import choose_session
-from toolwire.tui.custom import expanded
 from toolwire.tui.finder import FileNames
 from toolwire.tui.front import Start
+from toolwire.tui.history import starred
 from toolwire.tui.keys import bindings
 from toolwire.tui.own_words import branch, edited, remembered
+from toolwire.tui.state import MODE_WORDS
+from toolwire.tui.transcript import said
 from toolwire.tui.turns import Turns
 
 _CYCLE = (Mode.DEFAULT, Mode.AUTO_EDIT, Mode.PLAN)
+_PROMPTS = 2000
+"""Prompts of earlier sessions that are searched."""
+_OPENING = 1.0
+"""Seconds that the first line waits for the session, whose model it names."""
 _AGAIN = 2.0
 """Seconds within which a second Ctrl-C leaves."""
 
@@ -43,13 +58,16 @@ class TerminalApp(Turns):
 
     def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
         super().__init__(start, terminal, out)
-        self._inbox: asyncio.Queue[str] = asyncio.Queue()
         self._next: SessionOptions | None = None
         self._pressed = 0.0
         self.agreed_to_yolo = False
         self._prompt = start.prompt
         """What the first session begins with."""
+        self._shown = asyncio.Event()
+        """Set when the screen is drawn."""
         self._custom: dict[str, CustomCommand] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        """Commands that keys started, and those that need not wait for the end of a turn."""
 
     # What keys and commands use.
 
@@ -57,8 +75,13 @@ class TerminalApp(Turns):
         """Ends the session; goes on with a new one, or with another."""
         if new or resume:
             options = self.start.options
-            self._next = msgspec.structs.replace(options, session=resume, latest=False)
-        self._inbox.put_nowait("")
+            source = "clear" if new else ""
+            self._next = msgspec.structs.replace(
+                options, session=resume, latest=False, source=source
+            )
+        if self._session is not None:
+            self._session.leaving = "clear" if new else "prompt_input_exit"
+        self._lines.send("")
 
     def submit(self) -> None:
         """Sends what is written: now, or to the turn's next step."""
@@ -66,8 +89,13 @@ class TerminalApp(Turns):
             self.end_edit(use=True)
             return
         if not self.composer.text.strip():
+            if self._lines.held and not self.working:
+                self._lines.release()
+                self._lines.send("")
             return
         text = self.composer.take()
+        if text.strip() == "?":
+            text = "/help"
         if self.working and not text.startswith(("/", "!", "#")):
             self.drawing.queue(text)
             self._say_now(self.session, text)
@@ -76,14 +104,17 @@ class TerminalApp(Turns):
         elif self.working:
             self._keep(text)
         else:
-            self._inbox.put_nowait(text)
+            if commands.is_command(text):
+                self.screen.hold_keys()
+            self._lines.send(text)
         self.screen.change()
 
     def start_command(self, line: str) -> None:
         """Runs a command at once, also while the model works."""
+        self.screen.hold_keys()
         task = asyncio.get_running_loop().create_task(commands.run(self, line))
-        self._saying.add(task)
-        task.add_done_callback(self._saying.discard)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
     def _say_now(self, session: AgentSession, text: str) -> None:
         """Says something to the running turn, with the files and pictures that it mentions."""
@@ -100,7 +131,7 @@ class TerminalApp(Turns):
 
     def send(self, text: str) -> None:
         """Sends a prompt of a command."""
-        self._inbox.put_nowait(text)
+        self._lines.send(text)
 
     def queue(self) -> None:
         """Keeps what is written for after the turn."""
@@ -111,15 +142,13 @@ class TerminalApp(Turns):
             self._keep(text)
 
     def _keep(self, text: str) -> None:
-        self._inbox.put_nowait(text)
+        self._lines.keep(text)
         self.drawing.queue(text)
         self.screen.change()
 
     def take_back(self) -> bool:
         """Moves the messages that wait into the composer; False if there are none."""
-        waiting: list[str] = []
-        while not self._inbox.empty():
-            waiting.append(self._inbox.get_nowait())
+        waiting = self._lines.take_back()
         for text in waiting:
             self.drawing.unqueue(text)
         if waiting:
@@ -141,6 +170,8 @@ class TerminalApp(Turns):
             self.stop_turn()
         elif self.composer.text:
             self.composer.set("")
+            # The next one is the first on an empty composer.
+            self._pressed = 0.0
         else:
             self.say("press Ctrl-C again to leave", "dim")
 
@@ -152,10 +183,11 @@ class TerminalApp(Turns):
     def quit(self) -> None:
         """Leaves the app."""
         self._ended = True
+        self.close_page()
         self.questions.editing = False
         self.questions.cancel()
         self.stop_turn()
-        self._inbox.put_nowait("")
+        self._lines.send("")
 
     def cycle_mode(self) -> None:
         """Changes to the next approval mode."""
@@ -177,39 +209,51 @@ class TerminalApp(Turns):
 
     async def run(self) -> None:
         """Runs until the user leaves; raises what ended the session."""
-        self._banner()
         # Without a handler, warnings of libraries are printed over the screen.
         logging.getLogger().addHandler(logging.NullHandler())
         loop = asyncio.get_running_loop()
-        task: asyncio.Task[None] | None = None
+        # Raw from the first byte on: the terminal would echo its answers, and keys typed ahead.
+        with (
+            self._terminal.raw_mode(),
+            handle_signals(loop, (signal.SIGTERM, signal.SIGHUP), self.quit),
+            handle_signals(loop, (signal.SIGTSTP,), self.suspend),
+            handle_signals(loop, (signal.SIGCONT,), self.screen.resumed),
+        ):
+            sessions = loop.create_task(self._sessions())
+            spinner = loop.create_task(self._spin())
+            try:
+                await self._show(sessions)
+            finally:
+                spinner.cancel()
+                self.composer.store_draft()
+                self._title("")
+        if not sessions.done():
+            self.quit()
+        await sessions
+
+    async def _show(self, sessions: asyncio.Task[None]) -> None:
+        """Shows the screen until the sessions end, its first line when the first is open."""
+        loop = asyncio.get_running_loop()
+        if not self.start.chooses:
+            opened = loop.create_task(self._opened.wait())
+            await asyncio.wait(
+                {sessions, opened}, timeout=_OPENING, return_when=asyncio.FIRST_COMPLETED
+            )
+        self._banner()
 
         def begun() -> None:
-            nonlocal task
+            self._shown.set()
             self._ask_terminal()
             self.composer.set(self.composer.drafts.left_behind())
-            task = loop.create_task(self._sessions())
+            loop.call_soon(self.screen.stop if sessions.done() else self.screen.change)
 
-        spinner = loop.create_task(self._spin())
-        try:
-            with (
-                handle_signals(loop, (signal.SIGTERM, signal.SIGHUP), self.quit),
-                handle_signals(loop, (signal.SIGTSTP,), self.suspend),
-                handle_signals(loop, (signal.SIGCONT,), self.screen.resumed),
-            ):
-                await self.screen.run(begun)
-        finally:
-            spinner.cancel()
-            self.composer.store_draft()
-            self._title("")
-        if task is not None:
-            if not task.done():
-                self.quit()
-            await task
+        await self.screen.run(begun)
 
     async def _sessions(self) -> None:
         try:
             options: SessionOptions | None = self.start.options
             if self.start.chooses:
+                await self._shown.wait()
                 chosen = await choose_session(self)
                 options = msgspec.structs.replace(options, session=chosen) if chosen else None
             while options is not None and not self._ended:
@@ -224,8 +268,9 @@ class TerminalApp(Turns):
         async with AsyncExitStack() as stack:
             self._stats = Stats()
             self.drawing.reset()
-            if options.session or options.latest:
-                self._replay(options)
+            self._ide, words = await open_companion(
+                start.settings.ide.enabled, start.environ, start.cwd, stack
+            )
             session = await stack.enter_async_context(
                 open_session(
                     options,
@@ -233,42 +278,60 @@ class TerminalApp(Turns):
                     environ=start.environ,
                     cwd=start.cwd,
                     readers=(self._receive,),
-                    approver=self.questions.approve,
+                    approver=self._approver(),
                     editor=self._edit,
                     ask=self.questions.ask,
                     transport=start.transport(stack),
                     consent=start.consent(self.questions.agrees),
+                    replayed=self._replay,
                 )
             )
             self._session = session
-            self._names = FileNames(session.toolbox.context.workspace)
+            if words:
+                await session.note("ide" if self._ide else "setup", words)
             self._branch = branch(start.cwd)
+            self._names = FileNames(
+                session.toolbox.context.workspace, trusted=bool(start.settings.trusted)
+            )
             self._read_custom()
+            # What is written already may name a command that is known only now.
+            self._typed()
             self._run_status()
             self.screen.change()
             prompt, self._prompt = self._prompt, ""
             if prompt:
-                self._inbox.put_nowait(prompt)
+                self._lines.send(prompt)
             try:
                 await self._conversation(session)
             finally:
                 self._session = None
 
-    def _replay(self, options: SessionOptions) -> None:
-        store = stored_sessions(self.start.environ)
-        found = store.latest(str(self.start.cwd)) if options.latest else None
-        name = options.session or (found.id if found is not None else "")
-        with suppress(ToolwireError):
-            events = store.read(name).events
+    def _approver(self) -> Approver:
+        """Asks on the screen, and in the IDE if there is one."""
+        if self._ide is None:
+            return self.questions.approve
+        from toolwire.ide.companion import asking_both  # noqa: PLC0415 - only with a companion
+
+        def show(words: str) -> None:
+            self.say(one_line(words), "dim")
+
+        return asking_both(self.questions.approve, self._ide, show)
+
+    def _replay(self, events: list[AgentEvent]) -> None:
+        opened = [one for one in events if isinstance(one, SessionOpened)]
+        if opened:
+            self._session_id = opened[-1].session
             for event in events:
                 self._stats.add(event)
             self.drawing.replay(events, 2 * self.screen.size.rows)
 
     async def _conversation(self, session: AgentSession) -> None:
         while not self._ended and self._next is None:
-            line = await self._inbox.get()
+            line = await self._lines.next()
             if not line:
-                # Only wakes this loop: the app ends, or another session is next.
+                # The app ends, another session is next, or what a stopped turn left goes on.
+                if not self._ended and self._next is None and not self._lines.held:
+                    await self._turns_waiting(session)
                 continue
             self.drawing.unqueue(line)
             if custom := self._custom_of(line):
@@ -289,17 +352,19 @@ class TerminalApp(Turns):
 
     def _custom_of(self, line: str) -> CustomCommand | None:
         name = line[1:].split(maxsplit=1)[0] if line[:1] == "/" and line[1:].strip() else ""
-        return None if commands.known(name) else self._custom.get(name)
+        if not name or commands.known(name):
+            return None
+        return self._custom.get(name) or skill_command(name, self.session.toolbox)
 
     async def _run_custom(self, session: AgentSession, command: CustomCommand, line: str) -> None:
         typed = line.partition(" ")[2].strip()
         approver = self.questions.approve
         try:
-            found = await expanded(command, typed, session.toolbox, approver, self._add)
+            found, options = await expand_command(command, typed, session, approver, self._add)
         except ToolwireError as error:
             self.say(f"error: {error}", "failed")
             return
-        await self._prompted(session, found.text, own=found.own)
+        await self._prompted(session, found.text, own=found.own, options=options)
 
     def _read_custom(self) -> None:
         start = self.start
@@ -310,6 +375,14 @@ class TerminalApp(Turns):
 
     # Drawing.
 
+    def _about(self, folder: str) -> tuple[str, ...]:
+        found = self._branch or branch(self.start.cwd)
+        place = one_line(f"{folder} ({found})" if found and folder else folder)
+        begun = self._begun
+        if begun is None:
+            return (place,)
+        return (begun.model, place, MODE_WORDS.get(begun.mode, begun.mode))
+
     def _below(self) -> list[str]:
         session = self._session
         info = session.opened.info if session is not None else None
@@ -317,10 +390,12 @@ class TerminalApp(Turns):
         window = (info.context or 0) if info is not None else 0
         row = self.drawing.status(
             window=window,
-            branch=self._branch,
+            branch=f"{self._branch}{'*' if self._branch and self._changes else ''}",
             keys=keys,
             members=self.start.settings.ui.status,
             command=self._status,
+            shells=self._background,
+            shortened_from=self.start.settings.compression.threshold,
         )
         return [*self.menu.rows(self.drawing.painter), row]
 
@@ -329,26 +404,39 @@ class TerminalApp(Turns):
         info = opened.info if opened is not None else None
         return opened.name if opened is not None else "", info.images if info is not None else None
 
+    def _count_background(self) -> int:
+        session = self._session
+        return 0 if session is None else len(shells_of(session.toolbox.context.owner).running())
+
     def _prompts(self) -> list[str]:
-        listed = stored_sessions(self.start.environ).list(str(self.start.cwd))
-        return [one.title for one in listed if one.title]
+        found = stored_sessions(self.start.environ, self.start.settings).prompts(
+            str(self.start.cwd), _PROMPTS
+        )
+        return [starred(words) for message in found if (words := said(message).strip())]
 
     def _mentionable(self) -> tuple[str, ...]:
-        servers = self._session.toolbox.servers if self._session is not None else None
+        session = self._session
+        names = () if session is None else agent_names(session.toolbox)
+        servers = session.toolbox.servers if session is not None else None
         if servers is None:
-            return ()
+            return names
         found = servers.servers.resources()
-        return tuple(f"{server.name}:{resource.uri}" for server, resource in found)
+        return names + tuple(f"{server.name}:{resource.uri}" for server, resource in found)
 
     def _bindings(self) -> KeyBindings:
         return bindings(self)
 
-    def _commands(self) -> Mapping[str, str]:
+    def _commands(self) -> Mapping[str, tuple[str, tuple[str, ...]]]:
         custom = {
-            name: f"{one_line(command.description)} ({command.file})"
+            name: (f"{one_line(command.description)} ({command.file})", ())
             for name, command in self._custom.items()
         }
-        return {**commands.listed(), **custom}
+        skills = self._session.toolbox.skills if self._session is not None else None
+        by_hand = {
+            name: (f"{one_line(skill.description)} ({skill.file})", ())
+            for name, skill in ({} if skills is None else skills.skills).items()
+        }
+        return {**by_hand, **commands.listed(), **custom}
 
     def _choices(self, name: str) -> tuple[str, ...]:
         command = commands.known(name)

@@ -16,8 +16,8 @@ from toolwire.storage.private_files import write_private
 from toolwire.tools.files.contents import mime_of, signed_mime
 from toolwire.tools.files.text import LARGEST
 
-_MOST = 100_000
-"""Bytes that terminals commonly take."""
+_MOST = 700_000
+"""Bytes that are sent through the terminal: what tmux takes at most, less the encoding."""
 _PATIENCE = 5.0
 _POWERSHELL = (
     "Add-Type -AssemblyName System.Windows.Forms,System.Drawing;"
@@ -32,9 +32,45 @@ _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 def copied(text: str) -> str:
-    """The sequence that puts a text on the terminal's clipboard."""
-    data = base64.b64encode(text.encode("utf-8", "replace")[:_MOST]).decode("ascii")
-    return f"\x1b]52;c;{data}\x07"
+    """The sequence that puts a text on the terminal's clipboard; empty if it is too long."""
+    source = text.encode("utf-8", "replace")
+    data = base64.b64encode(source).decode("ascii")
+    return f"\x1b]52;c;{data}\x07" if len(source) <= _MOST else ""
+
+
+def writer(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The program that puts its input on this machine's clipboard; empty if there is none.
+
+    In a remote session the clipboard is elsewhere: only the terminal reaches it.
+    """
+    if environ.get("SSH_CONNECTION") or environ.get("SSH_TTY"):
+        return ()
+    listed: list[tuple[str, ...]] = [("pbcopy",)] if sys.platform == "darwin" else []
+    if environ.get("WAYLAND_DISPLAY"):
+        listed.append(("wl-copy",))
+    if environ.get("DISPLAY"):
+        listed += [("xclip", "-selection", "clipboard"), ("xsel", "--clipboard", "--input")]
+    path = environ.get("PATH", os.defpath)
+    return next((call for call in listed if shutil.which(call[0], path=path)), ())
+
+
+async def write_clipboard(call: tuple[str, ...], text: str, environ: Mapping[str, str]) -> None:
+    """Runs the program of `writer`; the terminal has the text too if it fails."""
+    with suppress(OSError, TimeoutError):
+        process = await asyncio.create_subprocess_exec(
+            *call,
+            env=dict(environ),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await process.communicate(text.encode("utf-8", "replace"))
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
 
 
 def readers(environ: Mapping[str, str]) -> list[tuple[str, ...]]:

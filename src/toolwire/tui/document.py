@@ -9,7 +9,8 @@ from toolwire.config.settings import KeySettings
 from toolwire.tui.commands import COMMANDS
 from toolwire.tui.entries import MARKS
 from toolwire.tui.keys import listed
-from toolwire.tui.live import SPINNER, STEPS
+from toolwire.tui.live import LIVE_MARKS, STEPS
+from toolwire.tui.question_rows import QUESTION_KEYS
 from toolwire.tui.themes import THEMES
 
 
@@ -25,11 +26,17 @@ def keys() -> str:
     return _table(("key", "does"), rows)
 
 
+def questions() -> str:
+    """The keys that answer a question."""
+    return _table(("key", "answer"), list(QUESTION_KEYS))
+
+
 def marks() -> str:
     """The marks of calls and plans."""
     rows = [(f"`{mark}`", words) for mark, _, words in MARKS.values()]
     rows += [(f"`{mark}`", f"a step of the plan: {name}") for name, mark in STEPS.items()]
-    rows += [("`☐`", "a step of the plan: pending"), (f"`{SPINNER}`", "something runs")]
+    rows += [("`☐`", "a step of the plan: pending")]
+    rows += [(f"`{mark}`", words) for mark, words in LIVE_MARKS.items()]
     return _table(("mark", "meaning"), [*dict.fromkeys(rows)])
 
 
@@ -55,6 +62,7 @@ def commands() -> str:
 
 TABLES: Mapping[str, Callable[[], str]] = {
     "keys": keys,
+    "questions": questions,
     "commands": commands,
     "marks": marks,
     "themes": themes,

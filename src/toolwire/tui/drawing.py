@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from toolwire.agent.events import AgentEvent
+from toolwire.messages import Media
 from toolwire.tui.blocks import Block, BlockKind
 from toolwire.tui.entries import EntryLines, ViewOptions
-from toolwire.tui.live import STATUS, Size, live_rows, status_row
+from toolwire.tui.live import OUTPUT_LINES, STATUS, Size, live_rows, running_rows, status_row
 from toolwire.tui.render import MarkdownLines, Painter
 from toolwire.tui.state import State, fold
 from toolwire.tui.themes import Theme
+from toolwire.tui.thoughts import LiveThought
 from toolwire.tui.transcript import Entry, NoteEntry, ProseEntry, Said, TranscriptFold
 
+_MORE_OUTPUT = 15
+"""Lines of a running call's output where results are shown whole."""
 _HELD = 2
 """Wrapped lines of an open paragraph that later words may still change."""
 
@@ -29,30 +33,42 @@ class Drawing:
         write: Callable[[list[str]], None],
         *,
         verbose: bool = False,
+        links: bool = False,
+        stored: Callable[[Media], str] = lambda media: "",
     ) -> None:
+        """`stored` stores a picture or sound of the model, and returns its file.
+
+        With `links` the lines that are written have links, those of the live area and pages never.
+        """
         self._theme = theme
         self._verbose = verbose
         self._colours = colours
+        self._links = links
         self._write = write
         self.state = State()
         self.options = ViewOptions()
         self.painter = Painter(theme, colours, columns)
-        self._transcript = TranscriptFold(verbose=verbose)
-        self._lines = EntryLines(self.painter, self.options)
+        self._stored = stored
+        self._transcript = TranscriptFold(verbose=verbose, stored=stored)
+        self._thought = LiveThought()
+        self._lines = self._printer()
         self._printed = 0
         """Lines of the open block that are already above the live area."""
         self.entries: list[Entry] = []
 
-    def add(self, event: AgentEvent) -> None:
-        """Takes an event, and prints what it finishes."""
+    def add(self, event: AgentEvent, *, silent: bool = False) -> None:
+        """Takes an event, and prints what it finishes, unless that is to be read elsewhere."""
         self.state = fold(self.state, event, time.monotonic())
+        self._thought.add(event)
         for entry in self._transcript.add(event):
-            self._print(entry)
+            if not silent:
+                self._print(entry)
 
     def reset(self) -> None:
         """Forgets the session, for another one; what is printed stays."""
         self.state = State(queue=self.state.queue)
-        self._transcript = TranscriptFold(verbose=self._verbose)
+        self._transcript = TranscriptFold(verbose=self._verbose, stored=self._stored)
+        self._thought = LiveThought()
         self._printed = 0
         self.entries = []
 
@@ -63,7 +79,9 @@ class Drawing:
         for event in events:
             self.state = fold(self.state, event, now)
             past += self._transcript.add(event)
-        self.state = msgspec.structs.replace(self.state, since=None, running=(), writing=None)
+        self.state = msgspec.structs.replace(
+            self.state, since=None, proposed=(), running=(), writing=None
+        )
         self.entries.extend(past)
         shown = _begins(past, max(len(past) - rows, 0))
         lines = [line for entry in past[shown:] for line in self._lines.lines(entry)]
@@ -82,7 +100,7 @@ class Drawing:
         """Renders for this width from now on."""
         if self.painter.width != max(columns, 8):
             self.painter = Painter(self._theme, self._colours, columns)
-            self._lines = EntryLines(self.painter, self.options)
+            self._lines = self._printer()
 
     @property
     def theme_name(self) -> str:
@@ -93,13 +111,13 @@ class Drawing:
         """Shows later entries in other colours."""
         self._theme, self._colours = theme, colours
         self.painter = Painter(theme, colours, self.painter.width)
-        self._lines = EntryLines(self.painter, self.options)
+        self._lines = self._printer()
 
     def last(self, rows: int) -> list[str]:
         """The last lines of the transcript at the present width."""
         found: list[str] = []
         for entry in reversed(self.entries):
-            found = [*EntryLines(self.painter, self.options).lines(entry), *found]
+            found = [*self._printer().lines(entry), *found]
             if len(found) >= rows:
                 break
         return found[-rows:]
@@ -107,7 +125,7 @@ class Drawing:
     def set_options(self, options: ViewOptions) -> None:
         """Shows later entries in another way."""
         self.options = options
-        self._lines = EntryLines(self.painter, options)
+        self._lines = self._printer()
 
     def queue(self, text: str) -> None:
         """Shows a message that waits."""
@@ -131,7 +149,9 @@ class Drawing:
 
     def blocks(self) -> list[tuple[list[Entry], list[str]]]:
         """All entries with their rows, results and thoughts whole; each answer is one block."""
-        lines = EntryLines(self.painter, msgspec.structs.replace(_WHOLE, diff=self.options.diff))
+        now = self.options
+        options = msgspec.structs.replace(_WHOLE, diff=now.diff, folder=now.folder)
+        lines = EntryLines(self.painter, options)
         found: list[tuple[list[Entry], list[str]]] = []
         for entry in self.entries:
             rows = lines.lines(entry)
@@ -144,6 +164,14 @@ class Drawing:
                 found.append(([entry], rows))
         return found
 
+    def running(self) -> list[list[str]]:
+        """The rows of each running call, with more of its output than the live area shows."""
+        now = time.monotonic()
+        return [
+            running_rows(call, self.painter, now, _MORE_OUTPUT, self.state.cwd)
+            for call in self.state.running
+        ]
+
     def shown(self) -> list[str]:
         """The rows of all entries as they were printed, at the present width."""
         lines = EntryLines(self.painter, self.options)
@@ -153,9 +181,18 @@ class Drawing:
         """The rows of all entries."""
         return [row for _, rows in self.blocks() for row in rows]
 
-    def live(self, size: Size) -> list[str]:
-        """The rows above the composer."""
-        return live_rows(self.state, self._opened(size), self.painter, size, time.monotonic())
+    def live(self, size: Size, *, asking: bool = False) -> list[str]:
+        """The rows above the composer; `asking` while a question is below them."""
+        return live_rows(
+            self.state,
+            [*self._opened(size), *self._thinking(size)],
+            self.painter,
+            size,
+            time.monotonic(),
+            written=self._transcript.written if self.state.writing is not None else "",
+            asking=asking,
+            lines=OUTPUT_LINES if self.options.lines else _MORE_OUTPUT,
+        )
 
     def status(
         self,
@@ -165,6 +202,8 @@ class Drawing:
         keys: str,
         members: tuple[str, ...] = STATUS,
         command: str = "",
+        shells: int = 0,
+        shortened_from: float = 0.0,
     ) -> str:
         """The status line."""
         return status_row(
@@ -175,6 +214,8 @@ class Drawing:
             keys=keys,
             members=members,
             command=command,
+            shells=shells,
+            shortened_from=shortened_from,
         )
 
     def _print(self, entry: Entry) -> None:
@@ -191,18 +232,33 @@ class Drawing:
             return []
         if block.kind is BlockKind.CODE:
             return [self.painter.line(block.text)]
-        rows = self._rendered(block)
+        rows = self._rendered(block, self.painter)
         if len(rows) - self._printed > size.open_rows and block.kind is BlockKind.PARAGRAPH:
-            final = self._rendered(msgspec.structs.replace(block, text=settled(block.text)))
+            whole = msgspec.structs.replace(block, text=settled(block.text))
+            final = self._rendered(whole, self._writer())
             ready = final[self._printed : -_HELD]
             if ready:
                 self._printed += len(ready)
                 self._write(ready)
         return rows[self._printed :]
 
-    def _rendered(self, block: Block) -> list[str]:
+    def _thinking(self, size: Size) -> list[str]:
+        if self.options.thinking == "hidden":
+            return []
+        return self._thought.rows(self.painter, size.open_rows)
+
+    def _rendered(self, block: Block, painter: Painter) -> list[str]:
         wrap = self.options.wrap == "words"
-        return MarkdownLines(self.painter, wrap=wrap).lines(block)
+        return MarkdownLines(painter, wrap=wrap).lines(block)
+
+    def _writer(self) -> Painter:
+        """Paints what is written for good."""
+        if not self._links:
+            return self.painter
+        return Painter(self._theme, self._colours, self.painter.width, links=True)
+
+    def _printer(self) -> EntryLines:
+        return EntryLines(self._writer(), self.options)
 
 
 def _begins(entries: list[Entry], at: int) -> int:

@@ -1,7 +1,11 @@
 """Entries of the transcript as lines of a terminal."""
 
+from pathlib import Path
+from typing import cast
+
 import msgspec
 
+from toolwire.config.settings import Ui
 from toolwire.messages import Outcome
 from toolwire.terminal_text import terminal_text
 from toolwire.tools.proposals import DiffStat
@@ -39,6 +43,17 @@ class ViewOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`words` or `terminal`."""
     lines: int = RESULT_LINES
     """Lines of a result; 0 for all."""
+    folder: str = ""
+    """Paths below it are shown without it."""
+
+
+def view_options(ui: Ui, folder: Path) -> ViewOptions:
+    """The options of the settings, for a session in a folder."""
+    thinking = "shown" if ui.verbose else ui.thinking
+    lines = 0 if ui.verbose else RESULT_LINES
+    return ViewOptions(
+        thinking=thinking, diff=ui.diff, wrap=ui.wrap, lines=lines, folder=str(folder)
+    )
 
 
 class EntryLines:
@@ -114,7 +129,7 @@ class EntryLines:
         head = painter.line(
             (f"{mark} ", role),
             (finished.name, "call"),
-            f" {call_hint(finished.arguments, room)}",
+            f" {call_hint(finished.arguments, room, self._options.folder)}",
             (f"  {tail}" if tail else "", "dim"),
         )
         return [head, *self._detail(entry)]
@@ -151,12 +166,22 @@ def _failed(entry: CallEntry) -> bool:
     return entry.finished.outcome is Outcome.FAILED
 
 
-def call_hint(arguments: str, room: int = _HINT) -> str:
-    """A short hint of a call: its first text argument on one line."""
+def call_hint(arguments: str, room: int = _HINT, folder: str = "") -> str:
+    """A short hint of a call: its first text or list of texts, paths within the folder."""
     value = parse_arguments(arguments).value or {}
-    text = next((one for one in value.values() if isinstance(one, str) and one), "")
-    words = " ".join(terminal_text(text).split())
+    found = (_texts(one) for one in value.values())
+    texts = next((one for one in found if one), list[str]())
+    if folder:
+        texts = [text.removeprefix(f"{folder}/") for text in texts]
+    words = " ".join(terminal_text(", ".join(texts)).split())
     return words if len(words) <= room else f"{words[: room - 1]}…"
+
+
+def _texts(value: object) -> list[str]:
+    """A text, or the texts of a list; none of anything else."""
+    listed: list[object] = cast(list[object], value) if isinstance(value, list) else [value]
+    texts = [one for one in listed if isinstance(one, str) and one]
+    return texts if len(texts) == len(listed) else []
 
 
 def duration(seconds: float) -> str:

@@ -58,8 +58,10 @@ def best(query: str, names: Iterable[str], most: int = 8) -> list[str]:
 class FileNames:
     """The names of the workspace's files and folders, read again when they are old."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, trusted: bool = False) -> None:
+        """`trusted`: whether programs that the repository's own settings name may run."""
         self._workspace = workspace
+        self._trusted = trusted
         self._names: list[str] = []
         self._lower: list[str] = []
         self._changed: frozenset[str] = frozenset()
@@ -122,7 +124,8 @@ class FileNames:
         if root is not None:
             listed = _of_git(root)
             names = listed if listed is not None else self._walked(root)
-            self._changed = _changed(root) if listed is not None else frozenset()
+            git = listed is not None
+            self._changed = _changed(root, trusted=self._trusted) if git else frozenset()
             if names != self._names:
                 self._names = names
                 self._lower = [name.lower() for name in names]
@@ -149,14 +152,20 @@ def _of_git(root: Path) -> list[str] | None:
     return [*files, *above]
 
 
-def _changed(root: Path) -> frozenset[str]:
-    listed = _git(root, "ls-files", "-z", "--modified", "--others", "--exclude-standard")
-    return frozenset(listed or ())
+def _changed(root: Path, *, trusted: bool) -> frozenset[str]:
+    """New files, and changed ones: comparing contents runs filters of the repository's settings."""
+    kinds = ("--others", "--modified") if trusted else ("--others",)
+    return frozenset(_git(root, "ls-files", "-z", *kinds, "--exclude-standard") or ())
+
+
+def has_changes(folder: Path) -> bool:
+    """Whether a trusted folder's repository has changes that are not committed."""
+    return bool(_git(folder, "status", "--porcelain", "-z"))
 
 
 def _git(root: Path, *words: str) -> list[str] | None:
     try:
-        done = subprocess.run(  # noqa: S603 - no shell, and no program of the repository
+        done = subprocess.run(  # noqa: S603 - no shell
             ["git", *GIT_OPTIONS, *words],  # noqa: S607 - the user's own git
             cwd=root,
             env={**_environ(), **GIT_ENVIRONMENT},

@@ -11,22 +11,33 @@ from typing import TYPE_CHECKING, Any, TextIO
 import msgspec
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
+from rich.cells import cell_len
 
 from toolwire.app.options import SessionOptions
 from toolwire.app.toolbox import RULES
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings
 from toolwire.errors import BadInput
+from toolwire.messages import Media
 from toolwire.storage.paths import state_paths
-from toolwire.tui.clipboard import clipboard_image, image_problem
+from toolwire.terminal_text import one_line
+from toolwire.tui.clipboard import (
+    clipboard_image,
+    copied,
+    image_problem,
+    write_clipboard,
+    writer,
+)
 from toolwire.tui.composer import Composer, pasted_images
 from toolwire.tui.drawing import Drawing
-from toolwire.tui.entries import ViewOptions
+from toolwire.tui.entries import view_options
 from toolwire.tui.finder import FileNames
 from toolwire.tui.history import history_file
+from toolwire.tui.links import has_links
 from toolwire.tui.menu import Menu
 from toolwire.tui.notify import announcement, run_notifier, title
 from toolwire.tui.output import FrameOutput
+from toolwire.tui.own_words import short_folder
 from toolwire.tui.question_rows import answers, approval_rows
 from toolwire.tui.questions import QUIET, QuestionPanel
 from toolwire.tui.screen import Screen
@@ -38,7 +49,7 @@ from toolwire.tui.views.pager import Pager, PagerKeys, page_of
 
 _ANSWER = 0.1
 """Seconds within which a terminal's answer about its background counts."""
-_SPIN = 0.25
+_SPIN = 1 / 3
 _UNWATCHED = 60.0
 """Seconds without the focus after which nothing moves."""
 _DRAFT = 0.5
@@ -80,12 +91,13 @@ class Front(ABC):
             self._asked,
             whole=self._whole_question,
             edit=self._edit_command,
-            rules_file=str(state_paths(start.environ).config / RULES),
+            rules_file=short_folder(state_paths(start.environ).config / RULES),
         )
         self._draft = ""
         """What was written before a command took the composer."""
         self._names: FileNames | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._reading_past: asyncio.Task[None] | None = None
         self.menu = Menu(self._commands, self._choices, self._files)
         self.composer.buffer.on_text_changed += self._typed
         self.composer.buffer.on_cursor_position_changed += self._typed
@@ -98,20 +110,35 @@ class Front(ABC):
             below=self._below,
             colours=bool(colours),
             vi=ui.keys == "vi",
+            typed_ahead=self.questions.wait_again,
         )
         self.screen.set_full(ui.screen == "full", [])
         columns = self._output.get_size().columns
-        self.drawing = Drawing(theme, colours, columns, self.screen.print, verbose=start.verbose)
-        self.drawing.set_options(ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap))
+        self.drawing = Drawing(
+            theme,
+            colours,
+            columns,
+            self.screen.print,
+            verbose=start.verbose,
+            links=has_links(ui.links, start.environ),
+            stored=self._stored,
+        )
+        self.drawing.set_options(view_options(ui, start.cwd))
         self.focused = True
         self._asked_at = 0.0
         self._left_at = 0.0
         """When the terminal's focus last changed."""
         self._saving: asyncio.TimerHandle | None = None
+        self._background = 0
+        """Commands that run in the background."""
         parser = parser_of(terminal)
         if parser is not None:
             parser.report = self._reported
         self._page: Page | None = None
+        self._introduced = False
+        """Whether the first line is printed."""
+        self._ended = False
+        """Whether the user leaves the app: no page opens."""
         self._one_page = asyncio.Lock()
         self._opening: asyncio.Task[None] | None = None
 
@@ -122,8 +149,8 @@ class Front(ABC):
         """The keys."""
 
     @abstractmethod
-    def _commands(self) -> Mapping[str, str]:
-        """The slash commands with what they do."""
+    def _commands(self) -> Mapping[str, tuple[str, tuple[str, ...]]]:
+        """The slash commands with what they do and their other names."""
 
     @abstractmethod
     def _choices(self, name: str) -> tuple[str, ...]:
@@ -133,13 +160,25 @@ class Front(ABC):
     def _below(self) -> list[str]:
         """The rows below the composer."""
 
+    @abstractmethod
+    def _about(self, folder: str) -> tuple[str, ...]:
+        """The model, the folder and the mode, as far as they are known."""
+
+    @abstractmethod
     def _takes_images(self) -> tuple[str, bool | None]:
         """The model's name, and whether it takes pictures; None if that is not known."""
-        raise NotImplementedError
 
+    @abstractmethod
+    def _stored(self, media: Media) -> str:
+        """Stores a picture or sound of the model; returns its file, empty if there is none."""
+
+    @abstractmethod
+    def _count_background(self) -> int:
+        """How many commands run in the background."""
+
+    @abstractmethod
     def _prompts(self) -> list[str]:
-        """The first prompts of the folder's sessions, the newest first."""
-        raise NotImplementedError
+        """The prompts of the folder's sessions, the newest first; in a thread."""
 
     # What keys do.
 
@@ -167,8 +206,13 @@ class Front(ABC):
 
     def search_history(self) -> None:
         """Opens the search of what was written in this folder."""
-        entries = self.composer.buffer.history.get_strings()[::-1]
-        self.menu.search([*entries, *self._prompts()])
+        self.menu.search(self.composer.buffer.history.get_strings()[::-1])
+        self._reading_past = asyncio.get_running_loop().create_task(self._search_past())
+
+    async def _search_past(self) -> None:
+        """Adds the prompts of all sessions of this folder."""
+        self.menu.search_also(await asyncio.to_thread(self._prompts))
+        self.screen.change()
 
     def toggle_panel(self) -> None:
         """Shows the whole plan above the composer, or hides it."""
@@ -210,12 +254,25 @@ class Front(ABC):
 
     def say(self, text: str, role: str = "") -> None:
         """Prints lines of our own."""
+        self.screen.leave_page()
         self.drawing.note(text, role)
 
     def write_out(self, sequence: str) -> None:
         """Writes a sequence of our own to the terminal."""
         with self._output.frame():
             self._output.write_raw(sequence)
+
+    def copy_text(self, text: str) -> str:
+        """Puts a text on the clipboard: the terminal's, and this machine's; says what happened."""
+        sequence, program = copied(text), writer(self.start.environ)
+        if program:
+            work = write_clipboard(program, text, self.start.environ)
+            self.screen.app.create_background_task(work)
+        if sequence:
+            self.write_out(sequence)
+        elif not program:
+            return f"{len(text):,} characters are too many for the terminal; /export writes a file"
+        return f"copied {len(text)} characters"
 
     @property
     def surface(self) -> Surface:
@@ -226,11 +283,18 @@ class Front(ABC):
         """Shows a page in the alternate screen; returns what the user chose on it."""
         async with self._one_page:
             self._page = page
+            if self._ended:
+                page.close()
             try:
-                with self.screen.suspended(cooked=False):
+                with self.screen.page():
                     return await page.run()
             finally:
                 self._page = None
+
+    def close_page(self) -> None:
+        """Closes the open page; what it was for is left as it is."""
+        if self._page is not None:
+            self._page.close()
 
     async def page(self, heading: str, rows: list[str]) -> None:
         """Shows rows on a page of their own."""
@@ -270,7 +334,7 @@ class Front(ABC):
         found = answers(question)
         rows = approval_rows(question, self.drawing.painter, self.drawing.options.diff, most=0)
         words = " · ".join(f"{key} {words}" for key, (_, words) in found.items())
-        keys = PagerKeys(returns="".join(found) + "n", words=f"{words} · n no", quiet=QUIET)
+        keys = PagerKeys(returns="".join(found) + "n", words=f"n no · {words}", quiet=QUIET)
         page = Pager(self.surface, question.title, page_of(rows), keys=keys, end=False)
         key = await self.open(page)
         if key and self.questions.question is question:
@@ -298,21 +362,26 @@ class Front(ABC):
             self.write_out(title(words))
 
     def _banner(self) -> None:
-        start = self.start
-        painter = self.drawing.painter
-        line = painter.line(
-            ("toolwire", "strong"),
-            (f" {start.version} · {start.cwd} · /help for help", "dim"),
-        )
+        """Prints the first line: the area below never begins at the top of the terminal."""
+        self._introduced = True
+        version, room = self.start.version, self.screen.size.columns - len("toolwire ") - 1
+        about = ""
+        for folder in (short_folder(self.start.cwd), f"…/{self.start.cwd.name}", ""):
+            about = one_line(" · ".join(filter(None, (version, *self._about(folder)))))
+            if cell_len(about) <= room:
+                break
+        line = self.drawing.painter.line(("toolwire", "strong"), (f" {about}", "dim"))
         with self._output.frame():
             self._output.write_raw(f"{line}\r\n")
 
     def _live(self) -> list[str]:
         size = self.screen.size
         self.drawing.fits(size.columns)
-        rows = self.drawing.live(size)
+        rows = self.drawing.live(size, asking=self.questions.open)
         if self.questions.open:
-            return [*rows[-3:], *self.questions.rows(self.drawing.painter, size)]
+            drawing = self.drawing
+            asked = self.questions.rows(drawing.painter, size, drawing.options.diff)
+            return [*rows[-3:], *asked]
         return rows
 
     def _typed(self, event: object = None) -> None:
@@ -351,5 +420,6 @@ class Front(ABC):
             working = self.drawing.state.working
             await asyncio.sleep(_SPIN if working else 1.0)
             away = not self.focused and time.monotonic() - self._left_at > _UNWATCHED
-            if working and not away:
+            before, self._background = self._background, self._count_background()
+            if (working and not away) or before != self._background:
                 self.screen.change()

@@ -15,7 +15,6 @@ from prompt_toolkit.keys import Keys
 from toolwire.config.schema import keys as settings
 from toolwire.config.settings import KeySettings
 from toolwire.errors import BadInput, UnknownName
-from toolwire.tui import commands
 from toolwire.tui.questions import AnswerKey
 
 if TYPE_CHECKING:
@@ -30,6 +29,8 @@ _QUESTION_KEYS = {
 _WORKING = ("queue", "stop", "background")
 """Actions that exist only while the model works; `_IDLE` only while it does not."""
 _IDLE = ("complete", "rewind")
+_ALWAYS = ("interrupt", "mode", "repaint", "suspend")
+"""Actions whose keys are theirs while a question takes all others."""
 _PLAIN = {
     "enter": Keys.ControlM, "tab": Keys.ControlI, "escape": Keys.Escape, "up": Keys.Up,
     "down": Keys.Down, "left": Keys.Left, "right": Keys.Right, "home": Keys.Home, "end": Keys.End,
@@ -115,7 +116,7 @@ def bindings(app: "TerminalApp") -> KeyBindings:
     _bind_menu(keys, app, found)
     for action, (when, run) in _actions(app).items():
         for presses in found[action]:
-            keys.add(*presses, filter=when)(_handler(run))
+            keys.add(*presses, filter=when, eager=action in _ALWAYS)(_handler(run))
 
     @keys.add(Keys.BracketedPaste)
     def _(event: KeyPressEvent) -> None:
@@ -143,7 +144,7 @@ def _actions(
     escapes = Condition(lambda: _escapes(app))
 
     def command(line: str) -> Callable[[KeyPressEvent], None]:
-        return lambda event: _start(event, commands.run(app, line))
+        return lambda event: _done(event, app.start_command(line))
 
     def call(method: Callable[[], object]) -> Callable[[KeyPressEvent], None]:
         return lambda event: _done(event, method())
@@ -194,11 +195,12 @@ def _twice(app: "TerminalApp") -> Callable[[KeyPressEvent], None]:
     last = [0.0]
 
     def press(event: KeyPressEvent) -> None:
+        del event
         now = time.monotonic()
         again, last[0] = now - last[0] < _TWICE, now
         if again:
             last[0] = 0.0
-            _start(event, commands.run(app, "/rewind"))
+            app.start_command("/rewind")
 
     return press
 

@@ -34,7 +34,7 @@ class Menu:
 
     def __init__(
         self,
-        commands: Callable[[], Mapping[str, str]],
+        commands: Callable[[], Mapping[str, tuple[str, tuple[str, ...]]]],
         arguments: Callable[[str], tuple[str, ...]],
         files: Callable[[str], list[str]],
     ) -> None:
@@ -105,6 +105,14 @@ class Menu:
         self._entries, self._query = entries, ""
         self._search()
 
+    def search_also(self, entries: list[str]) -> None:
+        """Adds older prompts to a search that is open; what is chosen stays."""
+        if self._entries is not None:
+            chosen = self.chosen
+            self._entries = [*self._entries, *entries]
+            self._search()
+            self.chosen = min(chosen, max(len(self.items) - 1, 0))
+
     def type(self, letters: str) -> None:
         """Adds letters to the search."""
         if letters.isprintable():
@@ -138,10 +146,10 @@ class Menu:
         if not space:
             if text != before:
                 return []
-            exact = [name] if name in commands else []
-            listed = best(name, commands, _MOST)
-            names = [*exact, *(one for one in listed if one not in exact)][:_MOST]
-            return [MenuItem(f"/{one}", commands[one], f"/{one} ", complete=True) for one in names]
+            names = _fitting(name, commands)
+            return [
+                MenuItem(f"/{one}", commands[one][0], f"/{one} ", complete=True) for one in names
+            ]
         choices = self._arguments(name)
         if argument in choices:
             return []
@@ -167,6 +175,19 @@ class Menu:
                 words = f"{set_cell_size(words, room - 1).rstrip()}…"
             rows.append(painter.line((words, "key" if at == self.chosen else "dim")))
         return rows
+
+
+def _fitting(typed: str, commands: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[str]:
+    """The commands that fit: by name, then by alias, then by a word of what they do."""
+    exact = [one for one, (_, more) in commands.items() if typed in (one, *more)]
+    alias = [one for one, (_, more) in commands.items() if typed and best(typed, more)]
+    word = [one for one, (words, _) in commands.items() if typed and _begins(typed, words)]
+    return list(dict.fromkeys([*exact, *best(typed, commands, _MOST), *alias, *word]))[:_MOST]
+
+
+def _begins(typed: str, words: str) -> bool:
+    """Whether a word begins with what was typed."""
+    return any(word.startswith(typed.lower()) for word in re.findall(r"\w+", words.lower()))
 
 
 def _quoted(name: str) -> str:

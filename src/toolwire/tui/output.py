@@ -16,6 +16,7 @@ _KITTY_ON = "\x1b[>1u"
 _KITTY_OFF = "\x1b[<u"
 _ASK_KITTY = "\x1b[?u"
 _ASK_BACKGROUND = "\x1b]11;?\x1b\\"
+_HOME = "\x1b[H"
 _PLAIN = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0m"
 
 
@@ -38,6 +39,9 @@ class FrameOutput(Vt100_Output):
         """Whether the terminal reports its focus, and keys by that protocol."""
         self.gone = False
         """Whether the terminal was closed."""
+        self._page = False
+        """Whether a page has the alternate screen, or had it and another may follow."""
+        self._alternate = False
 
     def ask(self, *, background: bool) -> None:
         """Asks for the kitty protocol, and for the background; no answer is waited for."""
@@ -58,10 +62,44 @@ class FrameOutput(Vt100_Output):
             kitty = (_KITTY_ON if on else _KITTY_OFF) if self._kitty else ""
             self.write_raw(kitty + (_FOCUS_ON if on else _FOCUS_OFF))
 
+    def begin_page(self) -> None:
+        """Keeps the alternate screen, pastes and the cursor as a page leaves them until `end_page`.
+
+        One page may follow another: the rows of the first stay until the second is drawn.
+        """
+        self._page = True
+
+    def end_page(self) -> None:
+        """Goes back to the screen from before the page."""
+        self._page = False
+        if self._alternate:
+            self.quit_alternate_screen()
+            self.disable_bracketed_paste()
+
+    def enter_alternate_screen(self) -> None:
+        """Begins the alternate screen, or draws over the page that has it."""
+        if self._alternate:
+            self.write_raw(_HOME)
+        else:
+            super().enter_alternate_screen()
+        self._alternate = True
+
+    def quit_alternate_screen(self) -> None:
+        """Ends the alternate screen, unless another page may follow."""
+        if not self._page:
+            self._alternate = False
+            super().quit_alternate_screen()
+
+    def disable_bracketed_paste(self) -> None:
+        """Ends the marks around pasted text, unless another page may follow."""
+        if not self._page:
+            super().disable_bracketed_paste()
+
     def restore(self) -> None:
         """Leaves the terminal as it was, whatever happened; for the end of the process."""
         if self._reports:
             self._depth = 0
+            self.end_page()
             self.set_reports(on=False)
             self.write_raw(_PLAIN)
             self.flush()

@@ -86,3 +86,11 @@ def branch(folder: Path) -> str:
                 text = head.read_text("utf-8")[:300].strip()
                 return text.removeprefix(_HEAD) if text.startswith(_HEAD) else text[:8]
     return ""
+
+
+def short_folder(folder: Path) -> str:
+    """A folder with `~` for the user's own."""
+    try:
+        return f"~/{folder.relative_to(Path.home())}".removesuffix("/.")
+    except (ValueError, RuntimeError):
+        return str(folder)

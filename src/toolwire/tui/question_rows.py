@@ -1,6 +1,10 @@
 """How a question looks: what is asked, the rule an answer would store, and the keys."""
 
+import re
+
 import msgspec
+from rich.cells import cell_len
+from rich.text import Text
 
 from toolwire.agent.questions import (
     Choice,
@@ -11,7 +15,7 @@ from toolwire.agent.questions import (
     McpDetails,
 )
 from toolwire.messages import ToolCall
-from toolwire.terminal_text import one_line, terminal_text
+from toolwire.terminal_text import marked_text, one_line, terminal_text
 from toolwire.tui.diffs import diff_lines, painted
 from toolwire.tui.entries import call_hint
 from toolwire.tui.render import Painter
@@ -39,6 +43,20 @@ class ReplyCalls(msgspec.Struct, frozen=True):
 
 
 _MOST_ABOUT = 300
+QUESTION_KEYS = (
+    ("`y`, Enter", "yes, once"),
+    ("`s`, `a`, `g`", "this session, always in this project, always everywhere; the rule that is "
+                      "stored is shown above the keys"),
+    ("`m`", "every tool of this MCP server"),
+    ("`Y`", "yes to all calls of this reply, once; those that follow are listed above the keys"),
+    ("`e`", "edit first: a file in your editor, a command in the composer; it is ruled on and "
+            "asked again"),
+    ("`d`", "the whole diff or command as a page, with the same keys"),
+    ("`n`, Esc", "no"),
+    ("Tab, words, Enter", "no, and the model receives the words"),
+    ("Ctrl-C", "no, and the turn stops"),
+)  # fmt: skip
+"""The keys of questions, for the documentation."""
 
 
 def answers(question: Confirmation, others: int = 0) -> dict[str, tuple[Choice, str]]:
@@ -68,12 +86,10 @@ def key_rows(
     for key, (_, words) in found.items():
         pieces += [(key, "key"), f" {words}  "]
     pieces += [("d", "key"), " whole  ", ("n", "key"), " no  ", ("Tab", "key"), " no, with words"]
-    rows = [
-        painter.line((f"  session/always allows: {one_line(each)}", "dim"))
-        for each in question.remembers
-    ]
-    if question.remembers and rules_file:
-        rows.append(painter.line((f"  always is stored in {one_line(rules_file)}", "dim")))
+    rules = [f"session/always allows: {one_line(each)}" for each in question.remembers]
+    if rules and rules_file:
+        rules.append(f"always is stored in {one_line(rules_file)}")
+    rows = [row for words in rules for row in _wrapped("  ", [words], painter, role="dim")]
     return [*_others(calls, painter), *rows, *_folded(pieces, painter)]
 
 
@@ -118,7 +134,8 @@ def approval_rows(
         pieces.append((_changes(question.details), "dim"))
     if calls is not None and calls.count > 1 and calls.at:
         pieces.append((f"   {calls.at} of {calls.count}", "dim"))
-    reason = [painter.line((f"  {one_line(question.reason)}", "dim"))] if question.reason else []
+    words = [one_line(question.reason)] if question.reason else []
+    reason = _wrapped("  ", words, painter, role="dim")
     return [painter.line(*pieces), *_details(question, painter, layout, most), *reason]
 
 
@@ -138,12 +155,12 @@ def _details(question: Confirmation, painter: Painter, layout: str, most: int) -
             lines = diff_lines(details.diff)
             return painted(lines, painter, indent=2, layout=layout, most=most)
         case ExecDetails() as details:
-            lines = terminal_text(details.command).split("\n")
+            lines = marked_text(details.command).split("\n")
             where = [f"  in {one_line(details.directory)}"] if details.directory else []
             programs = ", ".join(one_line(root) for root in details.roots)
             starts = [f"  starts: {programs}"] if programs else []
             return [
-                *_wrapped("  $ ", lines, painter),
+                *_wrapped("  $ ", lines, painter, details.roots),
                 *(painter.line((words, "dim")) for words in (*where, *starts)),
             ]
         case McpDetails() as details:
@@ -151,21 +168,46 @@ def _details(question: Confirmation, painter: Painter, layout: str, most: int) -
             about = [details.description[:_MOST_ABOUT], ", ".join(details.hints)]
             return [
                 head,
-                *_wrapped("  ", terminal_text(details.arguments).split("\n"), painter),
+                *_wrapped("  ", marked_text(details.arguments).split("\n"), painter),
                 *(painter.line((f"  {one_line(words)}", "dim")) for words in about if words),
             ]
         case InfoDetails() as details:
-            return _wrapped("  ", terminal_text(details.prompt).split("\n"), painter)
+            return _wrapped("  ", marked_text(details.prompt).split("\n"), painter)
 
 
-def _wrapped(lead: str, lines: list[str], painter: Painter) -> list[str]:
-    """Lines that the terminal need not wrap; nothing in the middle is left out."""
+def _wrapped(
+    lead: str,
+    lines: list[str],
+    painter: Painter,
+    programs: tuple[str, ...] = (),
+    *,
+    role: str = "",
+) -> list[str]:
+    """Lines that the terminal need not wrap, programs in colour; nothing is left out."""
     width = max(painter.width - len(lead) - 1, 8)
     rows: list[str] = []
     for line in lines:
-        pieces = [line[at : at + width] for at in range(0, len(line), width)] or [""]
-        rows.extend(painter.line(f"{' ' * len(lead) if rows else lead}{piece}") for piece in pieces)
+        for piece in _fitting(painter.text(line.expandtabs(4), role), width):
+            if programs:
+                names = "|".join(re.escape(name) for name in programs)
+                style = painter.style("program")
+                piece.highlight_regex(rf"(?<![\w./-])(?:{names})(?![\w./-])", style)
+            begin = " " * len(lead) if rows else lead
+            rows.append(painter.ansi(Text.assemble(begin, piece)))
     return rows
+
+
+def _fitting(text: Text, width: int) -> list[Text]:
+    """A line as pieces that are at most so wide."""
+    cuts: list[int] = []
+    used = 0
+    for at, letter in enumerate(text.plain):
+        wide = cell_len(letter)
+        if used + wide > width:
+            cuts.append(at)
+            used = 0
+        used += wide
+    return list(text.divide(cuts))
 
 
 def plain_rows(asked: Asked, painter: Painter) -> tuple[list[str], list[str]]:

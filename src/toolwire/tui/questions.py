@@ -160,6 +160,10 @@ class QuestionPanel:
             self._timer.cancel()
         self._armed, self._timer = False, None
 
+    def wait_again(self) -> None:
+        """Lets keys count only some time after the next drawing: those that follow are older."""
+        self._disarm()
+
     def _wait(self) -> None:
         self._disarm()
         self._timer = asyncio.get_running_loop().call_later(QUIET, self._arm)

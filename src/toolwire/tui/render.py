@@ -1,7 +1,7 @@
 """Blocks as lines of a terminal: wrapped, coloured, sanitised; each block once."""
 
 import re
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from toolwire.terminal_text import terminal_text
 from toolwire.tui.blocks import Block, BlockKind
+from toolwire.tui.links import link_address, linked
 from toolwire.tui.themes import Theme
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ _LEAST_COLUMN = 4
 class Painter:
     """Text in a theme's roles, written as the bytes of a terminal."""
 
-    def __init__(self, theme: Theme, colours: str, width: int) -> None:
+    def __init__(self, theme: Theme, colours: str, width: int, *, links: bool = False) -> None:
+        """`links`: for lines that go to the terminal as they are, and to nothing of ours."""
+        self.links = links
         self.width = max(width, 8)
         self.prose_width = min(self.width, PROSE_WIDTH)
         self._system = _SYSTEMS.get(colours)
@@ -61,13 +64,16 @@ class Painter:
         """One line with its escape sequences."""
         if self._system is None:
             return text.plain.rstrip()
-        pieces = [
-            segment.style.render(segment.text, color_system=self._system)
-            if segment.style
-            else segment.text
+        return "".join(
+            self._written(segment.text, segment.style) if segment.style else segment.text
             for segment in text.render(self._console)
-        ]
-        return "".join(pieces)
+        )
+
+    def _written(self, text: str, style: Style) -> str:
+        if not style.link:
+            return style.render(text, color_system=self._system)
+        shown = style.update_link(None).render(text, color_system=self._system)
+        return linked(shown, style.link) if text.strip() else shown
 
     def line(self, *pieces: tuple[str, str] | str) -> str:
         """One line of pieces, each foreign text or text and role."""
@@ -207,7 +213,8 @@ class MarkdownLines:
                     text.append(f"[image: {token.content}]", painter.style("dim"))
                 case "link_open":
                     address = str(token.attrs.get("href", ""))
-                    styles.append(painter.style("link"))
+                    target = link_address(address) if painter.links else ""
+                    styles.append(painter.style("link") + Style(link=target or None))
                 case "link_close":
                     styles.pop()
                     if address and not text.plain.endswith(address):
@@ -222,14 +229,16 @@ class MarkdownLines:
 
     def _tokens(self, source: str) -> "list[Token]":
         return [
-            token for parent in self._parser.parseInline(source) for token in parent.children or ()
+            token for parent in _parser().parseInline(source) for token in parent.children or ()
         ]
 
-    @cached_property
-    def _parser(self) -> "MarkdownIt":
-        from markdown_it import MarkdownIt  # noqa: PLC0415 - for the first prose
 
-        return MarkdownIt("commonmark").enable("strikethrough")
+@cache
+def _parser() -> "MarkdownIt":
+    """One for all: it takes longer to make than a paragraph to parse."""
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - for the first prose
+
+    return MarkdownIt("commonmark").enable("strikethrough")
 
 
 _MARKS = {"strong_open": "strong", "em_open": "emphasis", "s_open": "strike"}

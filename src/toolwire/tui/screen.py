@@ -6,41 +6,36 @@ import os
 import signal
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext, suppress
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from typing import Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.data_structures import Point
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
-from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.input import Input
-from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_bindings import merge_key_bindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, Window
-from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
+from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import BeforeInput, Processor
-from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.utils import get_cwidth
 
+from toolwire.tui.key_gate import ESCAPE_AFTER, KeyGate
 from toolwire.tui.live import Size
 from toolwire.tui.output import FrameOutput
-
-if TYPE_CHECKING:
-    from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
+from toolwire.tui.rows import FrameRows, Rows, ScrolledRows, UnstyledWindow
 
 FRAMES = 15
 """Frames a second, at most, while something changes."""
 _COMPOSER_ROWS = 10
-
-Rows = Callable[[], list[str]]
+_BETWEEN = 2.0
+"""Seconds that a closed page stays for the next page of its command."""
 
 
 class Screen:
@@ -58,17 +53,25 @@ class Screen:
         colours: bool,
         processors: list[Processor] | None = None,
         vi: bool = False,
+        typed_ahead: Callable[[], None] = lambda: None,
     ) -> None:
+        """`typed_ahead` is called before keys that waited are handled."""
         self._output = output
+        self._gate = KeyGate(terminal)
+        self._typed_ahead = typed_ahead
+        self._commands: set[asyncio.Task[Any] | None] = set()
+        """The tasks of commands that run now."""
+        self._page: ExitStack | None = None
+        """What ends a page's turn on the screen; one may have ended, with another to follow."""
+        self._leaving: asyncio.TimerHandle | None = None
+        self._opened_by: asyncio.Task[Any] | None = None
         self._pending: list[str] = []
-        self._shown: list[Rows] = []
+        self._rows = FrameRows()
         """Above and below the composer."""
-        self._made: dict[Rows, list[str]] = {}
-        """Rows of the present frame."""
         self._scheduled: asyncio.TimerHandle | None = None
         self._drawn = 0.0
         self._away = False
-        self._window = Window(
+        self._window = UnstyledWindow(
             BufferControl(
                 composer,
                 input_processors=[BeforeInput("› ", style="bold"), *(processors or [])],
@@ -89,15 +92,15 @@ class Screen:
         layout = HSplit(
             [
                 shown,
-                self._rows(live),
+                self._rows.window(live),
                 self._window,
-                self._rows(below),
+                self._rows.window(below),
             ]
         )
         self.app: Application[None] = Application(
             Layout(layout, focused_element=self._window),
             key_bindings=merge_key_bindings([keys, self._scroll_keys()]),
-            input=terminal,
+            input=self._gate,
             output=output,
             color_depth=None if colours else ColorDepth.MONOCHROME,
             editing_mode=EditingMode.VI if vi else EditingMode.EMACS,
@@ -106,9 +109,9 @@ class Screen:
             erase_when_done=True,
             terminal_size_polling_interval=None,
         )
-        self.app.after_render += self._forget
+        self.app.after_render += self._rows.forget
         self.app.timeoutlen = 0.1
-        self.app.ttimeoutlen = 0.05
+        self.app.ttimeoutlen = ESCAPE_AFTER
         self.app._on_resize = self._resized  # pyright: ignore[reportPrivateUsage]
 
     @property
@@ -137,6 +140,7 @@ class Screen:
                     pre_run=begun, handle_sigint=False, set_exception_handler=False
                 )
         finally:
+            self._output.end_page()
             self._output.set_reports(on=False)
             self._output.flush()
             if self.full:
@@ -186,38 +190,105 @@ class Screen:
         self._pending.extend(lines)
         self.change()
 
-    def change(self) -> None:
-        """Asks for a frame; many within one interval are one."""
-        if self._scheduled is not None or self._away or not self.app.is_running:
+    def change(self, *, at_once: bool = False) -> None:
+        """Asks for a frame; many within one interval are one, unless it has to be at once."""
+        if self._away or not self.app.is_running:
             return
-        wait = max(self._drawn + 1 / FRAMES - time.monotonic(), 0.0)
+        if self._scheduled is not None:
+            if not at_once:
+                return
+            self._scheduled.cancel()
+        wait = 0.0 if at_once else max(self._drawn + 1 / FRAMES - time.monotonic(), 0.0)
         self._scheduled = asyncio.get_running_loop().call_later(wait, self._frame)
 
     @contextmanager
     def suspended(self, *, cooked: bool = True) -> Generator[None]:
         """Leaves the terminal to another program, or a page of ours, inside the block."""
+        self.leave_page()
         with self._output.frame():
             self.app.renderer.erase(leave_alternate_screen=self.full)
             if cooked:
                 self._output.set_reports(on=False)
-        self._away = self.app._running_in_terminal = True  # pyright: ignore[reportPrivateUsage]
+        self._away = self._gate.lent = True
+        self.app._running_in_terminal = True  # pyright: ignore[reportPrivateUsage]
         terminal = self.app.input
         try:
             with terminal.cooked_mode() if cooked else nullcontext(), terminal.detach():
                 yield
         finally:
-            self._away = self.app._running_in_terminal = False  # pyright: ignore[reportPrivateUsage]
-            self._output.set_reports(on=True)
-            self._take_typed_ahead()
-            self._redraw()
-            self.change()
+            self._away = self._gate.lent = False
+            self.app._running_in_terminal = False  # pyright: ignore[reportPrivateUsage]
+            with self._output.frame():
+                self._output.end_page()
+                if self.app.is_running:
+                    self._output.set_reports(on=True)
+                    self._redraw()
+            self._deliver(without_escape=not cooked)
 
-    def _take_typed_ahead(self) -> None:
-        """Gives the composer what was typed as a page closed; the next page would get it else."""
-        left = [key for key in get_typeahead(self.app.input) if key.key is not Keys.Escape]
-        self.app.key_processor.feed_multiple(left)
-        if left and self.app.is_running:
-            self.app.key_processor.process_keys()
+    @contextmanager
+    def page(self) -> Generator[None]:
+        """Leaves the screen to a page inside the block; to the next page of the command after it.
+
+        The rows of a page stay until the next one is drawn, and get the keys of the time between
+        them. `leave_page` ends that, as do the command's end and some seconds.
+        """
+        if self._page is None:
+            self._page = ExitStack()
+            self._page.enter_context(self.suspended(cooked=False))
+            self._output.begin_page()
+        self._stop_leaving()
+        self._gate.free()
+        try:
+            yield
+        finally:
+            self._opened_by = asyncio.current_task()
+            if self._opened_by in self._commands:
+                loop = asyncio.get_running_loop()
+                self._leaving = loop.call_later(_BETWEEN, self.leave_page)
+            else:
+                self._leave()
+
+    def leave_page(self) -> None:
+        """Shows what is below a page that was closed; a page that is open stays."""
+        if self._leaving is not None:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._stop_leaving()
+        page, self._page = self._page, None
+        if page is not None:
+            page.close()
+
+    def _stop_leaving(self) -> None:
+        if self._leaving is not None:
+            self._leaving.cancel()
+            self._leaving = None
+
+    def hold_keys(self) -> None:
+        """Keeps keys for the page that a command opens, if it does so soon."""
+        if not self._away:
+            self._gate.hold(self.app, self._deliver)
+
+    @contextmanager
+    def command(self) -> Generator[None]:
+        """Runs a command inside the block: keys wait for its pages."""
+        task = asyncio.current_task()
+        self._commands.add(task)
+        try:
+            yield
+        finally:
+            self._commands.discard(task)
+            if self._opened_by is task:
+                self.leave_page()
+            self._deliver()
+
+    def _deliver(self, *, without_escape: bool = False) -> None:
+        """Gives the composer the keys that waited."""
+        self._gate.free()
+        if not self._away:
+            self._typed_ahead()
+            self._gate.deliver(self.app, without_escape=without_escape)
+            self.change()
 
     def repaint(self, lines: list[str]) -> None:
         """Clears the terminal, and prints these lines again."""
@@ -246,7 +317,7 @@ class Screen:
         if self._away or not self.app.is_running:
             return
         self._drawn = time.monotonic()
-        self._forget()
+        self._rows.forget()
         with self._output.frame():
             if self.full:
                 self._flush_pending()
@@ -271,19 +342,13 @@ class Screen:
         last = self.app.renderer.last_rendered_screen
         if last is None:
             return False
-        needed = sum(len(self._present(rows)) for rows in self._shown)
-        return needed + self._composer_height().preferred < last.height
+        return self._rows.count() + self._composer_height().preferred < last.height
 
     def _erase(self) -> None:
         self.app.renderer.erase(leave_alternate_screen=False)
 
     def _redraw(self) -> None:
         self.app._redraw()  # pyright: ignore[reportPrivateUsage]
-
-    def _forget(self, event: object = None) -> None:
-        """Begins another frame; keys draw one without us."""
-        del event
-        self._made.clear()
 
     def _resized(self) -> None:
         """Draws again; the rows of the last frame may have been wrapped by the terminal."""
@@ -302,30 +367,6 @@ class Screen:
             self._erase()
             self._redraw()
 
-    def _rows(self, rows: Rows) -> Window:
-        """A window of rows, which are made and parsed once a frame."""
-        parsed: tuple[list[str], StyleAndTextTuples] = ([], [])
-        self._shown.append(rows)
-
-        def fragments() -> StyleAndTextTuples:
-            nonlocal parsed
-            found = self._present(rows)
-            if found != parsed[0]:
-                parsed = (found, to_formatted_text(ANSI("\n".join(found))))
-            return parsed[1]
-
-        return Window(
-            FormattedTextControl(fragments),
-            dont_extend_height=True,
-            height=lambda: _height(len(self._present(rows))),
-            wrap_lines=False,
-        )
-
-    def _present(self, rows: Rows) -> list[str]:
-        if rows not in self._made:
-            self._made[rows] = rows()
-        return self._made[rows]
-
     def _composer_height(self) -> Dimension:
         width = max(self._output.get_size().columns - 3, 1)
         lines = self._composer.text.split("\n")
@@ -333,74 +374,6 @@ class Screen:
         most = min(_COMPOSER_ROWS, max(self._output.get_size().rows // 2, 1))
         rows = min(rows, most)
         return Dimension(min=1, preferred=rows, max=rows)
-
-
-def _height(rows: int) -> Dimension:
-    """So many rows, fewer where the terminal has no room."""
-    return Dimension(min=0, preferred=rows, max=rows)
-
-
-class ScrolledRows(UIControl):
-    """Rows that end at the bottom, unless the user scrolls up."""
-
-    def __init__(self) -> None:
-        self._past: list[str] = []
-        self.added: list[str] = []
-        """What was added since it began."""
-        self._back = 0
-        """Rows below those that are shown."""
-        self.height = 1
-
-    def begin(self, past: list[str]) -> None:
-        """Shows these lines and what is added to them."""
-        self._past, self.added, self._back = past, [], 0
-
-    def add(self, lines: list[str]) -> None:
-        """Adds lines; what is shown stays where the user scrolled to."""
-        self.added += lines
-        if self._back:
-            self._back += len(lines)
-
-    def scroll(self, by: int) -> None:
-        """Goes back by some rows, or forward."""
-        most = max(len(self._past) + len(self.added) - self.height, 0)
-        self._back = max(min(self._back + by, most), 0)
-
-    def create_content(self, width: int, height: int) -> UIContent:
-        """The rows that fit."""
-        self.height = height
-        rows: list[StyleAndTextTuples] = []
-        needed = height + self._back
-        for line in chain(reversed(self.added), reversed(self._past)):
-            rows = [*fitted(to_formatted_text(ANSI(line)), width), *rows]
-            if len(rows) >= needed:
-                break
-        end = max(len(rows) - self._back, min(height, len(rows)))
-        shown = rows[max(end - height, 0) : end]
-        return UIContent(lambda at: shown[at] if at < len(shown) else [], line_count=max(height, 1))
-
-    def mouse_handler(self, mouse_event: MouseEvent) -> "NotImplementedOrNone":
-        """Scrolls with the wheel."""
-        wheel = {MouseEventType.SCROLL_UP: 3, MouseEventType.SCROLL_DOWN: -3}
-        if mouse_event.event_type not in wheel:
-            return NotImplemented
-        self.scroll(wheel[mouse_event.event_type])
-        return None
-
-
-def fitted(line: StyleAndTextTuples, width: int) -> list[StyleAndTextTuples]:
-    """A line on as many rows as it needs; none of it is cut off."""
-    rows: list[StyleAndTextTuples] = [[]]
-    used = 0
-    for style, text, *_ in line:
-        for letter in text:
-            wide = get_cwidth(letter)
-            if used + wide > width and used:
-                rows.append([])
-                used = 0
-            rows[-1].append((style, letter))
-            used += wide
-    return rows
 
 
 @contextmanager

@@ -5,13 +5,18 @@ from typing import assert_never
 import msgspec
 
 from toolwire.agent.events import (
+    AgentEnded,
     AgentEvent,
+    AgentStarted,
     AnswersGiven,
+    Checkpointed,
     ChildEvent,
     HistoryReplaced,
+    HookRan,
     MessageAdded,
     ModelAsked,
     Noticed,
+    RequestBuilt,
     Retrying,
     SessionOpened,
     Streaming,
@@ -43,6 +48,8 @@ from toolwire.events import (
 )
 from toolwire.wire.repair import parse_arguments
 
+MODE_WORDS = {"default": "ask"}
+"""Words of the screen for approval modes whose names say little."""
 _TAIL = 4000
 """Characters of live output that are kept."""
 _ARGUMENTS = 2000
@@ -56,6 +63,14 @@ class RunningCall(msgspec.Struct, frozen=True):
     arguments: str
     since: float
     tail: str = ""
+
+
+class ProposedCall(msgspec.Struct, frozen=True):
+    """A call that waits: for an answer, or for those before it."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 class Writing(msgspec.Struct, frozen=True):
@@ -100,6 +115,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     thinking: str = ""
     """The headline of the present thought."""
     writing: Writing | None = None
+    proposed: tuple[ProposedCall, ...] = ()
     running: tuple[RunningCall, ...] = ()
     plan: tuple[TodoStep, ...] = ()
     panel: bool = False
@@ -135,34 +151,54 @@ def fold(state: State, event: AgentEvent, now: float) -> State:
         case TurnStarted():
             return _with(state, since=now, word="thinking")
         case ModelAsked():
-            return _with(state, word="thinking", thinking="", writing=None)
+            return _with(state, word="thinking", thinking="", writing=None, proposed=())
         case Thought():
             return _with(state, thinking=event.subject)
         case Retrying():
             return _with(state, word="trying again", writing=None)
         case UsageCounted():
             return _counted(state, event)
+        case ToolRequested(call=call):
+            proposed = ProposedCall(call.id, call.name, call.arguments)
+            return _with(state, proposed=(*state.proposed, proposed), writing=None)
         case ToolDecided():
             return _with(state, writing=None)
         case ToolStarted():
             call = RunningCall(event.call_id, event.name, event.arguments, now)
-            return _with(state, running=(*state.running, call), writing=None, word="working")
+            return _with(
+                state,
+                proposed=_without(state.proposed, event.call_id),
+                running=(*state.running, call),
+                writing=None,
+                word="working",
+            )
         case ToolOutputText():
             return _output(state, event)
         case ToolFinished():
             left = tuple(call for call in state.running if call.id != event.call_id)
             plan = _plan(event) if event.name == "todo" and event.success else state.plan
-            return _with(state, running=left, plan=plan)
+            proposed = _without(state.proposed, event.call_id)
+            return _with(state, proposed=proposed, running=left, plan=plan)
         case TurnEnded():
-            return _with(state, since=None, word="", thinking="", writing=None, running=())
+            ended = _with(state, since=None, word="", thinking="", writing=None)
+            return _with(ended, proposed=(), running=())
+        case AgentEnded():
+            ended = tuple(
+                msgspec.structs.replace(one, ended=True) if one.session == event.session else one
+                for one in state.agents
+            )
+            return _with(state, agents=ended)
         case ChildEvent():
             return _with(state, agents=_agents(state.agents, event, now))
         case (
             MessageAdded()
             | AnswersGiven()
+            | RequestBuilt()
             | Noticed()
             | HistoryReplaced()
-            | ToolRequested()
+            | HookRan()
+            | Checkpointed()
+            | AgentStarted()
             | ToolAsked()
         ):
             # Only the transcript, or the question, shows them.
@@ -193,6 +229,10 @@ def _agents(known: tuple[Subagent, ...], event: ChildEvent, now: float) -> tuple
     return tuple(agent if one.session == agent.session else one for one in known)
 
 
+def _without(calls: tuple[ProposedCall, ...], done: str) -> tuple[ProposedCall, ...]:
+    return tuple(call for call in calls if call.id != done)
+
+
 def _with(state: State, **changes: object) -> State:
     return msgspec.structs.replace(state, **changes)
 
@@ -202,7 +242,9 @@ def _streamed(state: State, event: Streaming) -> State:
         case TextDelta():
             return state if state.word == "writing" else _with(state, word="writing", thinking="")
         case ThinkingDelta():
-            return state if state.word == "thinking" else _with(state, word="thinking")
+            return state if state.word == "thinking" else _with(state, word="thinking", thinking="")
+        case Notice(kind="reading"):
+            return _with(state, word="reading", thinking=event.event.message)
         case ToolCallStarted():
             return _with(state, writing=Writing(event.event.id, event.event.name))
         case ToolCallDelta():

@@ -66,11 +66,14 @@ class TerminalParser(Vt100Parser):
         self._pasted: list[str] | None = None
         """The pieces of a paste that is under way."""
         self._tail = ""
+        self.fed = 0
+        """How often characters arrived."""
         self.report = report
         super().__init__(key)
 
     def feed(self, data: str) -> None:
         """Takes characters, cut anywhere."""
+        self.fed += 1
         while data:
             pieces = self._pasted
             data = self._paste(data, pieces) if pieces is not None else self._keys(data)

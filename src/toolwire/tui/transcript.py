@@ -1,19 +1,24 @@
 """Agent events as entries of the transcript: one fold, live, for resumed sessions and exports."""
 
-from collections.abc import Sequence
-from typing import TypeAlias, assert_never
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, assert_never, cast
 
 import msgspec
 
 from toolwire.agent.events import (
+    AgentEnded,
     AgentEvent,
+    AgentStarted,
     AnswersGiven,
     ApprovalOutcome,
+    Checkpointed,
     ChildEvent,
     HistoryReplaced,
+    HookRan,
     MessageAdded,
     ModelAsked,
     Noticed,
+    RequestBuilt,
     Retrying,
     SessionOpened,
     Streaming,
@@ -50,6 +55,8 @@ from toolwire.events import (
 from toolwire.messages import Citation, Media, Message, Text
 from toolwire.terminal_text import one_line
 from toolwire.tui.blocks import Block, BlockKind, Blocks
+from toolwire.tui.state import MODE_WORDS
+from toolwire.wire.partial import PartialJson
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -108,12 +115,19 @@ _ENDS = {
     TurnEnd.FAILED: "the turn failed; send a message to try again",
 }
 
+_IN_CONTEXT = ("prefix", "cache")
+"""Kinds of notices that only `/context` shows."""
+
 
 class TranscriptFold:
     """Folds the events of one session; knows the block that is still open."""
 
-    def __init__(self, *, verbose: bool = False) -> None:
+    def __init__(
+        self, *, verbose: bool = False, stored: Callable[[Media], str] = lambda media: ""
+    ) -> None:
+        """`stored` is the file of a picture or sound from the model, empty if there is none."""
         self._verbose = verbose
+        self._stored = stored
         self._blocks = Blocks()
         self._streamed = False
         """Whether text of the present reply was shown."""
@@ -122,6 +136,8 @@ class TranscriptFold:
         self._citations: dict[str, str] = {}
         self._approved: dict[str, str] = {}
         self._asked: set[str] = set()
+        self._arguments = PartialJson()
+        """Of the call that the model writes now."""
         self.answers: list[str] = []
         """The source texts of the model's answers."""
 
@@ -129,6 +145,14 @@ class TranscriptFold:
     def open(self) -> Block | None:
         """The block of the answer that is not final yet."""
         return self._blocks.open
+
+    @property
+    def written(self) -> str:
+        """The text of several lines that the model writes as the last argument of a call."""
+        value: object = self._arguments.value
+        members = cast(dict[str, object], value) if isinstance(value, dict) else {}
+        last = next(reversed(members.values()), "")
+        return last if isinstance(last, str) and "\n" in last else ""
 
     def add(self, event: AgentEvent) -> list[Entry]:
         """The entries that the event makes final."""
@@ -150,8 +174,7 @@ class TranscriptFold:
             case Retrying():
                 return self._void(event)
             case Noticed():
-                words = notice_text(event, verbose=self._verbose)
-                return [NoteEntry(f"… {words}")] if words else []
+                return self._notice(event)
             case HistoryReplaced():
                 before, after = thousands(event.before), thousands(event.after)
                 words = f"shortened ({event.method}): {before} → {after} tokens"
@@ -164,10 +187,15 @@ class TranscriptFold:
                 TurnStarted()
                 | AnswersGiven()
                 | ModelAsked()
+                | RequestBuilt()
                 | UsageCounted()
                 | ToolRequested()
                 | ToolStarted()
                 | ToolOutputText()
+                | HookRan()
+                | Checkpointed()
+                | AgentStarted()
+                | AgentEnded()
                 | ChildEvent()
             ):
                 return []
@@ -186,20 +214,25 @@ class TranscriptFold:
             case TextEnded() | ThinkingEnded():
                 return []
             case MediaAdded():
-                return [NoteEntry(f"[{_media_word(event.media)}]", "")]
+                self._streamed = True
+                return [*self._closed(), self._medium(event.media)]
             case CitationAdded():
                 self._cite(event.citation)
                 return []
             case Notice():
-                return [NoteEntry(f"… {event.message}")] if self._verbose else []
-            case (
-                ThinkingDelta()
-                | ToolCallStarted()
-                | ToolCallDelta()
-                | ToolCallEnded()
-                | ServerBlockAdded()
-                | Finished()
-            ):
+                # How far the prompt is read changes with each piece: only the live area shows it.
+                if event.kind == "reading":
+                    return []
+                return self._notice(
+                    Noticed(kind=event.kind, message=event.message, loss=event.loss)
+                )
+            case ToolCallStarted():
+                self._arguments = PartialJson()
+                return []
+            case ToolCallDelta():
+                self._arguments.feed(event.arguments)
+                return []
+            case ThinkingDelta() | ToolCallEnded() | ServerBlockAdded() | Finished():
                 return []
             case _:
                 assert_never(event)
@@ -209,6 +242,9 @@ class TranscriptFold:
             words = one_line(event.message.text)
             return [NoteEntry(f"… context: {words}")] if self._verbose and words else []
         if event.message.role == "user":
+            if self._blocks.open is None:
+                # An answer begins without a gap: there is one below what the user wrote.
+                self._blocks = Blocks()
             return [Said(said(event.message))]
         if event.message.role != "assistant":
             return []
@@ -221,6 +257,8 @@ class TranscriptFold:
                     entries += self._prose(self._blocks.feed(part.text))
                     for citation in part.citations:
                         self._cite(citation)
+                elif isinstance(part, Media):
+                    entries += [*self._closed(), self._medium(part)]
         entries += self._closed()
         if event.finished is None:
             entries.append(NoteEntry("the reply broke off", "warning"))
@@ -241,6 +279,10 @@ class TranscriptFold:
             self._citations = {}
         return found
 
+    def _notice(self, event: Noticed) -> list[Entry]:
+        words = "" if event.kind in _IN_CONTEXT else notice_text(event, verbose=self._verbose)
+        return [NoteEntry(f"… {words}")] if words else []
+
     def _void(self, event: Retrying) -> list[Entry]:
         self._blocks = Blocks()
         lost = event.void and self._begun
@@ -248,14 +290,21 @@ class TranscriptFold:
         void = "; the text above is not part of the answer" if lost else ""
         return [NoteEntry(f"… {event.message}{void}", "warning" if lost else "dim")]
 
+    def _medium(self, media: Media) -> NoteEntry:
+        file = self._stored(media)
+        if file:
+            return NoteEntry(f"[{_media_word(media)} saved: {file}]", "")
+        return NoteEntry(f"[{_media_word(media)}{f': {media.url}' if media.url else ''}]", "")
+
     def _cite(self, citation: Citation) -> None:
         if citation.url:
             self._citations.setdefault(citation.url, citation.title)
 
 
 def said(message: Message) -> str:
-    """The user's words, media as marks."""
+    """The user's words, media as the marks of the composer."""
     found: list[str] = []
+    media = 0
     for part in message.parts:
         match part:
             case Text(text=text) if text == BEGINS:
@@ -264,7 +313,10 @@ def said(message: Message) -> str:
             case Text():
                 found.append(part.text.partition(BEGINS)[0])
             case Media():
-                found.append(f"[{_media_word(part)}]")
+                media += 1
+                mark = f"[{_media_word(part)} {media}]"
+                if not any(mark in words for words in found):
+                    found.append(mark)
             case _:
                 pass
     return "\n".join(found)
@@ -335,10 +387,11 @@ def _changed(event: SessionOpened) -> list[Entry]:
         case "style":
             return [NoteEntry(f"tool style: {event.style}")]
         case "mode":
-            return [NoteEntry(f"approval mode: {event.mode}")]
+            return [NoteEntry(f"approval mode: {MODE_WORDS.get(event.mode, event.mode)}")]
         case _:
             copy = f"a copy of {event.forked_from}" if event.forked_from else ""
-            words = " · ".join(filter(None, (event.model, event.mode, copy)))
+            mode = MODE_WORDS.get(event.mode, event.mode)
+            words = " · ".join(filter(None, (event.model, mode, copy)))
             return [NoteEntry(words)] if words else []
 
 

@@ -2,22 +2,40 @@
 
 import asyncio
 import time
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from prompt_toolkit.input import Input
 
-from toolwire.agent.events import AgentEvent, MessageAdded, SessionEvent, TurnEnd, TurnEnded
+from toolwire.agent.events import (
+    AgentEvent,
+    MessageAdded,
+    SessionEvent,
+    SessionOpened,
+    TurnEnd,
+    TurnEnded,
+)
 from toolwire.agent.usage import Stats
-from toolwire.app.session import AgentSession
+from toolwire.app.session import AS_OPENED, AgentSession, TurnOptions
 from toolwire.app.user_input import read_input
+from toolwire.compaction.summary import media_name
 from toolwire.context.mentions import Mentioned
 from toolwire.errors import BadInput, ToolwireError
-from toolwire.messages import Message, Text
+from toolwire.messages import Media, Message, Text
 from toolwire.request import JsonObject
+from toolwire.sessions.files import media_folder
+from toolwire.storage.paths import state_paths
+from toolwire.storage.private_files import write_private
 from toolwire.tools.proposals import Proposal
+from toolwire.tui.finder import has_changes
 from toolwire.tui.front import Front, Start
+from toolwire.tui.line_queue import LineQueue
 from toolwire.tui.own_words import branch, edited, first_line, run_command
 
+if TYPE_CHECKING:
+    from toolwire.ide.companion import IdeConnection
+
+_AFTER_DRAWING = 0.2
+"""Seconds after which the repository is looked at: the screen is drawn first."""
 _LONG = 10.0
 """Seconds of a turn from which its end is announced."""
 
@@ -28,8 +46,16 @@ class Turns(Front):
     def __init__(self, start: Start, terminal: Input, out: TextIO) -> None:
         super().__init__(start, terminal, out)
         self._stats = Stats()
+        self._session_id = ""
+        self._begun: SessionOpened | None = None
+        """The beginning of the first session, if the first line names it."""
+        self._opened = asyncio.Event()
+        """Set when the first session has begun."""
         self._session: AgentSession | None = None
+        self._ide: IdeConnection | None = None
+        """The IDE whose terminal this is."""
         self._turn: asyncio.Task[TurnEnded] | None = None
+        self._lines = LineQueue()
         self._spoken = False
         """Whether the model said something in this turn."""
         self._sent = ""
@@ -37,9 +63,10 @@ class Turns(Front):
         self._shell_output = ""
         """Output of the user's own commands, for the next message."""
         self._saying: set[asyncio.Task[None]] = set()
-        """Messages to the running turn whose files are being read, and commands."""
-        self._ended = False
+        """Messages to the running turn whose files are being read."""
         self._branch = ""
+        self._changes = False
+        """Whether the repository has changes that are not committed."""
         self._status = ""
         """What the command of the status line printed."""
 
@@ -72,11 +99,23 @@ class Turns(Front):
         self.say(output.rstrip("\n") or "(no output)", "dim")
         self._shell_output += f"I ran `{command}`:\n{output}\n"
 
-    async def _prompted(self, session: AgentSession, line: str, own: str | None = None) -> None:
+    async def _prompted(
+        self,
+        session: AgentSession,
+        line: str,
+        own: str | None = None,
+        options: TurnOptions = AS_OPENED,
+    ) -> None:
         prompt = await self._read(session, line, own)
+        if self._ide is not None and (context := self._ide.context()):
+            session.inform(context)
         self._sent = line
-        await self._turn_ended(session, prompt.message)
-        while not self._ended:
+        await self._turn_ended(session, prompt.message, options)
+        await self._turns_waiting(session)
+
+    async def _turns_waiting(self, session: AgentSession) -> None:
+        """Runs turns for what was written while one ended; none if it was stopped."""
+        while not self._ended and not self._lines.held:
             # Written while the turn ended: its files may still be read.
             if self._saying:
                 await asyncio.wait(self._saying)
@@ -100,11 +139,14 @@ class Turns(Front):
             await session.note("mention", words)
         return prompt
 
-    async def _turn_ended(self, session: AgentSession, message: Message | None) -> None:
+    async def _turn_ended(
+        self, session: AgentSession, message: Message | None, options: TurnOptions = AS_OPENED
+    ) -> None:
         began = time.monotonic()
         self._spoken = False
+        self._lines.release()
         self._title("working")
-        self._turn = asyncio.create_task(session.send(message))
+        self._turn = asyncio.create_task(session.send(message, options))
         try:
             await self._turn
         except asyncio.CancelledError:
@@ -123,9 +165,18 @@ class Turns(Front):
             self._run_status()
             self.screen.change()
 
+    async def _look_for_changes(self) -> None:
+        await asyncio.sleep(_AFTER_DRAWING)
+        found = await asyncio.to_thread(has_changes, self.start.cwd)
+        if found != self._changes:
+            self._changes = found
+            self.screen.change()
+
     def _run_status(self) -> None:
         """Runs the command of the status line; a folder that is not trusted could change it."""
         start = self.start
+        if self._branch and start.settings.trusted:
+            self.screen.app.create_background_task(self._look_for_changes())
         command = start.settings.ui.status_command
         if command and start.settings.trusted:
 
@@ -136,6 +187,7 @@ class Turns(Front):
             self.screen.app.create_background_task(run())
 
     def _stopped(self) -> None:
+        self._lines.hold()
         if self.drawing.state.working:
             self._add(TurnEnded(reason=TurnEnd.CANCELLED))
         if not self._spoken and not self.composer.text:
@@ -146,11 +198,33 @@ class Turns(Front):
             found = await asyncio.to_thread(edited, proposal.after, proposal.path.suffix or ".txt")
         return proposal.after if found is None else found
 
+    def _stored(self, media: Media) -> str:
+        """Stores a picture or sound of the model below the session; returns the file."""
+        if not media.base64 or not self._session_id:
+            return ""
+        folder = media_folder(state_paths(self.start.environ).sessions, self._session_id)
+        file = folder / media_name(media)
+        try:
+            if not file.exists():
+                write_private(file, media.data)
+        except (OSError, ToolwireError, ValueError):
+            # A full disk, or no base64: the answer itself is shown and stored.
+            return ""
+        return str(file)
+
     async def _receive(self, received: SessionEvent) -> None:
         self._add(received.event)
 
     def _add(self, event: AgentEvent) -> None:
         self._stats.add(event)
+        if isinstance(event, SessionOpened):
+            self._session_id = event.session
+            self._opened.set()
+            if not self._introduced and not event.forked_from:
+                # The first line names model and mode.
+                self._begun = event
+                self.drawing.add(event, silent=True)
+                return
         if isinstance(event, MessageAdded):
             self._spoken = self._spoken or event.message.role == "assistant"
             for part in event.message.parts:
@@ -158,4 +232,6 @@ class Turns(Front):
                     self.drawing.unqueue(part.text)
         self.questions.note(event)
         self.drawing.add(event)
-        self.screen.change()
+        # The end of an answer is not kept waiting for the next frame.
+        ends = isinstance(event, MessageAdded) and event.message.role == "assistant"
+        self.screen.change(at_once=ends)

@@ -10,6 +10,7 @@ import msgspec
 MAX_HEAD = 65536
 _MAX_FIELDS = 100
 _MAX_TARGET = 8192
+_FRAMING = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect"})
 _MAX_LINE = 4096
 """Bytes of a chunk's size line, and of all trailers."""
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
@@ -51,11 +52,18 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     minor: int
     waits: bool
     """Whether the client waits for `100 Continue` before it sends the body."""
+    by_name: dict[str, str] = msgspec.field(default_factory=dict[str, str])
+    """The fields once more; several of one name are joined by commas."""
+
+    def __post_init__(self) -> None:
+        """Fills `by_name`: a request's fields are looked up more often than there are fields."""
+        by_name = self.by_name
+        for name, value in self.fields:
+            by_name[name] = f"{by_name[name]}, {value}" if name in by_name else value
 
     def field(self, name: str) -> str:
         """The value; several are joined by commas, none is empty."""
-        found = [value for known, value in self.fields if known == name]
-        return found[0] if len(found) == 1 else ", ".join(found)
+        return self.by_name.get(name, "")
 
 
 def end_of_head(received: bytearray, looked_at: int) -> int:
@@ -75,10 +83,14 @@ def read_head(received: bytes) -> RequestHead:
     if line is None:
         raise RefusedRequest(400, "the request line cannot be read")
     fields: list[tuple[str, str]] = []
+    framing: dict[str, list[str]] = {}
     at = line.end()
     while (found := _field(received, at)) is not None:
         # Latin-1 keeps every byte; a folded or spaced line does not match and is refused below.
-        fields.append((found[1].decode("ascii").lower(), found[2].decode("latin-1").strip(" \t")))
+        name, value = found[1].decode("ascii").lower(), found[2].decode("latin-1").strip(" \t")
+        fields.append((name, value))
+        if name in _FRAMING:
+            framing.setdefault(name, []).append(value)
         at = found.end()
     if received[at:] != b"\r\n":
         raise RefusedRequest(400, "a header line cannot be read")
@@ -87,9 +99,9 @@ def read_head(received: bytes) -> RequestHead:
     if len(line[2]) > _MAX_TARGET:
         raise RefusedRequest(414, f"the target is longer than {_MAX_TARGET} bytes")
     minor = int(line[3])
-    target, host = _addressed(line[2].decode("ascii"), fields, minor)
-    connection = _members(fields, "connection")
-    expected = _members(fields, "expect")
+    target, host = _addressed(line[2].decode("ascii"), framing.get("host", []), minor)
+    connection = _members(framing.get("connection", ()))
+    expected = _members(framing.get("expect", ()))
     if any(each != "100-continue" for each in expected):
         raise RefusedRequest(417, "only the expectation 100-continue is known")
     return RequestHead(
@@ -97,16 +109,15 @@ def read_head(received: bytes) -> RequestHead:
         target=target,
         host=host,
         fields=tuple(fields),
-        length=_length(fields, minor),
+        length=_length(framing, minor),
         keeps="close" not in connection if minor else "keep-alive" in connection,
         minor=minor,
         waits=minor == 1 and bool(expected),
     )
 
 
-def _addressed(target: str, fields: list[tuple[str, str]], minor: int) -> tuple[str, str]:
+def _addressed(target: str, hosts: list[str], minor: int) -> tuple[str, str]:
     """The target in origin form, and the host; a whole address names the host itself."""
-    hosts = [value for name, value in fields if name == "host"]
     if len(hosts) > 1 or (minor and not hosts):
         raise RefusedRequest(400, "the request needs exactly one Host")
     host = hosts[0] if hosts else ""
@@ -125,9 +136,9 @@ def _addressed(target: str, fields: list[tuple[str, str]], minor: int) -> tuple[
     return target, host
 
 
-def _length(fields: list[tuple[str, str]], minor: int) -> int | None:
-    lengths = [value for name, value in fields if name == "content-length"]
-    codings = [value for name, value in fields if name == "transfer-encoding"]
+def _length(framing: dict[str, list[str]], minor: int) -> int | None:
+    lengths = framing.get("content-length", [])
+    codings = framing.get("transfer-encoding", [])
     if codings:
         # Two readers that disagree on the end of a body see different requests.
         if lengths or not minor:
@@ -143,9 +154,8 @@ def _length(fields: list[tuple[str, str]], minor: int) -> int | None:
     return int(length)
 
 
-def _members(fields: list[tuple[str, str]], wanted: str) -> list[str]:
-    listed = (value for name, value in fields if name == wanted)
-    return [each.strip(" \t").lower() for value in listed for each in value.split(",")]
+def _members(values: Iterable[str]) -> list[str]:
+    return [each.strip(" \t").lower() for value in values for each in value.split(",")]
 
 
 class ReceivedBody:
@@ -234,7 +244,10 @@ class ReceivedBody:
 
 def inflated(head: RequestHead, body: bytes, most: int) -> bytes:
     """The body without its content coding."""
-    codings = [each for each in _members(list(head.fields), "content-encoding") if each]
+    coding = head.field("content-encoding")
+    if not coding:
+        return body
+    codings = [each for each in _members((coding,)) if each]
     if not codings or codings == ["identity"]:
         return body
     bits = _CODINGS.get(codings[0]) if len(codings) == 1 else None

@@ -71,6 +71,14 @@ class ToolNames:
             for wire, tool in self._tools.items()
         )
 
+    @property
+    def verbatim(self) -> bool:
+        """Whether calls name every tool as it was offered, namespaces included."""
+        return all(
+            wire == tool.name and not tool.wrapped and (self._keep_namespaces or not tool.namespace)
+            for wire, tool in self._tools.items()
+        )
+
     def wire_name(self, name: str, namespace: str = "") -> str:
         """The name to send."""
         known = self._wire.get((namespace, name))

@@ -165,6 +165,7 @@ def test_there_are_enough_escapes() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("way", ["end", "kill"])
+@pytest.mark.sweep
 def test_nothing_of_a_sample_of_escapes_is_left(level: str, way: str, tmp_path: Path) -> None:
     needs(level)
     assert left(tmp_path, level, way, SAMPLE) == {}

@@ -54,12 +54,10 @@ class HttpAnswer:
         self._waiter: Future[None] | None = None
         self._heard = self._loop.time()
         self._unsent = 0
-        self._timer: TimerHandle | None = None
         self.untouched = True
         """No byte has arrived yet."""
         self.lost = False
         """The connection closed before the end of the answer."""
-        self._set_timer()
 
     async def head(self) -> Head:
         """Waits for the head."""
@@ -129,8 +127,6 @@ class HttpAnswer:
         except Unreadable as error:
             self.fail(not_http(self._host, str(error)))
             return
-        if body.ended:
-            self._cancel_timer()
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None
@@ -143,7 +139,6 @@ class HttpAnswer:
         if body is None or not body.ended:
             if body is not None and body.ends_with_connection and error is None:
                 body.ended = True
-                self._cancel_timer()
                 self._wake()
                 return
             self.lost = self._error is None
@@ -154,7 +149,6 @@ class HttpAnswer:
         if self._error is None:
             why.__cause__ = cause
             self._error = why
-            self._cancel_timer()
             self._wake()
         self._wire.abort()
 
@@ -200,23 +194,18 @@ class HttpAnswer:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _set_timer(self) -> None:
-        """One timer per limit: a timer per chunk is a tenth of the cost of reading a stream."""
+    def due(self) -> float | None:
+        """When it has to be checked; None if there is no limit, or it is over."""
         limits = self._limits
-        due: list[float] = []
-        if limits.read:
-            due.append(self._heard + limits.read)
+        if self._error is not None or (self._body is not None and self._body.ended):
+            return None
+        due = [self._heard + limits.read] if limits.read else []
         if limits.total:
             due.append(self._begun + limits.total)
-        if due:
-            self._timer = self._loop.call_at(min(due), self._check_idle)
+        return min(due) if due else None
 
-    def _cancel_timer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def _check_idle(self) -> None:
+    def check(self) -> None:
+        """Aborts it if the server was idle too long."""
         limits, now = self._limits, self._loop.time()
         unsent = self._wire.get_write_buffer_size()
         if self._pieces or unsent != self._unsent:
@@ -227,8 +216,6 @@ class HttpAnswer:
             self.fail(not_done(self._host, limits))
         elif limits.read and now >= self._heard + limits.read:
             self.fail(silent(self._host, limits))
-        else:
-            self._set_timer()
 
 
 class Connection(BufferedProtocol):
@@ -246,6 +233,7 @@ class Connection(BufferedProtocol):
         self._answer: HttpAnswer | None = None
         self._expires = 0.0
         self._room = memoryview(bytearray(limits.read_bytes))
+        self._timer: TimerHandle | None = None
         self.unanswered = False
         """The server closed it without answering the last request."""
 
@@ -280,6 +268,9 @@ class Connection(BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """End the answer and notify the pool."""
         self._lost = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._gone(self)
         if self._answer is not None:
             self._answer.end(exc)
@@ -295,7 +286,25 @@ class Connection(BufferedProtocol):
         answer = self._answer = HttpAnswer(wire, method, self._host, self._limits, begun)
         if self._lost:
             answer.end()
+        elif self._timer is None:
+            self._set_timer(answer)
         return answer
+
+    def _set_timer(self, answer: HttpAnswer) -> None:
+        """One timer for all answers: one for each, or for each chunk, costs more than reading."""
+        due = answer.due()
+        if due is not None:
+            self._timer = get_running_loop().call_at(due, self._check)
+
+    def _check(self) -> None:
+        self._timer = None
+        answer = self._answer
+        if answer is None:
+            return
+        due = answer.due()
+        if due is not None and due <= get_running_loop().time():
+            answer.check()
+        self._set_timer(answer)
 
     def release(self, most: float) -> bool:
         """Detach the last answer; returns whether the connection can be reused."""

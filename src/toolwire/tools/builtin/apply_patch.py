@@ -10,11 +10,17 @@ from typing import Annotated
 import msgspec
 
 from toolwire.errors import BadInput
-from toolwire.platform import unlink_at
 from toolwire.request import JsonObject
-from toolwire.tools.files.edit import Edit, diff_of, edit_of, stat_of, write_edit
+from toolwire.tools.files.edit import (
+    Edit,
+    delete_file,
+    diff_of,
+    edit_of,
+    stat_of,
+    write_edit,
+)
 from toolwire.tools.files.encodings import line_end, with_line_end
-from toolwire.tools.files.paths import locate, located, named, parent
+from toolwire.tools.files.paths import locate, located, named
 from toolwire.tools.files.text import Document, read_document, refuse_if_changed
 from toolwire.tools.files.text_edits import Kind, Section, apply, parse_patch
 from toolwire.tools.proposals import DiffStat, Proposal
@@ -155,7 +161,7 @@ def _patched(text: str, section: Section) -> str:
 
 def _read(path: Path, given: str, context: ToolContext) -> Document:
     try:
-        return read_document(path, context.workspace)
+        return read_document(path, context.workspace, files=context.files)
     except FileNotFoundError as error:
         raise ToolFailed(
             f"File not found: {given}. No file was changed.", type="file_not_found"
@@ -179,7 +185,7 @@ def _made(changes: list[_Change], context: ToolContext) -> None:
     try:
         for change in sorted(changes, key=lambda change: change.deletes):
             if change.deletes:
-                _delete(change.edit, context)
+                delete_file(change.edit, context)
             else:
                 write_edit(change.edit, context)
             done.append(change)
@@ -189,23 +195,12 @@ def _made(changes: list[_Change], context: ToolContext) -> None:
         raise ToolFailed(f"{failure}\n{state}.", type=failure.type) from failure
 
 
-def _delete(edit: Edit, context: ToolContext) -> None:
-    try:
-        with parent(edit.path, context.workspace) as (folder, name):
-            unlink_at(name, dir_fd=folder)
-    except OSError as error:
-        raise ToolFailed(
-            f"{edit.given} cannot be deleted: {error.strerror}", type="file_write_failure"
-        ) from error
-    context.seen.pop(str(edit.path), None)
-
-
 def _taken_back(change: _Change, context: ToolContext) -> bool:
     edit = change.edit
     stamp = context.seen.get(str(edit.path), "").partition(" ")[0]
     with suppress(ToolFailed):
         if not edit.stamp:
-            _delete(edit, context)
+            delete_file(edit, context)
         else:
             now = "" if change.deletes else stamp
             back = msgspec.structs.replace(edit, before=edit.after, after=edit.before, stamp=now)

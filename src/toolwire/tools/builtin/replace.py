@@ -145,7 +145,7 @@ def planned(arguments: JsonObject, context: ToolContext) -> _Planned:
     given, old = str(arguments["file_path"]), str(arguments["old_string"])
     path = located(given, context.workspace)
     try:
-        document = read_document(path, context.workspace)
+        document = read_document(path, context.workspace, files=context.files)
     except (FileNotFoundError, NotADirectoryError):
         if old:
             raise ToolFailed(f"File not found: {given}", type="file_not_found") from None
@@ -266,7 +266,7 @@ async def _corrected(arguments: JsonObject, context: ToolContext, failure: Misma
     path = located(str(arguments["file_path"]), context.workspace)
     if context.model is None:
         raise failure
-    document = await asyncio.to_thread(read_document, path, context.workspace)
+    document = await asyncio.to_thread(read_document, path, context.workspace, files=context.files)
     failed = FailedEdit(
         instruction=str(arguments.get("instruction", "")),
         old=str(arguments["old_string"]),

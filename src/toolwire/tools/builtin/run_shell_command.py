@@ -98,7 +98,12 @@ def _check(arguments: JsonObject, context: ToolContext) -> str:
 
 
 def _touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, ...]:
-    return (_folder(str(arguments.get("directory") or ""), context),)
+    return (folder_of(arguments, context),)
+
+
+def folder_of(arguments: JsonObject, context: ToolContext) -> Path:
+    """The folder that a call runs its command in."""
+    return _folder(str(arguments.get("directory") or ""), context)
 
 
 def _folder(name: str, context: ToolContext) -> Path:
@@ -128,7 +133,11 @@ async def run_shell_command(args: RunShellCommand, context: ToolContext) -> Tool
     shell = _start(args, context, confined, out, err)
     finished = False
     try:
-        limits = ProcessLimits(wall=settings.shell_seconds, idle=settings.shell_idle_seconds)
+        limits = ProcessLimits(
+            wall=settings.shell_seconds,
+            idle=settings.shell_idle_seconds,
+            live=context.live_seconds,
+        )
         ended, released = await shells.awaited(shell, limits, _screen(context, out))
         finished = True
     except asyncio.CancelledError as error:

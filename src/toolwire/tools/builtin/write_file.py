@@ -51,7 +51,7 @@ def planned(arguments: JsonObject, context: ToolContext) -> Edit:
     given, content = str(arguments["file_path"]), str(arguments["content"])
     path = located(given, context.workspace)
     try:
-        old = read_document(path, context.workspace)
+        old = read_document(path, context.workspace, files=context.files)
     except FileNotFoundError:
         return edit_of(path, given, None, content)
     except OSError as error:

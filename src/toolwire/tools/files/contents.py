@@ -12,7 +12,7 @@ from toolwire.messages import Media, MediaKind, Text
 from toolwire.platform import pread
 from toolwire.tools.files.encodings import bom_of, detect, printable
 from toolwire.tools.files.paths import open_file, shown
-from toolwire.tools.files.text import LARGEST, MOST_LINES, Lines, read_lines
+from toolwire.tools.files.text import LARGEST, MOST_LINES, Lines, held_lines, read_lines
 from toolwire.tools.spec import ToolContext, ToolFailed
 
 SNIFFED = 4096
@@ -141,11 +141,33 @@ def read_content(
             f"EACCES: permission denied, open '{given}'", type="permission_denied"
         ) from error
     except OSError as error:
-        raise ToolFailed(f"File not found: {given}", type="file_not_found") from error
+        is_text = file_type(given, b"") is FileType.TEXT
+        held = _held(path, given, context, start, count) if is_text else None
+        if held is not None:
+            return held
+        raise _not_found(given) from error
     try:
         return _read(file, path, given, context, start, count)
     finally:
         os.close(file)
+
+
+def _not_found(given: str) -> ToolFailed:
+    return ToolFailed(f"File not found: {given}", type="file_not_found")
+
+
+def _held(
+    path: Path, given: str, context: ToolContext, start: int, count: int | None
+) -> Content | None:
+    """The text file as an editor holds it; None if the disk counts."""
+    try:
+        text = None if context.files is None else context.files.read(path)
+    except FileNotFoundError as error:
+        raise _not_found(given) from error
+    if text is None:
+        return None
+    most = MOST_LINES if count is None else count
+    return Content(lines=held_lines(text, start, most, context, path))
 
 
 def _read(
@@ -176,6 +198,9 @@ def _read(
             data = pread(file, size, 0)
             return Content(note=printable(detect(data).decode(data)))
         case FileType.TEXT:
+            held = _held(path, given, context, start, count) if size <= LARGEST else None
+            if held is not None:
+                return held
             most = MOST_LINES if count is None else count
             return Content(lines=read_lines(file, start, most, context, path))
 

@@ -4,6 +4,7 @@ import difflib
 import errno
 import os
 import re
+import stat
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,11 +22,11 @@ from toolwire.platform import (
     unlink_at,
 )
 from toolwire.request import JsonObject
-from toolwire.tools.files.encodings import UTF8, Encoding, printable
+from toolwire.tools.files.encodings import UTF8, Encoding, printable, with_line_end
 from toolwire.tools.files.paths import locate, named, parent
-from toolwire.tools.files.text import Document, digest_of, encoded, remember, stamp_of
+from toolwire.tools.files.text import HELD, Document, digest_of, encoded, remember, stamp_of
 from toolwire.tools.proposals import DiffStat, Proposal
-from toolwire.tools.spec import ToolContext, ToolFailed, ToolOutput, Workspace
+from toolwire.tools.spec import EditorFiles, ToolContext, ToolFailed, ToolOutput, Workspace
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | FILE
 
@@ -73,11 +74,7 @@ def write_over(path: Path, data: bytes, workspace: Workspace, stamp: str) -> str
         try:
             now = stat_at(name, dir_fd=folder, follow_symlinks=False)
             if stamp_of(now) != stamp:
-                raise ToolFailed(
-                    f"File changed while it was being edited: {path}. No edits made. "
-                    "Use read_file to see what it holds now, then try again.",
-                    type="file_changed",
-                )
+                raise _changed(path)
             replace_at(written.temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             written.discard()
@@ -169,16 +166,77 @@ def path_complaint(given: str, workspace: Workspace) -> str:
 
 
 def write_edit(edit: Edit, context: ToolContext) -> None:
-    """Write the new text atomically; the file then counts as seen by the model."""
+    """Write the new text through the editor that holds the file, else atomically to the disk; the
+    file then counts as seen by the model.
+    """
+    stamp, _, held = edit.stamp.partition(HELD)
     data = encoded(edit.after, edit.encoding, edit.path)
+    if context.changing is not None:
+        mode = -1 if edit.like is None else stat.S_IMODE(edit.like.st_mode)
+        context.changing(edit.path, data, mode, context.call_id)
     try:
-        if edit.stamp:
-            stamp = write_over(edit.path, data, context.workspace, edit.stamp)
+        if context.files is not None and _write_held(edit, context, context.files, held):
+            return
+        if stamp:
+            stamp = write_over(edit.path, data, context.workspace, stamp)
         else:
             stamp = write_new(edit.path, data, context.workspace, edit.like)
     except OSError as error:
         raise _failure(edit.given, error) from error
     remember(context, edit.path, stamp, digest_of(data))
+
+
+def _write_held(edit: Edit, context: ToolContext, files: EditorFiles, held: str) -> bool:
+    """Write through the editor; False where the disk counts. `held` is the text that was read."""
+    now = _held(files, edit.path)
+    if held and (now is None or digest_of(_data(now)) != held):
+        raise _changed(edit.path)
+    if now is not None and not edit.stamp:
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(edit.path))
+    # The editor follows links: the folders on the way are opened without them first.
+    with parent(edit.path, context.workspace, create=True):
+        if not files.write(edit.path, edit.after):
+            return False
+    after = _held(files, edit.path)
+    same = after is not None and with_line_end(after, "\n") == with_line_end(edit.after, "\n")
+    # What an editor changes on saving is new to the model: the next edit is then refused.
+    digest = digest_of(_data(after if after is not None and same else edit.after))
+    remember(context, edit.path, f"{HELD}{digest}", digest)
+    return True
+
+
+def _held(files: EditorFiles, path: Path) -> str | None:
+    """The text that the editor holds; None if it has no such file, or the disk counts."""
+    try:
+        return files.read(path)
+    except FileNotFoundError:
+        return None
+
+
+def _data(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _changed(path: Path) -> ToolFailed:
+    return ToolFailed(
+        f"File changed while it was being edited: {path}. No edits made. "
+        "Use read_file to see what it holds now, then try again.",
+        type="file_changed",
+    )
+
+
+def delete_file(edit: Edit, context: ToolContext) -> None:
+    """Delete the file of an edit."""
+    if context.changing is not None:
+        context.changing(edit.path, None, -1, context.call_id)
+    try:
+        with parent(edit.path, context.workspace) as (folder, name):
+            unlink_at(name, dir_fd=folder)
+    except OSError as error:
+        raise ToolFailed(
+            f"{edit.given} cannot be deleted: {error.strerror}", type="file_write_failure"
+        ) from error
+    context.seen.pop(str(edit.path), None)
 
 
 def _failure(given: str, error: OSError) -> ToolFailed:

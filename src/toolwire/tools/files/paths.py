@@ -73,7 +73,9 @@ def search_touches(arguments: JsonObject, context: ToolContext) -> tuple[Path, .
 
 
 def _root_of(path: Path, workspace: Workspace, *, temp: bool) -> Path | None:
-    roots = (*workspace.roots, workspace.temp) if temp else workspace.roots
+    roots = workspace.roots
+    if temp:
+        roots = (*roots, workspace.temp, *workspace.readable.paths)
     for root in roots:
         base = real(root)
         if base is not None and path.is_relative_to(base):

@@ -49,7 +49,7 @@ AGENT_FOLDERS = frozenset({".toolwire", ".gemini"})
 STARTUP_FOLDERS = _names(
     """
     .vscode .vscode-server .idea .fleet .zed .husky .githooks .mvn .bundle .claude .cursor .codex
-    .windsurf .roo .kilocode .continue .direnv
+    .windsurf .roo .kilocode .continue .direnv .agents .opencode
     """
 )
 """Folders that an editor, another agent, a hook runner or a build tool loads from a project."""

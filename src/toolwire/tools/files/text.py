@@ -16,7 +16,7 @@ import msgspec
 from toolwire.platform import pread
 from toolwire.tools.files.encodings import UTF8, Encoding, detect, printable
 from toolwire.tools.files.paths import open_file
-from toolwire.tools.spec import ToolContext, ToolFailed, Workspace
+from toolwire.tools.spec import EditorFiles, ToolContext, ToolFailed, Workspace
 
 STEP = 1 << 20
 """Bytes between two notes; smaller files are not worth one."""
@@ -153,19 +153,52 @@ def refuse_if_changed(context: ToolContext, path: Path, stamp: str, digest: str)
     )
 
 
-def read_document(path: Path, workspace: Workspace, *, largest: int = LARGEST) -> Document:
-    """A whole text file for editing; OSError if it is not there, ToolFailed if it is too large."""
+HELD = "|editor:"
+"""In a stamp: what follows is the digest of the text that an editor holds."""
+
+
+def read_document(
+    path: Path, workspace: Workspace, *, largest: int = LARGEST, files: EditorFiles | None = None
+) -> Document:
+    """A whole text file for editing; OSError if it is not there, ToolFailed if it is too large.
+
+    The text is the one of the editor, if it has the file.
+    """
+    try:
+        document = _on_disk(path, workspace, largest)
+    except FileNotFoundError:
+        document = Document(text="", encoding=UTF8, stamp="", digest="")
+        text = None if files is None else files.read(path)
+        if text is None:
+            raise
+    else:
+        text = None if files is None else files.read(path)
+    if text is None:
+        return document
+    data = text.encode("utf-8", "surrogateescape")
+    if len(data) > largest:
+        raise _too_large(path, len(data), largest)
+    digest = digest_of(data)
+    stamp = f"{document.stamp}{HELD}{digest}"
+    return Document(text=text, encoding=document.encoding, stamp=stamp, digest=digest)
+
+
+def _too_large(path: Path, size: int, largest: int) -> ToolFailed:
+    return ToolFailed(
+        f"File is too large to be edited: {path} ({size / (1 << 20):.1f} MB, at most "
+        f"{largest / (1 << 20):g} MB). No edits made. Change it with a command instead.",
+        type="file_too_large",
+    )
+
+
+def _on_disk(path: Path, workspace: Workspace, largest: int) -> Document:
     with open(open_file(path, workspace), "rb") as file:  # noqa: PTH123 - a descriptor
         found = os.fstat(file.fileno())
         stamp = stamp_of(found)
         # It may grow while it is read.
         data = file.read(largest + 1) if found.st_size <= largest else b""
     if max(len(data), found.st_size) > largest:
-        raise ToolFailed(
-            f"File is too large to be edited: {path} ({found.st_size / (1 << 20):.1f} MB, at most "
-            f"{largest / (1 << 20):g} MB). No edits made. Change it with a command instead.",
-            type="file_too_large",
-        )
+        raise _too_large(path, found.st_size, largest)
     encoding = detect(data)
     text = encoding.decode(data)
     if not _returns(encoding, text, data):
@@ -221,6 +254,16 @@ def read_lines(
             indexes.keep(found, begun, known)
     remember(context, path, stamp_of(found), known.digest)
     return reader.close(known.ends)
+
+
+def held_lines(text: str, start: int, count: int, context: ToolContext, path: Path) -> Lines:
+    """Lines of a text that an editor holds, from `start`."""
+    data = text.encode("utf-8", "surrogateescape")
+    reader = _LineReader(start, count, UTF8)
+    reader.feed(data)
+    digest = digest_of(data)
+    remember(context, path, f"{HELD}{digest}", digest)
+    return reader.close(reader.ends)
 
 
 def _read_all(file: int, reader: "_LineReader", *, digested: bool) -> LineIndex:

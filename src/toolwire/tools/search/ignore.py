@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Collection
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -123,9 +124,9 @@ def _strongest_first(chain: tuple[Patterns, ...]) -> NameRules:
 class IgnoreRules:
     """The rules of one workspace directory, read as they are needed."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, ceilings: Collection[Path] = ()) -> None:
         self.root = root
-        self.repository = _repository(root)
+        self.repository = repository_of(root, ceilings)
         """The directory with `.git`; None outside of one."""
         self._root, self._top = str(root), str(self.repository or root)
         self._within = os.path.join(self._top, "")  # noqa: PTH118 - text
@@ -209,11 +210,15 @@ class IgnoreRules:
 def rules_for(path: Path, workspace: Workspace) -> IgnoreRules:
     """The rules of the workspace directory that holds a real path."""
     roots = [found for root in workspace.roots if (found := real(root)) is not None]
-    return IgnoreRules(next((root for root in roots if path.is_relative_to(root)), path))
+    root = next((root for root in roots if path.is_relative_to(root)), path)
+    return IgnoreRules(root, workspace.ceilings)
 
 
-def _repository(folder: Path) -> Path | None:
+def repository_of(folder: Path, ceilings: Collection[Path] = ()) -> Path | None:
+    """The folder with `.git` at or above this one, below the ceilings; None without one."""
     for parent in (folder, *folder.parents):
+        if parent in ceilings and parent != folder:
+            return None
         if os.path.lexists(parent / ".git"):
             return parent
     return None

@@ -1,8 +1,11 @@
 """Processes of the sessions: commands that run on in the background, and their sandboxes."""
 
 import asyncio
+import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TypeAlias
 
 from toolwire.tools.shell.limits import Ended, ProcessLimits
@@ -17,7 +20,15 @@ else:
 if TYPE_CHECKING:
     from toolwire.tools.shell.sandbox.session import Sandbox
 
-__all__ = ["Confined", "Shell", "Shells", "confined_by", "end_shells", "shells_of"]
+__all__ = [
+    "Confined",
+    "Shell",
+    "Shells",
+    "confined_by",
+    "end_shells",
+    "run_program",
+    "shells_of",
+]
 
 _REMEMBERED = 16
 
@@ -124,6 +135,8 @@ async def end_shells(owner: str) -> None:
 async def confined_by(context: ToolContext) -> Confined | None:
     """The confinement of a command; None if it is not confined."""
     spec = context.permit.sandbox if context.permit is not None else context.sandbox
+    if spec.container:
+        return _in_container(spec.container, context)
     if spec.level == "off":
         return None
     sandbox = shells_of(context.owner).sandbox
@@ -134,3 +147,55 @@ async def confined_by(context: ToolContext) -> Confined | None:
             f"the sandbox cannot be made: {error}; the user may turn it off with --sandbox off",
             type="shell_execute_error",
         ) from error
+
+
+async def run_program(
+    words: Sequence[str],
+    given: bytes,
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    temp: Path,
+    limits: ProcessLimits,
+    most: int,
+    confined: Confined | None = None,
+) -> tuple[Ended, str, str]:
+    """Run a program with `given` as its input; returns how it ended and both of its outputs, each
+    up to `most` bytes. Nothing that it started outlives this call.
+    """
+    out, err = (Spool(5 * most, temp / name, file_limit=0) for name in "oe")
+    with TemporaryFile() as file:
+        file.write(given)
+        file.seek(0)
+        shell = Shell(
+            shlex.join(words),
+            words=words,
+            given=file.fileno(),
+            directory=directory,
+            environ=environ,
+            out=out,
+            err=err,
+            confined=confined,
+        )
+    try:
+        ended = await shell.finish(limits, lambda text: None)
+    finally:
+        await shell.end()
+    return ended, _text(out, most), _text(err, most)
+
+
+def _text(spool: Spool, most: int) -> str:
+    return spool.head[:most].decode("utf-8", "replace")
+
+
+def _in_container(name: str, context: ToolContext) -> Confined:
+    """Runs commands in a container, in which the workspace has the same path."""
+    if sys.platform == "win32":
+        raise ToolFailed("commands run in containers on Linux and macOS only")
+    from toolwire.tools.shell.watchdogs import WATCHDOGS  # noqa: PLC0415 - not on Windows
+
+    variables = (f"{key}={value}" for key, value in context.environ.items() if key != "PATH")
+    passed = (word for pair in variables for word in ("-e", pair))
+    folder = str(context.workspace.roots[0])
+    prefix = ("docker", "exec", *passed, "-w", folder, name)
+    return Confined(watchdogs=WATCHDOGS, plan={}, prefix=prefix)

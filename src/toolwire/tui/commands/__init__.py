@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from toolwire.errors import ToolwireError, UnknownName
-from toolwire.policy import Mode
 from toolwire.prompted import ToolStyle
 from toolwire.tui.commands.background import agents, shells
 from toolwire.tui.commands.looks import SCREENS, THEME_NAMES, screen, theme, vim
 from toolwire.tui.commands.machine import bug, doctor, login, status
-from toolwire.tui.commands.model import EFFORTS, effort, mode, model, style, tools
+from toolwire.tui.commands.model import (
+    EFFORTS,
+    effort,
+    mode,
+    mode_names,
+    model,
+    model_names,
+    style,
+    tools,
+)
 from toolwire.tui.commands.permissions import permissions
+from toolwire.tui.commands.restore import restore, undo
 from toolwire.tui.commands.review import copy, diff, plan, transcript, verbose
 from toolwire.tui.commands.servers import mcp
 from toolwire.tui.commands.sessions import export, fork, new, rewind, sessions
@@ -81,7 +90,7 @@ async def _quit(app: "TerminalApp", argument: str) -> None:
 
 COMMANDS = (
     SlashCommand("help", "keys and commands", _help, ("?",)),
-    SlashCommand("model", "show or change the model", model, waits=True),
+    SlashCommand("model", "show or change the model", model, choices=model_names, waits=True),
     SlashCommand(
         "style",
         "show or change how tools are described to the model",
@@ -99,18 +108,26 @@ COMMANDS = (
         "mode",
         "show or change which calls need a yes",
         mode,
-        choices=lambda app: tuple(map(str, Mode)),
+        choices=lambda app: mode_names(),
     ),
     SlashCommand("permissions", "the rules in force: add, remove, try a command", permissions),
     SlashCommand("sessions", "go on with another session", sessions, ("resume",), waits=True),
     SlashCommand("new", "start a new session", new, ("clear",), waits=True),
     SlashCommand("rewind", "go back to an earlier turn, in a copy", rewind, waits=True),
     SlashCommand("fork", "go on in a copy; /fork N: up to turn N", fork, waits=True),
+    SlashCommand("restore", "files and conversation as before a turn", restore, waits=True),
+    SlashCommand("undo", "the files as before the last turn that changed them", undo, waits=True),
     SlashCommand("export", "write the session to a file: .md, .html or .json", export),
-    SlashCommand("compact", "shorten the conversation now", compact, ("compress",), waits=True),
+    SlashCommand(
+        "compact",
+        "shorten the conversation now; /compact WORDS: what to keep",
+        compact,
+        ("compress",),
+        waits=True,
+    ),
     SlashCommand("context", "what fills the model's window, and what the cache reused", context),
     SlashCommand("usage", "tokens, cost and time so far", usage, ("cost", "stats")),
-    SlashCommand("diff", "all changes of this session, by file and by turn", diff),
+    SlashCommand("diff", "all changes of this session, by file and by turn; u undoes", diff),
     SlashCommand("transcript", "the whole session, to search, fold and copy", transcript),
     SlashCommand("copy", "copy the last answer; /copy N, /copy code: the last code", copy),
     SlashCommand("plan", "the model's list of steps", plan, ("todo",)),
@@ -121,7 +138,12 @@ COMMANDS = (
     SlashCommand("agents", "subagents: state, cost, what they did", agents),
     SlashCommand("shells", "background commands: output, stop", shells),
     SlashCommand("settings", "every setting with its origin; change one", settings),
-    SlashCommand("verbose", "show results whole; /verbose off", verbose),
+    SlashCommand(
+        "verbose",
+        "results and thoughts whole, on or off; saved",
+        verbose,
+        choices=lambda app: ("on", "off"),
+    ),
     SlashCommand("screen", "inline or full screen; saved", screen, choices=lambda app: SCREENS),
     SlashCommand("theme", "colours; saved", theme, choices=lambda app: THEME_NAMES),
     SlashCommand("vim", "vi keys on or off; saved", vim, choices=lambda app: ("on", "off")),
@@ -150,9 +172,9 @@ def names() -> tuple[str, ...]:
     return tuple(_BY_NAME)
 
 
-def listed() -> dict[str, str]:
-    """Names and what they do, for the menu."""
-    return {command.name: command.words for command in COMMANDS}
+def listed() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Names with what they do and their aliases, for the menu."""
+    return {command.name: (command.words, command.aliases) for command in COMMANDS}
 
 
 def is_command(line: str) -> bool:
@@ -176,6 +198,7 @@ async def run(app: "TerminalApp", line: str) -> None:
     try:
         if command is None:
             raise UnknownName("command", f"/{name}", tuple(f"/{one}" for one in _BY_NAME))
-        await command.run(app, argument.strip())
+        with app.screen.command():
+            await command.run(app, argument.strip())
     except ToolwireError as error:
         app.say(f"error: {error}", "failed")

@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import TYPE_CHECKING
 
-from toolwire.app.session import stored_sessions
+from toolwire.app.stored_sessions import stored_sessions
 from toolwire.errors import ToolwireError
 from toolwire.terminal_text import one_line, terminal_text
 from toolwire.tools.shell.output import decoded_tail, plain_text
@@ -68,8 +68,9 @@ def _tail(found: Shells, pid: int, lines: int) -> str:
 
 
 async def agents(app: "TerminalApp", argument: str) -> None:
-    """Shows the subagents: state, cost, last line; and what one did."""
+    """Shows the subagents: state, cost, last line; stops one; and what one did."""
     del argument
+    message = ""
     while True:
         found = app.drawing.state.agents
         if not found:
@@ -77,14 +78,18 @@ async def agents(app: "TerminalApp", argument: str) -> None:
             return
         view = ListView(
             app.surface, "subagents", [_agent(one) for one in found],
-            actions={"x": "stops the turn"}, enter="shows what it did",
+            actions={"x": "stops it"}, enter="shows what it did", message=message,
         )  # fmt: skip
         picked: Picked = await app.open(view)
         if not picked.action or not picked.key:
             return
+        message = ""
         if picked.action == "x":
-            app.stop_turn()
-            return
+            agents = app.session.subagents
+            if agents is None or not agents.stop(picked.key):
+                message = "it does not run"
+            await asyncio.sleep(0.1)
+            continue
         await app.page(f"subagent {picked.key}", _past(app, picked.key))
 
 
@@ -97,7 +102,7 @@ def _agent(one: Subagent) -> ListItem:
 def _past(app: "TerminalApp", session: str) -> list[str]:
     """The rows of a subagent's own session."""
     try:
-        events = stored_sessions(app.start.environ).read(session).events
+        events = stored_sessions(app.start.environ, app.start.settings).read(session).events
     except ToolwireError as error:
         return [app.drawing.painter.line((str(error), "warning"))]
     fold, lines = TranscriptFold(), EntryLines(app.drawing.painter, ViewOptions(lines=0))

@@ -20,7 +20,7 @@ async def theme(app: "TerminalApp", argument: str) -> None:
         argument = await app.pick(f"theme (now {app.drawing.theme_name})", items)
     if argument:
         app.drawing.set_theme(*theme_for(argument, app.start.environ))
-        _save(app, "ui.theme", argument)
+        save(app, "ui.theme", argument)
         app.say(f"theme: {argument}", "strong")
 
 
@@ -30,7 +30,7 @@ async def vim(app: "TerminalApp", argument: str) -> None:
         raise UnknownName("value", argument, ("on", "off"))
     on = argument == "on" if argument else not app.screen.vi
     app.screen.vi = on
-    _save(app, "ui.keys", "vi" if on else "emacs")
+    save(app, "ui.keys", "vi" if on else "emacs")
     app.say(f"keys of the composer: {'vi' if on else 'emacs'}", "dim")
 
 
@@ -43,10 +43,11 @@ async def screen(app: "TerminalApp", argument: str) -> None:
         raise UnknownName("screen", argument, SCREENS)
     full = argument == "full" if argument else not app.screen.full
     app.screen.set_full(full, app.drawing.shown())
-    _save(app, "ui.screen", "full" if full else "inline")
+    save(app, "ui.screen", "full" if full else "inline")
     app.say(f"screen: {'full; PageUp and the wheel scroll' if full else 'inline'}", "dim")
 
 
-def _save(app: "TerminalApp", key: str, value: str) -> None:
+def save(app: "TerminalApp", key: str, value: str) -> None:
+    """Stores a setting for the user."""
     files = config_files(app.start.environ, app.start.cwd)
     edit.set_value(files, files.user, key, value, app.start.cwd)

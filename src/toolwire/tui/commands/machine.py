@@ -15,6 +15,7 @@ from toolwire.providers import names
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import write_private
 from toolwire.terminal_text import one_line, terminal_text
+from toolwire.tui.state import MODE_WORDS
 from toolwire.tui.transcript import NoteEntry
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def _facts(app: "TerminalApp") -> list[tuple[str, str]]:
         ("folder", f"{start.cwd} ({trusted[start.settings.trusted]})"),
         ("model", f"{opened.name}, credential: {opened.origin}"),
         ("style", f"{opened.style.style}: {opened.style.reason}"),
-        ("mode", str(session.mode)),
+        ("mode", MODE_WORDS.get(session.mode, session.mode)),
         ("sandbox", session.toolbox.context.sandbox.level),
         ("context", f"{state.tokens:,}{share} tokens"),
         ("cost", f"${state.cost:.4f}{' and requests without a price' if state.unpriced else ''}"),

@@ -19,6 +19,7 @@ from toolwire.providers._spec import ModelInfo, Provider
 from toolwire.request import Effort, Reasoning
 from toolwire.storage.paths import state_paths
 from toolwire.terminal_text import one_line
+from toolwire.tui.state import MODE_WORDS
 from toolwire.tui.views.lists import ENTER, ListItem, ListView, Picked
 from toolwire.tui.views.pager import Pager, PagerBlock
 
@@ -29,9 +30,15 @@ EFFORTS = tuple(map(str, Effort))
 
 
 async def model(app: "TerminalApp", argument: str) -> None:
-    """Shows or changes the model; the chosen one becomes the default, unless for this session."""
+    """Shows or changes the model; the chosen one becomes the default, unless for this session.
+
+    `/model P/M session` is the key `s` of the list.
+    """
     now = app.session.opened.name
-    default = False
+    argument, _, rest = argument.partition(" ")
+    if rest.strip() not in ("", "session"):
+        raise BadInput(f"/model {argument} takes only the word session, not {one_line(rest)!r}")
+    default = bool(argument) and not rest.strip()
     if not argument:
         view = ListView(
             app.surface,
@@ -45,9 +52,25 @@ async def model(app: "TerminalApp", argument: str) -> None:
         argument, default = picked.key, picked.action == ENTER
     if argument:
         await app.session.change_model(argument)
+        default = default and _configured(app)
         if default:
-            _store(app, "default_model", argument)
+            _store(app, "default_model", app.session.opened.name)
     app.say(f"model: {app.session.opened.name}{', also the default' if default else ''}", "dim")
+
+
+def _configured(app: "TerminalApp") -> bool:
+    """Whether later sessions know the provider: one of the command line is only this process's."""
+    try:
+        app.start.settings.provider(app.session.opened.provider.name)
+    except UnknownName:
+        return False
+    return True
+
+
+def model_names(app: "TerminalApp") -> tuple[str, ...]:
+    """The names of all known models."""
+    known = catalogue.models(None, app.start.settings.models)
+    return tuple(f"{info.provider}/{info.id}" for info in known)
 
 
 def _models(app: "TerminalApp") -> list[ListItem]:
@@ -189,17 +212,29 @@ async def mode(app: "TerminalApp", argument: str) -> None:
     """Shows or changes which calls need a yes."""
     if not argument:
         argument = await app.pick(
-            f"approval mode (now {app.session.mode})", tuple(_MODES.items()), str(app.session.mode)
+            f"approval mode (now {_shown(app.session.mode)})",
+            tuple((_shown(name), words) for name, words in _MODES.items()),
+            _shown(app.session.mode),
         )
     if not argument:
         return
+    argument = next((name for name, word in MODE_WORDS.items() if word == argument), argument)
     if argument not in tuple(Mode):
-        raise UnknownName("mode", argument, tuple(Mode))
+        raise UnknownName("mode", argument, mode_names())
     if argument == Mode.YOLO and app.session.mode is not Mode.YOLO and not app.agreed_to_yolo:
         if not await app.questions.agrees("run every call without asking, in this session?"):
             return
         app.agreed_to_yolo = True
     await app.session.set_mode(Mode(argument))
+
+
+def mode_names() -> tuple[str, ...]:
+    """The approval modes as the screen names them."""
+    return tuple(map(_shown, _MODES))
+
+
+def _shown(name: str) -> str:
+    return MODE_WORDS.get(name, str(name))
 
 
 _MODES = {

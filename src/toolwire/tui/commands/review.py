@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from toolwire.errors import BadInput
+from toolwire.errors import BadInput, ToolwireError, UnknownName
 from toolwire.terminal_text import one_line
-from toolwire.tui.clipboard import copied
+from toolwire.tui.commands.looks import save
+from toolwire.tui.commands.restore import checkpoint_of, restore_files
 from toolwire.tui.diffs import diff_lines, painted
-from toolwire.tui.entries import ViewOptions, changed_lines
+from toolwire.tui.entries import changed_lines, view_options
 from toolwire.tui.own_words import edited
 from toolwire.tui.transcript import CallEntry, Said, source_of
 from toolwire.tui.views.lists import ListItem, ListView, Picked
@@ -25,6 +26,7 @@ from toolwire.wire.repair import parse_arguments
 if TYPE_CHECKING:
     from toolwire.tui.app import TerminalApp
 
+_UNDOES = {"u": "undoes"}
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(.*?)^ {0,3}\1[`~]* *$", re.MULTILINE | re.DOTALL)
 
 
@@ -44,8 +46,7 @@ async def copy(app: "TerminalApp", argument: str) -> None:
             app.say("there is no code to copy", "dim")
             return
         text = blocks[0]
-    app.write_out(copied(text))
-    app.say(f"copied {len(text)} characters", "dim")
+    app.say(app.copy_text(text), "dim")
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ async def diff(app: "TerminalApp", argument: str) -> None:
     if not changes:
         app.say("no file was changed in this session", "dim")
         return
-    key = ""
+    key, message = "", ""
     while True:
         items = [ListItem(key="", cells=("everything", f"{len(changes)} changes"))]
         items += _grouped(changes, "file", [(one.path, one.path) for one in changes])
@@ -94,11 +95,17 @@ async def diff(app: "TerminalApp", argument: str) -> None:
         items += _grouped(changes, "turn", turns)
         heading = "changes of this session"
         picked: Picked = await app.open(
-            ListView(app.surface, heading, items, enter="shows", chosen=key)
-        )
+            ListView(
+                app.surface, heading, items, actions=_UNDOES, enter="shows", chosen=key,
+                message=message,
+            )
+        )  # fmt: skip
         if not picked.action:
             return
-        key = picked.key
+        key, message = picked.key, ""
+        if picked.action == "u":
+            message = await _undone(app, changes, key)
+            continue
         kind, _, name = key.partition(":")
         shown = [
             one
@@ -106,6 +113,21 @@ async def diff(app: "TerminalApp", argument: str) -> None:
             if not kind or name == (one.path if kind == "file" else str(one.turn))
         ]
         await app.open(Pager(app.surface, _heading(kind, name), _blocks(app, shown), end=False))
+
+
+async def _undone(app: "TerminalApp", changes: list[_Change], key: str) -> str:
+    """Restores a file to before its first change, or all files to before a turn."""
+    if app.working:
+        return "a turn is running; undo when it has ended"
+    kind, _, name = key.partition(":")
+    mine = [one for one in changes if not kind or name in (one.path, str(one.turn))]
+    first = min(one.turn for one in mine)
+    only = frozenset([str(app.start.cwd / name)]) if kind == "file" else None
+    try:
+        await restore_files(app, checkpoint_of(app, first), only=only)
+    except ToolwireError as error:
+        return str(error)
+    return f"undone: {name}" if kind == "file" else f"the files are as before turn {first}"
 
 
 def _heading(kind: str, name: str) -> str:
@@ -143,14 +165,13 @@ async def transcript(app: "TerminalApp", argument: str) -> None:
     """Shows the whole session: to search, fold, copy and open elsewhere."""
     del argument
     while True:
-        painted_entries = app.drawing.blocks()
-        blocks = [PagerBlock(tuple(rows), source_of(entries)) for entries, rows in painted_entries]
+        blocks = [
+            PagerBlock(tuple(rows), source_of(entries)) for entries, rows in app.drawing.blocks()
+        ]
+        blocks += [PagerBlock(tuple(rows), "\n".join(rows)) for rows in app.drawing.running()]
 
-        def copy(text: str) -> str:
-            app.write_out(copied(text))
-            return f"copied {len(text)} characters"
-
-        page = Pager(app.surface, "transcript", blocks, keys=PagerKeys(copy=copy, opens=True))
+        keys = PagerKeys(copy=app.copy_text, opens=True)
+        page = Pager(app.surface, "transcript", blocks, keys=keys)
         key = await app.open(page)
         if not key:
             return
@@ -184,11 +205,11 @@ async def plan(app: "TerminalApp", argument: str) -> None:
 
 
 async def verbose(app: "TerminalApp", argument: str) -> None:
-    """Shows results whole, or shortened."""
+    """Shows results whole, or shortened; the choice is saved."""
+    if argument not in ("", "on", "off"):
+        raise UnknownName("value", argument, ("on", "off"))
     whole = argument != "off"
-    ui = app.start.settings.ui
-    now = ViewOptions(thinking=ui.thinking, diff=ui.diff, wrap=ui.wrap)
-    if whole:
-        now = msgspec.structs.replace(now, lines=0, thinking="shown")
-    app.drawing.set_options(now)
+    ui = msgspec.structs.replace(app.start.settings.ui, verbose=whole)
+    app.drawing.set_options(view_options(ui, app.start.cwd))
+    save(app, "ui.verbose", "true" if whole else "false")
     app.say("results are shown whole" if whole else "results are shortened", "dim")

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolwire.app.session import stored_sessions
+from toolwire.app.stored_sessions import stored_sessions
 from toolwire.context.mentions import BEGINS
 from toolwire.errors import BadInput, SessionError, UnknownName
 from toolwire.sessions.export import FORMATS
@@ -24,7 +24,7 @@ _ACTIONS = {"f": "forks", "x": "exports", "Del": "deletes", "Ctrl-A": "all folde
 
 async def sessions(app: "TerminalApp", argument: str) -> None:
     """Goes on with another session."""
-    store = stored_sessions(app.start.environ)
+    store = stored_sessions(app.start.environ, app.start.settings)
     if argument:
         app.leave(resume=store.find(argument))
         return
@@ -35,7 +35,7 @@ async def sessions(app: "TerminalApp", argument: str) -> None:
 
 async def choose_session(app: "Front", without: str = "") -> str:
     """The session that the user goes on with, or a copy of one; empty for none."""
-    store = stored_sessions(app.start.environ)
+    store = stored_sessions(app.start.environ, app.start.settings)
     folder = str(app.start.cwd)
     everywhere, doomed, key, message, query = False, "", "", "", ""
     while True:
@@ -121,7 +121,9 @@ async def rewind(app: "TerminalApp", argument: str) -> None:
 async def fork(app: "TerminalApp", argument: str) -> None:
     """Goes on in a copy of the session, whole or up to a turn."""
     if not argument:
-        app.leave(resume=stored_sessions(app.start.environ).fork(app.session.id, None))
+        app.leave(
+            resume=stored_sessions(app.start.environ, app.start.settings).fork(app.session.id, None)
+        )
         return
     number = await _turn(app, argument, "copy up to this turn")
     if number:
@@ -130,7 +132,7 @@ async def fork(app: "TerminalApp", argument: str) -> None:
 
 def _prompts(app: "TerminalApp") -> list[str]:
     """What the user wrote at the beginning of each turn."""
-    records = stored_sessions(app.start.environ).read(app.session.id).records
+    records = stored_sessions(app.start.environ, app.start.settings).read(app.session.id).records
     return [turn.prompt.partition(BEGINS)[0].strip() for turn in turns_of(records)]
 
 
@@ -155,7 +157,7 @@ async def _turn(app: "TerminalApp", argument: str, heading: str) -> int:
 
 
 def _copied(app: "TerminalApp", turns: int) -> str:
-    store = stored_sessions(app.start.environ)
+    store = stored_sessions(app.start.environ, app.start.settings)
     upto = record_after(store.read(app.session.id).records, turns)
     return store.fork(app.session.id, upto)
 
@@ -168,7 +170,7 @@ async def new(app: "TerminalApp", argument: str) -> None:
 
 async def export(app: "TerminalApp", argument: str) -> None:
     """Writes the session to a file: Markdown, HTML or JSON by its name."""
-    contents = stored_sessions(app.start.environ).read(app.session.id)
+    contents = stored_sessions(app.start.environ, app.start.settings).read(app.session.id)
     file = export_file(contents, argument, app.start.cwd)
     app.say(f"exported to {file}", "dim")
 

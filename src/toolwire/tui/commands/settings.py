@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolwire import config
-from toolwire.app.builder import notes_in_use
+from toolwire.app.system_prompt import notes_in_use
 from toolwire.config import edit
 from toolwire.config.display import Row, rows
 from toolwire.config.edit import key_of, split_path

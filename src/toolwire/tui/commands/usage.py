@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from toolwire.app.builder import notes_in_use
+from toolwire.app.system_prompt import notes_in_use
 from toolwire.compaction.tokens import of_part, of_text, of_tools
 from toolwire.context.mentions import BEGINS
 from toolwire.messages import Message, Text, ToolCall, ToolResult
@@ -63,9 +63,8 @@ def _share(part: int, whole: int) -> str:
 
 
 async def compact(app: "TerminalApp", argument: str) -> None:
-    """Shortens the conversation now."""
-    del argument
-    if await app.session.compress() is None:
+    """Shortens the conversation now; words say what the summary keeps."""
+    if await app.session.compress(argument) is None:
         app.say("nothing to shorten", "dim")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 import msgspec
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.keys import Keys
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from toolwire.terminal_text import one_line, terminal_text
 from toolwire.tui.finder import score
@@ -115,7 +115,9 @@ class ListView(Page):
         about = self._about(found)
         room = max(self.height - len(about), 1)
         first = max(self._chosen - room + 1, 0)
-        widths = _widths(self._items)
+        # A long cell leaves room for the columns behind it.
+        most = max(self.columns // 2 - 8, 12)
+        widths = [min(width, most) for width in _widths(self._items)]
         rows: list[str] = []
         for at, item in enumerate(found[first : first + room], first):
             mark = "› " if at == self._chosen else "  "
@@ -261,7 +263,9 @@ def _widths(items: Sequence[ListItem]) -> list[int]:
 def _line(item: ListItem, widths: list[int]) -> str:
     cells = [one_line(cell) for cell in item.cells]
     padded = [
-        cell + " " * max(width - cell_len(cell), 0)
+        set_cell_size(cell, width)
+        if cell_len(cell) <= width
+        else f"{set_cell_size(cell, width - 1)}…"
         for cell, width in zip(cells[:-1], widths, strict=False)
     ]
     return "  ".join([*padded, *cells[-1:]]).rstrip()

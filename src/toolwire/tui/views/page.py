@@ -17,6 +17,7 @@ from prompt_toolkit.output import ColorDepth, Output
 from rich.cells import cell_len, set_cell_size
 
 from toolwire.terminal_text import one_line
+from toolwire.tui.key_gate import ESCAPE_AFTER, flush_later
 from toolwire.tui.render import Painter
 
 _CLOSES = (Keys.Escape, Keys.ControlC, Keys.ControlD)
@@ -32,6 +33,14 @@ class Surface(msgspec.Struct, frozen=True):
     painter: Painter
 
 
+class PageApplication(Application[None]):
+    """Leaves its rows on the screen as it ends; what comes next replaces them."""
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        if not render_as_done:
+            super()._redraw()
+
+
 class Page(ABC):
     """A full screen of rows with a heading and a line of keys."""
 
@@ -42,6 +51,7 @@ class Page(ABC):
         self._keys = KeyBindings()
         self._message = ""
         self._app: Application[None] | None = None
+        self._closed = False
         for key in _CLOSES:
             self._keys.add(key, eager=True)(self._close)
 
@@ -66,7 +76,8 @@ class Page(ABC):
             self._app.invalidate()
 
     def close(self) -> None:
-        """Closes the page."""
+        """Closes the page; one that is not open yet stays closed."""
+        self._closed = True
         if self._app is not None and self._app.is_running and not self._app.is_done:
             self._app.exit()
 
@@ -80,6 +91,9 @@ class Page(ABC):
         return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}…"
 
     async def _show(self, rows: Callable[[], list[str]], foot: Callable[[], str]) -> None:
+        if self._closed:
+            return
+
         def fragments() -> StyleAndTextTuples:
             head = self._painter.line((self._cut(self._title), "strong"))
             shown = rows()[: self.height]
@@ -88,7 +102,7 @@ class Page(ABC):
             last = self._painter.line((self._cut(self._message or foot()), role))
             return to_formatted_text(ANSI("\n".join([head, *shown, last])))
 
-        self._app = Application(
+        self._app = application = PageApplication(
             Layout(Window(FormattedTextControl(fragments), wrap_lines=False)),
             key_bindings=self._keys,
             input=self._surface.terminal,
@@ -97,6 +111,10 @@ class Page(ABC):
             mouse_support=False,
             color_depth=ColorDepth.TRUE_COLOR,
         )
-        self._app.ttimeoutlen = 0.05
+        application.ttimeoutlen = ESCAPE_AFTER
         self._surface.output.write_raw(_WHEEL)
-        await self._app.run_async(handle_sigint=False)
+
+        def begun() -> None:
+            flush_later(application, self._surface.terminal)
+
+        await application.run_async(pre_run=begun, handle_sigint=False)

@@ -132,7 +132,7 @@ class Pager(Page):
         if self._does.opens:
             keys.append("e editor · p pager")
         words = f"{self._does.words} · " if self._does.words else ""
-        return f"{last} of {len(self._rows)} · {words}q close · {' · '.join(keys)}"
+        return f"{last} of {len(self._rows)} · q close · {words}{' · '.join(keys)}"
 
     def _bind(self) -> None:
         keys = self._keys

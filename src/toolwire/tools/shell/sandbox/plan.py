@@ -61,7 +61,7 @@ def paths_of(
     writable += [_made(path) for path in spec.writable]
     own = state_paths(environ)
     folders = (own.config, own.cache, own.credentials.parent, own.sessions.parent, own.state)
-    state = dict.fromkeys(os.path.realpath(folder) for folder in folders)
+    state = dict.fromkeys(os.path.realpath(folder) for folder in (*folders, *spec.hidden))
     return Paths(
         roots=roots,
         temp=temp,

@@ -1,0 +1,1 @@
+"""Editors: the agent behind the Agent Client Protocol."""

@@ -1,0 +1,1 @@
+"""Many tasks: planned, run by hosts, resumed, reported."""

@@ -1,0 +1,421 @@
+"""One attempt at a task: workspace, session, patch, check, result; goes on where it was."""
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+
+import msgspec
+
+from toolwire.agent.events import TurnEnd, TurnEnded, reader_of
+from toolwire.agent.usage import Limits
+from toolwire.app.builder import open_session
+from toolwire.app.options import SessionOptions
+from toolwire.app.servers import ServerChoice
+from toolwire.app.user_input import read_input
+from toolwire.batch.attempt_settings import AttemptSettings
+from toolwire.batch.commands import CommandWorkspace, SandboxDied
+from toolwire.batch.results import (
+    CheckOutcome,
+    Failure,
+    PatchInfo,
+    Result,
+    State,
+    encode,
+)
+from toolwire.batch.store import Claim
+from toolwire.batch.tasks import Task
+from toolwire.batch.watch import Watch
+from toolwire.batch.workspaces import (
+    Workplace,
+    WorkspaceFailed,
+    copy_in,
+    remove_tree,
+    safe_parent,
+    write_files,
+)
+from toolwire.client.redact import redaction, without_secrets
+from toolwire.errors import BadInput, ModelMissing, SessionInUse, ToolwireError, UnknownName
+from toolwire.messages import Message, Text
+from toolwire.policy import Mode
+from toolwire.sessions.replay import replay
+from toolwire.sessions.sqlite import SqliteStore
+from toolwire.sessions.store import SessionStore
+
+_BROKE_OFF = "Your last answer broke off. Go on with the task."
+_LIMITS = (
+    *(TurnEnd.TURN_LIMIT, TurnEnd.TOKEN_LIMIT, TurnEnd.COST_LIMIT, TurnEnd.TIME_LIMIT),
+    *(TurnEnd.LOOP, TurnEnd.LENGTH),
+)
+_LONGEST_WAIT = 180.0
+"""Seconds: longer than any lease."""
+_REFUSALS = (TurnEnd.REFUSAL, TurnEnd.CONTENT_FILTER)
+RESUMED = ("provider", "session", "host")
+"""Where an error happened that leaves workspace and session as they are."""
+
+SESSION_ID = "id"
+"""File with the id of a session on a server."""
+
+
+class AttemptFailed(ToolwireError):
+    """An attempt that ends in the state `error`."""
+
+    def __init__(self, type: str, message: str, where: str) -> None:
+        super().__init__(message)
+        self.failure = Failure(type=type, message=without_secrets(message)[:2000], where=where)
+
+
+class TaskAttempt:
+    """One try of an attempt."""
+
+    def __init__(self, shared: AttemptSettings, claim: Claim, task: Task) -> None:
+        self.claim = claim
+        self.watch = Watch(self._probe)
+        self._shared = shared
+        self._task = task
+        self._place: Workplace | None = None
+        spec = shared.spec
+        self._folder = spec.folder_of(shared.out, claim.id, claim.model, claim.attempt)
+        self._check: CheckOutcome | None = None
+        self._patch: PatchInfo | None = None
+        self._stop = ""
+        self._spent = 0.0
+        self._stalled = 0.0
+        """Seconds waited for a session that another host still seems to have."""
+
+    async def run(self) -> Result:
+        """Runs it to its end; whatever happens is a result, unless it is cancelled."""
+        began = time.monotonic()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        failure: Failure | None = None
+        score: float | None = None
+        try:
+            state, score = await self._steps()
+        except AttemptFailed as error:
+            state, failure = State.ERROR, error.failure
+        except WorkspaceFailed as error:
+            state, failure = State.ERROR, _failure(error.type, error, "workspace")
+        except SandboxDied as error:
+            state, failure = State.ERROR, _failure(error.kind, error, "sandbox")
+        except ToolwireError as error:
+            lasting = isinstance(error, BadInput | UnknownName | ModelMissing)
+            where = "provider" if lasting else "session"
+            state, failure = State.ERROR, _failure(error.kind, error, where)
+        except OSError as error:
+            state, failure = State.ERROR, _failure(type(error).__name__, error, "host")
+        result = self._result(state, score, failure, time.monotonic() - began)
+        await self._tidy(result)
+        return result
+
+    async def _steps(self) -> tuple[State, float | None]:
+        self._place = await self._prepared()
+        ended = await self._turn()
+        self._stop = ended.reason
+        if ended.reason is TurnEnd.CANCELLED or ended.error == "stopped":
+            return State.STOPPED, None
+        limited = ended.reason in _LIMITS or ended.error == "context_too_long"
+        if ended.reason is TurnEnd.FAILED and not limited:
+            if ended.error == "sandbox":
+                raise SandboxDied(ended.detail)
+            if ended.error == "content_filter":
+                return State.REFUSED, self._zero()
+            where = "session" if ended.error == "session" else "provider"
+            raise AttemptFailed(ended.error or "failed", ended.detail, where)
+        await self._record_patch()
+        if self._task.artefacts:
+            await asyncio.to_thread(self._keep_artefacts)
+        if ended.reason in _REFUSALS:
+            return State.REFUSED, self._zero()
+        score = await self._checked()
+        if score is None:
+            return (State.LIMIT if limited else State.FINISHED), None
+        if score >= 1.0:
+            return State.PASSED, score
+        return (State.LIMIT if limited else State.FAILED), score
+
+    def _zero(self) -> float | None:
+        return 0.0 if self._check_command() else None
+
+    async def _prepared(self) -> Workplace:
+        """The workspace: of an earlier try with its session, or a new one."""
+        spaces, n = self._shared.workspaces, self.claim.n
+        found = spaces.found(n)
+        if found is not None:
+            return found
+        session = self._folder / "session"
+        if spaces.is_discarded(n):
+            await asyncio.to_thread(remove_tree, session)
+        elif session.exists():
+            # Never from the start again: what it did would be done twice.
+            raise AttemptFailed(
+                "workspace_lost", "the workspace of the session is gone", "workspace"
+            )
+        task = self._task
+        place = await spaces.make(n, task.workspace)
+        if task.setup:
+            within = self._within(place)
+            log = self._folder / "setup.log"
+            ran = await self._shared.commands.run(task.setup, within, seconds=1800.0, log=log)
+            if ran.code:
+                why = "took too long" if ran.timed_out else f"ended with code {ran.code}"
+                raise AttemptFailed("setup", f"setup {why}: {ran.output[-300:]}", "setup")
+        return await spaces.begin(n, place, task.workspace, setup=bool(task.setup))
+
+    def _within(self, place: Workplace) -> CommandWorkspace:
+        return CommandWorkspace(
+            folder=Path(place.folder),
+            temp=self._shared.workspaces.place(self.claim.n) / "temp",
+            environ=self._shared.environ_of(place),
+            hidden=self._hidden(),
+            container=place.container,
+        )
+
+    def _hidden(self) -> tuple[Path, ...]:
+        """What belongs to the batch and not to the task: other results, checks, the start."""
+        check, common = self._task.check, self._shared.hidden
+        if check is None or not check.copy:
+            return common
+        return (*common, *(path for path in map(Path, check.copy.values()) if path.exists()))
+
+    async def _probe(self) -> None:
+        if self._place is not None:
+            await self._shared.commands.probe(self._within(self._place))
+
+    async def _turn(self) -> TurnEnded:
+        """How the agent's turn ended: in an earlier try, or in this one."""
+        store, session = self._stored()
+        if session:
+            contents = await asyncio.to_thread(store.read, session)
+            for record in contents.records:
+                self.watch.add(record.event)
+            if contents.records:
+                self._spent = contents.records[-1].at - contents.records[0].at
+            self.watch.session = session
+            ended = replay(contents.events).ended
+            if ended is not None and ended.reason not in (TurnEnd.FAILED, TurnEnd.CANCELLED):
+                return ended
+            if ended is None and self.watch.finished:
+                return TurnEnded(reason=TurnEnd.DONE)
+        limits = self._limits()
+        if limits is None:
+            return TurnEnded(reason=TurnEnd.TURN_LIMIT)
+        while True:
+            try:
+                return await self._sent(store, session, limits)
+            except SessionInUse as error:
+                # A host of another machine ended without a word: its lease will be over.
+                if error.until is None or self._stalled > _LONGEST_WAIT:
+                    raise
+                self._stalled += 1.0
+                await asyncio.sleep(1.0)
+
+    def _stored(self) -> tuple[SessionStore, str]:
+        """Returns where sessions are stored, and the session of an earlier try."""
+        folder = self._folder / "session"
+        if self._shared.spec.shared:
+            from toolwire.sessions.postgres.store import PostgresStore  # noqa: PLC0415 - optional
+
+            store = PostgresStore(self._shared.settings.sessions.store, redact=redaction())
+            known = folder / SESSION_ID
+            return store, known.read_text(encoding="utf-8") if known.exists() else ""
+        files = SqliteStore(folder, redact=redaction())
+        found = files.list() if folder.exists() else []
+        return files, found[0].id if found else ""
+
+    def _note_session(self, id: str) -> None:
+        """Notes the session of a batch on a server, for a later try."""
+        if self._shared.spec.shared:
+            folder = self._folder / "session"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / SESSION_ID).write_text(id, encoding="utf-8")
+
+    async def _sent(self, store: SessionStore, session: str, limits: Limits) -> TurnEnded:
+        shared, task, place = self._shared, self._task, self._place
+        assert place is not None  # noqa: S101 - prepared before
+        settings = shared.settings
+        if task.effort is not None:
+            reasoning = msgspec.structs.replace(settings.reasoning, effort=task.effort)
+            settings = msgspec.structs.replace(settings, reasoning=reasoning)
+        async with open_session(
+            self._options(session, limits, place),
+            settings=settings,
+            environ=shared.environ_of(place),
+            cwd=Path(place.folder),
+            readers=(reader_of(self.watch.receive),),
+            transport=shared.transport,
+            store=store,
+        ) as opened:
+            self.watch.session = opened.id
+            self._note_session(opened.id)
+            if self.watch.prompted:
+                note = Message(role="user", parts=(Text(_BROKE_OFF),))
+                return await opened.send(note if self.watch.broke_off else None)
+            text = task.prompt or await asyncio.to_thread(_text_of, task.prompt_file)
+            prompt = await read_input(
+                opened.toolbox,
+                text,
+                attached=tuple(map(Path, task.attachments)),
+                respect_git_ignore=settings.context.respect_git_ignore,
+                own="",
+            )
+            return await opened.send(prompt.message)
+
+    def _options(self, session: str, limits: Limits, place: Workplace) -> SessionOptions:
+        shared, task = self._shared, self._task
+        mode = shared.spec.approval_mode
+        if mode is None:
+            mode = shared.settings.approval_mode if shared.spec.sandbox == "none" else Mode.YOLO
+        return SessionOptions(
+            model=self.claim.model,
+            upstream=shared.upstream,
+            tool_style=task.tool_style or "",
+            mode=mode,
+            allowed=task.allowed_tools,
+            session=session,
+            system=task.system or None,
+            limits=limits,
+            servers=ServerChoice(off=not task.mcp, only=task.mcp),
+            hidden=self._hidden(),
+            container=place.container,
+            temp=shared.workspaces.place(self.claim.n) / "temp",
+        )
+
+    def _limits(self) -> Limits | None:
+        """What this try may use, less what earlier ones did; None if that is nothing."""
+        task, spec, watch = self._task.limits, self._shared.spec, self.watch
+        turns, seconds = task.turns or spec.max_turns, task.seconds or spec.timeout
+        tokens, cost = task.tokens, task.cost
+        used = watch.usage.input + watch.usage.output
+        spent = watch.model_seconds + watch.tool_seconds
+        for limit, so_far in ((turns, watch.requests), (seconds, spent), (tokens, used)):
+            if limit and so_far >= limit:
+                return None
+        if cost and (watch.cost or 0.0) >= cost:
+            return None
+        return Limits(
+            turns=turns and turns - watch.requests,
+            tokens=tokens and tokens - used,
+            cost=cost and cost - (watch.cost or 0.0),
+            seconds=seconds and seconds - spent,
+        )
+
+    async def _record_patch(self) -> None:
+        place, path = self._place, self._folder / "patch.diff"
+        assert place is not None  # noqa: S101 - prepared before
+        known = self._folder / "patch.json"
+        if place.stage == "patched":
+            # The check may have put its files in already.
+            if known.exists():
+                self._patch = msgspec.json.decode(known.read_bytes(), type=PatchInfo)
+            return
+        found = await self._shared.workspaces.patch(self.claim.n, place, self._task.workspace)
+        if found is not None and found.body:
+            path.write_bytes(found.body)
+            self._patch = PatchInfo(
+                files=found.files,
+                added=found.added,
+                removed=found.removed,
+                path=str(path.relative_to(self._shared.out)),
+            )
+        if self._check_command():
+            if self._patch is not None:
+                known.write_bytes(msgspec.json.encode(self._patch))
+            place = msgspec.structs.replace(place, stage="patched")
+            self._shared.workspaces.note(self.claim.n, place)
+
+    def _check_command(self) -> str:
+        return self._task.check.command if self._task.check else self._shared.spec.check
+
+    async def _checked(self) -> float | None:
+        """The score of the check; None without one."""
+        command, check, place = self._check_command(), self._task.check, self._place
+        if not command or place is None:
+            return None
+        root = Path(place.root)
+        if check is not None:
+            write_files(root, check.files)
+            if check.copy:
+                await asyncio.to_thread(copy_in, root, check.copy)
+            if check.reward:
+                safe_parent(root, check.reward).unlink(missing_ok=True)
+        seconds = check.timeout if check is not None else 600.0
+        ran = await self._shared.commands.run(
+            command, self._within(place), seconds=seconds, log=self._folder / "check.log"
+        )
+        self._check = CheckOutcome(code=ran.code, seconds=round(ran.seconds, 3))
+        if check is None or not check.reward:
+            return 0.0 if ran.code else 1.0
+        try:
+            return float((root / check.reward).read_text().strip())
+        except (OSError, ValueError) as error:
+            raise AttemptFailed(
+                "reward", f"no number in {check.reward}: {error}", "check"
+            ) from error
+
+    def _keep_artefacts(self) -> None:
+        assert self._place is not None  # noqa: S101 - prepared before
+        root = Path(self._place.root)
+        for pattern in self._task.artefacts:
+            for path in root.glob(pattern):
+                if path.is_symlink() or not path.resolve().is_relative_to(root.resolve()):
+                    continue
+                target = self._folder / "artefacts" / path.relative_to(root)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if path.is_dir():
+                    shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True)
+                else:
+                    shutil.copy2(path, target)
+
+    def _result(
+        self, state: State, score: float | None, failure: Failure | None, seconds: float
+    ) -> Result:
+        watch, claim = self.watch, self.claim
+        return Result(
+            id=claim.id,
+            model=claim.model,
+            attempt=claim.attempt,
+            state=state,
+            stop=self._stop,
+            score=score,
+            check=self._check,
+            response=watch.response,
+            session=watch.session,
+            patch=self._patch,
+            usage=watch.usage,
+            cost=watch.cost,
+            requests=watch.requests,
+            calls=watch.calls,
+            unknown=watch.unknown,
+            seconds=watch.seconds(self._spent + seconds),
+            tries=claim.tries,
+            host=self._shared.host,
+            error=failure,
+            tags=self._task.tags,
+            meta=self._task.meta,
+        )
+
+    async def _tidy(self, result: Result) -> None:
+        """Writes the attempt's files; another try after an error of its workspace begins anew."""
+        if result.state is State.STOPPED:
+            return
+        (self._folder / "result.json").write_bytes(encode(result) + b"\n")
+        (self._folder / "stdout").write_text(result.response, encoding="utf-8", errors="replace")
+        if result.error is not None and result.error.where not in RESUMED:
+            await asyncio.to_thread(self._shared.workspaces.discard, self.claim.n)
+
+    async def remove(self, result: Result) -> None:
+        """Removes the workspace if it is no longer needed; only once the result is stored."""
+        goes_on = result.state in (State.STOPPED, State.ERROR)
+        if not goes_on and not self._shared.spec.keep:
+            await self._shared.workspaces.remove(self.claim.n)
+
+
+def _failure(type: str, error: Exception, where: str) -> Failure:
+    return Failure(type=type, message=without_secrets(str(error))[:2000], where=where)
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"cannot read {path}: {error}") from error

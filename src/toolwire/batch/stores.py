@@ -1,0 +1,45 @@
+"""Where a batch is stored: in a file of its folder, or on the server of `sessions.store`."""
+
+import os
+from pathlib import Path
+
+from toolwire.batch.spec import FILE as SPEC_FILE
+from toolwire.batch.spec import BatchSpec, read_spec
+from toolwire.batch.sqlite import SqliteBatch, already_there
+from toolwire.batch.store import BatchStore
+from toolwire.errors import BadInput
+
+
+def open_batch(out: Path, url: str = "") -> BatchStore:
+    """Returns the batch of a folder, in its file or on the server of `sessions.store`."""
+    spec = read_spec(out)
+    if not spec.shared:
+        return SqliteBatch(out)
+    from toolwire.batch.postgres import PostgresBatch  # noqa: PLC0415 - optional
+
+    return PostgresBatch(url or store_url(), spec.id)
+
+
+def create_batch(out: Path, spec: BatchSpec) -> BatchStore:
+    """Returns a new batch without tasks."""
+    if not spec.shared:
+        return SqliteBatch.create(out)
+    from toolwire.batch.postgres import PostgresBatch  # noqa: PLC0415 - optional
+
+    if (out / SPEC_FILE).exists():
+        raise already_there(out)
+    out.mkdir(parents=True, exist_ok=True)
+    return PostgresBatch.create(store_url(), spec.id)
+
+
+def store_url() -> str:
+    """Returns the server of the user's settings; its address is never stored with a batch."""
+    from toolwire import config  # noqa: PLC0415 - start-up time
+
+    url = config.load(os.environ, Path.cwd()).sessions.store
+    if not url:
+        raise BadInput(
+            "the batch is on a server, and sessions.store names none here; set it with toolwire "
+            "config set sessions.store postgresql://…"
+        )
+    return url

@@ -1,0 +1,1 @@
+"""Subagents: their definitions, built in and from files."""

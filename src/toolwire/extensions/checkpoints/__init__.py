@@ -1,0 +1,1 @@
+"""Checkpoints: the files before a turn changed them, and the way back."""

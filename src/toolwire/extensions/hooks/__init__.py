@@ -1,0 +1,1 @@
+"""Hooks of the settings and of other programs' files: definitions, processes, answers."""

@@ -1,0 +1,1 @@
+"""The web console: its pages, its API, and the sessions that the gateway runs."""

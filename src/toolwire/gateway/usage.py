@@ -1,0 +1,174 @@
+"""Sums of the ledger for reports: what was used, and how long it took."""
+
+import math
+import struct
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+
+from toolwire.gateway.database import SqlConnection
+from toolwire.gateway.record import RequestRecord
+from toolwire.gateway.store import NANO
+
+UPGRADE = """
+CREATE TABLE latency (
+    day TEXT, key TEXT, model TEXT, key_name TEXT NOT NULL, seconds REAL NOT NULL,
+    first REAL NOT NULL, firsts INTEGER NOT NULL, steps BLOB NOT NULL,
+    PRIMARY KEY (day, key, model)
+) WITHOUT ROWID
+"""
+"""Durations by day, key and model. `steps` has the requests of each quarter of an octave, as a
+number with 32 bits for each: the sum of two such numbers has the sums of all steps.
+"""
+_ADD = """
+INSERT INTO latency VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (day, key, model) DO UPDATE SET
+    key_name = excluded.key_name, seconds = latency.seconds + excluded.seconds,
+    first = latency.first + excluded.first, firsts = latency.firsts + excluded.firsts,
+    steps = excluded.steps
+"""
+_STEPS = 4
+_MOST_STEPS = 96
+_BITS = 32
+_LEAST = 0.001
+_unpack = struct.Struct(f"<{_MOST_STEPS}I").unpack
+_GROUPS = {"day": "day", "key": "key_name", "model": "model"}
+_SUMS = (
+    *("requests", "errors", "input", "output", "cached", "cache_write", "reasoning", "cost"),
+    "unpriced",
+)
+
+
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums of requests; `day`, `key` and `model` are null if the row sums over them."""
+
+    day: str | None = None
+    key: str | None = None
+    model: str | None = None
+    requests: int = 0
+    errors: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+    seconds: float = 0.0
+    first_event: float | None = None
+    """Mean seconds to the first event."""
+    p50: float | None = None
+    p95: float | None = None
+
+
+def bucket_of(seconds: float) -> int:
+    """The step that a duration belongs to."""
+    step = math.ceil(math.log2(max(seconds, _LEAST) / _LEAST) * _STEPS)
+    return min(max(0, step), _MOST_STEPS - 1)
+
+
+def _seconds(bucket: int) -> float:
+    """The longest duration of a step."""
+    return _LEAST * 2 ** (bucket / _STEPS)
+
+
+def add_latency(base: SqlConnection, record: RequestRecord, key: str, day: str, model: str) -> None:
+    """Counts how long a request took."""
+    found = base.execute(
+        "SELECT steps FROM latency WHERE day = ? AND key = ? AND model = ?", (day, key, model)
+    ).fetchone()
+    steps = int.from_bytes(found[0], "little") if found else 0
+    steps += 1 << (_BITS * bucket_of(record.duration))
+    data = steps.to_bytes(_MOST_STEPS * _BITS // 8, "little").rstrip(b"\0")
+    first = record.first_event
+    base.execute(
+        _ADD,
+        (day, key, model, record.key, record.duration, first or 0.0, first is not None, data),
+    )
+
+
+def _where(key: str, model: str) -> tuple[str, list[object]]:
+    """The conditions after the range of days, and their values."""
+    where, values = "day >= ? AND day <= ?", list[object]()
+    for column, value in (("key_name", key), ("model", model)):
+        if value:
+            where += f" AND {column} = ?"
+            values.append(value)
+    return where, values
+
+
+def sums_sql(by: Sequence[str], key: str, model: str) -> tuple[str, list[object]]:
+    """The query of what was used, and its values after the range of days."""
+    groups = [_GROUPS[name] for name in by]
+    where, values = _where(key, model)
+    chosen = ", ".join((*groups, *(f"sum({name})" for name in _SUMS)))
+    sql = f"SELECT {chosen} FROM sums WHERE {where}"  # noqa: S608 - constants
+    return (f"{sql} GROUP BY {', '.join(groups)}" if groups else sql), values
+
+
+def latency_sql(by: Sequence[str], key: str, model: str) -> tuple[str, list[object]]:
+    """The query of how long it took, not grouped."""
+    where, values = _where(key, model)
+    chosen = ", ".join((*(_GROUPS[name] for name in by), "seconds, first, firsts, steps"))
+    return f"SELECT {chosen} FROM latency WHERE {where}", values  # noqa: S608 - constants
+
+
+class _Times:
+    """How long the requests of one row took."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.first = 0.0
+        self.firsts = 0
+        self.steps = 0
+
+    def add(self, seconds: float, first: float, firsts: int, steps: bytes) -> None:
+        """Adds the requests of a day, key and model."""
+        self.seconds += seconds
+        self.first += first
+        self.firsts += firsts
+        self.steps += int.from_bytes(steps, "little")
+
+    def members(self) -> dict[str, Any]:
+        """The members of a row."""
+        data = self.steps.to_bytes(_MOST_STEPS * _BITS // 8, "little")
+        counts = list(accumulate(_unpack(data)))
+        return {
+            "seconds": self.seconds,
+            "first_event": self.first / self.firsts if self.firsts else None,
+            "p50": _percentile(counts, 0.5),
+            "p95": _percentile(counts, 0.95),
+        }
+
+
+def joined(
+    by: Sequence[str], sums: Sequence[tuple[Any, ...]], times: Sequence[tuple[Any, ...]]
+) -> list[UsageRow]:
+    """The rows of both queries, the newest day and the dearest first."""
+    size = len(by)
+    took: dict[tuple[str, ...], _Times] = defaultdict(_Times)
+    for row in times:
+        took[row[:size]].add(*row[size:])
+    found: list[UsageRow] = []
+    for row in sums:
+        if row[size] is None:
+            continue
+        values: dict[str, Any] = dict(zip(_SUMS, row[size:], strict=True))
+        values["cost"] = values["cost"] / NANO
+        names: dict[str, Any] = dict(zip(by, row[:size], strict=True))
+        known = took.get(row[:size])
+        found.append(UsageRow(**names, **values, **(known.members() if known else {})))
+    found.sort(key=lambda row: -row.cost)
+    found.sort(key=lambda row: row.day or "", reverse=True)
+    return found
+
+
+def _percentile(counts: list[int], share: float) -> float | None:
+    """The duration that this share of the requests did not exceed; `counts` are running sums."""
+    if not counts[-1]:
+        return None
+    return round(_seconds(bisect_left(counts, max(1, counts[-1] * share))), 4)

@@ -1,0 +1,54 @@
+// Keys: one listener; the newest layer that knows a key takes it.
+import { useEffect, useRef } from "./html.js";
+
+/** @typedef {Record<string, (event: KeyboardEvent) => void>} Keys */
+/** @type {{current: Keys}[]} */
+const layers = [];
+let leader = -Infinity;
+
+/** @param {EventTarget | null} target */
+const typing = (target) => target instanceof HTMLElement
+  && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName)
+    || (target instanceof HTMLInputElement && !/^(checkbox|radio|button)$/.test(target.type)));
+
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented || event.isComposing || event.altKey) return;
+  let key = event.key;
+  if (event.ctrlKey || event.metaKey) {
+    if (key.toLowerCase() !== "k") return;
+    key = "palette";
+  } else if (typing(event.target)) {
+    // A dialog is closed at once; elsewhere the first step back is out of the field.
+    if (key !== "Escape" || /** @type {HTMLElement} */ (event.target).closest("dialog")) return;
+    /** @type {HTMLElement} */ (event.target).blur();
+    event.preventDefault();
+    return;
+  } else if (performance.now() - leader < 1200) {
+    leader = -Infinity;
+    key = `g ${key}`;
+  } else if (key === "g") {
+    leader = performance.now();
+    return;
+  }
+  if (document.querySelector("dialog[open]") && key !== "palette") return;
+  if (key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary")) return;
+  // A box that has the focus is scrolled by its keys.
+  if (/^(Arrow|Page|Home|End)/.test(key) && event.target instanceof Element && event.target.closest(".content, .diff, .transcript")) return;
+  for (let n = layers.length - 1; n >= 0; n--) {
+    const action = layers[n].current[key];
+    if (!action) continue;
+    event.preventDefault();
+    action(event);
+    return;
+  }
+});
+
+/** Keys of a component, for as long as it is shown. @param {Keys} keys */
+export function useKeys(keys) {
+  const held = useRef(keys);
+  held.current = keys;
+  useEffect(() => {
+    layers.push(held);
+    return () => { layers.splice(layers.indexOf(held), 1); };
+  }, []);
+}

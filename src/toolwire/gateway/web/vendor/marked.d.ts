@@ -1,0 +1,1 @@
+export const marked: { parse(text: string, options: object): string | Promise<string>; use(extension: object): void };

@@ -1,0 +1,1 @@
+"""The companion extension of an IDE in whose terminal a chat runs."""

@@ -1,0 +1,1 @@
+"""Sessions in PostgreSQL: many machines, one writer for each session at a time."""

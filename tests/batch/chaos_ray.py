@@ -1,0 +1,94 @@
+"""The same on two nodes of Ray: actors, nodes, the head, the driver and PostgreSQL are killed."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ray.cluster_utils import Cluster  # pyright: ignore
+
+from tests.batch.chaos import Chaos, Tally
+from tests.fakes.postgres import kill_and_restart
+
+ENVIRON = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+_HEAD_IS_MISSED = 150.0
+"""Seconds in which a driver notices that the head is gone; Ray itself waits for a minute."""
+
+
+class RayChaos(Chaos):
+    """One batch on a cluster of its own: a head without cores, and two nodes."""
+
+    def __init__(
+        self, root: Path, upstream: str, seed: int, tally: Tally, tasks: int = 6, url: str = ""
+    ) -> None:
+        super().__init__(root, upstream, seed, tally, tasks, url)
+        self.environ = ENVIRON
+        self._before = dict(os.environ)
+        # Workers inherit the environment of their node.
+        os.environ.update(ENVIRON, **self.place.environ())
+        self._start()
+
+    def _start(self) -> None:
+        self._cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+        self._nodes: list[Any] = [self._cluster.add_node(num_cpus=2) for _ in range(2)]
+        self._cluster.wait_for_nodes()
+        self.executor = ("--executor", f"ray={self._cluster.address}")
+
+    def close(self) -> None:
+        """Ends the cluster."""
+        with suppress(Exception):
+            self._cluster.shutdown()
+        os.environ.clear()
+        os.environ.update(self._before)
+
+    def _hosts(self) -> list[int]:
+        home = os.fsencode(str(self.place.home))
+        found: list[int] = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                ours = (folder / "cmdline").read_bytes().startswith(b"ray::HostActor")
+                if ours and home in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+        return found
+
+    def _kill(self, driver: Any) -> int:
+        hosts, chance = self._hosts(), self.chance.random()
+        tally = self.tally
+        if chance < 0.4 and hosts:
+            with suppress(ProcessLookupError):
+                os.kill(self.chance.choice(hosts), signal.SIGKILL)
+            tally.hosts += 1
+        elif chance < 0.6:
+            lost = self._nodes.pop(self.chance.randrange(len(self._nodes)))
+            self._cluster.remove_node(lost, allow_graceful=False)
+            self._nodes.append(self._cluster.add_node(num_cpus=2))
+            tally.nodes += 1
+        elif chance < 0.75:
+            kill_and_restart()
+            tally.servers += 1
+        elif chance < 0.92:
+            driver.kill()
+            driver.wait()
+            tally.drivers += 1
+        else:
+            self._lose_head(driver)
+            tally.heads += 1
+        tally.points += 1
+        return 1
+
+    def _lose_head(self, driver: Any) -> None:
+        """Kills the head with all that depends on it, and starts another cluster."""
+        for node in (self._cluster.head_node, *self._nodes):
+            node.kill_all_processes(check_alive=False, allow_graceful=False)
+        end = time.monotonic() + _HEAD_IS_MISSED
+        while driver.poll() is None and time.monotonic() < end:
+            time.sleep(0.2)
+        if driver.poll() is None:
+            self._complain("the driver does not notice that the head is gone")
+        driver.kill()
+        driver.wait()
+        # However it ended, it is resumed as one that was killed.
+        driver.returncode = -signal.SIGKILL
+        self._start()
