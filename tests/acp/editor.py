@@ -24,14 +24,21 @@ class Model:
 
     def __init__(self) -> None:
         self._replies: list[Reply | str] = []
+        self._prompt = ""
         self._lock = threading.Lock()
 
-    def say(self, *replies: Reply | str) -> None:
+    def say(self, *replies: Reply | str, to: str = "") -> None:
+        """Sets the next replies; with `to`, only to requests whose last prompt contains it.
+
+        The request of a cancelled turn can reach the model after the next replies are set.
+        """
         with self._lock:
-            self._replies = list(replies)
+            self._replies, self._prompt = list(replies), to
 
     def __call__(self, question: Question) -> Reply:
         with self._lock:
+            if self._prompt not in question.last_user_text:
+                return Reply(pieces=(Say("too late"),))
             found = self._replies.pop(0) if self._replies else "nothing is scripted"
         return Reply(pieces=(Say(found),)) if isinstance(found, str) else found
 
