@@ -154,6 +154,8 @@ class HostedSession:
         self._store = DetachableStore(environ)
         self._inbox: asyncio.Queue[str | None] = asyncio.Queue()
         self._turn: asyncio.Task[TurnEnded] | None = None
+        self._turning = False
+        """Whether a message is read or its turn runs."""
         self._main: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.id = options.session
@@ -172,7 +174,8 @@ class HostedSession:
         """`running`, `waiting` for an answer, or `idle`."""
         if self._questions.of_session(self.id):
             return "waiting"
-        return "running" if self._turn is not None or self._opening else "idle"
+        busy = self._opening or self._turning or not self._inbox.empty()
+        return "running" if busy else "idle"
 
     async def start(self, prompt: str = "", *, goes_on: bool = False) -> None:
         """Opens the session; its errors are raised here. Returns once it has its id."""
@@ -251,9 +254,14 @@ class HostedSession:
                     text = await self._inbox.get()
             except TimeoutError:
                 return
-            await self._one_turn(session, text)
-            while session.waiting:
-                await self._one_turn(session, None)
+            self._turning = True
+            try:
+                await self._one_turn(session, text)
+                while session.waiting:
+                    await self._one_turn(session, None)
+            finally:
+                self._turning = False
+                await self._changed(self)
 
     async def _one_turn(self, session: AgentSession, text: str | None) -> None:
         message = None
@@ -275,7 +283,6 @@ class HostedSession:
             reading.cancel()
             self._turn = None
             self.live.partial = Partial()
-            await self._changed(self)
 
     async def _message(self, session: AgentSession, text: str) -> Message:
         read = await read_input(session.toolbox, text)
