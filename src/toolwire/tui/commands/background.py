@@ -27,20 +27,13 @@ async def shells(app: "TerminalApp", argument: str) -> None:
     found = shells_of(app.session.toolbox.context.owner)
     key, message = "", ""
     while True:
-        items = [
-            ListItem(
-                key=str(pid),
-                cells=(str(pid), "running" if shell.running else "ended", shell.command),
-                about=_tail(found, pid, 3),
-            )
-            for pid, (shell, _) in found.all().items()
-        ]
+        items = _commands(found)
         if not items:
             app.say("no command runs in the background; Ctrl-B moves a running one there", "dim")
             return
         view = ListView(
-            app.surface, "background commands", items, actions={"x": "stops"},
-            enter="shows the output", chosen=key, message=message,
+            app.surface, "background commands", items, actions={"x": "stops"}, chosen=key,
+            enter="shows the output", message=message, live=lambda: _commands(found),
         )  # fmt: skip
         picked: Picked = await app.open(view)
         key, message = picked.key, ""
@@ -58,6 +51,17 @@ async def shells(app: "TerminalApp", argument: str) -> None:
         await app.page(f"$ {kept[0].command}", [painter.line(row) for row in text.split("\n")])
 
 
+def _commands(found: Shells) -> list[ListItem]:
+    return [
+        ListItem(
+            key=str(pid),
+            cells=(str(pid), "running" if shell.running else "ended", shell.command),
+            about=_tail(found, pid, 3),
+        )
+        for pid, (shell, _) in found.all().items()
+    ]
+
+
 def _tail(found: Shells, pid: int, lines: int) -> str:
     kept = found.get(pid)
     if kept is None:
@@ -70,27 +74,30 @@ def _tail(found: Shells, pid: int, lines: int) -> str:
 async def agents(app: "TerminalApp", argument: str) -> None:
     """Shows the subagents: state, cost, last line; stops one; and what one did."""
     del argument
-    message = ""
+    key, message = "", ""
     while True:
-        found = app.drawing.state.agents
+        found = _listed(app)
         if not found:
             app.say("no subagent has run in this session", "dim")
             return
         view = ListView(
-            app.surface, "subagents", [_agent(one) for one in found],
-            actions={"x": "stops it"}, enter="shows what it did", message=message,
+            app.surface, "subagents", found, actions={"x": "stops it"}, chosen=key,
+            enter="shows what it did", message=message, live=lambda: _listed(app),
         )  # fmt: skip
         picked: Picked = await app.open(view)
-        if not picked.action or not picked.key:
+        key, message = picked.key, ""
+        if not picked.action or not key:
             return
-        message = ""
         if picked.action == "x":
             agents = app.session.subagents
-            if agents is None or not agents.stop(picked.key):
+            if agents is None or not agents.stop(key):
                 message = "it does not run"
-            await asyncio.sleep(0.1)
             continue
-        await app.page(f"subagent {picked.key}", _past(app, picked.key))
+        await app.page(f"subagent {key}", _past(app, key))
+
+
+def _listed(app: "TerminalApp") -> list[ListItem]:
+    return [_agent(one) for one in app.drawing.state.agents]
 
 
 def _agent(one: Subagent) -> ListItem:

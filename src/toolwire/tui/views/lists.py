@@ -18,6 +18,7 @@ EDITED = "edited"
 """The action of a line that was written."""
 _MOST_ABOUT = 6
 _SEARCH_AFTER = 0.15
+_REFRESH = 0.5
 _NAMED = {"Del": Keys.Delete, "Ctrl-A": Keys.ControlA, "Tab": Keys.ControlI}
 
 
@@ -55,11 +56,12 @@ class ListView(Page):
         search: Callable[[str], Awaitable[set[str]]] | None = None,
         message: str = "",
         query: str = "",
+        live: Callable[[], Sequence[ListItem]] | None = None,
     ) -> None:
         """`actions` has the words of letters and named keys; `chosen` is the key of an entry.
 
         `entry` opens a line to write in, with a label and a text. `search` finds further entries
-        for a query by their keys.
+        for a query by their keys. `live` reads the entries again while the list is shown.
         """
         super().__init__(surface, title)
         self._items = list(items)
@@ -67,6 +69,7 @@ class ListView(Page):
         self._enter = enter
         self._entry = entry
         self._search = search
+        self._live = live
         self._deep: set[str] = set()
         self._task: asyncio.Task[None] | None = None
         self._message = message
@@ -81,7 +84,7 @@ class ListView(Page):
     async def run(self) -> Picked:
         """Shows the list; returns what was done."""
         try:
-            await self._show(self._rows, self._foot)
+            await self._show(self._rows, self._foot, None if self._live is None else _REFRESH)
         finally:
             if self._task is not None:
                 self._task.cancel()
@@ -110,6 +113,8 @@ class ListView(Page):
         ]
 
     def _rows(self) -> list[str]:
+        if self._live is not None:
+            self._items = list(self._live())
         found = self._found()
         self._chosen = max(min(self._chosen, len(found) - 1), 0)
         about = self._about(found)

@@ -90,7 +90,13 @@ class Page(ABC):
         room = max(self.columns - 1, 1)
         return text if cell_len(text) <= room else f"{set_cell_size(text, room - 1).rstrip()}…"
 
-    async def _show(self, rows: Callable[[], list[str]], foot: Callable[[], str]) -> None:
+    async def _show(
+        self,
+        rows: Callable[[], list[str]],
+        foot: Callable[[], str],
+        refresh: float | None = None,
+    ) -> None:
+        """Draws the rows after each key, and every `refresh` seconds."""
         if self._closed:
             return
 
@@ -109,6 +115,7 @@ class Page(ABC):
             output=self._surface.output,
             full_screen=True,
             mouse_support=False,
+            refresh_interval=refresh,
             color_depth=ColorDepth.TRUE_COLOR,
         )
         application.ttimeoutlen = ESCAPE_AFTER
