@@ -201,13 +201,13 @@ def test_a_client_that_leaves_stops_the_upstream(dialect: str, phase: str, tmp_p
 
 
 def test_a_slow_client_slows_the_upstream_and_loses_nothing(tmp_path: Path):
-    pieces = tuple(Say(f"{number:05}" * 6000) for number in range(300))
+    # 30 MB: several times what the buffers of both connections hold while nobody reads.
+    pieces = tuple(Say(f"{number:05}" * 20_000) for number in range(300))
     with ServedGateway(
         "openai-chat", [Reply(pieces=pieces, delta=1 << 20)], home=tmp_path
     ) as served:
         with opened(served, *streamed("anthropic-messages")) as client:
             until(lambda: served.received)
-            # More than the system's own buffers hold is still on its way.
             time.sleep(0.3)
             assert not served.received[0].left.is_set()
             received = bytearray()
@@ -216,7 +216,7 @@ def test_a_slow_client_slows_the_upstream_and_loses_nothing(tmp_path: Path):
                 assert piece, "the answer was cut"
                 received += piece
         until(lambda: served.records)
-    assert all(bytes(f"{number:05}" * 6000, "ascii") in received for number in (0, 150, 299))
+    assert all(bytes(f"{number:05}" * 20_000, "ascii") in received for number in (0, 150, 299))
     assert served.records[0].disconnected == ""
 
 
