@@ -264,7 +264,7 @@ def test_opencode(work: Path) -> None:
     found = stored(work)
     assert found["default_model"] == "mine/large"
     assert found["providers"]["mine"]["models"] == ["large"]
-    assert found["context"] == {"files": ["AGENTS.md", "STYLE.md"]}
+    assert found["context"] == {"files": ["AGENTS.md", "STYLE.md"], "include": ["docs/*.md"]}
     assert found["mcp_servers"]["docs"]["env"] == {"A": "b"}
     assert rules(work) == [
         "ask *",
@@ -328,7 +328,11 @@ def test_kilocode_in_a_project(work: Path) -> None:
         "timeout": 30,
     }
     assert "alwaysAllow" in output
-    assert "@.kilocode/rules/style.md" in output
+    assert found["context"]["include"] == [".kilocode/rules/*.md"]
+    assert "context.include" in output
+    before = (work / ".toolwire/config.toml").read_bytes()
+    taken("--project")
+    assert (work / ".toolwire/config.toml").read_bytes() == before
 
 
 def test_a_project_allows_nothing_and_its_rules_stay_there(work: Path) -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolwire.context.memory import MOST_DEPTH, ReadText, code_regions, with_imports
+from toolwire.context.imports import MOST_DEPTH, ReadText, code_regions, with_imports
 
 
 def tree(text: str, **files: str) -> str:

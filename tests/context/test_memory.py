@@ -206,3 +206,17 @@ def test_a_pipe_does_not_keep_us_waiting(land: Land):
 def test_memory_follows_the_prompt_after_a_line():
     assert with_memory("prompt", " memory\n") == "prompt\n\n---\n\nmemory"
     assert with_memory("prompt", " \n") == "prompt"
+
+
+def test_files_named_by_path_are_notes_too(land: Land):
+    git(land.project)
+    write(land.project / ".rules/b.md", "second")
+    write(land.project / ".rules/a.md", "first")
+    write(land.project / ".rules/c.txt", "no note")
+    write(land.home / "outside.md", "secret")
+    (land.project / ".rules/d.md").symlink_to(land.home / "outside.md")
+    settings = MemorySettings(include=(".rules/*.md", "absent/x.md"))
+    memory = land.load("sub", settings=settings)
+    assert shown(memory) == ["../.rules/a.md", "../.rules/b.md"]
+    assert len(memory.notices) == 1
+    assert land.load("sub", trusted=False, settings=settings).files == ()

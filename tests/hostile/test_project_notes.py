@@ -112,6 +112,13 @@ def test_a_name_of_notes_has_no_folders(name: str, place: Checkout) -> None:
         Opened(place, TOOLWIRE_TRUST_WORKSPACE="1")
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../private.md", "a/../../b.md", "~/.netrc", "**"])
+def test_a_path_of_notes_stays_below_the_project(name: str, place: Checkout) -> None:
+    place.put(".toolwire/config.toml", f'context.include = ["{name}"]')
+    with pytest.raises(BadInput, match=r"context\.include"):
+        Opened(place, TOOLWIRE_TRUST_WORKSPACE="1")
+
+
 def test_notes_are_limited_one_by_one_and_in_all(place: Checkout) -> None:
     place.put("AGENTS.md", b"x" * (40 << 20))
     for number in range(40):

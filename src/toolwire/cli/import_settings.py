@@ -26,6 +26,9 @@ from toolwire.settings_import.rules import gemini_policies
 from toolwire.storage.paths import state_paths
 from toolwire.terminal_text import one_line
 
+_JOINED = ("hooks.from", "context.include")
+"""Lists to which an import adds."""
+
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one program in one file."""
@@ -55,7 +58,8 @@ def import_command(program: str | None, dry_run: bool, project: bool, replace: b
     with errors_reported():
         cwd = config.current_folder()
         found = _read_all((program,) if program else tuple(PROGRAMS), cwd, project=project)
-        if not found and not _rule_texts(program, cwd):
+        texts = _text_folders(program, cwd)
+        if not found and not texts:
             raise ToolwireError(_nothing_found(program, project=project))
         files = config_files(os.environ, cwd)
         target = files.project if project else files.user
@@ -63,10 +67,13 @@ def import_command(program: str | None, dry_run: bool, project: bool, replace: b
             plan = _planned(each, cwd, project=project)
             _named(plan)
             _ask(plan, dry_run=dry_run)
-            _print(each, plan.entries)
+            _print(f"{PROGRAMS[each.program].title}: {one_line(str(each.file))}", plan.entries)
             _store(plan, files, target, cwd, dry_run=dry_run, replace=replace)
-        for text in _rule_texts(program, cwd) if project else ():
-            click.echo(f"{text}: not taken: import it in AGENTS.md with the line @{text}")
+        for title, folder in texts if project else ():
+            plan = Plan(shared=True, project=str(cwd.resolve()))
+            plan.take(folder, "context.include", [f"{folder}/*.md"])
+            _print(f"{title}: {cwd / folder}", plan.entries)
+            _store(plan, files, target, cwd, dry_run=dry_run, replace=replace)
         if dry_run:
             click.echo("nothing was changed (--dry-run)", err=True)
 
@@ -97,14 +104,14 @@ def _document(file: Path) -> Mapping[str, Any]:
     return imports.parse(content, str(file))
 
 
-def _rule_texts(program: str | None, cwd: Path) -> list[str]:
-    """Files of texts that other programs add to every prompt."""
+def _text_folders(program: str | None, cwd: Path) -> list[tuple[str, str]]:
+    """Folders of texts that other programs add to every prompt, with the program's title."""
     chosen: tuple[OtherProgram, ...] = (PROGRAMS[program],) if program else tuple(PROGRAMS.values())
     return [
-        str(file.relative_to(cwd))
+        (one.title, folder)
         for one in chosen
-        for folder in one.rules
-        for file in sorted((cwd / folder).glob("*.md"))
+        for folder in one.texts
+        if any((cwd / folder).glob("*.md"))
     ]
 
 
@@ -174,8 +181,8 @@ def _named(plan: Plan) -> None:
     )
 
 
-def _print(each: _Found, entries: list[ImportedMember]) -> None:
-    click.echo(f"{PROGRAMS[each.program].title}: {one_line(str(each.file))}")
+def _print(heading: str, entries: list[ImportedMember]) -> None:
+    click.echo(one_line(heading))
     if entries:
         echo_table(("setting", "", "here"), ((one.key, one.state, one.words) for one in entries))
     click.echo()
@@ -197,29 +204,33 @@ def _store(
             if _wanted(document, path, table, replace=replace) and not dry_run:
                 edit.set_table(files, target, path, table)
         for name, value in plan.settings.items():
-            if name == "hooks.from":
-                value, replace = _joined(document, value), True
-            if _wanted(document, tuple(name.split(".")), value, replace=replace) and not dry_run:
+            path, replaced = tuple(name.split(".")), replace
+            if name in _JOINED:
+                value, replaced = _joined(document, path, value), True
+            if _wanted(document, path, value, replace=replaced) and not dry_run:
                 text = value if isinstance(value, str) else rendered(value)
                 edit.set_value(files, target, name, text, cwd)
     for rule in () if dry_run else plan.rules:
         store_rule(state_paths(os.environ).config / RULES, rule, "# imported")
 
 
-def _joined(document: Mapping[str, Any], programs: list[str]) -> list[str]:
-    """The programs whose hooks run already, and these."""
-    hooks: Any = document.get("hooks")
-    now: Any = cast(dict[str, Any], hooks).get("from", []) if isinstance(hooks, dict) else []
-    return list(dict.fromkeys((*now, *programs)))
+def _joined(document: Mapping[str, Any], path: tuple[str, ...], value: list[str]) -> list[str]:
+    """The members of a list that is there, and these."""
+    return list(dict.fromkeys((*(_there(document, path) or ()), *value)))
+
+
+def _there(document: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+    there: Any = document
+    for name in path:
+        there = cast(Mapping[str, Any], there).get(name) if isinstance(there, dict) else None
+    return there
 
 
 def _wanted(
     document: Mapping[str, Any], path: tuple[str, ...], value: Any, *, replace: bool
 ) -> bool:
     """Whether to write it: not if it is there, and a different one only with `replace`."""
-    there: Any = document
-    for name in path:
-        there = cast(Mapping[str, Any], there).get(name) if isinstance(there, dict) else None
+    there = _there(document, path)
     if there is None:
         return True
     if there == value:

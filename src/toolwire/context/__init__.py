@@ -14,6 +14,13 @@ FileName: TypeAlias = Annotated[
         pattern=r"^(?!\.{1,2}$)[^/\\]+$", extra={"expected": "a file name without folders"}
     ),
 ]
+NotePath: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(?![/~])(?!(.*/)?\.\.(/|$))(?!.*\*\*)[^\\]+$",
+        extra={"expected": "a path or pattern below the project, without ** and .."},
+    ),
+]
 
 
 class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,6 +30,10 @@ class MemorySettings(msgspec.Struct, frozen=True, kw_only=True):
         NAMES
     )
     """All that a folder has are read, in this order."""
+    include: Annotated[
+        tuple[NotePath, ...],
+        setting("Paths below the project of further memory files; * matches names.", project=True),
+    ] = ()
     max_dirs: Annotated[
         Count, setting("Maximum number of folders searched for memory files.", project=True)
     ] = 200

@@ -73,12 +73,16 @@ def _model(plan: Plan, key: str, value: Any) -> None:
 
 
 def _instructions(plan: Plan, key: str, value: Any) -> None:
-    names = [one for one in texts(value) if "/" not in one and "*" not in one]
-    for one in texts(value):
-        if one not in names:
-            plan.leave(f"{key}: {one}", "import it in AGENTS.md: a line with @ and its path")
+    given = texts(value)
+    names = [one for one in given if not set("/*") & set(one)]
+    paths = [one for one in given if one not in names and "://" not in one]
+    for one in given:
+        if "://" in one:
+            plan.leave(f"{key}: {one}", "notes are files")
     if names:
         plan.take(key, "context.files", ["AGENTS.md", *(n for n in names if n != "AGENTS.md")])
+    if paths:
+        plan.take(key, "context.include", [one.removeprefix("./") for one in paths])
 
 
 OPENCODE = MemberReader(

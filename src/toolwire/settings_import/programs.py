@@ -32,7 +32,7 @@ class OtherProgram(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     sources: tuple[Source, ...]
     reader: MemberReader
-    rules: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     """Folders of texts that it adds to every prompt."""
 
 
@@ -329,6 +329,6 @@ PROGRAMS: Mapping[str, OtherProgram] = {
             ),
         ),
         reader=_KILOCODE,
-        rules=(".kilocode/rules",),
+        texts=(".kilocode/rules",),
     ),
 }
