@@ -19,6 +19,7 @@ from toolwire.sessions.files import (
     Row,
     remove_files,
 )
+from toolwire.sessions.ordered_writes import OrderedWrites
 from toolwire.sessions.read_file import records_in, scan
 from toolwire.sessions.records import Redact, redacted, unredacted
 from toolwire.sessions.salvage import finish_salvage, salvage
@@ -43,7 +44,7 @@ class SqliteJournal:
         self._lock = SessionLock(path.with_suffix(".lock"), self.session)
         # One thread: records are written in the order they were appended.
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="session")
-        self._unreported: SessionError | None = None
+        self._writes = OrderedWrites(self._writer)
         self._full: bool | None = None
         self._found: tuple[Row, ...] = ()
         self._closed = False
@@ -81,15 +82,7 @@ class SqliteJournal:
             return self._last
         if self._closed:
             raise SessionError(f'session "{self.session}" is closed; open it again to continue')
-        if self._unreported is not None:
-            failure, self._unreported = self._unreported, None
-            raise failure
-        writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, event)
-        try:
-            number = await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            writing.add_done_callback(self._note_failure)
-            raise
+        number = await self._writes.run(self._write, event)
         if isinstance(event, TurnEnded) and not self._closed:
             self._writer.submit(self._tidy)
         return number
@@ -163,11 +156,6 @@ class SqliteJournal:
     def _belongs(self, session: str) -> None:
         if session != self.session:
             raise SessionError(f'this journal belongs to session "{self.session}", not "{session}"')
-
-    def _note_failure(self, writing: "asyncio.Future[int]") -> None:
-        failure = None if writing.cancelled() else writing.exception()
-        if isinstance(failure, SessionError):
-            self._unreported = failure
 
     def _write(self, event: AgentEvent) -> int:
         body = redacted(records.encode(event), self._redact)

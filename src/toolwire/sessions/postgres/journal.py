@@ -10,6 +10,7 @@ from toolwire.agent.events import AgentEvent, MessageAdded, SessionOpened, ToolS
 from toolwire.errors import SessionError
 from toolwire.sessions import records
 from toolwire.sessions.files import Row
+from toolwire.sessions.ordered_writes import OrderedWrites
 from toolwire.sessions.postgres.link import Connection, ConnectionBroken, returned, waits
 from toolwire.sessions.postgres.worker import Held, StoreWorker
 from toolwire.sessions.read_file import records_in
@@ -75,7 +76,7 @@ class PostgresJournal:
         self._last = last
         self._closed = False
         self._lost: Future[str] = Future()
-        self._unreported: SessionError | None = None
+        self._writes = OrderedWrites(self._writer)
         self._cancelled: Future[None] = Future()
         worker.hold(session, Held(epoch, self._lose, self._obey))
 
@@ -91,15 +92,7 @@ class PostgresJournal:
             return self._last
         if self._closed:
             raise SessionError(f'session "{self.session}" is closed; open it again to continue')
-        if self._unreported is not None:
-            failure, self._unreported = self._unreported, None
-            raise failure
-        writing = asyncio.get_running_loop().run_in_executor(self._writer, self._write, event)
-        try:
-            return await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            writing.add_done_callback(self._note_failure)
-            raise
+        return await self._writes.run(self._write, event)
 
     async def read(self, session: str, after: int = 0) -> list[AgentEvent]:
         """All events after that record number."""
@@ -214,11 +207,6 @@ class PostgresJournal:
     def _belongs(self, session: str) -> None:
         if session != self.session:
             raise SessionError(f'this journal belongs to session "{self.session}", not "{session}"')
-
-    def _note_failure(self, writing: "asyncio.Future[int]") -> None:
-        failure = None if writing.cancelled() else writing.exception()
-        if isinstance(failure, SessionError):
-            self._unreported = failure
 
 
 def facts_of(event: AgentEvent) -> dict[str, object]:
