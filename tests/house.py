@@ -16,7 +16,7 @@ LATER = (
     *("toolwire.app.system_prompt.", "toolwire.app.stored_sessions.", "toolwire.agent.hook_chain."),
     *("toolwire.app.event_sink.", "toolwire.app.equipment.", "toolwire.app.session_parts."),
     *("toolwire.sessions.summaries.", "toolwire.sessions.sqlite_journal."),
-    "toolwire.sessions.ordered_writes.",
+    *("toolwire.sessions.ordered_writes.", "toolwire.library.loop_thread."),
     *("toolwire.cli.session_follow.", "toolwire.wire.nesting.", "toolwire.context.imports."),
     *("toolwire.platform.", "toolwire.tools.shell.job_processes.", "toolwire.tools.shell.limits."),
     *("toolwire.cli.completion", "toolwire.settings_import.", "toolwire.cli.import_settings."),
