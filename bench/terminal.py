@@ -28,6 +28,7 @@ _EVERY = 0.005
 _DELTA = 4
 _REAL_TURNS = 50
 """Turns of a long session that are really done; the others are copies."""
+_KEY = "z"
 _LETTERS = "abcdefghijkmnopqrstuvw"
 
 
@@ -38,7 +39,10 @@ class Client(msgspec.Struct, frozen=True, kw_only=True):
     command: list[str]
     environ: dict[str, str]
     folder: Path
+    prompt: str
+    """The mark of its composer, at the beginning of a row."""
     ready: str
+    """What is on the screen when it is open."""
     confirm: tuple[tuple[str, bytes], ...] = ()
     """Words of pages before the first prompt, and the keys that leave them."""
 
@@ -47,6 +51,8 @@ class Figures(msgspec.Struct, kw_only=True):
     """What one run of a program gave."""
 
     first_s: float = 0.0
+    first_key_s: float = 0.0
+    """Until a key that is pressed at the first prompt is on the screen."""
     first_cpu_s: float = 0.0
     cpu_ms: float = 0.0
     written: float = 0.0
@@ -118,6 +124,7 @@ def _clients(origin: str, place: Path) -> tuple[list[Client], list[str]]:
         command=[program, "chat", "--yolo", "--upstream", upstream],
         environ={**base, "HOME": str(home), "TOOLWIRE_HOME": str(home / "own")},
         folder=work,
+        prompt="›",
         ready="scripted · native",
     )
     found, left_out = [ours], []
@@ -147,6 +154,7 @@ def _clients(origin: str, place: Path) -> tuple[list[Client], list[str]]:
             command=[path, *words],
             environ=environ,
             folder=folder,
+            prompt="❯" if peer.program == "claude" else "›",
             ready="? for shortcuts",
             confirm=pages,
         )
@@ -196,9 +204,7 @@ def _run(client: Client, pieces: int) -> Figures:
     program = Program(client.command, client.folder, client.environ)
     found = Figures()
     try:
-        _open(program, client)
-        found.first_s = time.monotonic() - program.started
-        found.first_cpu_s = program.cpu()
+        _open(program, client, found)
         _settle(program, client)
         found.idle_keys_ms = _keys(program)
         program.press(b"\x15")
@@ -229,16 +235,33 @@ def _send(program: Program) -> None:
     program.wait("Section 1", 30.0)
 
 
-def _open(program: Program, client: Client) -> None:
-    """Waits for the first prompt; pages before it are left."""
-    until = time.monotonic() + 90
+def _open(program: Program, client: Client, found: Figures) -> None:
+    """Waits for the first prompt and for a key on it, then for what shows that it is open."""
     pages = list(client.confirm)
+
+    def prompted(rows: list[str], words: str = "") -> bool:
+        page = any(one in row for one, _ in client.confirm for row in rows)
+        marked = [row.strip() for row in rows if row.strip().startswith(client.prompt)]
+        return not page and any(words in row for row in marked)
+
+    until = time.monotonic() + 90
+    while time.monotonic() < until:
+        with suppress(TimeoutError):
+            found.first_s = program.until(prompted, 0.5) - program.started
+            break
+        _leave_pages(program, pages)
+    program.press(_KEY.encode())
+    with suppress(TimeoutError):
+        shown = program.until(lambda rows: prompted(rows, _KEY), 10.0)
+        found.first_key_s = shown - program.started
+    program.press(b"\x7f")
     while client.ready not in "\n".join(program.rows()):
         _leave_pages(program, pages)
         if time.monotonic() > until:
             shown = "\n".join(program.rows()).strip()
             raise TimeoutError(f"no prompt appeared: {shown[-300:]}")
         time.sleep(0.01)
+    found.first_cpu_s = program.cpu()
 
 
 def _leave_pages(program: Program, pages: list[tuple[str, bytes]]) -> None:
@@ -385,6 +408,7 @@ def _middle(runs: list[Figures]) -> Figures:
 
     return Figures(
         first_s=of(lambda run: run.first_s),
+        first_key_s=of(lambda run: run.first_key_s),
         first_cpu_s=of(lambda run: run.first_cpu_s),
         cpu_ms=of(lambda run: run.cpu_ms),
         written=of(lambda run: run.written),
@@ -412,6 +436,7 @@ def _tables(
             _key(one.busy_keys_ms, 0.5),
             _key(one.busy_keys_ms, 0.99),
             one.first_s,
+            one.first_key_s,
             one.first_cpu_s,
             one.idle,
         )
@@ -422,7 +447,7 @@ def _tables(
     )
     columns = (
         "program", "CPU ms/piece", "bytes/piece", "MB", "key ms, idle", "key ms, streaming",
-        "key ms, p99", "first prompt s", "its CPU s", "idle %",
+        "key ms, p99", "first prompt s", "a key on it s", "CPU s until it is open", "idle %",
     )  # fmt: skip
     alone = (
         ("resume: items", ours.items),
@@ -463,4 +488,6 @@ def _goals(found: dict[str, Figures], ours: Alone) -> tuple[Goal, ...]:
         if name.casefold().startswith("codex"):
             goals.append(Goal("CPU per piece to codex's", 0.45, one.cpu_ms / peer.cpu_ms))
             goals.append(Goal("first prompt to codex's", 1.0, one.first_s / peer.first_s))
+            first_key = one.first_key_s / (peer.first_key_s or 10.0)
+            goals.append(Goal("a key on the first prompt to codex's", 1.0, first_key))
     return tuple(goals)

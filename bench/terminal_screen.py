@@ -11,7 +11,7 @@ import subprocess
 import termios
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -90,13 +90,19 @@ class Program:
 
     def wait(self, words: str, patience: float = 60.0) -> float:
         """Waits for words on the screen; returns the time when they were there."""
+        try:
+            return self.until(lambda rows: any(words in row for row in rows), patience)
+        except TimeoutError as error:
+            raise TimeoutError(f"{words!r} did not appear:\n{error}") from error
+
+    def until(self, test: Callable[[list[str]], bool], patience: float) -> float:
+        """Waits until the rows of the screen pass a test; returns the time when they did."""
         until = time.monotonic() + patience
         with self._changed:
-            while not any(words in row for row in self._screen.display):
+            while not test(self._screen.display):
                 left = until - time.monotonic()
                 if left <= 0:
-                    shown = "\n".join(row.rstrip() for row in self._screen.display)
-                    raise TimeoutError(f"{words!r} did not appear:\n{shown.strip()}")
+                    raise TimeoutError("\n".join(map(str.rstrip, self._screen.display)).strip())
                 self._changed.wait(left)
             return time.monotonic()
 

@@ -49,6 +49,11 @@ def test_the_package_alone_loads_not_even_msgspec() -> None:
     assert "msgspec" not in loaded_by("import toolwire")
 
 
+def test_the_early_prompt_is_drawn_before_any_library_is_loaded() -> None:
+    found = loaded_by("import toolwire.cli.arguments, toolwire.tui.early_prompt")
+    assert found.isdisjoint({*HEAVY, "msgspec", "pathlib", "prompt_toolkit", "rich"})
+
+
 def test_every_exported_name_exists() -> None:
     for name in toolwire.__all__:
         assert getattr(toolwire, name) is not None

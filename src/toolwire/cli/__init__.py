@@ -2,6 +2,10 @@
 
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from toolwire.tui.early_prompt import EarlyPrompt
+
 _FEW_COLLECTIONS = 20_000
 """Garbage collection threshold: loading modules creates many objects and no garbage."""
 
@@ -27,6 +31,18 @@ def main() -> None:
 
 
 def _run() -> int:
+    early = _early_prompt()
+    try:
+        return _run_command(early)
+    except KeyboardInterrupt:
+        # Pressed while modules load: nothing has begun.
+        return 130
+    finally:
+        if early is not None:
+            early.restore()
+
+
+def _run_command(early: "EarlyPrompt | None") -> int:
     import atexit
     import gc
 
@@ -36,13 +52,33 @@ def _run() -> int:
     from toolwire.cli.commands import run_command_line
     from toolwire.cli.terminal import StreamFailed, output_lost, protect_streams
 
-    protect_streams()
+    protect_streams(early.withdraw if early is not None else _nothing)
     try:
-        code = run_command_line()
+        code = run_command_line(early)
         sys.stdout.flush()
     except StreamFailed as error:
         return output_lost(error)
     return code
+
+
+def _early_prompt() -> "EarlyPrompt | None":
+    """Draws the prompt of the terminal app, if it is sure to follow: its modules take a while."""
+    import os
+
+    from toolwire.cli.arguments import opens_app
+
+    if not opens_app(sys.argv[1:], os.environ):
+        return None
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return None
+    from toolwire import __version__
+    from toolwire.tui.early_prompt import EarlyPrompt
+
+    return EarlyPrompt(sys.stdin.fileno(), sys.stdout.fileno(), __version__)
+
+
+def _nothing() -> None:
+    """Nothing is drawn that would have to go."""
 
 
 def _fill_streams() -> None:

@@ -23,6 +23,7 @@ from toolwire.app.session import AS_OPENED, AgentSession, TurnOptions
 from toolwire.app.stored_sessions import stored_sessions
 from toolwire.app.user_input import named_command, names_prompt, read_input
 from toolwire.cli import output
+from toolwire.cli.arguments import redraws
 from toolwire.cli.chat_input import LineInput, Questions
 from toolwire.cli.consent import consent
 from toolwire.cli.login import open_browser
@@ -36,6 +37,7 @@ from toolwire.messages import Message, Text
 from toolwire.platform import handle_signals
 from toolwire.policy import Mode
 from toolwire.terminal_text import one_line
+from toolwire.tui.early_prompt import EarlyPrompt
 from toolwire.wire.json_access import dump
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ async def _terminal_app(flags: SessionFlags, prompt: str) -> None:
     from toolwire.tui.front import Start
     from toolwire.tui.terminal_input import terminal_input
 
+    early = click.get_current_context().find_object(EarlyPrompt)
     settings, cwd = flags.read_settings(os.environ)
     start = Start(
         options=flags.options(interactive=True),
@@ -91,17 +94,9 @@ async def _terminal_app(flags: SessionFlags, prompt: str) -> None:
         chooses=flags.chooses,
         verbose=flags.verbose,
         version=__version__,
+        early=early,
     )
-    await TerminalApp(start, terminal_input(sys.stdin), sys.stdout).run()
-
-
-def redraws(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal can move its cursor, and the user does not need plain lines."""
-    accessible = environ.get("ACCESSIBLE", "") not in ("", "0")
-    # The consoles of Windows are not tried yet.
-    if sys.platform == "win32":
-        return False
-    return environ.get("TERM", "") not in ("", "dumb", "unknown") and not accessible
+    await TerminalApp(start, terminal_input(sys.stdin, early), sys.stdout).run()
 
 
 _MOST_LISTED = 10

@@ -8,7 +8,9 @@ from importlib import import_module
 import click
 
 from toolwire import __version__
+from toolwire.cli.arguments import OWN, is_headless
 from toolwire.errors import nearest_name
+from toolwire.tui.early_prompt import EarlyPrompt
 
 _COMMANDS = {
     "chat": "Chat with a model that works on the files in this folder.",
@@ -51,20 +53,17 @@ _MODULES = {
 """Modules of commands that share one; others are named like their command."""
 
 
-def _loaded(name: str) -> click.Command:
+def _loaded(name: str, early: EarlyPrompt | None) -> click.Command:
     """Returns a command; Ctrl-C while its modules load ends the process, without click's words."""
     in_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL) if in_main else None
+    end = early.end_process if early is not None else signal.SIG_DFL
+    before = signal.signal(signal.SIGINT, end) if in_main else None
     try:
         module = import_module(f"toolwire.cli.{_MODULES.get(name, name)}")
     finally:
         if in_main:
             signal.signal(signal.SIGINT, before)
     return getattr(module, f"{name}_command")
-
-
-_RUN_ONLY = ("-p", "--prompt", "--print", "--output-format", "--output-schema", "-q", "--quiet")
-_OWN = ("-h", "--help", "--version")
 
 
 def with_command(args: list[str], *, at_terminal: bool) -> list[str]:
@@ -79,12 +78,11 @@ def with_command(args: list[str], *, at_terminal: bool) -> list[str]:
     first = args[0]
     if first == "help":
         return [*args[1:2], "--help"]
-    if first in _COMMANDS or first in _OWN:
+    if first in _COMMANDS or first in OWN:
         return args
     if not first.startswith("-") and not any(letter.isspace() for letter in first):
         _check_word(first, args[1:])
-    headless = any(_is_option(arg, _RUN_ONLY) for arg in args)
-    return ["run" if headless or not at_terminal else "chat", *args]
+    return ["run" if is_headless(args) or not at_terminal else "chat", *args]
 
 
 def _check_word(word: str, others: list[str]) -> None:
@@ -99,11 +97,6 @@ def _check_word(word: str, others: list[str]) -> None:
         )
 
 
-def _is_option(arg: str, options: tuple[str, ...]) -> bool:
-    name = arg.partition("=")[0]
-    return name in options or (arg[:2] in options and not arg.startswith("--"))
-
-
 class _Commands(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
@@ -116,7 +109,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        return _loaded(cmd_name)
+        return _loaded(cmd_name, ctx.find_object(EarlyPrompt))
 
     def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, "[OPTIONS] [PROMPT]")
@@ -140,10 +133,10 @@ def toolwire() -> None:
     """
 
 
-def run_command_line() -> int:
+def run_command_line(early: EarlyPrompt | None = None) -> int:
     """Runs the command of this process's arguments; returns the exit code."""
     try:
-        code: object = toolwire.main(standalone_mode=False)
+        code: object = toolwire.main(standalone_mode=False, obj=early)
     except click.UsageError as error:
         context = error.ctx
         if context is not None:

@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from codecs import lookup
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from errno import EPIPE
 from io import TextIOWrapper
@@ -41,7 +41,8 @@ def output_lost(error: OSError) -> int:
 class SafeStream(TextIOWrapper):
     """Escapes control sequences; only `control` writes some to the terminal."""
 
-    def __init__(self, stream: TextIOWrapper) -> None:
+    def __init__(self, stream: TextIOWrapper, before: Callable[[], None] = lambda: None) -> None:
+        """`before` is called before anything is printed."""
         # Output is UTF-8, but for a terminal that displays something else; click opens the raw
         # bytes of an ASCII-only stream, which would bypass this one.
         other = stream.isatty() and lookup(stream.encoding).name != "ascii"
@@ -53,6 +54,7 @@ class SafeStream(TextIOWrapper):
         }
         super().__init__(stream.detach(), **options)
         self._text = TerminalText()
+        self._before = before
 
     def write(self, text: str, /) -> int:
         """Prints the text with dangerous characters escaped."""
@@ -61,6 +63,7 @@ class SafeStream(TextIOWrapper):
 
     def control(self, sequence: str) -> None:
         """Writes a control sequence unescaped."""
+        self._before()
         try:
             super().write(sequence)
         except OSError as error:
@@ -95,13 +98,16 @@ def write_control(stream: _Writable, sequence: str) -> None:
         stream.write(sequence)
 
 
-def protect_streams() -> None:
-    """Replaces both standard streams by escaping ones for the whole process."""
+def protect_streams(before: Callable[[], None] = lambda: None) -> None:
+    """Replaces both standard streams by escaping ones for the whole process.
+
+    `before` is called before they print anything.
+    """
     for name in ("stdout", "stderr"):
         stream: object = getattr(sys, name)
         if isinstance(stream, TextIOWrapper) and not isinstance(stream, SafeStream):
             stream.flush()
-            setattr(sys, name, SafeStream(cast("TextIOWrapper[Any]", stream)))
+            setattr(sys, name, SafeStream(cast("TextIOWrapper[Any]", stream), before))
 
 
 def can_ask() -> bool:

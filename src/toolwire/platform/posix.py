@@ -172,6 +172,25 @@ def raw_echo(descriptor: int) -> Generator[None]:
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
+def raw_keys(descriptor: int) -> Callable[[], None]:
+    """Make a terminal pass on every key as it is pressed; returns what undoes it."""
+    import termios  # noqa: PLC0415 - the terminal app only
+
+    before = termios.tcgetattr(descriptor)
+    controls = [*before[6]]
+    controls[termios.VMIN], controls[termios.VTIME] = 1, 0
+    translated = termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR
+    cooked = termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG
+    raw = [before[0] & ~translated, *before[1:3], before[3] & ~cooked, *before[4:6], controls]
+    termios.tcsetattr(descriptor, termios.TCSANOW, raw)
+
+    def undo() -> None:
+        with suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
+    return undo
+
+
 def account_home() -> str:
     """The home directory in the system's list of users; empty if the user is not in it."""
     import pwd  # noqa: PLC0415 - start-up time

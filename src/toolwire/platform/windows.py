@@ -361,6 +361,12 @@ def raw_echo(descriptor: int) -> Generator[None]:
     yield
 
 
+def raw_keys(descriptor: int) -> Callable[[], None]:
+    """Do nothing: the terminal app does not run on a console of Windows."""
+    del descriptor
+    return lambda: None
+
+
 def account_home() -> str:
     """The user's profile directory."""
     return os.environ.get("USERPROFILE", "")

@@ -234,12 +234,6 @@ class TerminalApp(Turns):
     async def _show(self, sessions: asyncio.Task[None]) -> None:
         """Shows the screen until the sessions end, its first line when the first is open."""
         loop = asyncio.get_running_loop()
-        if not self.start.chooses:
-            opened = loop.create_task(self._opened.wait())
-            await asyncio.wait(
-                {sessions, opened}, timeout=_OPENING, return_when=asyncio.FIRST_COMPLETED
-            )
-        self._banner()
 
         def begun() -> None:
             self._shown.set()
@@ -247,13 +241,26 @@ class TerminalApp(Turns):
             self.composer.set(self.composer.drafts.left_behind())
             loop.call_soon(self.screen.stop if sessions.done() else self.screen.change)
 
-        await self.screen.run(begun)
+        introduction = loop.create_task(self._introduce(sessions))
+        try:
+            await self.screen.run(begun, self.start.early)
+        finally:
+            introduction.cancel()
+
+    async def _introduce(self, sessions: asyncio.Task[None]) -> None:
+        """Writes the whole first line when the first session is open, or does not open soon."""
+        opened = asyncio.create_task(self._opened.wait())
+        waited = {sessions, opened}
+        await asyncio.wait(waited, timeout=_OPENING, return_when=asyncio.FIRST_COMPLETED)
+        opened.cancel()
+        self.screen.introduce()
 
     async def _sessions(self) -> None:
         try:
+            # The prompt is drawn first: a session takes longer to open.
+            await self._shown.wait()
             options: SessionOptions | None = self.start.options
             if self.start.chooses:
-                await self._shown.wait()
                 chosen = await choose_session(self)
                 options = msgspec.structs.replace(options, session=chosen) if chosen else None
             while options is not None and not self._ended:

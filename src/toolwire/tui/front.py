@@ -30,8 +30,10 @@ from toolwire.tui.clipboard import (
 )
 from toolwire.tui.composer import Composer, pasted_images
 from toolwire.tui.drawing import Drawing
+from toolwire.tui.early_prompt import EarlyPrompt
 from toolwire.tui.entries import view_options
 from toolwire.tui.finder import FileNames
+from toolwire.tui.heading import Heading
 from toolwire.tui.history import history_file
 from toolwire.tui.links import has_links
 from toolwire.tui.menu import Menu
@@ -75,6 +77,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the user chooses a session of the folder first."""
     verbose: bool = False
     version: str = ""
+    early: EarlyPrompt | None = None
+    """The prompt that is on the terminal already."""
 
 
 class Front(ABC):
@@ -86,6 +90,7 @@ class Front(ABC):
         theme, colours = theme_for(ui.theme, start.environ)
         self._terminal = terminal
         self._output = FrameOutput(out, start.environ.get("TERM", ""))
+        self._heading = Heading(self._output, start.version, self._first_line)
         self.composer = Composer(history_file(start.environ, start.cwd))
         self.questions = QuestionPanel(
             self._asked,
@@ -104,6 +109,7 @@ class Front(ABC):
         self.screen = Screen(
             terminal,
             self._output,
+            heading=self._heading,
             composer=self.composer.buffer,
             keys=self._bindings(),
             live=self._live,
@@ -135,8 +141,6 @@ class Front(ABC):
         if parser is not None:
             parser.report = self._reported
         self._page: Page | None = None
-        self._introduced = False
-        """Whether the first line is printed."""
         self._ended = False
         """Whether the user leaves the app: no page opens."""
         self._one_page = asyncio.Lock()
@@ -361,18 +365,15 @@ class Front(ABC):
         if self.start.settings.ui.title:
             self.write_out(title(words))
 
-    def _banner(self) -> None:
-        """Prints the first line: the area below never begins at the top of the terminal."""
-        self._introduced = True
+    def _first_line(self) -> str:
+        """The first line, as long as the terminal is wide."""
         version, room = self.start.version, self.screen.size.columns - len("toolwire ") - 1
         about = ""
         for folder in (short_folder(self.start.cwd), f"…/{self.start.cwd.name}", ""):
             about = one_line(" · ".join(filter(None, (version, *self._about(folder)))))
             if cell_len(about) <= room:
                 break
-        line = self.drawing.painter.line(("toolwire", "strong"), (f" {about}", "dim"))
-        with self._output.frame():
-            self._output.write_raw(f"{line}\r\n")
+        return self.drawing.painter.line(("toolwire", "strong"), (f" {about}", "dim"))
 
     def _live(self) -> list[str]:
         size = self.screen.size

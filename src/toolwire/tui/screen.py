@@ -15,6 +15,7 @@ from prompt_toolkit.data_structures import Point
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_bindings import merge_key_bindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
@@ -26,7 +27,9 @@ from prompt_toolkit.layout.processors import BeforeInput, Processor
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.utils import get_cwidth
 
-from toolwire.tui.key_gate import ESCAPE_AFTER, KeyGate
+from toolwire.tui.early_prompt import MARK, EarlyPrompt
+from toolwire.tui.heading import Heading
+from toolwire.tui.key_gate import ESCAPE_AFTER, KeyGate, flush_later
 from toolwire.tui.live import Size
 from toolwire.tui.output import FrameOutput
 from toolwire.tui.rows import FrameRows, Rows, ScrolledRows, UnstyledWindow
@@ -46,6 +49,7 @@ class Screen:
         terminal: Input,
         output: FrameOutput,
         *,
+        heading: Heading,
         composer: Buffer,
         keys: KeyBindings,
         live: Rows,
@@ -57,6 +61,7 @@ class Screen:
     ) -> None:
         """`typed_ahead` is called before keys that waited are handled."""
         self._output = output
+        self._heading = heading
         self._gate = KeyGate(terminal)
         self._typed_ahead = typed_ahead
         self._commands: set[asyncio.Task[Any] | None] = set()
@@ -74,7 +79,7 @@ class Screen:
         self._window = UnstyledWindow(
             BufferControl(
                 composer,
-                input_processors=[BeforeInput("› ", style="bold"), *(processors or [])],
+                input_processors=[BeforeInput(MARK, style="bold"), *(processors or [])],
                 focusable=True,
             ),
             height=self._composer_height,
@@ -129,19 +134,29 @@ class Screen:
     def vi(self, on: bool) -> None:
         self.app.editing_mode = EditingMode.VI if on else EditingMode.EMACS
 
-    async def run(self, begun: Callable[[], None]) -> None:
-        """Runs until `stop`; the terminal is left as it was."""
-        self._output.set_reports(on=True)
+    async def run(self, begun: Callable[[], None], early: EarlyPrompt | None = None) -> None:
+        """Runs until `stop`, in the place of the early prompt; the terminal is left as it was."""
+
+        def begin() -> None:
+            # All of this is written with the first frame.
+            self._heading.begin(early)
+            self._output.set_reports(on=True)
+            begun()
+            flush_later(self.app, self._gate)
+
+        # What was typed so far: the composer has it in the first frame.
+        store_typeahead(self._gate, self._gate.read_keys())
         atexit.register(self._output.restore)
         try:
             # The end of the input: the terminal was closed.
             with suppress(EOFError):
                 await self.app.run_async(
-                    pre_run=begun, handle_sigint=False, set_exception_handler=False
+                    pre_run=begin, handle_sigint=False, set_exception_handler=False
                 )
         finally:
             self._output.end_page()
             self._output.set_reports(on=False)
+            self._heading.settle()
             self._output.flush()
             if self.full:
                 self._pending = [*self._transcript.added, *self._pending]
@@ -159,6 +174,7 @@ class Screen:
         with self._output.frame():
             if self.app.is_running:
                 self.app.renderer.erase()
+                self._settle()
             self.full = self.app.full_screen = self.app.renderer.full_screen = on
             if on:
                 self._transcript.begin(past)
@@ -185,6 +201,20 @@ class Screen:
         if self.app.is_running and not self.app.is_done:
             self.app.exit()
 
+    def introduce(self) -> None:
+        """Writes the whole first line, and what was printed before it was known."""
+        if self.app.is_running and not self.full and not self._away:
+            with self._output.frame():
+                self._erase()
+                self._settle()
+                self._redraw()
+
+    def _settle(self) -> None:
+        """Writes the whole first line; the live area is erased."""
+        if not self.full:
+            self._heading.settle()
+            self._flush_pending()
+
     def print(self, lines: list[str]) -> None:
         """Prints lines above the live area, with the next frame."""
         self._pending.extend(lines)
@@ -207,6 +237,7 @@ class Screen:
         self.leave_page()
         with self._output.frame():
             self.app.renderer.erase(leave_alternate_screen=self.full)
+            self._settle()
             if cooked:
                 self._output.set_reports(on=False)
         self._away = self._gate.lent = True
@@ -295,6 +326,7 @@ class Screen:
         with self._output.frame():
             self.app.renderer.clear()
             if not self.full:
+                self._heading.write_again()
                 self._pending = lines
                 self._flush_pending()
             self._redraw()
@@ -321,9 +353,10 @@ class Screen:
         with self._output.frame():
             if self.full:
                 self._flush_pending()
-            elif self._pending or self._shrinks():
+            elif (self._pending and not self._heading.open) or self._shrinks():
                 self._erase()
-                self._flush_pending()
+                if not self._heading.open:
+                    self._flush_pending()
             self._redraw()
 
     def _flush_pending(self) -> None:

@@ -10,6 +10,8 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
 
+from toolwire.tui.early_prompt import EarlyPrompt
+
 if TYPE_CHECKING:
     from prompt_toolkit.input import Input
 
@@ -189,8 +191,8 @@ def _key(code: int, modifiers: int = 1, *_: int) -> Keys | str | tuple[Keys | st
     return (Keys.Escape, base) if held & _ALT and base is not Keys.Escape else base
 
 
-def terminal_input(stdin: TextIO) -> "Input":
-    """The input of a terminal."""
+def terminal_input(stdin: TextIO, early: EarlyPrompt | None = None) -> "Input":
+    """The input of a terminal; what was typed into the early prompt comes first."""
     from prompt_toolkit.input.vt100 import Vt100Input  # noqa: PLC0415 - not on Windows
 
     class TerminalInput(Vt100Input):
@@ -199,12 +201,18 @@ def terminal_input(stdin: TextIO) -> "Input":
         def __init__(self, stdin: TextIO) -> None:
             super().__init__(stdin)
             self.vt100_parser = TerminalParser(self._buffer_key)
+            self._early = early
 
         def _buffer_key(self, key: KeyPress) -> None:
             self._buffer.append(key)
 
         def read_keys(self) -> list[KeyPress]:
             """Reads what there is."""
+            ahead, self._early = self._early, None
+            if ahead is not None:
+                # Its last character may be incomplete.
+                decoder = self.stdin_reader._stdin_decoder  # pyright: ignore[reportPrivateUsage]
+                self.vt100_parser.feed(decoder.decode(ahead.take()))
             read = 0
             while read < _AT_ONCE:
                 data = self.stdin_reader.read(65536)

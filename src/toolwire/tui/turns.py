@@ -220,7 +220,7 @@ class Turns(Front):
         if isinstance(event, SessionOpened):
             self._session_id = event.session
             self._opened.set()
-            if not self._introduced and not event.forked_from:
+            if self._heading.open and not event.forked_from:
                 # The first line names model and mode.
                 self._begun = event
                 self.drawing.add(event, silent=True)
