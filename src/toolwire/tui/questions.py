@@ -64,7 +64,7 @@ class QuestionPanel:
         """Whether keys count. A timer sets it: keys that waited while this process was busy are
         read before the timer runs, and start it again.
         """
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._typing: str | None = None
         """Words typed instead of an answer; None while keys answer."""
         self._later = 0
@@ -263,7 +263,8 @@ class QuestionPanel:
         if asked is None:
             return []
         if not self._armed and self._timer is None:
-            self._wait()
+            # After the frame with these rows is written, however long that takes.
+            self._timer = asyncio.get_running_loop().call_soon(self._wait)
         if asked.approval is not None:
             calls = self._calls()
             body = approval_rows(asked.approval, painter, layout, calls=calls)

@@ -71,7 +71,7 @@ class Pager(Page):
         self._searching = False
         self._result = ""
         self._armed = not self._does.quiet
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._bind()
 
     async def run(self) -> str:
@@ -102,7 +102,8 @@ class Pager(Page):
             self._layout()
             self._move(0)
         if not self._armed and self._timer is None:
-            self._wait()
+            # After the frame is written.
+            self._timer = asyncio.get_running_loop().call_soon(self._wait)
         shown: list[str] = []
         for number, row in self._rows[self._at : self._at + self.height]:
             if self._query and not self._searching:
