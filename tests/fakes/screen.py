@@ -43,6 +43,8 @@ class ScreenTerminal:
             stdin=other,
             stdout=other,
             stderr=other,
+            # Its controlling terminal, as a shell gives it one: it is hung up on with it.
+            preexec_fn=_take_terminal,
         )
         os.close(other)
         os.set_blocking(self._main, False)
@@ -134,3 +136,7 @@ class ScreenTerminal:
         self.process.wait()
         if self._main >= 0:
             os.close(self._main)
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
