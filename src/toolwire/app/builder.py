@@ -152,7 +152,7 @@ async def open_session(
 
             past = await settle_agents(past, builder.sessions, sink)
         asked = approver if options.ask_again else None
-        messages = await settle(past, equipment.toolbox, sink, hooks.bound(id), asked)
+        messages = await settle(past, equipment.toolbox, sink, hooks.bound(id), asked, editor)
         if own is not None and own.messages:
             messages = await _given(own.messages, bool(messages), sink)
         if not messages and own is None and not models[0].provider.small:

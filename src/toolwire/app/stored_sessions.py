@@ -5,7 +5,7 @@ from pathlib import Path
 
 from toolwire.agent.events import AgentEvent, AnswersGiven, Emit, ToolFinished
 from toolwire.agent.hook_chain import NO_HOOKS, HookChain
-from toolwire.agent.questions import Approver
+from toolwire.agent.questions import Approver, Editor
 from toolwire.app.options import SessionOptions
 from toolwire.app.toolbox import Toolbox
 from toolwire.client.redact import redaction
@@ -59,6 +59,7 @@ async def settle(
     sink: Emit,
     hooks: HookChain = NO_HOOKS,
     approver: Approver | None = None,
+    editor: Editor | None = None,
 ) -> tuple[Message, ...]:
     """Returns the past with every call answered: reads run again, the rest is reported.
 
@@ -77,6 +78,6 @@ async def settle(
     for event in plan.finished:
         await record(event)
     if plan.again:
-        await toolbox.scheduler(approver, emit=record, hooks=hooks).run(plan.again)
+        await toolbox.scheduler(approver, editor, emit=record, hooks=hooks).run(plan.again)
     await record(AnswersGiven(call_ids=plan.call_ids))
     return (*past.messages, answered(past.open, finished))

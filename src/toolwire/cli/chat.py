@@ -83,7 +83,7 @@ async def _terminal_app(flags: SessionFlags, prompt: str) -> None:
     early = click.get_current_context().find_object(EarlyPrompt)
     settings, cwd = flags.read_settings(os.environ)
     start = Start(
-        options=flags.options(interactive=True),
+        options=msgspec.structs.replace(flags.options(interactive=True), ask_again=True),
         settings=settings,
         cwd=cwd,
         environ=os.environ,
