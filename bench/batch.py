@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -13,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from bench.batch_driver import DriverMark
-from bench.batch_pool import PROMPT, Spent, cpu_seconds
+from bench.batch_pool import PROMPT
 from bench.batch_store import server
+from bench.batch_ways import SLOTS, local, on_ray, pool
 from bench.measure import Samples
-from bench.process_tree import TreeCpu
 from bench.report import Goal, Section, Table
 
 _SCRIPT = f"""
@@ -28,9 +27,7 @@ calls = [{{ name = "run_shell_command", arguments = {{ command = "echo one" }} }
 text = "one line"
 default = true
 """
-_PROCESSES, _SESSIONS = 2, 16
 _RAY = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
-_DAEMONS = ("raylet", "gcs_server", "ray-log-monitor", "ray-dashboard-a", "ray-runtime-env")
 _WAYS = {
     "pool": "plain process pool",
     "local": "toolwire batch, local",
@@ -70,22 +67,19 @@ def _costs(root: Path, rounds: int, tasks: int) -> tuple[Table, tuple[Goal, ...]
     # The same session in each way: a batch needs no checkpoints, so the pool has none either.
     (home / "config.toml").write_text('[tools]\nsandbox = "off"\n[checkpoints]\nenabled = false\n')
     environ = {**os.environ, "HOME": str(root), "TOOLWIRE_HOME": str(home), **_RAY}
-    ways = {"pool": _pool, "local": _local}
+    ways = {"pool": pool, "local": local}
     if find_spec("ray") is not None:
-        ways["ray"] = _on_ray
+        ways["ray"] = on_ray
     cpu, rate = Samples(), Samples()
-    few = tasks // 8
     with _simulator(root, environ) as upstream:
         for number in range(rounds):
             # Each way is first as often as last, and meets the same machine as the others.
             for name in sorted(ways, reverse=bool(number % 2)):
-                # The difference of two sizes leaves out what starting costs.
-                small = ways[name](root / f"{name}{number}a", upstream, few, environ)
-                large = ways[name](root / f"{name}{number}b", upstream, tasks, environ)
-                cpu.add(name, (large.cpu - small.cpu) / (tasks - few) * 1e3)
-                rate.add(name, (tasks - few) / max(large.wall - small.wall, 1e-3))
+                spent = ways[name](root / f"{name}{number}", upstream, tasks, environ)
+                cpu.add(name, spent.cpu * 1e3)
+                rate.add(name, spent.rate)
     table = Table(
-        f"A task of 2 requests and 1 shell call, {_SESSIONS * _PROCESSES} at once",
+        f"A task of 2 requests and 1 shell call, {SLOTS} at once",
         ("way", "CPU ms per task", "over the pool", "tasks per second", "of the pool's"),
         tuple(
             (
@@ -98,9 +92,8 @@ def _costs(root: Path, rounds: int, tasks: int) -> tuple[Table, tuple[Goal, ...]
             for name in ways
         ),
         f"{tasks} tasks, median of {rounds} rounds in turns, differences and ratios taken within "
-        "each round; the simulator runs on the same cores. CPU of driver, hosts and their tools"
-        + ("" if "ray" in ways else "; Ray is not installed")
-        + ".",
+        "each round; the start of a run is left out. The simulator runs on the same cores. CPU of "
+        "driver, hosts and their tools" + ("" if "ray" in ways else "; Ray is not installed") + ".",
     )
     return table, tuple(
         goal
@@ -118,44 +111,6 @@ def _costs(root: Path, rounds: int, tasks: int) -> tuple[Table, tuple[Goal, ...]
             ),
         )
     )
-
-
-def _pool(folder: Path, upstream: str, tasks: int, environ: dict[str, str]) -> Spent:
-    folder.mkdir()
-    words = (str(folder), upstream, str(tasks), str(_PROCESSES), str(_SESSIONS))
-    command = [sys.executable, "-m", "bench.batch_pool", *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=environ, check=True)
-    return msgspec.json.decode(done.stdout, type=Spent)
-
-
-def _command(folder: Path, upstream: str, tasks: int, *options: str) -> list[str]:
-    folder.mkdir()
-    file = folder / "tasks.jsonl"
-    line = msgspec.json.encode({"prompt": PROMPT}) + b"\n"
-    file.write_bytes(line * tasks)
-    given = ("--upstream", upstream, "-j", str(_SESSIONS * _PROCESSES), "-q", *options)
-    command = (sys.executable, "-m", "toolwire", "batch", "run", str(file))
-    return [*command, "-o", str(folder / "out"), *given]
-
-
-def _local(folder: Path, upstream: str, tasks: int, environ: dict[str, str]) -> Spent:
-    command = _command(folder, upstream, tasks)
-    before, began = cpu_seconds(), time.monotonic()
-    subprocess.run(command, env=environ, check=True, capture_output=True)
-    return Spent(cpu_seconds() - before, time.monotonic() - began)
-
-
-def _on_ray(folder: Path, upstream: str, tasks: int, environ: dict[str, str]) -> Spent:
-    command = _command(folder, upstream, tasks, "--executor", "ray")
-    began = time.monotonic()
-    running = subprocess.Popen(
-        command, env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    with TreeCpu(running.pid, _DAEMONS) as tree:
-        _, errors = running.communicate()
-    if running.returncode:
-        raise RuntimeError(errors.decode())
-    return Spent(tree.seconds, time.monotonic() - began)
 
 
 def _driver(root: Path, count: int) -> tuple[Table, tuple[Goal, ...]]:

@@ -1,18 +1,14 @@
 """`python -m bench.batch_pool HOME UPSTREAM TASKS PROCESSES SESSIONS`: sessions without a batch.
 
-A plain process pool: each process runs so many sessions at once on one event loop. Prints one JSON
-object: seconds of CPU in all processes, and seconds on the clock.
+A plain process pool: each process runs so many sessions at once on one event loop. HOME/ended gets
+a line for each session that ended.
 """
 
 import asyncio
 import os
-import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
-
-import msgspec
 
 from toolwire import config
 from toolwire.app.builder import open_session
@@ -24,20 +20,7 @@ from toolwire.providers.custom import read_upstream
 from toolwire.sessions.sqlite import SqliteStore
 
 PROMPT = "Count the lines."
-
-
-class Spent(msgspec.Struct, frozen=True):
-    """What a run took."""
-
-    cpu: float
-    wall: float
-    rss_mb: float = 0.0
-
-
-def cpu_seconds() -> float:
-    """CPU of this process and its ended children."""
-    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(one.ru_utime + one.ru_stime for one in used)
+ENDED = "ended"
 
 
 async def work(home: Path, upstream: str, numbers: list[int], sessions: int) -> None:
@@ -45,6 +28,7 @@ async def work(home: Path, upstream: str, numbers: list[int], sessions: int) -> 
     settings = config.load(os.environ, home)
     gate = asyncio.Semaphore(sessions)
     http = HttpTransport()
+    ends = os.open(home / ENDED, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
     async def one(n: int) -> None:
         async with gate:
@@ -62,6 +46,7 @@ async def work(home: Path, upstream: str, numbers: list[int], sessions: int) -> 
                 ended = await session.send(Message(role="user", parts=(Text(PROMPT),)))
             if ended.reason != "done":
                 raise RuntimeError(f"{ended.reason}: {ended.detail}")
+            os.write(ends, b"\n")
 
     async with asyncio.TaskGroup() as group:
         for n in numbers:
@@ -77,14 +62,12 @@ def main() -> None:
         at = int(sys.argv[6])
         asyncio.run(work(home, upstream, list(range(at, tasks, processes)), sessions))
         return
-    began = time.monotonic()
     started = [
         subprocess.Popen([sys.executable, "-m", "bench.batch_pool", *sys.argv[1:6], str(at)])
         for at in range(processes)
     ]
     if any(process.wait() for process in started):
         raise SystemExit("a process of the pool failed")
-    print(msgspec.json.encode(Spent(cpu_seconds(), time.monotonic() - began)).decode())
 
 
 if __name__ == "__main__":

@@ -1,40 +1,17 @@
 """CPU of a process and all that it started, also of daemons that outlive their parents' waits."""
 
 import os
-import threading
 from collections.abc import Collection
 from pathlib import Path
 
-_EVERY = 0.1
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class TreeCpu:
-    """Samples a tree of processes while the block runs; `seconds` is what it used."""
+def tree_cpu(root: int, without: Collection[str] = ()) -> float:
+    """Seconds of CPU of a tree of processes; programs `without` do not count, their children do.
 
-    def __init__(self, root: int, without: Collection[str] = ()) -> None:
-        """Programs `without` are not counted, what they started is."""
-        self.seconds = 0.0
-        self._root = root
-        self._without = frozenset(without)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True)
-
-    def __enter__(self) -> "TreeCpu":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._stop.wait(_EVERY):
-            # Of those that ended and were waited for, the parent knows the time.
-            self.seconds = max(self.seconds, _used(self._root, self._without))
-
-
-def _used(root: int, without: frozenset[str]) -> float:
+    Of those that ended and were waited for, the parent knows the time.
+    """
     parents: dict[int, int] = {}
     times: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
