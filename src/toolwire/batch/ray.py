@@ -17,6 +17,9 @@ from toolwire.errors import BadInput, ToolwireError
 _WATCH_EVERY = 2.0
 _CPUS = 0.5
 """Of a core, for each actor: most of the time it waits for models and tools."""
+_GATHER = 0.02
+"""Seconds in which ends and starts are gathered: a call of Ray costs more than an end does."""
+_claims: msgspec.json.Decoder[list[Claim]] = msgspec.json.Decoder(list[Claim])
 
 
 def load_ray() -> Any:
@@ -37,9 +40,10 @@ class HostActor:
         self._name = name
         self._upstream: str = secret
         self._stack = AsyncExitStack()
-        self._ends: dict[int, asyncio.Future[None]] = {}
         self._host: Any = None
         self._opened = asyncio.Event()
+        self._ended: list[int] = []
+        self._any_ended = asyncio.Event()
 
     async def open(self) -> str:
         """Opens the host; returns its name once it takes attempts."""
@@ -57,19 +61,22 @@ class HostActor:
         return self._name
 
     def _done(self, claim: Claim) -> None:
-        end = self._ends.pop(claim.n, None)
-        if end is not None and not end.done():
-            end.set_result(None)
+        self._ended.append(claim.n)
+        self._any_ended.set()
 
-    async def run(self, body: bytes) -> int:
-        """Runs an attempt to its end; its result is in the store."""
-        claim = msgspec.json.decode(body, type=Claim)
+    async def start(self, body: bytes) -> None:
+        """Starts attempts; their results are in the store when they have ended."""
         await self._opened.wait()
-        end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._ends[claim.n] = end
-        self._host.start(claim)
-        await end
-        return claim.n
+        for claim in _claims.decode(body):
+            self._host.start(claim)
+
+    async def ends(self) -> list[int]:
+        """Waits for attempts to end; returns the numbers of those that did."""
+        await self._any_ended.wait()
+        await asyncio.sleep(_GATHER)
+        ended, self._ended = self._ended, []
+        self._any_ended.clear()
+        return ended
 
     async def cancel(self, n: int) -> None:
         """Ends an attempt."""
@@ -93,6 +100,8 @@ class _RayHost:
         self.node = node
         self.actor = actor
         self.running: set[int] = set()
+        self.starting: list[Claim] = []
+        """Attempts of the next call."""
         self.ready = False
         self.out = False
 
@@ -135,7 +144,8 @@ class RayExecutor:
             self._ray.init(log_to_driver=False, logging_level="ERROR", **options)
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise ToolwireError(f"cannot join the Ray cluster: {error}") from error
-        machines = {node["NodeManagerHostname"] for node in self._nodes()}
+        nodes = self._nodes()
+        machines = {node["NodeManagerHostname"] for node in nodes}
         if len(machines) > 1 and not self._shared:
             names = ", ".join(sorted(machines))
             raise BadInput(
@@ -144,7 +154,7 @@ class RayExecutor:
             )
         # Once, in the object store: never in specs, logs or the environment of workers.
         self._secret = self._ray.put(self._upstream)
-        self._fill()
+        self._fill(nodes)
         self._keep(self._watched())
 
     def _nodes(self) -> list[dict[str, Any]]:
@@ -159,9 +169,9 @@ class RayExecutor:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _fill(self) -> None:
+    def _fill(self, nodes: list[dict[str, Any]]) -> None:
         """Starts an actor for each core of each node that has fewer."""
-        for node in self._nodes():
+        for node in nodes:
             id = node["NodeID"]
             wanted = max(1, int(node["Resources"]["CPU"]))
             there = sum(host.node == id for host in self._hosts.values())
@@ -196,13 +206,25 @@ class RayExecutor:
         pending, self._pending = self._pending, []
         for claim in pending:
             await self.submit(claim)
+        await self._listen(host)
+
+    async def _listen(self, host: _RayHost) -> None:
+        """Reports the ends of a host's attempts until it is lost."""
+        while not self._closing:
+            try:
+                ended = await host.actor.ends.remote()
+            except Exception as error:  # Ray's errors share no base that is exported
+                self._lost(host, error)
+                return
+            for n in ended:
+                host.running.discard(n)
+                self._events.put_nowait(AttemptDone(n, host.name))
 
     async def _watched(self) -> None:
         """Replaces actors on nodes that are there, and uses nodes that join."""
         while not self._closing:
             await asyncio.sleep(_WATCH_EVERY)
-            await asyncio.to_thread(self._ray.nodes)
-            self._fill()
+            self._fill(await asyncio.to_thread(self._nodes))
 
     async def submit(self, claim: Claim, avoid: str = "") -> None:
         """Runs an attempt on the host with the fewest."""
@@ -213,16 +235,15 @@ class RayExecutor:
             return
         host = min(others, key=lambda one: (not one.ready, len(one.running)))
         host.running.add(claim.n)
-        self._keep(self._ran(host, claim))
+        if not host.starting:
+            asyncio.get_running_loop().call_soon(self._send, host)
+        host.starting.append(claim)
 
-    async def _ran(self, host: _RayHost, claim: Claim) -> None:
-        try:
-            await host.actor.run.remote(msgspec.json.encode(claim))
-        except Exception as error:  # Ray's errors share no base that is exported
-            self._lost(host, error)
-            return
-        host.running.discard(claim.n)
-        self._events.put_nowait(AttemptDone(claim.n, host.name))
+    def _send(self, host: _RayHost) -> None:
+        """Starts what was submitted at once in one call; a host that is lost reports itself."""
+        claims, host.starting = host.starting, []
+        with suppress(Exception):
+            host.actor.start.options(num_returns=0).remote(msgspec.json.encode(claims))
 
     def _lost(self, host: _RayHost, error: Exception) -> None:
         """Reports the loss of a host, once."""
