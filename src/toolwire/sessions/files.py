@@ -7,6 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,8 @@ TABLES = (
     "CREATE TABLE records (seq INTEGER PRIMARY KEY, at REAL NOT NULL, kind TEXT NOT NULL, "
     "body BLOB NOT NULL, crc INTEGER NOT NULL)",
 )
+_VERSIONS, _WITH_LOG = slice(18, 20), b"\x02\x02"
+"""Where SQLite's header says how a file is written and read: with a write-ahead log."""
 INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?)"
 
 
@@ -61,29 +64,37 @@ def write_whole(path: Path, meta: Mapping[str, str], rows: Iterable[Row]) -> Non
     """Write a file with these records and sync it to disk."""
     remove_files(path)
     # SQLite gives its side files the same mode.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb", buffering=0) as file:
+        file.write(_empty(meta))
+        os.fsync(handle)
+    values = ((row.seq, row.at, row.kind, row.body, row.crc) for row in rows)
+    first = next(values, None)
+    if first is None:
+        return
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = FULL")
-        prepare(connection)
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", meta.items())
-        values = ((row.seq, row.at, row.kind, row.body, row.crc) for row in rows)
-        connection.executemany(INSERT, values)
+        connection.executemany(INSERT, chain((first,), values))
         connection.execute("COMMIT")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables of an empty file."""
-    connection.execute(f"PRAGMA page_size = {PAGE}")
-    connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("BEGIN IMMEDIATE")
-    for table in TABLES:
-        connection.execute(table)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {SCHEMA}")
-    connection.execute("INSERT INTO meta VALUES ('schema', ?)", (str(SCHEMA),))
-    connection.execute("COMMIT")
+def _empty(meta: Mapping[str, str]) -> bytes:
+    """Return the file of a session without records: one write instead of a log and its syncs."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA page_size = {PAGE}")
+        connection.execute("BEGIN")
+        for table in TABLES:
+            connection.execute(table)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+        values = {"schema": str(SCHEMA), **meta}
+        connection.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
+        connection.execute("COMMIT")
+        image = bytearray(connection.serialize())
+    image[_VERSIONS] = _WITH_LOG
+    return bytes(image)
 
 
 def media_folder(root: Path, session: str) -> Path:
