@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from importlib import import_module
 from typing import cast
 
@@ -21,12 +22,20 @@ def declared(group: str, folders: Iterable[str]) -> bool:
 
 def _declares(group: bytes, folder: str) -> bool:
     try:
-        names = os.listdir(folder)  # noqa: PTH208 - names are enough for most
+        changed = os.stat(folder).st_mtime_ns  # noqa: PTH116 - one for every folder
+        return _declares_since(group, folder, changed)
     except NotADirectoryError:
         # An archive of modules, which only the standard library looks into.
         return True
     except OSError:
         return False
+
+
+@lru_cache(maxsize=64)
+def _declares_since(group: bytes, folder: str, changed: int) -> bool:
+    """Whether a package declares it; asked once until one is installed or removed."""
+    del changed
+    names = os.listdir(folder)  # noqa: PTH208 - names are enough for most
     return any(
         group in _content(f"{folder}/{name}/{_FILE}") for name in names if name.endswith(_METADATA)
     )
