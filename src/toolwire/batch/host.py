@@ -1,6 +1,7 @@
 """A host: one process that runs many attempts on one event loop, for every executor."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -17,7 +18,7 @@ from toolwire.batch.results import Failure, Result, State
 from toolwire.batch.spec import BatchSpec, read_spec
 from toolwire.batch.store import BatchStore, Claim
 from toolwire.batch.stores import open_batch
-from toolwire.batch.workspaces import MIRRORS, STARTS, Workspaces
+from toolwire.batch.workspaces import MIRRORS, STARTS, WORK, Workspaces
 from toolwire.client.http.transport import HttpTransport
 from toolwire.client.redact import without_secrets
 from toolwire.config import Settings
@@ -27,6 +28,8 @@ from toolwire.storage.locks import SessionLock
 
 _LOCK_EVERY = 0.05
 _LOCK_WITHIN = 120.0
+_COLLECT_AFTER = 20_000
+"""Objects."""
 _FOLDERS = ("tasks", MIRRORS, STARTS)
 _FILES = ("batch.sqlite", "batch.sqlite-wal", "batch.sqlite-shm", "batch.json", "results.jsonl")
 
@@ -115,7 +118,6 @@ class Host:
     async def _locked(self, claim: Claim) -> SessionLock:
         """Holds the attempt on this machine: a host that was given up may still have it."""
         path = self._shared.workspaces.place(claim.n).with_suffix(".lock")
-        path.parent.mkdir(parents=True, exist_ok=True)
         until = time.monotonic() + _LOCK_WITHIN
         while True:
             try:
@@ -173,6 +175,7 @@ async def open_host(
     stack.push_async_callback(http.aclose)
     limits = _limits(out, spec, settings.sessions.store)
     stack.callback(limits.close)
+    (out / WORK).mkdir(exist_ok=True)
     given = upstream or spec.upstream
     shared = AttemptSettings(
         out=out,
@@ -186,7 +189,15 @@ async def open_host(
         host=name,
         hidden=_hidden(out, spec),
     )
+    _calm_collector()
     return Host(shared, store, done)
+
+
+def _calm_collector() -> None:
+    """Collects less often, and never what was loaded: sessions leave few cycles."""
+    gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])
+    gc.collect()
+    gc.freeze()
 
 
 async def settled(host: Host, grace: float) -> None:

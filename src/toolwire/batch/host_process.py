@@ -5,7 +5,6 @@ host then stops at once.
 """
 
 import asyncio
-import gc
 import os
 import socket
 import sys
@@ -46,8 +45,6 @@ async def serve(out: Path, line: socket.socket) -> None:
             done=report,
         )
         writer.write(msgspec.json.encode(AttemptEnded(0)) + b"\n")
-        gc.collect()
-        gc.freeze()
         with suppress(OSError):
             while text := await reader.readline():
                 _obey(host, orders.decode(text))
@@ -70,7 +67,6 @@ def _obey(host: Host, order: Order) -> None:
 
 def main() -> None:
     """Runs the host of this process's arguments."""
-    gc.set_threshold(20_000, *gc.get_threshold()[1:])
     out, descriptor = Path(sys.argv[1]), int(sys.argv[2])
     os.set_inheritable(descriptor, False)
     asyncio.run(serve(out, socket.socket(fileno=descriptor)))

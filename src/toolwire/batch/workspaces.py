@@ -78,14 +78,14 @@ class Workspaces:
 
     def found(self, n: int) -> Workplace | None:
         """The workspace of an earlier try; None if there is none, or it is not complete."""
-        if self.is_discarded(n):
-            return None
         try:
             body = (self.place(n) / "stage.json").read_bytes()
             place = msgspec.json.decode(body, type=Workplace)
         except (OSError, msgspec.MsgspecError):
             return None
-        return place if Path(place.folder).is_dir() else None
+        if self.is_discarded(n) or not Path(place.folder).is_dir():
+            return None
+        return place
 
     def is_discarded(self, n: int) -> bool:
         """Whether an earlier try gave the workspace up, with its session."""
@@ -100,6 +100,10 @@ class Workspaces:
     def note(self, n: int, place: Workplace) -> None:
         """Stores how far a workspace has come."""
         path = self.place(n) / "stage.json"
+        if place.stage == "ready":
+            # Before its session begins: half a note is none, and it is made anew.
+            path.write_bytes(msgspec.json.encode(place))
+            return
         draft = path.with_suffix(".draft")
         draft.write_bytes(msgspec.json.encode(place))
         draft.replace(path)
@@ -110,8 +114,11 @@ class Workspaces:
         if self._kind == "none":
             place.mkdir(parents=True, exist_ok=True)
             return self._as_it_is(place, spec)
-        await self.remove(n)
-        place.mkdir(parents=True)
+        try:
+            place.mkdir(parents=True)
+        except FileExistsError:
+            await self.remove(n)
+            place.mkdir(parents=True)
         try:
             return await self._contained(n, await self._made(place, spec), spec)
         except DockerFailed as error:
@@ -265,26 +272,33 @@ class Workspaces:
         place, start = self.place(n), self._start_of(n)
         if (place / _CONTAINER).exists():
             await removed(f"toolwire-{place.name}")
-        for folder in (start, place):
-            if folder.exists():
-                await asyncio.to_thread(remove_tree, folder)
+        await asyncio.to_thread(lambda: (remove_tree(start), remove_tree(place)))
         self._places.pop(n, None)
 
 
 def _unchanged(root: Path, files: Mapping[str, str]) -> bool:
     """Whether a folder contains these files and nothing else."""
-    left = {str(Path(name)): text for name, text in files.items()}
-    for folder, names, found in os.walk(root):
-        if any((Path(folder) / name).is_symlink() for name in names):
-            return False
-        for name in found:
-            path = Path(folder) / name
-            text = left.pop(str(path.relative_to(root)), None)
-            if text is None or path.is_symlink() or path.stat().st_mode & 0o111:
-                return False
-            if path.read_bytes() != text.encode("utf-8", "replace"):
-                return False
+    left = {os.path.normpath(name): text for name, text in files.items()}
+    folders = [""]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(root / folder) as entries:
+            for entry in entries:
+                name = f"{folder}{entry.name}"
+                if entry.is_symlink():
+                    return False
+                if entry.is_dir():
+                    folders.append(f"{name}/")
+                elif not _is_text(entry, left.pop(name, None)):
+                    return False
     return not left
+
+
+def _is_text(entry: "os.DirEntry[str]", text: str | None) -> bool:
+    """Whether a file is a plain one with this text."""
+    if text is None or not entry.is_file() or entry.stat().st_mode & 0o111:
+        return False
+    return Path(entry.path).read_bytes() == text.encode("utf-8", "replace")
 
 
 def _name_of(address: str) -> str:
