@@ -17,13 +17,20 @@ class EventSink:
         self._session = session
         self._journal = journal
         self._readers = tuple(readers)
+        self._given_up = ""
 
     async def __call__(self, event: AgentEvent) -> None:
         if self._journal is not None and is_stored(event):
+            if self._given_up:
+                raise SessionLost(self._session, self._given_up)
             await self._journal.append(self._session, event)
         received = SessionEvent(self._session, event)
         for reader in self._readers:
             await reader(received)
+
+    def give_up(self, why: str) -> None:
+        """Stores nothing more: open calls are resolved when the session is opened again."""
+        self._given_up = why
 
     async def lost(self) -> str:
         """Returns the reason when the session may no longer be written by this process."""

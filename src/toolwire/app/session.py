@@ -256,6 +256,10 @@ class AgentSession:
         await self._sink.show(ended)
         return ended
 
+    def give_up(self, why: str) -> None:
+        """Leaves the session as a crash would; the caller then cancels the turn."""
+        self._sink.give_up(why)
+
     def say(self, message: Message) -> None:
         """Adds a user message to the running turn, for its next step."""
         self._inbox.append(message)

@@ -1,7 +1,6 @@
 """One attempt at a task: workspace, session, patch, check, result; goes on where it was."""
 
 import asyncio
-import shutil
 import time
 from pathlib import Path
 
@@ -12,9 +11,12 @@ from toolwire.agent.usage import Limits
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
 from toolwire.app.servers import ServerChoice
+from toolwire.app.session import AgentSession
 from toolwire.app.user_input import read_input
 from toolwire.batch.attempt_settings import AttemptSettings
+from toolwire.batch.check import keep_artefacts, run_check
 from toolwire.batch.commands import CommandWorkspace, SandboxDied
+from toolwire.batch.failures import AttemptFailed, failure_of
 from toolwire.batch.results import (
     CheckOutcome,
     Failure,
@@ -24,18 +26,12 @@ from toolwire.batch.results import (
     encode,
 )
 from toolwire.batch.store import Claim
-from toolwire.batch.tasks import Task
+from toolwire.batch.tasks import Check, Task
 from toolwire.batch.watch import Watch
-from toolwire.batch.workspaces import (
-    Workplace,
-    WorkspaceFailed,
-    copy_in,
-    remove_tree,
-    safe_parent,
-    write_files,
-)
-from toolwire.client.redact import redaction, without_secrets
-from toolwire.errors import BadInput, ModelMissing, SessionInUse, ToolwireError, UnknownName
+from toolwire.batch.workspaces import Workplace, remove_tree
+from toolwire.client.redact import redaction
+from toolwire.config import Settings
+from toolwire.errors import BadInput, SessionInUse, ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.policy import Mode
 from toolwire.sessions.replay import replay
@@ -57,14 +53,6 @@ SESSION_ID = "id"
 """File with the id of a session on a server."""
 
 
-class AttemptFailed(ToolwireError):
-    """An attempt that ends in the state `error`."""
-
-    def __init__(self, type: str, message: str, where: str) -> None:
-        super().__init__(message)
-        self.failure = Failure(type=type, message=without_secrets(message)[:2000], where=where)
-
-
 class TaskAttempt:
     """One try of an attempt."""
 
@@ -76,12 +64,20 @@ class TaskAttempt:
         self._place: Workplace | None = None
         spec = shared.spec
         self._folder = spec.folder_of(shared.out, claim.id, claim.model, claim.attempt)
-        self._check: CheckOutcome | None = None
+        self._outcome: CheckOutcome | None = None
         self._patch: PatchInfo | None = None
         self._stop = ""
         self._spent = 0.0
         self._stalled = 0.0
         """Seconds waited for a session that another host still seems to have."""
+        self._session: AgentSession | None = None
+        self._interrupted = False
+
+    def interrupt(self) -> None:
+        """Makes it end as if its host had died: what is open is settled when it is resumed."""
+        self._interrupted = True
+        if self._session is not None:
+            self._session.give_up("its host ends")
 
     async def run(self) -> Result:
         """Runs it to its end; whatever happens is a result, unless it is cancelled."""
@@ -91,18 +87,10 @@ class TaskAttempt:
         score: float | None = None
         try:
             state, score = await self._steps()
-        except AttemptFailed as error:
-            state, failure = State.ERROR, error.failure
-        except WorkspaceFailed as error:
-            state, failure = State.ERROR, _failure(error.type, error, "workspace")
-        except SandboxDied as error:
-            state, failure = State.ERROR, _failure(error.kind, error, "sandbox")
-        except ToolwireError as error:
-            lasting = isinstance(error, BadInput | UnknownName | ModelMissing)
-            where = "provider" if lasting else "session"
-            state, failure = State.ERROR, _failure(error.kind, error, where)
-        except OSError as error:
-            state, failure = State.ERROR, _failure(type(error).__name__, error, "host")
+        except (ToolwireError, OSError) as error:
+            state, failure = State.ERROR, failure_of(error)
+        if self._interrupted:
+            state, score, failure = State.STOPPED, None, None
         result = self._result(state, score, failure, time.monotonic() - began)
         await self._tidy(result)
         return result
@@ -123,7 +111,10 @@ class TaskAttempt:
             raise AttemptFailed(ended.error or "failed", ended.detail, where)
         await self._record_patch()
         if self._task.artefacts:
-            await asyncio.to_thread(self._keep_artefacts)
+            target = self._folder / "artefacts"
+            await asyncio.to_thread(
+                keep_artefacts, Path(self._place.root), self._task.artefacts, target
+            )
         if ended.reason in _REFUSALS:
             return State.REFUSED, self._zero()
         score = await self._checked()
@@ -134,7 +125,7 @@ class TaskAttempt:
         return (State.LIMIT if limited else State.FAILED), score
 
     def _zero(self) -> float | None:
-        return 0.0 if self._check_command() else None
+        return None if self._check() is None else 0.0
 
     async def _prepared(self) -> Workplace:
         """The workspace: of an earlier try with its session, or a new one."""
@@ -245,20 +236,27 @@ class TaskAttempt:
             transport=shared.transport,
             store=store,
         ) as opened:
+            self._session = opened
             self.watch.session = opened.id
             self._note_session(opened.id)
             if self.watch.prompted:
                 note = Message(role="user", parts=(Text(_BROKE_OFF),))
                 return await opened.send(note if self.watch.broke_off else None)
-            text = task.prompt or await asyncio.to_thread(_text_of, task.prompt_file)
-            prompt = await read_input(
-                opened.toolbox,
-                text,
-                attached=tuple(map(Path, task.attachments)),
-                respect_git_ignore=settings.context.respect_git_ignore,
-                own="",
-            )
-            return await opened.send(prompt.message)
+            return await opened.send(await self._prompt(opened, settings))
+
+    async def _prompt(self, opened: AgentSession, settings: Settings) -> Message:
+        task = self._task
+        text = task.prompt or await asyncio.to_thread(_text_of, task.prompt_file)
+        if not task.attachments and not task.mcp and "@" not in text:
+            return Message(role="user", parts=(Text(text),))
+        prompt = await read_input(
+            opened.toolbox,
+            text,
+            attached=tuple(map(Path, task.attachments)),
+            respect_git_ignore=settings.context.respect_git_ignore,
+            own="",
+        )
+        return prompt.message
 
     def _options(self, session: str, limits: Limits, place: Workplace) -> SessionOptions:
         shared, task = self._shared, self._task
@@ -317,54 +315,28 @@ class TaskAttempt:
                 removed=found.removed,
                 path=str(path.relative_to(self._shared.out)),
             )
-        if self._check_command():
+        if self._check() is not None:
             if self._patch is not None:
                 known.write_bytes(msgspec.json.encode(self._patch))
             place = msgspec.structs.replace(place, stage="patched")
             self._shared.workspaces.note(self.claim.n, place)
 
-    def _check_command(self) -> str:
-        return self._task.check.command if self._task.check else self._shared.spec.check
+    def _check(self) -> Check | None:
+        """The check of the task, or that of the batch."""
+        if self._task.check is not None or not self._shared.spec.check:
+            return self._task.check
+        return Check(command=self._shared.spec.check)
 
     async def _checked(self) -> float | None:
         """The score of the check; None without one."""
-        command, check, place = self._check_command(), self._task.check, self._place
-        if not command or place is None:
+        check, place = self._check(), self._place
+        if check is None or place is None:
             return None
-        root = Path(place.root)
-        if check is not None:
-            write_files(root, check.files)
-            if check.copy:
-                await asyncio.to_thread(copy_in, root, check.copy)
-            if check.reward:
-                safe_parent(root, check.reward).unlink(missing_ok=True)
-        seconds = check.timeout if check is not None else 600.0
-        ran = await self._shared.commands.run(
-            command, self._within(place), seconds=seconds, log=self._folder / "check.log"
+        log = self._folder / "check.log"
+        self._outcome, score = await run_check(
+            check, self._shared.commands, self._within(place), Path(place.root), log
         )
-        self._check = CheckOutcome(code=ran.code, seconds=round(ran.seconds, 3))
-        if check is None or not check.reward:
-            return 0.0 if ran.code else 1.0
-        try:
-            return float((root / check.reward).read_text().strip())
-        except (OSError, ValueError) as error:
-            raise AttemptFailed(
-                "reward", f"no number in {check.reward}: {error}", "check"
-            ) from error
-
-    def _keep_artefacts(self) -> None:
-        assert self._place is not None  # noqa: S101 - prepared before
-        root = Path(self._place.root)
-        for pattern in self._task.artefacts:
-            for path in root.glob(pattern):
-                if path.is_symlink() or not path.resolve().is_relative_to(root.resolve()):
-                    continue
-                target = self._folder / "artefacts" / path.relative_to(root)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                if path.is_dir():
-                    shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True)
-                else:
-                    shutil.copy2(path, target)
+        return score
 
     def _result(
         self, state: State, score: float | None, failure: Failure | None, seconds: float
@@ -377,7 +349,7 @@ class TaskAttempt:
             state=state,
             stop=self._stop,
             score=score,
-            check=self._check,
+            check=self._outcome,
             response=watch.response,
             session=watch.session,
             patch=self._patch,
@@ -408,10 +380,6 @@ class TaskAttempt:
         goes_on = result.state in (State.STOPPED, State.ERROR)
         if not goes_on and not self._shared.spec.keep:
             await self._shared.workspaces.remove(self.claim.n)
-
-
-def _failure(type: str, error: Exception, where: str) -> Failure:
-    return Failure(type=type, message=without_secrets(str(error))[:2000], where=where)
 
 
 def _text_of(path: str) -> str:

@@ -13,16 +13,16 @@ from toolwire import config
 from toolwire.batch.attempt import TaskAttempt
 from toolwire.batch.attempt_settings import AttemptSettings
 from toolwire.batch.commands import Commands
+from toolwire.batch.failures import failure_of
 from toolwire.batch.limits import LimitedTransport, SharedLimits, SqliteLimits
-from toolwire.batch.results import Failure, Result, State
+from toolwire.batch.results import Result, State
 from toolwire.batch.spec import BatchSpec, read_spec
 from toolwire.batch.store import BatchStore, Claim
 from toolwire.batch.stores import open_batch
 from toolwire.batch.workspaces import MIRRORS, STARTS, WORK, Workspaces
 from toolwire.client.http.transport import HttpTransport
-from toolwire.client.redact import without_secrets
 from toolwire.config import Settings
-from toolwire.errors import SessionError, ToolwireError
+from toolwire.errors import SessionError
 from toolwire.providers.custom import read_upstream
 from toolwire.storage.locks import SessionLock
 
@@ -55,6 +55,8 @@ class Host:
 
     def cancel(self, n: int) -> None:
         """Ends an attempt now; it can be resumed."""
+        if n in self._attempts:
+            self._attempts[n].interrupt()
         if n in self._tasks:
             self._tasks[n].cancel()
 
@@ -64,8 +66,8 @@ class Host:
         for attempt in self._attempts.values():
             attempt.watch.stopping = True
         if hard:
-            for task in self._tasks.values():
-                task.cancel()
+            for n in tuple(self._tasks):
+                self.cancel(n)
 
     async def drain(self, seconds: float | None = None) -> None:
         """Waits for the attempts that run."""
@@ -99,8 +101,6 @@ class Host:
             await attempt.remove(result)
 
     def _broken(self, claim: Claim, error: Exception) -> Result:
-        known = isinstance(error, ToolwireError)
-        kind = error.kind if isinstance(error, ToolwireError) else type(error).__name__
         return Result(
             id=claim.id,
             model=claim.model,
@@ -108,11 +108,7 @@ class Host:
             state=State.ERROR,
             tries=claim.tries,
             host=self._shared.host,
-            error=Failure(
-                type=kind,
-                message=without_secrets(str(error))[:2000],
-                where="session" if known else "host",
-            ),
+            error=failure_of(error),
         )
 
     async def _locked(self, claim: Claim) -> SessionLock:
