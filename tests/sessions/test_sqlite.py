@@ -1,5 +1,6 @@
 import asyncio
 import os
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -18,7 +19,8 @@ from toolwire.agent.events import (
 )
 from toolwire.agent.questions import Confirmation, EditDetails
 from toolwire.errors import SessionError
-from toolwire.sessions.files import beside
+from toolwire.sessions import files
+from toolwire.sessions.files import Row, beside, write_whole
 from toolwire.sessions.sqlite import SqliteStore
 from toolwire.sessions.sqlite_journal import SqliteJournal
 from toolwire.tools.proposals import DiffStat
@@ -374,4 +376,27 @@ def test_a_folder_that_cannot_be_written_is_read_and_reported(sessions: SqliteSt
     assert [" ".join(error.split()[:3]) for error in errors] == [
         "cannot lock session",
         "cannot create a",
+    ]
+
+
+@pytest.mark.parametrize("serializes", [True, False])
+def test_a_new_file_is_the_same_with_every_build_of_sqlite(
+    serializes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(files, "_SERIALIZES", serializes)
+    path = tmp_path / "new.sqlite"
+    write_whole(path, {"project": "/p"}, [Row(seq=1, at=1.5, kind="k", body=b"{}", crc=7)])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    base = sqlite3.connect(path)
+    try:
+        found = [
+            base.execute(sql).fetchall()
+            for sql in ("PRAGMA journal_mode", "SELECT * FROM meta", "SELECT * FROM records")
+        ]
+    finally:
+        base.close()
+    assert found == [
+        [("wal",)],
+        [("project", "/p"), ("schema", str(files.SCHEMA))],
+        [(1, 1.5, "k", b"{}", 7)],
     ]

@@ -24,6 +24,8 @@ TABLES = (
 )
 _VERSIONS, _WITH_LOG = slice(18, 20), b"\x02\x02"
 """Where SQLite's header says how a file is written and read: with a write-ahead log."""
+_SERIALIZES = hasattr(sqlite3.Connection, "serialize")
+"""Whether this build of SQLite gives a database as bytes; older ones of some systems do not."""
 INSERT = "INSERT INTO records VALUES (?, ?, ?, ?, ?)"
 
 
@@ -63,11 +65,7 @@ def create(path: Path, meta: Mapping[str, str], rows: Iterable[Row] = ()) -> Non
 def write_whole(path: Path, meta: Mapping[str, str], rows: Iterable[Row]) -> None:
     """Write a file with these records and sync it to disk."""
     remove_files(path)
-    # SQLite gives its side files the same mode.
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb", buffering=0) as file:
-        file.write(_empty(meta))
-        os.fsync(handle)
+    _create(path, meta)
     values = ((row.seq, row.at, row.kind, row.body, row.crc) for row in rows)
     first = next(values, None)
     if first is None:
@@ -80,21 +78,40 @@ def write_whole(path: Path, meta: Mapping[str, str], rows: Iterable[Row]) -> Non
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-def _empty(meta: Mapping[str, str]) -> bytes:
-    """Return the file of a session without records: one write instead of a log and its syncs."""
+def _create(path: Path, meta: Mapping[str, str]) -> None:
+    """Write the file of a session without records."""
+    # SQLite gives its side files the same mode.
+    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb", buffering=0) as file:
+        if _SERIALIZES:
+            # One write instead of a log and its syncs.
+            file.write(_image(meta))
+            os.fsync(handle)
+    if not _SERIALIZES:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            _prepare(connection, meta)
+            connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _image(meta: Mapping[str, str]) -> bytes:
+    """Return the bytes of such a file."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        connection.execute(f"PRAGMA page_size = {PAGE}")
-        connection.execute("BEGIN")
-        for table in TABLES:
-            connection.execute(table)
-        connection.execute(f"PRAGMA application_id = {APPLICATION}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA}")
-        values = {"schema": str(SCHEMA), **meta}
-        connection.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
-        connection.execute("COMMIT")
+        _prepare(connection, meta)
         image = bytearray(connection.serialize())
     image[_VERSIONS] = _WITH_LOG
     return bytes(image)
+
+
+def _prepare(connection: sqlite3.Connection, meta: Mapping[str, str]) -> None:
+    connection.execute(f"PRAGMA page_size = {PAGE}")
+    connection.execute("BEGIN")
+    for table in TABLES:
+        connection.execute(table)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA}")
+    values = {"schema": str(SCHEMA), **meta}
+    connection.executemany("INSERT INTO meta VALUES (?, ?)", values.items())
+    connection.execute("COMMIT")
 
 
 def media_folder(root: Path, session: str) -> Path:
