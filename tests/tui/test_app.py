@@ -266,11 +266,12 @@ def test_what_was_written_comes_back_with_up(apps: Apps):
 def test_the_users_own_command_is_shown_and_reported(apps: Apps):
     with Simulated([says("seen")]) as sim:
         app = apps.start(sim)
-        app.press("!echo from me\r")
+        app.press("!echo from me; printf '\\033[31min red\\033[0m\\n'\r")
         app.wait("$ echo from me", "from me")
         app.press("what was it?\r")
         app.wait("seen")
-        assert "I ran `echo from me`" in str(sim.bodies[0]["messages"])
+        assert "I ran `echo from me; " in str(sim.bodies[0]["messages"])
+        assert "in red" in app.all()
 
 
 def test_the_terminal_is_restored_when_it_is_terminated(apps: Apps):

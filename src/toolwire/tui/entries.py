@@ -9,6 +9,7 @@ from toolwire.config.settings import Ui
 from toolwire.messages import Outcome
 from toolwire.terminal_text import terminal_text
 from toolwire.tools.proposals import DiffStat
+from toolwire.tools.shell.output import plain_text
 from toolwire.tui.diffs import diff_lines, painted
 from toolwire.tui.render import MarkdownLines, Painter
 from toolwire.tui.transcript import CallEntry, Entry, Headline, NoteEntry, ProseEntry, Said, Sources
@@ -139,7 +140,7 @@ class EntryLines:
         if finished.success and finished.diff:
             lines = diff_lines(finished.diff)
             return painted(lines, painter, indent=4, layout=self._options.diff, most=most)
-        text = terminal_text(finished.display).strip("\n")
+        text = terminal_text(plain_text(finished.display)).strip("\n")
         if not text:
             return []
         if not finished.success:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from toolwire.tools.builtin.save_memory import TOOL as SAVE_MEMORY
+from toolwire.tools.shell.output import plain_text
 from toolwire.tools.spec import ToolContext, ToolFailed
 
 _MOST = 100_000
@@ -21,7 +22,10 @@ _HEAD = "ref: refs/heads/"
 
 
 async def run_command(command: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """Runs the user's own command; returns its output. Cancelling kills its process group."""
+    """Runs the user's own command; returns its output without colours and other escapes.
+
+    Cancelling kills its process group.
+    """
     process = await asyncio.create_subprocess_shell(
         command,
         cwd=folder,
@@ -37,7 +41,7 @@ async def run_command(command: str, folder: Path, environ: Mapping[str, str]) ->
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         raise
-    text = output.decode("utf-8", "replace")
+    text = plain_text(output.decode("utf-8", "replace"))
     if len(text) > _MOST:
         left = f"\n… {len(text) - _MOST} characters left out …\n"
         text = f"{text[: _MOST // 2]}{left}{text[-_MOST // 2 :]}"
