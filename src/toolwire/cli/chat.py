@@ -77,7 +77,7 @@ def chat_command(flags: SessionFlags, prompt: str | None, plain: bool) -> None:
 
 async def _terminal_app(flags: SessionFlags, prompt: str) -> None:
     from toolwire.tui.app import TerminalApp
-    from toolwire.tui.front import Start
+    from toolwire.tui.start import Start
     from toolwire.tui.terminal_input import terminal_input
 
     early = click.get_current_context().find_object(EarlyPrompt)

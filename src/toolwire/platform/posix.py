@@ -176,7 +176,11 @@ def raw_keys(descriptor: int) -> Callable[[], None]:
     """Make a terminal pass on every key as it is pressed; returns what undoes it."""
     import termios  # noqa: PLC0415 - the terminal app only
 
-    before = termios.tcgetattr(descriptor)
+    try:
+        before = termios.tcgetattr(descriptor)
+    except termios.error:
+        # It was closed: whoever reads it finds the end.
+        return lambda: None
     controls = [*before[6]]
     controls[termios.VMIN], controls[termios.VTIME] = 1, 0
     translated = termios.IXON | termios.IXOFF | termios.ICRNL | termios.INLCR | termios.IGNCR

@@ -18,9 +18,7 @@ from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
 from toolwire.app.session import AgentSession
-from toolwire.app.stored_sessions import stored_sessions
 from toolwire.app.user_input import (
-    agent_names,
     expand_command,
     names_prompt,
     skill_command,
@@ -36,17 +34,13 @@ from toolwire.tools.shell.shells import shells_of
 from toolwire.tui import commands
 from toolwire.tui.commands.sessions import choose_session
 from toolwire.tui.finder import FileNames
-from toolwire.tui.front import Start
-from toolwire.tui.history import starred
 from toolwire.tui.keys import bindings
 from toolwire.tui.own_words import branch, edited, remembered
+from toolwire.tui.start import Start
 from toolwire.tui.state import MODE_WORDS
-from toolwire.tui.transcript import said
 from toolwire.tui.turns import Turns
 
 _CYCLE = (Mode.DEFAULT, Mode.AUTO_EDIT, Mode.PLAN)
-_PROMPTS = 2000
-"""Prompts of earlier sessions that are searched."""
 _OPENING = 1.0
 """Seconds that the first line waits for the session, whose model it names."""
 _AGAIN = 2.0
@@ -405,30 +399,6 @@ class TerminalApp(Turns):
             shortened_from=self.start.settings.compression.threshold,
         )
         return [*self.menu.rows(self.drawing.painter), row]
-
-    def _takes_images(self) -> tuple[str, bool | None]:
-        opened = self._session.opened if self._session is not None else None
-        info = opened.info if opened is not None else None
-        return opened.name if opened is not None else "", info.images if info is not None else None
-
-    def _count_background(self) -> int:
-        session = self._session
-        return 0 if session is None else len(shells_of(session.toolbox.context.owner).running())
-
-    def _prompts(self) -> list[str]:
-        found = stored_sessions(self.start.environ, self.start.settings).prompts(
-            str(self.start.cwd), _PROMPTS
-        )
-        return [starred(words) for message in found if (words := said(message).strip())]
-
-    def _mentionable(self) -> tuple[str, ...]:
-        session = self._session
-        names = () if session is None else agent_names(session.toolbox)
-        servers = session.toolbox.servers if session is not None else None
-        if servers is None:
-            return names
-        found = servers.servers.resources()
-        return names + tuple(f"{server.name}:{resource.uri}" for server, resource in found)
 
     def _bindings(self) -> KeyBindings:
         return bindings(self)

@@ -3,20 +3,15 @@
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-import msgspec
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings
 from rich.cells import cell_len
 
-from toolwire.app.options import SessionOptions
 from toolwire.app.toolbox import RULES
-from toolwire.client.http.transport import Transport
-from toolwire.config import Settings
 from toolwire.errors import BadInput
 from toolwire.messages import Media
 from toolwire.storage.paths import state_paths
@@ -30,7 +25,6 @@ from toolwire.tui.clipboard import (
 )
 from toolwire.tui.composer import Composer, pasted_images
 from toolwire.tui.drawing import Drawing
-from toolwire.tui.early_prompt import EarlyPrompt
 from toolwire.tui.entries import view_options
 from toolwire.tui.finder import FileNames
 from toolwire.tui.heading import Heading
@@ -43,6 +37,7 @@ from toolwire.tui.own_words import short_folder
 from toolwire.tui.question_rows import answers, approval_rows
 from toolwire.tui.questions import QUIET, QuestionPanel
 from toolwire.tui.screen import Screen
+from toolwire.tui.start import Start
 from toolwire.tui.terminal_input import Brightness, Focused, KittyKeys, Report, parser_of
 from toolwire.tui.themes import theme_for
 from toolwire.tui.views.lists import ListItem, ListView, Picked
@@ -56,29 +51,6 @@ _UNWATCHED = 60.0
 """Seconds without the focus after which nothing moves."""
 _DRAFT = 0.5
 """Seconds after a change in which what is written is stored."""
-
-if TYPE_CHECKING:
-    from toolwire.embedded.weights import DownloadConsent
-
-
-class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """What the app is started with."""
-
-    options: SessionOptions
-    settings: Settings
-    cwd: Path
-    environ: Mapping[str, str]
-    transport: Callable[[AsyncExitStack], Transport]
-    consent: "Callable[[Callable[[str], Awaitable[bool]]], DownloadConsent]"
-    prompt: str = ""
-    attached: tuple[Path, ...] = ()
-    """Files for the first message."""
-    chooses: bool = False
-    """Whether the user chooses a session of the folder first."""
-    verbose: bool = False
-    version: str = ""
-    early: EarlyPrompt | None = None
-    """The prompt that is on the terminal already."""
 
 
 class Front(ABC):

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from prompt_toolkit.data_structures import Point
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
 from prompt_toolkit.layout import Window
 from prompt_toolkit.layout.controls import FormattedTextControl, UIContent, UIControl
@@ -139,3 +140,19 @@ def fitted(line: StyleAndTextTuples, width: int) -> list[StyleAndTextTuples]:
             rows[-1].append((style, letter))
             used += wide
     return rows
+
+
+def rows_of(text: str, width: int) -> int:
+    """How many rows a text takes at a width."""
+    return sum(max(-(-get_cwidth(line) // width), 1) for line in text.split("\n"))
+
+
+def wrapped_cursor(drawn: Any, cursor: Point, columns: int) -> Point:
+    """Where the cursor is after the terminal wrapped the drawn rows at a new width."""
+    above = sum(max(-(-_used(drawn[row]) // columns), 1) for row in range(cursor.y))
+    return Point(x=cursor.x % columns, y=above + cursor.x // columns)
+
+
+def _used(row: Any) -> int:
+    """Columns of a drawn row that hold something."""
+    return max((x + 1 for x, cell in row.items() if cell.char.strip()), default=0)

@@ -11,7 +11,6 @@ from typing import Any
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.data_structures import Point
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.input import Input
@@ -25,14 +24,20 @@ from prompt_toolkit.layout.controls import BufferControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.processors import BeforeInput, Processor
 from prompt_toolkit.output import ColorDepth
-from prompt_toolkit.utils import get_cwidth
 
 from toolwire.tui.early_prompt import MARK, EarlyPrompt
 from toolwire.tui.heading import Heading
 from toolwire.tui.key_gate import ESCAPE_AFTER, KeyGate, flush_later
 from toolwire.tui.live import Size
 from toolwire.tui.output import FrameOutput
-from toolwire.tui.rows import FrameRows, Rows, ScrolledRows, UnstyledWindow
+from toolwire.tui.rows import (
+    FrameRows,
+    Rows,
+    ScrolledRows,
+    UnstyledWindow,
+    rows_of,
+    wrapped_cursor,
+)
 
 FRAMES = 15
 """Frames a second, at most, while something changes."""
@@ -391,21 +396,15 @@ class Screen:
         last, cursor = renderer._last_screen, renderer._cursor_pos
         if last is not None and not self.full:
             columns = self._output.get_size().columns
-            above = sum(
-                max(-(-_used(last.data_buffer[row]) // columns), 1) for row in range(cursor.y)
-            )
-            above += cursor.x // columns
-            renderer._cursor_pos = Point(x=cursor.x % columns, y=above)
+            renderer._cursor_pos = wrapped_cursor(last.data_buffer, cursor, columns)
         with self._output.frame():
             self._erase()
             self._redraw()
 
     def _composer_height(self) -> Dimension:
-        width = max(self._output.get_size().columns - 3, 1)
-        lines = self._composer.text.split("\n")
-        rows = sum(max(-(-get_cwidth(line) // width), 1) for line in lines)
-        most = min(_COMPOSER_ROWS, max(self._output.get_size().rows // 2, 1))
-        rows = min(rows, most)
+        size = self._output.get_size()
+        most = min(_COMPOSER_ROWS, max(size.rows // 2, 1))
+        rows = min(rows_of(self._composer.text, max(size.columns - 3, 1)), most)
         return Dimension(min=1, preferred=rows, max=rows)
 
 
@@ -417,8 +416,3 @@ def default_stop() -> Generator[None]:
         yield
     finally:
         signal.signal(signal.SIGTSTP, before)
-
-
-def _used(row: Any) -> int:
-    """Columns of a drawn row that hold something."""
-    return max((x + 1 for x, cell in row.items() if cell.char.strip()), default=0)

@@ -16,7 +16,8 @@ from toolwire.agent.events import (
 )
 from toolwire.agent.usage import Stats
 from toolwire.app.session import AS_OPENED, AgentSession, TurnOptions
-from toolwire.app.user_input import read_input
+from toolwire.app.stored_sessions import stored_sessions
+from toolwire.app.user_input import agent_names, read_input
 from toolwire.compaction.summary import media_name
 from toolwire.context.mentions import Mentioned
 from toolwire.errors import BadInput, ToolwireError
@@ -26,16 +27,22 @@ from toolwire.sessions.files import media_folder
 from toolwire.storage.paths import state_paths
 from toolwire.storage.private_files import write_private
 from toolwire.tools.proposals import Proposal
+from toolwire.tools.shell.shells import shells_of
 from toolwire.tui.finder import has_changes
-from toolwire.tui.front import Front, Start
+from toolwire.tui.front import Front
+from toolwire.tui.history import starred
 from toolwire.tui.line_queue import LineQueue
 from toolwire.tui.own_words import branch, edited, first_line, run_command
+from toolwire.tui.start import Start
+from toolwire.tui.transcript import said
 
 if TYPE_CHECKING:
     from toolwire.ide.companion import IdeConnection
 
 _AFTER_DRAWING = 0.2
 """Seconds after which the repository is looked at: the screen is drawn first."""
+_PROMPTS = 2000
+"""Prompts of earlier sessions that are searched."""
 _LONG = 10.0
 """Seconds of a turn from which its end is announced."""
 
@@ -235,3 +242,27 @@ class Turns(Front):
         # The end of an answer is not kept waiting for the next frame.
         ends = isinstance(event, MessageAdded) and event.message.role == "assistant"
         self.screen.change(at_once=ends)
+
+    def _takes_images(self) -> tuple[str, bool | None]:
+        opened = self._session.opened if self._session is not None else None
+        info = opened.info if opened is not None else None
+        return opened.name if opened is not None else "", info.images if info is not None else None
+
+    def _count_background(self) -> int:
+        session = self._session
+        return 0 if session is None else len(shells_of(session.toolbox.context.owner).running())
+
+    def _prompts(self) -> list[str]:
+        found = stored_sessions(self.start.environ, self.start.settings).prompts(
+            str(self.start.cwd), _PROMPTS
+        )
+        return [starred(words) for message in found if (words := said(message).strip())]
+
+    def _mentionable(self) -> tuple[str, ...]:
+        session = self._session
+        names = () if session is None else agent_names(session.toolbox)
+        servers = session.toolbox.servers if session is not None else None
+        if servers is None:
+            return names
+        found = servers.servers.resources()
+        return names + tuple(f"{server.name}:{resource.uri}" for server, resource in found)
