@@ -1,8 +1,5 @@
 """The terminal app beside codex and Claude Code: one answer of 2,000 pieces at 200 a second."""
 
-import json
-import os
-import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -15,36 +12,18 @@ from pathlib import Path
 
 import msgspec
 
-from bench.agent_peers import PEERS
+from bench import terminal_clients
 from bench.agent_turn import serving
 from bench.report import Goal, Section, Table
+from bench.terminal_clients import EVERY, LAST, PROMPT, Client
 from bench.terminal_screen import Program, Relay
 from toolwire.sessions.files import INSERT
 from toolwire.sessions.records import checksum
 
-PROMPT = "stream the long answer"
-LAST = "THE-LAST-WORD"
-_EVERY = 0.005
-_DELTA = 4
 _REAL_TURNS = 50
 """Turns of a long session that are really done; the others are copies."""
 _KEY = "z"
 _LETTERS = "abcdefghijkmnopqrstuvw"
-
-
-class Client(msgspec.Struct, frozen=True, kw_only=True):
-    """A program, how it is started, and what shows that it is ready."""
-
-    name: str
-    command: list[str]
-    environ: dict[str, str]
-    folder: Path
-    prompt: str
-    """The mark of its composer, at the beginning of a row."""
-    ready: str
-    """What is on the screen when it is open."""
-    confirm: tuple[tuple[str, bytes], ...] = ()
-    """Words of pages before the first prompt, and the keys that leave them."""
 
 
 class Figures(msgspec.Struct, kw_only=True):
@@ -62,23 +41,6 @@ class Figures(msgspec.Struct, kw_only=True):
     idle: float = 0.0
 
 
-def answer(pieces: int) -> str:
-    """Sections of prose, a list and code; as many pieces of four characters."""
-    sections: list[str] = []
-    size = 0
-    while size < pieces * _DELTA - 40:
-        number = len(sections) + 1
-        prose = (
-            f"## Section {number}\n\nThe parser reads `one` line at a time, **and** keeps what it "
-            "has seen in a list, so that nothing is read twice. More words follow here.\n\n"
-            "- first point of the list\n- second point, with a few more words\n\n"
-            "```python\ndef parse(text: str) -> list[str]:\n    return text.split()\n```\n\n"
-        )
-        sections.append(prose)
-        size += len(prose)
-    return f"{''.join(sections)[: pieces * _DELTA - 20]}\n\n{LAST}\n"
-
-
 def measure(rounds: int, *, quick: bool = False) -> Section:
     """All figures, and the goals."""
     pieces = 600 if quick else 1990
@@ -86,103 +48,14 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
     with tempfile.TemporaryDirectory(prefix="terminal-") as made:
         place = Path(made).resolve()
         script = place / "script.toml"
-        script.write_text(_script(pieces))
+        script.write_text(terminal_clients.script(pieces))
         with serving(script) as origin:
-            clients, left_out = _clients(origin, place)
+            clients, left_out = terminal_clients.clients(origin, place)
             taken = _taken(clients, rounds, pieces, left_out)
             ours = _ours_alone(clients[0], place, quick=quick)
             ours.behind_ms = _behind(clients[0], origin, rounds)
     middle = {name: _middle(runs) for name, runs in taken.items() if runs}
     return Section("terminal", _tables(middle, ours, left_out, pieces), _goals(middle, ours))
-
-
-def _script(pieces: int) -> str:
-    text = json.dumps(answer(pieces))
-    fault = f"fault = {{ wait_each = {_EVERY} }}"
-    # Over ten seconds: at once it is a moment, and the share would be that of its two requests.
-    megabyte = "yes 'a line of output that is repeated' | head -c 1000000"
-    big = json.dumps(f"for n in $(seq 100); do {megabyte}; sleep 0.1; done")
-    return (
-        f'[[reply]]\nwhen = "{PROMPT}"\ntext = {text}\ndelta = {_DELTA}\ntimes = 1000\n{fault}\n'
-        '[[reply]]\nwhen = "run the slow one"\ntimes = 100\n'
-        'calls = [{ name = "run_shell_command", arguments = { command = "sleep 20" } }]\n'
-        '[[reply]]\nwhen = "run the big one"\ntimes = 100\n'
-        f'calls = [{{ name = "run_shell_command", arguments = {{ command = {big} }} }}]\n'
-        f'[[reply]]\ndefault = true\ntext = "{LAST}"\n'
-    )
-
-
-def _clients(origin: str, place: Path) -> tuple[list[Client], list[str]]:
-    program = str(Path(sys.executable).parent / "toolwire")
-    base = {"PATH": os.environ.get("PATH", os.defpath), "TERM": "xterm-256color", "LANG": "C.UTF-8"}
-    work, home = place / "work", place / "home"
-    work.mkdir()
-    home.mkdir()
-    upstream = f"openai-chat={origin}/v1,key=k,model=scripted"
-    ours = Client(
-        name="toolwire",
-        command=[program, "chat", "--yolo", "--upstream", upstream],
-        environ={**base, "HOME": str(home), "TOOLWIRE_HOME": str(home / "own")},
-        folder=work,
-        prompt="›",
-        ready="scripted · native",
-    )
-    found, left_out = [ours], []
-    for peer in PEERS:
-        if peer.program not in ("codex", "claude"):
-            continue
-        path = shutil.which(peer.program)
-        if not path:
-            left_out.append(f"{peer.name}: {peer.program} is not on the path")
-            continue
-        folder, own = place / f"work-{peer.program}", place / f"home-{peer.program}"
-        folder.mkdir()
-        own.mkdir()
-        environ = {**base, "HOME": str(own), **peer.prepare(origin, own)}
-        _trust(peer.program, own, folder)
-        # Its newest model: for an older one it shows a page first.
-        words = ["--model", "claude-sonnet-4-5" if peer.program == "claude" else "gpt-6-sol"]
-        pages = (
-            ("custom API key", b"\x1b[A\r"),
-            ("Yes, I trust", b"\r"),
-            ("Yes, continue", b"\r"),
-            ("Press enter to continue", b"\r"),
-            ("Use existing model", b"2\r"),
-        )
-        client = Client(
-            name=f"{peer.name} {_version(path)}",
-            command=[path, *words],
-            environ=environ,
-            folder=folder,
-            prompt="❯" if peer.program == "claude" else "›",
-            ready="? for shortcuts",
-            confirm=pages,
-        )
-        found.append(client)
-    return found, left_out
-
-
-def _version(path: str) -> str:
-    done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    words = [word for word in done.stdout.split() if word[:1].isdigit()]
-    return words[0] if words else ""
-
-
-def _trust(program: str, home: Path, folder: Path) -> None:
-    """Answers the questions that a program asks before its first prompt."""
-    if program == "codex":
-        with (home / "config.toml").open("a") as config:
-            config.write(f'[projects."{folder}"]\ntrust_level = "trusted"\n')
-        return
-    settings = {
-        "hasCompletedOnboarding": True,
-        "theme": "dark",
-        "customApiKeyResponses": {"approved": ["k"], "rejected": []},
-        "projects": {
-            str(folder): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
-        },
-    }
-    (home / ".claude.json").write_text(json.dumps(settings))
 
 
 def _taken(
@@ -214,7 +87,7 @@ def _run(client: Client, pieces: int) -> Figures:
         before, written = program.cpu(), program.written
         _send(program)
         found.busy_keys_ms = _keys(program)
-        program.wait(LAST, pieces * _EVERY * 10 + 60)
+        program.wait(LAST, pieces * EVERY * 10 + 60)
         found.cpu_ms = (program.cpu() - before) * 1000 / pieces
         found.written = (program.written - written) / pieces
         found.memory_mb = program.memory()
@@ -451,7 +324,7 @@ def _tables(
     )  # fmt: skip
     alone = (
         ("resume: items", ours.items),
-        ("resume: seconds to the first prompt", ours.resumed_s),
+        ("resume: seconds until it is open", ours.resumed_s),
         ("resume: CPU seconds", ours.resumed_cpu_s),
         ("resume: MB", ours.resumed_mb),
         ("% of a core while a command runs", ours.calling),

@@ -93,3 +93,19 @@ def test_the_screen_is_as_it_was_after_a_page(tmux: Tmux, tmp_path: Path):
         tmux.run("send-keys", "q")
         time.sleep(1.0)
         assert tmux.all() == before
+
+
+def test_the_early_prompt_leaves_nothing_in_the_scrollback(tmux: Tmux, tmp_path: Path):
+    with Simulated([Reply(pieces=(Say("the only answer"),))]) as sim:
+        tmux.start(Place(tmp_path), ["chat", "--upstream", sim.upstream()], 80, 10)
+        tmux.wait("›")
+        tmux.run("send-keys", "typed", "Space", "early", "Enter")
+        tmux.wait("the only answer")
+        tmux.wait("default · native")
+        time.sleep(0.5)
+        lines = [line for line in tmux.all() if line.strip()]
+    assert lines[0].startswith("toolwire")
+    assert "upstream/default" in lines[0]
+    assert [line for line in lines if "typed early" in line] == ["› typed early"]
+    assert sum(line.startswith("toolwire") for line in lines) == 1
+    assert [line.strip() for line in lines if line.startswith("›")] == ["› typed early", "›"]
