@@ -117,6 +117,9 @@ def test_a_terminal_that_is_closed_while_a_question_waits(apps: Apps, place: Pla
         assert not (place.work / "made").exists()
         check_continues(apps, sim)
         assert not (place.work / "made").exists()
+        [result] = [one for one in sim.bodies[-1]["messages"] if one["role"] == "tool"]
+        # The user did not say no.
+        assert "did not allow" not in result["content"]
 
 
 def test_a_terminal_that_is_closed_while_text_streams(apps: Apps):

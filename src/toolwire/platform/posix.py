@@ -179,7 +179,7 @@ def raw_keys(descriptor: int) -> Callable[[], None]:
     try:
         before = termios.tcgetattr(descriptor)
     except termios.error:
-        # It was closed: whoever reads it finds the end.
+        # It was closed: the next read reports the end.
         return lambda: None
     controls = [*before[6]]
     controls[termios.VMIN], controls[termios.VTIME] = 1, 0

@@ -179,7 +179,9 @@ class TerminalApp(Turns):
         self._ended = True
         self.close_page()
         self.questions.editing = False
-        self.questions.cancel()
+        if self._turn is None:
+            self.questions.cancel()
+        # The end of the turn closes its question, which was not answered.
         self.stop_turn()
         self._lines.send("")
 

@@ -68,7 +68,7 @@ class EarlyPrompt:
             self.restore()
 
     def restore(self) -> None:
-        """Gives the terminal its modes back, whoever has the prompt."""
+        """Gives the terminal its modes back, also after the prompt was taken."""
         self.withdraw()
         undo, self._undo_raw = self._undo_raw, None
         if undo is not None:
