@@ -41,8 +41,11 @@ def test_a_session_in_full_screen_is_printed_when_it_ends(apps: Apps, place: Pla
         app = apps.start(sim)
         app.press("one\r")
         answered(app, "line 39 of it")
+        app.press("/new\r")
+        app.wait("upstream/default · ask")
         app.press("\x04")
         assert app.end() == 0
         raw = app.raw.rpartition(LEAVE)[2].decode()
+        assert raw.index("upstream/default") < raw.index("line 0 of it")
         assert raw.count("line 20 of it") == 1
         assert raw.count("line 0 of it") == 1

@@ -74,7 +74,8 @@ def _early_prompt() -> "EarlyPrompt | None":
     from toolwire import __version__
     from toolwire.tui.early_prompt import EarlyPrompt
 
-    return EarlyPrompt(sys.stdin.fileno(), sys.stdout.fileno(), __version__)
+    out = sys.stdout
+    return EarlyPrompt(sys.stdin.fileno(), out.fileno(), __version__, out.encoding)
 
 
 def _nothing() -> None:

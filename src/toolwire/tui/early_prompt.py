@@ -30,9 +30,9 @@ class EarlyPrompt:
     It holds nothing that is not ours: the version, the mark, and keys that print themselves.
     """
 
-    def __init__(self, descriptor: int, out: int, version: str) -> None:
+    def __init__(self, descriptor: int, out: int, version: str, encoding: str = "utf-8") -> None:
         """Draws the prompt; `descriptor` is read and `out` is written."""
-        self._descriptor, self._out = descriptor, out
+        self._descriptor, self._out, self._encoding = descriptor, out, encoding
         self._typed = bytearray()
         self.shown = ""
         """What was typed and is drawn after the mark."""
@@ -119,7 +119,7 @@ class EarlyPrompt:
     def _write(self, text: str) -> None:
         # A terminal that was closed cannot be written.
         with suppress(OSError):
-            os.write(self._out, text.encode())
+            os.write(self._out, text.encode(self._encoding, "replace"))
 
 
 def _nothing() -> None:

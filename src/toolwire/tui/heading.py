@@ -20,8 +20,11 @@ class Heading:
         self._output = output
         self._short = heading(version)
         self._whole = whole
+        self._line = ""
+        """The whole line, once it is fixed."""
         self.open = True
         """Whether the whole line is still to come: nothing else is printed before it."""
+        self._written = False
 
     def begin(self, early: EarlyPrompt | None) -> None:
         """Writes the short line, unless the early prompt did; its mark goes with the next frame."""
@@ -31,14 +34,22 @@ class Heading:
         wrapped = len(MARK + early.shown) // self._output.get_size().columns
         self._output.write_raw(f"{ERASE_LINE}{f'{UP}{ERASE_LINE}' * wrapped}{_ERASE_BELOW}")
 
-    def settle(self) -> None:
-        """Replaces the short line; the cursor is at the row below it."""
+    def fix(self) -> None:
+        """Makes the line as it is now the whole one; `settle` writes it, later if need be."""
         if self.open:
             self.open = False
-            self._output.write_raw(f"{UP}{ERASE_LINE}{self._whole()}\r\n")
+            self._line = self._whole()
+
+    def settle(self) -> None:
+        """Replaces the short line; the cursor is at the row below it."""
+        self._write(f"{UP}{ERASE_LINE}")
 
     def write_again(self) -> None:
         """Writes the line where the cursor is: the terminal was cleared."""
-        if self.open:
-            self.open = False
-            self._output.write_raw(f"{self._whole()}\r\n")
+        self._write("")
+
+    def _write(self, before: str) -> None:
+        self.fix()
+        if not self._written:
+            self._written = True
+            self._output.write_raw(f"{before}{self._line}\r\n")

@@ -207,7 +207,11 @@ class Screen:
             self.app.exit()
 
     def introduce(self) -> None:
-        """Writes the whole first line, and what was printed before it was known."""
+        """Writes the whole first line, and what was printed before it was known.
+
+        Full screen, it is written to the main screen at the end.
+        """
+        self._heading.fix()
         if self.app.is_running and not self.full and not self._away:
             with self._output.frame():
                 self._erase()
