@@ -50,7 +50,7 @@ def test_the_package_alone_loads_not_even_msgspec() -> None:
 
 
 def test_the_early_prompt_is_drawn_before_any_library_is_loaded() -> None:
-    found = loaded_by("import toolwire.cli.arguments, toolwire.tui.early_prompt")
+    found = loaded_by("import toolwire.cli, toolwire.tui.early_prompt")
     assert found.isdisjoint({*HEAVY, "msgspec", "pathlib", "prompt_toolkit", "rich"})
 
 

@@ -12,7 +12,7 @@ from tests.fakes.screen import PATIENCE, ScreenTerminal
 from tests.fakes.simulated import Place, Simulated
 from tests.tui.apps import answered, says
 from toolwire import __version__
-from toolwire.cli.arguments import opens_app
+from toolwire.cli import opens_app
 
 HOLD = """
 import os, sys, time

@@ -1,6 +1,7 @@
-"""The command line: one file per command."""
+"""The command line: one file per command. Here is what needs no library."""
 
 import sys
+from collections.abc import Mapping, Sequence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -8,6 +9,10 @@ if TYPE_CHECKING:
 
 _FEW_COLLECTIONS = 20_000
 """Garbage collection threshold: loading modules creates many objects and no garbage."""
+
+OWN = ("-h", "--help", "--version")
+"""Options of the program itself."""
+_RUN_ONLY = ("-p", "--prompt", "--print", "--output-format", "--output-schema", "-q", "--quiet")
 
 
 def main() -> None:
@@ -65,8 +70,6 @@ def _early_prompt() -> "EarlyPrompt | None":
     """Draws the prompt of the terminal app, if it is sure to follow: its modules take a while."""
     import os
 
-    from toolwire.cli.arguments import opens_app
-
     if not opens_app(sys.argv[1:], os.environ):
         return None
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
@@ -87,3 +90,31 @@ def _fill_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open("/dev/null", mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - pathlib is slow to load; stays open
+
+
+def is_headless(args: Sequence[str]) -> bool:
+    """Whether an option is given that only `run` has."""
+    return any(_is_option(arg, _RUN_ONLY) for arg in args)
+
+
+def _is_option(arg: str, options: tuple[str, ...]) -> bool:
+    name = arg.partition("=")[0]
+    return name in options or (arg[:2] in options and not arg.startswith("--"))
+
+
+def redraws(environ: Mapping[str, str]) -> bool:
+    """Whether the terminal can move its cursor, and the user does not need plain lines."""
+    accessible = environ.get("ACCESSIBLE", "") not in ("", "0")
+    # The consoles of Windows are not tried yet.
+    if sys.platform == "win32":
+        return False
+    return environ.get("TERM", "") not in ("", "dumb", "unknown") and not accessible
+
+
+def opens_app(args: Sequence[str], environ: Mapping[str, str]) -> bool:
+    """Whether these arguments open the terminal app, at a terminal; False if that is not sure."""
+    if not redraws(environ) or any(arg in (*OWN, "--plain") for arg in args):
+        return False
+    if not args or args[0] == "chat":
+        return True
+    return args[0].startswith("-") and not is_headless(args)

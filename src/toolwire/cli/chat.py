@@ -22,8 +22,7 @@ from toolwire.app.servers import server_command
 from toolwire.app.session import AS_OPENED, AgentSession, TurnOptions
 from toolwire.app.stored_sessions import stored_sessions
 from toolwire.app.user_input import named_command, names_prompt, read_input
-from toolwire.cli import output
-from toolwire.cli.arguments import redraws
+from toolwire.cli import output, redraws
 from toolwire.cli.chat_input import LineInput, Questions
 from toolwire.cli.consent import consent
 from toolwire.cli.login import open_browser

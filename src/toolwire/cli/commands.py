@@ -8,7 +8,7 @@ from importlib import import_module
 import click
 
 from toolwire import __version__
-from toolwire.cli.arguments import OWN, is_headless
+from toolwire.cli import OWN, is_headless
 from toolwire.errors import nearest_name
 from toolwire.tui.early_prompt import EarlyPrompt
 
