@@ -5,7 +5,7 @@ import logging
 import signal
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, ExitStack
 from typing import TextIO
 
 import msgspec
@@ -210,11 +210,15 @@ class TerminalApp(Turns):
         loop = asyncio.get_running_loop()
         # Raw from the first byte on: the terminal would echo its answers, and keys typed ahead.
         with (
+            ExitStack() as restored,
             self._terminal.raw_mode(),
             handle_signals(loop, (signal.SIGTERM, signal.SIGHUP), self.quit),
             handle_signals(loop, (signal.SIGTSTP,), self.suspend),
             handle_signals(loop, (signal.SIGCONT,), self.screen.resumed),
         ):
+            if self.start.early is not None:
+                # As soon as the screen ends: what follows may take a while.
+                restored.callback(self.start.early.restore)
             sessions = loop.create_task(self._sessions())
             spinner = loop.create_task(self._spin())
             try:
