@@ -1,6 +1,7 @@
 """A model for batches: a prompt says what it does. And the commands before it."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,12 @@ def lines_of(out: Path) -> dict[str, dict[str, Any]]:
         msgspec.json.decode(line) for line in (out / "results.jsonl").read_bytes().splitlines()
     )
     return {line["id"]: line for line in found}
+
+
+def processes_with(words: str) -> list[str]:
+    """Every process whose command line contains these words."""
+    found = subprocess.run(["pgrep", "-af", words], capture_output=True, text=True).stdout
+    return [line for line in found.splitlines() if "pgrep" not in line]
 
 
 class Bench:

@@ -8,7 +8,6 @@ import argparse
 import os
 import random
 import signal
-import subprocess
 import tempfile
 import time
 from collections import Counter
@@ -19,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from tests.batch.batches import answer, lines_of, write_tasks
+from tests.batch.batches import answer, lines_of, processes_with, write_tasks
 from tests.fakes.postgres import kill_and_restart, postgres_url
 from tests.fakes.simulated import Place, Simulated
 from toolwire.agent.events import AgentEvent, ToolFinished, ToolStarted
@@ -239,18 +238,12 @@ class Chaos:
         hosts = self.out / "hosts"
         left += [path.name for path in hosts.iterdir()] if hosts.is_dir() else []
         end = time.monotonic() + 10
-        while (found := _processes(str(self.place.root))) and time.monotonic() < end:
+        while (found := processes_with(str(self.place.root))) and time.monotonic() < end:
             time.sleep(0.05)
         left += found
         if left:
             self.tally.left += len(left)
             self._complain(f"left: {left}")
-
-
-def _processes(root: str) -> list[str]:
-    """Every process whose command line names the folder."""
-    found = subprocess.run(["pgrep", "-af", root], capture_output=True, text=True).stdout
-    return [line for line in found.splitlines() if "pgrep" not in line and "pytest" not in line]
 
 
 def run_chaos(

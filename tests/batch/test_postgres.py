@@ -164,8 +164,9 @@ def test_a_batch_runs_on_a_server_and_goes_on_after_a_kill(tmp_path: Path) -> No
     for line in lines.values():
         # The kill may hit a command before its start or its first effect: it is never run again,
         # and the model reads that it was not run or that its outcome is unknown.
-        words = ("not run", "interrupted")
-        lost = line["unknown"] or any(word in line["response"] for word in words)
+        lost = line["unknown"] or any(
+            word in line["response"] for word in ("not run", "interrupted")
+        )
         assert line["state"] == "passed" or (line["state"] == "failed" and lost), line
     assert not (bench.out / "batch.sqlite").exists()
     with psycopg.connect(url, autocommit=True) as connection:

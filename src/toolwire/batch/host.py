@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import time
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
@@ -22,12 +21,11 @@ from toolwire.batch.stores import open_batch
 from toolwire.batch.workspaces import MIRRORS, STARTS, WORK, Workspaces
 from toolwire.client.http.transport import HttpTransport
 from toolwire.config import Settings
-from toolwire.errors import SessionError
+from toolwire.errors import SessionInUse
 from toolwire.providers.custom import read_upstream
 from toolwire.storage.locks import SessionLock
 
-_LOCK_EVERY = 0.05
-_LOCK_WITHIN = 120.0
+_LOCK_EVERY = 0.2
 _COLLECT_AFTER = 20_000
 """Objects."""
 _FOLDERS = ("tasks", MIRRORS, STARTS)
@@ -43,22 +41,23 @@ class Host:
         self._shared = shared
         self._store = store
         self._done = done
-        self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._attempts: dict[int, TaskAttempt] = {}
+        self._tasks: dict[Claim, asyncio.Task[None]] = {}
+        self._attempts: dict[Claim, TaskAttempt] = {}
         self._stopping = False
 
     def start(self, claim: Claim) -> None:
         """Starts an attempt; `done` is called when it has ended."""
+        if claim in self._tasks:
+            return
         task = asyncio.create_task(self._run(claim))
-        self._tasks[claim.n] = task
-        task.add_done_callback(lambda _: self._tasks.pop(claim.n, None))
+        self._tasks[claim] = task
+        task.add_done_callback(lambda _: self._tasks.pop(claim, None))
 
     def cancel(self, n: int) -> None:
         """Ends an attempt now; it can be resumed."""
-        if n in self._attempts:
-            self._attempts[n].interrupt()
-        if n in self._tasks:
-            self._tasks[n].cancel()
+        for claim, task in tuple(self._tasks.items()):
+            if claim.n == n:
+                self._end(claim, task)
 
     def stop(self, *, hard: bool) -> None:
         """Ends the attempts at their next record, or now."""
@@ -66,8 +65,13 @@ class Host:
         for attempt in self._attempts.values():
             attempt.watch.stopping = True
         if hard:
-            for n in tuple(self._tasks):
-                self.cancel(n)
+            for claim, task in tuple(self._tasks.items()):
+                self._end(claim, task)
+
+    def _end(self, claim: Claim, task: "asyncio.Task[None]") -> None:
+        if claim in self._attempts:
+            self._attempts[claim].interrupt()
+        task.cancel()
 
     async def drain(self, seconds: float | None = None) -> None:
         """Waits for the attempts that run."""
@@ -78,9 +82,8 @@ class Host:
         try:
             async with AsyncExitStack() as stack:
                 lock = await self._locked(claim)
-                stack.callback(lock.release)
-                # Another driver may have taken the attempt while this one waited.
-                if self._store.holds(claim):
+                if lock is not None:
+                    stack.callback(lock.release)
                     await self._ended(claim)
         except asyncio.CancelledError:
             self._store.finish(claim, Result(id=claim.id, state=State.STOPPED))
@@ -92,11 +95,11 @@ class Host:
         """Runs an attempt and stores its result; only then its workspace may go."""
         attempt = TaskAttempt(self._shared, claim, self._store.task(claim.id))
         attempt.watch.stopping = self._stopping
-        self._attempts[claim.n] = attempt
+        self._attempts[claim] = attempt
         try:
             result = await attempt.run()
         finally:
-            del self._attempts[claim.n]
+            del self._attempts[claim]
         if self._store.finish(claim, result):
             await attempt.remove(result)
 
@@ -111,17 +114,24 @@ class Host:
             error=failure_of(error),
         )
 
-    async def _locked(self, claim: Claim) -> SessionLock:
-        """Holds the attempt on this machine: a host that was given up may still have it."""
+    async def _locked(self, claim: Claim) -> SessionLock | None:
+        """Holds the attempt on this machine: a host that was given up may still have it.
+
+        None if the claim was over first: the same attempt may have been submitted twice.
+        """
         path = self._shared.workspaces.place(claim.n).with_suffix(".lock")
-        until = time.monotonic() + _LOCK_WITHIN
         while True:
             try:
-                return SessionLock(path, claim.id)
-            except SessionError:
-                if time.monotonic() > until:
-                    raise
+                lock = SessionLock(path, claim.id)
+            except SessionInUse:
+                if not self._store.holds(claim):
+                    return None
                 await asyncio.sleep(_LOCK_EVERY)
+                continue
+            if self._store.holds(claim):
+                return lock
+            lock.release()
+            return None
 
 
 def host_settings(spec: BatchSpec, environ: Mapping[str, str]) -> Settings:

@@ -16,7 +16,8 @@ from toolwire.errors import SessionError
 from toolwire.ids import new_id
 from toolwire.sessions.postgres.link import Connection, ConnectionBroken, Link
 
-LEASE_SECONDS = 60.0
+LEASE_SECONDS = float(os.environ.get("TOOLWIRE_LEASE_SECONDS", "60"))
+"""Shortened by tests only: all processes of a store need the same."""
 _BEATS = 5
 """Heartbeats in a lease."""
 _PATIENCE = 2.0
