@@ -39,6 +39,7 @@ class Tally(msgspec.Struct):
     servers: int = 0
     nodes: int = 0
     heads: int = 0
+    silences: int = 0
     tasks: int = 0
     calls: int = 0
     lost: int = 0

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from ray.cluster_utils import Cluster  # pyright: ignore
 
 from tests.batch.chaos import Chaos, Tally
+from tests.fakes.cutting_proxy import CuttingProxy
 from tests.fakes.postgres import kill_and_restart
 
 ENVIRON = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
@@ -24,11 +26,18 @@ class RayChaos(Chaos):
         self, root: Path, upstream: str, seed: int, tally: Tally, tasks: int = 6, url: str = ""
     ) -> None:
         super().__init__(root, upstream, seed, tally, tasks, url)
-        self.environ = ENVIRON
+        self.environ = self._environ()
         self._before = dict(os.environ)
         # Workers inherit the environment of their node.
-        os.environ.update(ENVIRON, **self.place.environ())
+        os.environ.update(self.environ, TOOLWIRE_HOME=str(self._home()), HOME=str(self.place.root))
         self._start()
+
+    def _environ(self) -> dict[str, str]:
+        return dict(ENVIRON)
+
+    def _home(self) -> Path:
+        """The settings of the nodes."""
+        return self.place.home
 
     def _start(self) -> None:
         self._cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
@@ -44,7 +53,7 @@ class RayChaos(Chaos):
         os.environ.update(self._before)
 
     def _hosts(self) -> list[int]:
-        home = os.fsencode(str(self.place.home))
+        home = os.fsencode(str(self._home()))
         found: list[int] = []
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -92,3 +101,31 @@ class RayChaos(Chaos):
         # However it ended, it is resumed as one that was killed.
         driver.returncode = -signal.SIGKILL
         self._start()
+
+
+class SilentChaos(RayChaos):
+    """PostgreSQL does not answer the hosts for twice the lease; the driver still reaches it."""
+
+    LEASE = 5.0
+
+    def _environ(self) -> dict[str, str]:
+        return {**ENVIRON, "TOOLWIRE_LEASE_SECONDS": str(self.LEASE)}
+
+    def _home(self) -> Path:
+        home = self.place.root / "nodes"
+        if not home.exists():
+            home.mkdir()
+            # The path of a socket is short.
+            self._proxy = CuttingProxy(self.url, Path(tempfile.mkdtemp(prefix="proxy-")))
+            (home / "config.toml").write_text(
+                f'[tools]\nsandbox = "off"\n[sessions]\nstore = "{self._proxy.address}"\n'
+            )
+        return home
+
+    def _kill(self, driver: Any) -> int:
+        self._proxy.silent = True
+        time.sleep(2 * self.LEASE)
+        self._proxy.silent = False
+        self.tally.points += 1
+        self.tally.silences += 1
+        return 1

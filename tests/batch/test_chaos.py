@@ -39,6 +39,19 @@ def test_nothing_is_lost_or_done_twice_on_ray(
 
 
 @pytest.mark.sweep
+def test_hosts_that_a_server_does_not_answer_do_nothing_twice(
+    tmp_path: Path, counted: Callable[[str], None]
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
+    from tests.batch.chaos_ray import SilentChaos
+
+    tally = run_chaos(tmp_path, batches=1, points=2, seed=9, tasks=8, server=True, kind=SilentChaos)
+    counted(f"silence between hosts and server: {tally}")
+    judged(tally)
+    assert tally.silences
+
+
+@pytest.mark.sweep
 def test_nothing_is_lost_or_done_twice_with_sessions_on_a_server(
     tmp_path: Path, counted: Callable[[str], None]
 ) -> None:

@@ -53,9 +53,11 @@ def table(root: Path, repo: Path) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_nothing_is_left_of_a_batch_in_the_sandbox_that_was_killed(tmp_path: Path):
-    if detect.kind() == "none":
-        pytest.skip("no sandbox on this system")
+@pytest.mark.parametrize("kind", ["namespaces", "bubblewrap"])
+def test_nothing_is_left_of_a_batch_in_the_sandbox_that_was_killed(tmp_path: Path, kind: str):
+    environ = {detect.VARIABLE: kind}
+    if detect.kind(environ) != kind:
+        pytest.skip(f"{kind} does not work here")
     repo = repository(tmp_path / "repo")
     tasks: list[dict[str, Any]] = [
         {
@@ -72,7 +74,7 @@ def test_nothing_is_left_of_a_batch_in_the_sandbox_that_was_killed(tmp_path: Pat
         file = write_tasks(bench.place.work / "tasks.jsonl", tasks)
         given = ("--upstream", sim.upstream(), "-q")
         options = ("-o", str(bench.out), "--sandbox", "bwrap", "-j", "3")
-        driver = bench.place.start("batch", "run", str(file), *options, *given)
+        driver = bench.place.start("batch", "run", str(file), *options, *given, env=environ)
         until(lambda: len(list(bench.out.glob("work/*/*/started"))) == 3)
         assert len(table(tmp_path, repo)["processes"]) > 3
         for pid in (driver.pid, *(int(note.name) for note in (bench.out / "hosts").iterdir())):
@@ -81,7 +83,7 @@ def test_nothing_is_left_of_a_batch_in_the_sandbox_that_was_killed(tmp_path: Pat
         driver.communicate()
         # What ran in the sandbox ends with its host, before anything is resumed.
         until(lambda: table(tmp_path, repo) == before)
-        resumed = bench.batch("resume", str(bench.out), *given)
+        resumed = bench.batch("resume", str(bench.out), *given, env=environ)
         assert resumed.code == 0, resumed.err
     assert {line["state"] for line in lines_of(bench.out).values()} == {"passed"}
     assert sum(line["unknown"] for line in lines_of(bench.out).values()) == 3

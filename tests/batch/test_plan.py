@@ -135,6 +135,19 @@ def test_the_last_host_goes_only_for_errors_of_the_machine():
         assert isinstance(plan.next(0.0), Exhausted) == bool(out)
 
 
+def test_a_host_that_was_lost_is_not_one_that_is_left():
+    plan = Plan(Rules(slots=3))
+    plan.meets("a")
+    plan.meets("b")
+    plan.leaves("b")
+    plan.offer(trials(3))
+    for _ in range(3):
+        plan.next(0.0)
+    bad = Ending(state=State.ERROR, host="a", where="host", type="x")
+    assert [plan.ended(n, bad, 0.0).out for n in (1, 2, 3)] == ["", "", "a"]
+    assert plan.next(0.0) == Exhausted("hosts")
+
+
 def test_nothing_starts_after_a_stop():
     plan = Plan(Rules(slots=3))
     plan.offer(trials(3))

@@ -5,6 +5,7 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote, urlencode
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -21,6 +22,13 @@ class CuttingProxy:
         self._listener.bind(str(folder / ".s.PGSQL.5432"))
         self._listener.listen()
         self.url = make_conninfo(url, host=str(folder), port="5432")
+        who = f"{known.get('user', '')}:{known.get('password', '')}"
+        more = urlencode(
+            {"host": str(folder), "port": 5432, "options": known.get("options", "")},
+            quote_via=quote,
+        )
+        self.address = f"postgresql://{who}@/{known.get('dbname', '')}?{more}"
+        """The same for settings."""
         self._left: dict[Way, int] | None = None
         self.silent = False
         self.cuts = 0

@@ -198,6 +198,7 @@ class Driver:
                 if event.n in self._plan.running:
                     await self._ended(event.n, event.host)
             case HostLost():
+                self._plan.leaves(event.host)
                 if event.attempts:
                     self._notice(f"{event.host}: {event.why}; its attempts go on elsewhere")
                 for n in event.attempts:

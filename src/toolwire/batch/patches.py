@@ -59,7 +59,8 @@ async def git(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**os.environ, "GIT_TERMINAL_PROMPT": "0"} if users else _environment(environ or {}),
-        process_group=0,
+        # A process group of its own; the event loop of Ray's actors knows no other way to it.
+        start_new_session=True,
     )
     try:
         out, err = await process.communicate(data)

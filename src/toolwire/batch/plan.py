@@ -131,6 +131,11 @@ class Plan:
         """Counts a host that takes attempts."""
         self._hosts.add(host)
 
+    def leaves(self, host: str) -> None:
+        """Forgets a host that was lost: it cannot take the attempts of one that is taken out."""
+        self._hosts.discard(host)
+        self._streaks.pop(host, None)
+
     def stop(self, why: str = "stopped") -> None:
         """Starts nothing more."""
         self._stopped = self._stopped or why

@@ -2,8 +2,9 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, redirect_stdout, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -134,9 +135,12 @@ class RayExecutor:
         self._number = 0
         self._closing = False
         self._secret: Any = None
+        self._stack = ExitStack()
 
     async def open(self) -> None:
         """Joins the cluster and starts the actors."""
+        # Ray prints events of nodes to the standard output, which is that of the report.
+        self._stack.enter_context(redirect_stdout(sys.stderr))
         options: dict[str, Any] = {"address": self._address} if self._address else {}
         if not self._address:
             options["include_dashboard"] = False
@@ -282,6 +286,10 @@ class RayExecutor:
     async def close(self, grace: float) -> None:
         """Ends the actors and leaves the cluster."""
         self._closing = True
+        with self._stack:
+            await self._leave(grace)
+
+    async def _leave(self, grace: float) -> None:
         if not self._ray.is_initialized():
             return
         closing = [host.actor.close.remote() for host in self._hosts.values() if host.ready]
