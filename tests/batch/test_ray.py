@@ -85,7 +85,7 @@ def test_tasks_of_a_lost_node_go_on_on_the_other(tmp_path: Path):
         process = start(place, str(file), out, sim, nodes.address, 8)
         until(process, lambda: len(list(marks.iterdir())) >= 12)
         nodes.remove_node(nodes.nodes[0], allow_graceful=False)
-        _, err = process.communicate(timeout=4 * LONGEST)
+        _, err = process.communicate(timeout=LONGEST)
         assert process.returncode == 0, err
     lines = lines_of(out)
     assert {line["state"] for line in lines.values()} == {"passed"}
@@ -155,6 +155,6 @@ def test_the_example_on_ray_with_a_node_killed_ends_as_on_one_machine(tmp_path: 
             process = start(place, EXAMPLE, tmp_path / "out", sim, nodes.address, 4)
             until(process, lambda: len(sim.requests) > before)
             nodes.remove_node(nodes.nodes[0], allow_graceful=False)
-            out, err = process.communicate(timeout=4 * LONGEST)
+            out, err = process.communicate(timeout=LONGEST)
     assert (process.returncode, out.decode()) == (0, local.out), err
     assert figures(tmp_path / "out") == figures(tmp_path / "local")
