@@ -82,6 +82,19 @@ def test_an_image_that_is_not_there_is_an_error_of_the_workspace(tmp_path: Path)
         asyncio.run(spaces.make(3, TaskWorkspace(image="x", folder="/missing")))
 
 
+def test_a_daemon_that_does_not_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    program = tmp_path / "bin" / "docker"
+    program.parent.mkdir()
+    words = "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock."
+    advice = "Run 'docker run --help' for more information"
+    program.write_text(f'#!/bin/sh\nprintf "%s\\n\\n%s\\n" "{words}" "{advice}" >&2\nexit 125\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    with pytest.raises(WorkspaceFailed) as caught:
+        asyncio.run(Workspaces(tmp_path / "out", "b1", "docker", "debian").make(1, TaskWorkspace()))
+    assert str(caught.value) == f"docker run: {words.removeprefix('docker: ')}"
+
+
 def test_commands_run_in_the_container(tmp_path: Path):
     context = ToolContext(
         workspace=Workspace(roots=(tmp_path,), temp=tmp_path, home=tmp_path),

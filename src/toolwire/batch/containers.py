@@ -9,6 +9,7 @@ from toolwire.errors import ToolwireError
 
 LABEL = "toolwire.batch"
 _PIDS = "2048"
+_ADVICE = ("Run 'docker", "See 'docker")
 
 
 class DockerFailed(ToolwireError):
@@ -31,9 +32,15 @@ async def docker(*words: str) -> str:
     )
     out, err = await process.communicate()
     if process.returncode:
-        lines = err.decode(errors="replace").strip().splitlines() or ["no message"]
-        raise DockerFailed(f"docker {words[0]}: {lines[-1][:300]}")
+        raise DockerFailed(f"docker {words[0]}: {_complaint(err.decode(errors='replace'))}")
     return out.decode(errors="replace").strip()
+
+
+def _complaint(printed: str) -> str:
+    """The last line of an error, without docker's advice on where its help is."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    said = [line for line in lines if not line.startswith(_ADVICE)] or ["no message"]
+    return said[-1].removeprefix("docker: ")[:300]
 
 
 async def image_of(spec: TaskWorkspace, default: str) -> str:
