@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from toolwire.errors import BadInput
 
@@ -65,23 +65,23 @@ class _Job(Generic[T]):
     def __init__(
         self,
         work: Callable[[SqlConnection], T],
-        loop: asyncio.AbstractEventLoop | None,
-        future: "asyncio.Future[T] | None",
+        loop: asyncio.AbstractEventLoop | None = None,
+        done: "Done[T] | None" = None,
     ) -> None:
         self.work = work
         self.loop = loop
-        self.future = future
+        self.done = done
         self.result: T | None = None
         self.error: Exception | None = None
 
     def deliver(self) -> None:
-        """Hands the result to the caller, if it still waits."""
-        if self.future is None or self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)  # pyright: ignore[reportArgumentType] - T itself may be None
+        """Hands the result to the caller."""
+        if self.done is not None:
+            self.done(self.result, self.error)
+
+
+Done: TypeAlias = Callable[[T | None, Exception | None], None]
+"""Receives the result of some work, or why it failed."""
 
 
 class Database(ABC):
@@ -124,14 +124,28 @@ class Database(ABC):
 
         The work is done even if the caller is cancelled meanwhile.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
-        self._put(_Job(work, loop, future))
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        def done(result: T | None, error: Exception | None) -> None:
+            if future.done():
+                return
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)  # pyright: ignore[reportArgumentType] - T itself may be None
+
+        self.submit(work, done)
         return await future
+
+    def submit(self, work: Callable[[SqlConnection], T], done: Done[T]) -> None:
+        """Runs the work in a transaction; once it is committed, or has failed, `done` is called in
+        the event loop of the caller.
+        """
+        self._put(_Job(work, asyncio.get_running_loop(), done))
 
     def write_soon(self, work: Callable[[SqlConnection], object]) -> None:
         """Runs the work in a transaction, without waiting for it."""
-        self._put(_Job(work, None, None))
+        self._put(_Job(work))
 
     def close(self) -> None:
         """Finishes all work and closes the file."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from toolwire.errors import BadInput
+from toolwire.gateway.booking import Bookings, book_entries, book_interrupted
 from toolwire.gateway.database import (
     Database,
     DatabaseFailed,
@@ -21,8 +22,6 @@ from toolwire.gateway.ledger_rows import (
     TURNS,
     USAGE,
     USAGE_BY,
-    book_entry,
-    book_interrupted,
     buckets_of,
     key_values,
     read_key_row,
@@ -66,6 +65,7 @@ class Ledger:
         self._owners = owners
         self._owner = owner
         self._clock = clock
+        self._bookings = Bookings(database)
 
     @property
     def failure(self) -> str:
@@ -74,6 +74,7 @@ class Ledger:
 
     def close(self) -> None:
         """Finishes all writes."""
+        self._bookings.close()
         self._database.close()
         self._owners.close()
 
@@ -150,11 +151,14 @@ class Ledger:
 
     async def book(self, entry: Entry) -> None:
         """Stores a request with its sums and drops its reservation, once for each id."""
-        await self._write(lambda base: book_entry(base, entry))
+        try:
+            await self._bookings.add(entry)
+        except DatabaseFailed as error:
+            raise self._failed(error) from error
 
     def book_soon(self, entry: Entry) -> None:
         """Books a request without waiting for it."""
-        self._database.write_soon(lambda base: book_entry(base, entry))
+        self._database.write_soon(lambda base: book_entries(base, (entry,)))
 
     async def sweep(self) -> int:
         """Drops reservations and turns of processes that no longer run; returns how many."""
@@ -300,7 +304,10 @@ class Ledger:
         try:
             return await self._database.write(work)
         except DatabaseFailed as error:
-            raise LedgerFailed(f"cannot write {self._database.name}: {error}") from error
+            raise self._failed(error) from error
+
+    def _failed(self, error: DatabaseFailed) -> LedgerFailed:
+        return LedgerFailed(f"cannot write {self._database.name}: {error}")
 
 
 class SqliteLedger(Ledger):

@@ -6,25 +6,19 @@ import msgspec
 
 from toolwire.gateway.database import SqlConnection
 from toolwire.gateway.limits import Bucket, Rates, RateState
-from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.store import (
     NANO,
     Budget,
-    Entry,
     KeyRules,
     Spending,
     UsageBy,
     UsageSum,
     VirtualKey,
-    Window,
-    nano,
     window_end,
     window_name,
     window_start,
 )
-from toolwire.gateway.usage import add_latency
 
-_WINDOWS: tuple[Window, ...] = ("hour", "day", "month", "total")
 _SAMPLE = 100
 """Answers of a key that its next reservation is estimated from."""
 SCHEMA = """
@@ -82,24 +76,6 @@ COLUMNS = (
     *("retries", "fallback", "losses", "reattached", "bytes_in", "bytes_out", "streamed"),
     *("error", "disconnected", "upstream_id"),
 )
-_INSERT = (
-    f"INSERT INTO requests ({', '.join(COLUMNS)}) "  # noqa: S608 - constants
-    f"VALUES ({', '.join('?' * len(COLUMNS))}) ON CONFLICT (id) DO NOTHING"
-)
-_ADD_SUM = """
-INSERT INTO sums VALUES (?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (day, key, route, model) DO UPDATE SET
-    key_name = excluded.key_name, requests = sums.requests + 1,
-    errors = sums.errors + excluded.errors, input = sums.input + excluded.input,
-    output = sums.output + excluded.output, cached = sums.cached + excluded.cached,
-    cache_write = sums.cache_write + excluded.cache_write,
-    reasoning = sums.reasoning + excluded.reasoning, cost = sums.cost + excluded.cost,
-    unpriced = sums.unpriced + excluded.unpriced
-"""
-_ADD_SPENDING = """
-INSERT INTO spending VALUES (?, ?, ?)
-ON CONFLICT (key, time_window) DO UPDATE SET spent = spending.spent + excluded.spent
-"""
 USAGE = """
 SELECT {by}, sum(requests), sum(errors), sum(input), sum(output), sum(cached), sum(cache_write),
     sum(reasoning), sum(cost), sum(unpriced)
@@ -171,70 +147,6 @@ def spending_of(
             )
         )
     return found
-
-
-def book_entry(base: SqlConnection, entry: Entry) -> bool:
-    """Books a request at its end; returns whether it was not booked before."""
-    record, key = entry.record, entry.key
-    base.execute("DELETE FROM reservations WHERE id = ?", (record.id,))
-    values = _values(record, key)
-    if not base.execute(_INSERT, values).rowcount:
-        return False
-    _add(base, record, key)
-    return True
-
-
-def _values(record: RequestRecord, key: str) -> tuple[object, ...]:
-    usage = record.usage
-    cost = None if record.cost is None else nano(record.cost)
-    return (
-        *(record.id, record.time, key, record.key, record.client, record.conversation),
-        *(record.client_format, record.upstream_format, record.requested_model, record.route),
-        *(record.provider, record.model, record.deployment, record.status, record.stop_reason),
-        *(usage.total_input, usage.total_output, usage.cached or 0, usage.cache_write or 0),
-        *(usage.reasoning or 0, record.usage_estimated, cost, record.cost_source),
-        *(record.first_event, record.duration, record.overhead, record.waited, record.retries),
-        *(record.fallback, record.losses, record.reattached, record.bytes_in, record.bytes_out),
-        *(record.streamed, record.error, record.disconnected, record.upstream_id),
-    )
-
-
-def _add(base: SqlConnection, record: RequestRecord, key: str) -> None:
-    usage = record.usage
-    cost = 0 if record.cost is None else nano(record.cost)
-    used = usage.total_input or usage.total_output
-    model = f"{record.provider}/{record.model}" if record.provider else record.model
-    base.execute(
-        _ADD_SUM,
-        (
-            *(window_name("day", record.time), key, record.route, model, record.key),
-            *(bool(record.error), usage.total_input, usage.total_output, usage.cached or 0),
-            *(usage.cache_write or 0, usage.reasoning or 0, cost),
-            bool(record.cost is None and used),
-        ),
-    )
-    add_latency(base, record, key, window_name("day", record.time), model)
-    if cost:
-        rows = [(key, window_name(window, record.time), cost) for window in _WINDOWS]
-        base.executemany(_ADD_SPENDING, rows)
-    base.execute(
-        "INSERT INTO last_used VALUES (?, ?) "
-        "ON CONFLICT (key) DO UPDATE SET at = excluded.at WHERE excluded.at > last_used.at",
-        (key, record.time),
-    )
-
-
-def book_interrupted(
-    base: SqlConnection, request: str, key: str, route: str, at: float, amount: int, hard: int
-) -> None:
-    """Books a request whose process was killed; a hard budget pays the most it can have cost."""
-    names = base.execute("SELECT name FROM keys WHERE id = ?", (key,)).fetchone()
-    record = RequestRecord(
-        id=request, time=at, key=names[0] if names else key, route=route, error="interrupted"
-    )
-    if hard:
-        record.cost, record.cost_source = amount / NANO, "estimate"
-    book_entry(base, Entry(record, key))
 
 
 def read_usage_row(row: tuple[Any, ...]) -> UsageSum:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import ceil
 from typing import Literal, Protocol, TypeAlias
 
@@ -36,8 +37,13 @@ class Budget(msgspec.Struct, frozen=True):
 
 def window_name(window: Window, at: float) -> str:
     """Returns the name of the window that a time is in: `2026-11`."""
+    return _named(window, int(at // 60))
+
+
+@lru_cache(maxsize=64)
+def _named(window: Window, minute: int) -> str:
     form = _FORMATS.get(window)
-    return "total" if form is None else datetime.fromtimestamp(at, UTC).strftime(form)
+    return "total" if form is None else datetime.fromtimestamp(minute * 60, UTC).strftime(form)
 
 
 def window_start(window: Window, at: float) -> float:

@@ -76,19 +76,34 @@ def _seconds(bucket: int) -> float:
     return _LEAST * 2 ** (bucket / _STEPS)
 
 
-def add_latency(base: SqlConnection, record: RequestRecord, key: str, day: str, model: str) -> None:
-    """Counts how long a request took."""
+class Latency:
+    """How long requests of one day, key and model took."""
+
+    def __init__(self) -> None:
+        self.key_name = ""
+        self.seconds = 0.0
+        self.first = 0.0
+        self.firsts = 0
+        self.steps = 0
+
+    def add(self, record: RequestRecord) -> None:
+        """Counts a request."""
+        self.key_name = record.key
+        self.seconds += record.duration
+        self.steps += 1 << (_BITS * bucket_of(record.duration))
+        if record.first_event is not None:
+            self.first += record.first_event
+            self.firsts += 1
+
+
+def add_latency(base: SqlConnection, place: tuple[str, str, str], took: Latency) -> None:
+    """Adds durations to those of a day, key and model."""
     found = base.execute(
-        "SELECT steps FROM latency WHERE day = ? AND key = ? AND model = ?", (day, key, model)
+        "SELECT steps FROM latency WHERE day = ? AND key = ? AND model = ?", place
     ).fetchone()
-    steps = int.from_bytes(found[0], "little") if found else 0
-    steps += 1 << (_BITS * bucket_of(record.duration))
+    steps = took.steps + (int.from_bytes(found[0], "little") if found else 0)
     data = steps.to_bytes(_MOST_STEPS * _BITS // 8, "little").rstrip(b"\0")
-    first = record.first_event
-    base.execute(
-        _ADD,
-        (day, key, model, record.key, record.duration, first or 0.0, first is not None, data),
-    )
+    base.execute(_ADD, (*place, took.key_name, took.seconds, took.first, took.firsts, data))
 
 
 def _where(key: str, model: str) -> tuple[str, list[object]]:

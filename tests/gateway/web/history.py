@@ -7,8 +7,8 @@ from pathlib import Path
 
 from toolwire.events import Usage
 from toolwire.gateway.accounts import ledger_file
+from toolwire.gateway.booking import book_entries
 from toolwire.gateway.ledger import SqliteLedger
-from toolwire.gateway.ledger_rows import book_entry
 from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.store import Entry
 
@@ -35,7 +35,7 @@ def fill(home: Path, count: int, *, days: float = 30.0, seed: int = 1) -> None:
         base.execute("BEGIN")
         for number in range(count):
             record = _record(number, now - (count - number) * step, chance)
-            book_entry(base, Entry(record, record.key_id))
+            book_entries(base, (Entry(record, record.key_id),))
         base.execute("COMMIT")
 
 
