@@ -34,6 +34,10 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     needs_key: bool = True
     """Without keys every page that a browser shows could send requests."""
     tls: bool = False
+    ours: dict[tuple[str, str, int, str], None] = msgspec.field(
+        default_factory=dict[tuple[str, str, int, str], None]
+    )
+    """Hosts that were served before, with the address they reached and the scheme."""
 
     def check(self, head: RequestHead, ends: Ends) -> Refusal | None:
         """Why the request is refused; None if it may go on."""
@@ -66,6 +70,17 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
         return found is not None and self._is_ours(found[2], ends, found[1])
 
     def _is_ours(self, host: str, ends: Ends, scheme: str) -> bool:
+        key = (host, ends.server, ends.port, scheme)
+        if key in self.ours:
+            return True
+        if not self._is_served(host, ends, scheme):
+            return False
+        if len(self.ours) >= _ADDRESSES:
+            self.ours.clear()
+        self.ours[key] = None
+        return True
+
+    def _is_served(self, host: str, ends: Ends, scheme: str) -> bool:
         found = _host_and_port(host.lower())
         if found is None or not found[1]:
             return False
@@ -188,6 +203,8 @@ class Failures:
 
     def blocked(self, address: str, now: float) -> float:
         """Seconds until the address may try again; 0 if it may now."""
+        if not self._seen:
+            return 0.0
         address = _network(address)
         times = self._recent(address, now)
         return times[-self._most] + self._window - now if len(times) >= self._most else 0.0

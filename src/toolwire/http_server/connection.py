@@ -124,8 +124,8 @@ class Connection(asyncio.Protocol):
     def _advance(self) -> None:
         """Reads on, and starts the answer once a request is complete."""
         try:
-            if self._head is None:
-                self._read_head()
+            if self._head is None and self._read_head():
+                return
             if self._head is not None and self._body is not None and not self._refused:
                 surplus = self._body.feed(self._received)
                 self._received = bytearray(surplus)
@@ -137,27 +137,38 @@ class Connection(asyncio.Protocol):
         except RefusedRequest as refused:
             self._refuse(plain_refusal(refused.status, str(refused)))
 
-    def _read_head(self) -> None:
+    def _read_head(self) -> bool:
+        """Reads a head if it is complete; whether that was all, because the body is there too."""
+        received = self._received
         if self._looked_at == 0:
             # Line ends between two requests, which old clients send after a body.
-            while self._received.startswith(b"\r\n"):
-                del self._received[:2]
-            if not self._received:
-                return
-            self._wait(self._limits.head_seconds)
-        end = end_of_head(self._received, self._looked_at)
-        self._looked_at = len(self._received)
+            while received.startswith(b"\r\n"):
+                del received[:2]
+            if not received:
+                return True
+        end = end_of_head(received, self._looked_at)
         if not end:
-            return
-        self._head = read_head(bytes(self._received[:end]))
-        del self._received[:end]
-        refusal = self._listener.check(self._head, self._ends)
+            if self._looked_at == 0:
+                self._wait(self._limits.head_seconds)
+            self._looked_at = len(received)
+            return True
+        self._looked_at = len(received)
+        head = self._head = read_head(bytes(received[:end]))
+        refusal = self._listener.check(head, self._ends)
         if refusal is not None:
             self._refuse(refusal)
-            return
-        self._body = ReceivedBody(self._head.length, self._limits.body_bytes)
-        if self._head.waits and not self._body.ended and not self._received:
+            return True
+        length = head.length
+        if length is not None and length <= min(len(received) - end, self._limits.body_bytes):
+            body = bytes(received[end : end + length])
+            del received[: end + length]
+            self._answer(head, body)
+            return True
+        del received[:end]
+        self._body = ReceivedBody(length, self._limits.body_bytes)
+        if head.waits and not self._body.ended and not received:
             self._write(_CONTINUE)
+        return False
 
     def _count(self, size: int) -> None:
         """Counts the body's bytes among those of all connections."""
@@ -167,7 +178,8 @@ class Connection(asyncio.Protocol):
             raise RefusedRequest(503, "too many bodies are being received; try again")
 
     def _answer(self, head: RequestHead, body: bytes) -> None:
-        self._count(0)
+        if self._pending:
+            self._count(0)
         self._head = self._body = None
         asked = Asked(head=head, body=body, address=self.address)
         self._answering = Answering(head, self)
@@ -209,22 +221,26 @@ class Connection(asyncio.Protocol):
             self._looked_at = 0
             self._transport.resume_reading()
             self._wait(self._limits.idle_seconds)
-            self._advance()
+            if self._received:
+                self._advance()
 
     def _keeps(self, answering: Answering) -> bool:
         return answering.keeps and not self._listener.draining
 
-    def put(self, data: bytes) -> None:
-        """Writes for the handler, joined with what else is written in this turn of the loop."""
+    def put(self, data: bytes, *, held: bool = False) -> None:
+        """Writes for the handler, joined with what else is written in this turn of the loop.
+
+        What is `held` waits for what is written next, or for the end of the answer.
+        """
         if self._transport is None or self._transport.is_closing():
             raise ClientGone
         self._joined.append(data)
         self._joined_size += len(data)
         if self._joined_size >= _MOST_JOINED:
             self._flush()
-        elif not self._flushing:
+        elif not self._flushing and not held:
             self._flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_later)
 
     async def drained(self) -> None:
         """Waits while the client reads slowly."""
@@ -237,11 +253,17 @@ class Connection(asyncio.Protocol):
         if self not in self._listener.open:
             raise ClientGone
 
-    def _flush(self) -> None:
+    def _flush_later(self) -> None:
         self._flushing = False
-        if self._joined and self._transport is not None:
-            self._transport.write(b"".join(self._joined))
-        self._joined.clear()
+        self._flush()
+
+    def _flush(self) -> None:
+        joined = self._joined
+        if not joined:
+            return
+        if self._transport is not None:
+            self._transport.write(joined[0] if len(joined) == 1 else b"".join(joined))
+        joined.clear()
         self._joined_size = 0
 
     def _write(self, data: bytes) -> None:
@@ -274,8 +296,8 @@ class Connection(asyncio.Protocol):
 
     def _wait(self, seconds: float) -> None:
         """Sets the deadline; the timer is moved only if it would fire too late."""
-        self._deadline = self._loop.time() + seconds
-        if self._timer is not None and self._timer.when() <= self._deadline:
+        deadline = self._deadline = self._loop.time() + seconds
+        if self._timer is not None and self._timer.when() <= deadline:
             return
         self._cancel_timer()
         self._timer = self._loop.call_at(self._deadline, self._late)

@@ -1,14 +1,14 @@
 """What a handler sees: one request, and the answer it writes."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeAlias
 
 import msgspec
 
 from toolwire.wire.http1 import LAST_CHUNK, RequestHead, inflated, write_chunk, write_head
 
-Fields: TypeAlias = Iterable[tuple[str, str]]
+Fields: TypeAlias = Sequence[tuple[str, str]]
 _WITHOUT_BODY = (204, 304)
 
 
@@ -84,8 +84,11 @@ class Outlet(Protocol):
         """Whether the client reads slowly."""
         ...
 
-    def put(self, data: bytes) -> None:
-        """Writes without waiting; raises ClientGone without a client."""
+    def put(self, data: bytes, *, held: bool = False) -> None:
+        """Writes without waiting; raises ClientGone without a client.
+
+        What is `held` goes out with what is written next.
+        """
         ...
 
     async def drained(self) -> None:
@@ -169,14 +172,18 @@ class Answering:
         if self._outlet.full:
             await self._outlet.drained()
 
-    def put(self, data: bytes, *, last: bool = False) -> None:
-        """A piece of the body, with the end of the body if it is the `last`, without waiting."""
+    def put(self, data: bytes, *, last: bool = False, held: bool = False) -> None:
+        """A piece of the body, with the end of the body if it is the `last`, without waiting.
+
+        A piece that is `held` goes out with the next one.
+        """
         if data and not self._silent:
             self.sent += len(data)
             if self.tap is not None:
                 self.tap(data)
             framed = write_chunk(data) if self._chunked else data
-            self._outlet.put(framed + LAST_CHUNK if last and self._chunked else framed)
+            whole = framed + LAST_CHUNK if last and self._chunked else framed
+            self._outlet.put(whole, held=held)
         elif last and self._chunked and not self._silent:
             self._outlet.put(LAST_CHUNK)
         self.ended = last

@@ -2,7 +2,8 @@
 
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import lru_cache
 from http import HTTPStatus
 
 import msgspec
@@ -15,7 +16,9 @@ _MAX_LINE = 4096
 """Bytes of a chunk's size line, and of all trailers."""
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
 _request_line = re.compile(rb"(" + _TOKEN + rb"{1,32}) ([\x21-\x7e]+) HTTP/1\.([01])\r\n").match
-_field = re.compile(rb"(" + _TOKEN + rb"{1,256}+):([^\x00-\x08\x0a-\x1f\x7f]*+)\r\n").match
+_FIELD = _TOKEN + rb"{1,256}+:[^\x00-\x08\x0a-\x1f\x7f]*+\r\n"
+_field = re.compile(_FIELD).match
+_fields = re.compile(rb"(?:" + _FIELD + rb")*+").match
 _bare = re.compile(rb"(?<!\r)\n|\r(?!\n)(?=.)", re.DOTALL).search
 _size = re.compile(rb"([0-9a-fA-F]{1,15})(?:;[^\x00-\x08\x0a-\x1f\x7f]*)?").fullmatch
 _breaks_line = re.compile(r"[\r\n\0]").search
@@ -58,6 +61,8 @@ class RequestHead(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         """Fills `by_name`: a request's fields are looked up more often than there are fields."""
         by_name = self.by_name
+        if by_name:
+            return
         for name, value in self.fields:
             by_name[name] = f"{by_name[name]}, {value}" if name in by_name else value
 
@@ -82,27 +87,30 @@ def read_head(received: bytes) -> RequestHead:
     line = _request_line(received)
     if line is None:
         raise RefusedRequest(400, "the request line cannot be read")
+    read = _fields(received, line.end())
+    if read is None or received[read.end() :] != b"\r\n":
+        # Also a folded or spaced line.
+        raise RefusedRequest(400, "a header line cannot be read")
     fields: list[tuple[str, str]] = []
+    by_name: dict[str, str] = {}
     framing: dict[str, list[str]] = {}
-    at = line.end()
-    while (found := _field(received, at)) is not None:
-        # Latin-1 keeps every byte; a folded or spaced line does not match and is refused below.
-        name, value = found[1].decode("ascii").lower(), found[2].decode("latin-1").strip(" \t")
+    # Latin-1 keeps every byte, and no value contains a line end.
+    for one in read[0].decode("latin-1").split("\r\n")[:-1]:
+        name, _, value = one.partition(":")
+        name, value = name.lower(), value.strip(" \t")
         fields.append((name, value))
+        by_name[name] = f"{by_name[name]}, {value}" if name in by_name else value
         if name in _FRAMING:
             framing.setdefault(name, []).append(value)
-        at = found.end()
-    if received[at:] != b"\r\n":
-        raise RefusedRequest(400, "a header line cannot be read")
     if len(fields) > _MAX_FIELDS:
         raise RefusedRequest(431, f"the head has more than {_MAX_FIELDS} fields")
     if len(line[2]) > _MAX_TARGET:
         raise RefusedRequest(414, f"the target is longer than {_MAX_TARGET} bytes")
     minor = int(line[3])
     target, host = _addressed(line[2].decode("ascii"), framing.get("host", []), minor)
-    connection = _members(framing.get("connection", ()))
-    expected = _members(framing.get("expect", ()))
-    if any(each != "100-continue" for each in expected):
+    connection = _members(framing["connection"]) if "connection" in framing else ()
+    expected = _members(framing["expect"]) if "expect" in framing else ()
+    if expected and any(each != "100-continue" for each in expected):
         raise RefusedRequest(417, "only the expectation 100-continue is known")
     return RequestHead(
         method=line[1].decode("ascii"),
@@ -113,6 +121,7 @@ def read_head(received: bytes) -> RequestHead:
         keeps="close" not in connection if minor else "keep-alive" in connection,
         minor=minor,
         waits=minor == 1 and bool(expected),
+        by_name=by_name,
     )
 
 
@@ -154,7 +163,7 @@ def _length(framing: dict[str, list[str]], minor: int) -> int | None:
     return int(length)
 
 
-def _members(values: Iterable[str]) -> list[str]:
+def _members(values: Sequence[str]) -> list[str]:
     return [each.strip(" \t").lower() for value in values for each in value.split(",")]
 
 
@@ -278,21 +287,23 @@ def _has_zlib_head(body: bytes) -> bool:
     return len(body) > 1 and body[0] & 15 == 8 and (body[0] << 8 | body[1]) % 31 == 0
 
 
-def write_head(status: int, fields: Iterable[tuple[str, str]]) -> bytes:
+def write_head(status: int, fields: Sequence[tuple[str, str]]) -> bytes:
     """The head of an answer; a line break in a field is an error of ours."""
-    lines = [f"HTTP/1.1 {status} {_words(status)}"]
-    for name, value in fields:
-        if _breaks_line(name) or _breaks_line(value):
-            raise ValueError(f"the header {name!r} contains a line break")
-        lines.append(f"{name}: {value}")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+    lines = [_status_line(status)]
+    lines += [f"{name}: {value}" for name, value in fields]
+    head = "\n".join(lines)
+    if "\r" in head or "\0" in head or head.count("\n") >= len(lines):
+        broken = next(name for name, value in fields if _breaks_line(f"{name}{value}"))
+        raise ValueError(f"the header {broken!r} contains a line break")
+    return head.replace("\n", "\r\n").encode("latin-1", "replace") + b"\r\n\r\n"
 
 
-def _words(status: int) -> str:
+@lru_cache(maxsize=128)
+def _status_line(status: int) -> str:
     try:
-        return HTTPStatus(status).phrase
+        return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
     except ValueError:
-        return ""
+        return f"HTTP/1.1 {status} "
 
 
 def write_chunk(data: bytes) -> bytes:
