@@ -1,6 +1,7 @@
 """Folds a stream of events into a message."""
 
 from collections.abc import Iterable
+from typing import Any
 
 from toolwire.events import (
     CitationAdded,
@@ -61,11 +62,14 @@ class Collector:
 
     def add(self, event: ModelEvent) -> None:
         """Adds an event."""
+        if type(event) is self._kind:
+            same: Any = event
+            self._text.append(same.text)
+            return
         match event:
             case TextDelta() | ThinkingDelta() | RefusalDelta():
-                if type(event) is not self._kind:
-                    self._close_text()
-                    self._kind = type(event)
+                self._close_text()
+                self._kind = type(event)
                 self._text.append(event.text)
             case CitationAdded():
                 if self._kind is not TextDelta:

@@ -2,7 +2,7 @@
 
 from asyncio import timeout
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 from toolwire.client.http.exchange import (
@@ -64,10 +64,19 @@ class Attempt:
                     self._tap.begin(incoming.headers)
                     chunks = _Tapped(chunks, self._tap)
                 head, whole = await _head(chunks)
-                source = self._whole if whole else self._streamed
-                async with aclosing(source(head, chunks)) as batches:
+                if whole:
+                    events, failed = await self._whole(head, chunks)
+                    if events or failed is None:
+                        yield events
+                    if failed is not None:
+                        raise failed
+                    return
+                batches = self._streamed(head, chunks)
+                try:
                     async for batch in batches:
                         yield batch
+                finally:
+                    await batches.aclose()
         except ToolwireError as error:
             error.usage = self._usage = error.usage or self.usage()
             raise
@@ -144,7 +153,8 @@ class Attempt:
 
     async def _whole(
         self, head: bytes, chunks: AsyncIterator[bytes]
-    ) -> AsyncGenerator[Sequence[ModelEvent]]:
+    ) -> tuple[Sequence[ModelEvent], ToolwireError | None]:
+        """The events of a whole answer, and the error that ends them."""
         pieces, size = [head], len(head)
         try:
             async for chunk in chunks:
@@ -160,11 +170,9 @@ class Attempt:
                 events.append(event)
             if self._tap is not None:
                 self._tap.ending = True
-        except ToolwireError:
-            if events:
-                yield events
-            raise
-        yield events
+        except ToolwireError as error:
+            return events, error
+        return events, None
 
     async def _refusal(self, incoming: Incoming) -> ProviderError:
         body = bytearray()
@@ -195,6 +203,11 @@ class _Tapped:
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
+    @property
+    def at_end(self) -> bool:
+        """Whether all chunks were read."""
+        return getattr(self._chunks, "at_end", False)
+
     async def __anext__(self) -> bytes:
         chunk = await anext(self._chunks)
         self._tap.add(chunk)
@@ -206,6 +219,8 @@ async def _drained(chunks: AsyncIterator[bytes]) -> None:
 
     Does not wait for servers that leave it open after the answer.
     """
+    if getattr(chunks, "at_end", False):
+        return
     with suppress(TimeoutError, ConnectionFailed):
         async with timeout(_LINGER):
             async for _ in chunks:

@@ -3,8 +3,9 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
 from typing import TypeAlias
 from urllib.parse import urlencode
 
@@ -35,6 +36,8 @@ Credential: TypeAlias = Callable[[bool], Awaitable[Headers]]
 Sign: TypeAlias = Callable[[Outgoing, float], Awaitable[Headers]]
 """The headers that sign a finished request, sent at this Unix time; they replace equal ones."""
 
+_REMEMBERED = 64
+"""Addresses and sets of headers: the requests of one endpoint have the same."""
 _LONGEST_WORDS = 300
 _LONGEST_MESSAGE = 4000
 
@@ -124,6 +127,16 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     async def ask(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
         """The answer's events, with a notice for every loss and every retry."""
+        batches = self.batches(request)
+        try:
+            async for batch in batches:
+                for event in batch:
+                    yield event
+        finally:
+            await batches.aclose()
+
+    async def batches(self, request: ModelRequest) -> AsyncGenerator[Sequence[ModelEvent]]:
+        """The same, as many events at once as arrived together."""
         question = _RequestRun(self, request)
         reported: set[Loss] = set()
         while True:
@@ -132,7 +145,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
                 if loss not in reported:
                     reported.add(loss)
                     words = ": ".join(filter(None, (loss.path, loss.what, loss.why)))
-                    yield Notice("loss", words, loss=loss)
+                    yield (Notice("loss", words, loss=loss),)
             attempt = await question.attempt()
             if request.meter is not None:
                 request.meter.reading = attempt.usage
@@ -140,16 +153,17 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
                 names = prepared.reading.names
                 request.tap.renamed = names is not None and not names.verbatim
             answered, failed = False, None
+            events = attempt.events()
             try:
-                async with aclosing(attempt.events()) as batches:
-                    async for batch in batches:
-                        if not answered and any(not isinstance(event, Notice) for event in batch):
-                            answered = True
-                            question.answered()
-                        for event in batch:
-                            yield event
+                async for batch in events:
+                    if not answered and any(type(event) is not Notice for event in batch):
+                        answered = True
+                        question.answered()
+                    yield batch
             except ToolwireError as error:
                 failed = question.cleaned(error)
+            finally:
+                await events.aclose()
             if failed is None:
                 return
             if request.meter is not None:
@@ -159,10 +173,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
                     raise failed
                 words, retry = await question.again(failed, attempt)
             except ToolwireError:
-                for event in attempt.pending():
-                    yield event
+                yield attempt.pending()
                 raise
-            yield Notice("retry", words, retry=retry)
+            yield (Notice("retry", words, retry=retry),)
             if retry.wait:
                 await self.sleep(retry.wait)
 
@@ -201,8 +214,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         """The request with its URL and credentials."""
         return Outgoing(
             method=http.method,
-            url=_address(self.base, http),
-            headers=_merged(*http.headers, *self.provider.headers, *credentials),
+            url=_address(self.base, http.path, http.query),
+            headers=_merged(http.headers, self.provider.headers, credentials),
             body=http.body,
             insecure=self.provider.allow_insecure_http,
         )
@@ -234,7 +247,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         if self.sign is None:
             return outgoing
         signature = await self.sign(outgoing, self.now())
-        return msgspec.structs.replace(outgoing, headers=_merged(*outgoing.headers, *signature))
+        return msgspec.structs.replace(outgoing, headers=_merged(outgoing.headers, signature))
 
 
 class _Counted(msgspec.Struct):
@@ -296,7 +309,7 @@ class _RequestRun:
         if line.sign is not None:
             # Last, and for each attempt: it covers the bytes and the time.
             signature = await line.sign(outgoing, line.now())
-            headers = _merged(*outgoing.headers, *signature)
+            headers = _merged(outgoing.headers, signature)
             outgoing = msgspec.structs.replace(outgoing, headers=headers)
         self._outgoing = outgoing
         dialect = dialects.get(line.provider.dialect)
@@ -373,15 +386,18 @@ class _RequestRun:
         return True
 
 
-def _merged(*headers: tuple[str, str]) -> Headers:
+@lru_cache(maxsize=_REMEMBERED)
+def _merged(*given: Headers) -> Headers:
     """The headers in lower case; the last of a name counts."""
-    return tuple({name.lower(): value for name, value in headers}.items())
+    found = {name.lower(): value for headers in given for name, value in headers}
+    return tuple(found.items())
 
 
-def _address(base: str, http: HttpRequest) -> str:
+@lru_cache(maxsize=_REMEMBERED)
+def _address(base: str, path: str, members: Headers) -> str:
     base, _, query = base.partition("?")
-    path = http.path if "://" in http.path else base.rstrip("/") + http.path
-    query = "&".join(part for part in (query, urlencode(http.query)) if part)
+    path = path if "://" in path else base.rstrip("/") + path
+    query = "&".join(part for part in (query, urlencode(members)) if part)
     return f"{path}?{query}" if query else path
 
 

@@ -14,6 +14,7 @@ from toolwire.dialects import AnswerOptions
 from toolwire.errors import ToolwireError
 from toolwire.events import (
     Finished,
+    ModelEvent,
     Notice,
     TextDelta,
     TextEnded,
@@ -40,7 +41,7 @@ from toolwire.gateway.transparent import PassedAnswer, passes
 from toolwire.gateway.watch import capturing
 from toolwire.ids import new_id
 from toolwire.messages import Origin
-from toolwire.model import reading
+from toolwire.model import batches
 from toolwire.request import AnswerTap
 
 if TYPE_CHECKING:
@@ -260,40 +261,60 @@ class ModelCall:
         return request, turn, writer
 
     async def _asked_of(self, deployment: Deployment, turns: FoundTurns) -> None:
-        record, parts, meter = self._record, self._parts, self._meter
+        record, parts = self._record, self._parts
         request, turn, writer = self._prepared(deployment, turns)
         opened = deployment.opened
         joins = dialects.get(opened.provider.dialect).family != self._codec.family
-        ask = opened.in_style(opened.client)
         record.overhead = time.perf_counter() - self._begun_at - record.waited
         out = self._out
-        async with reading(ask(request)) as events:
-            async for event in events:
-                kind = type(event)
-                if kind is Notice:
-                    self._noticed(cast(Notice, event))
-                    continue
-                record.events += 1
-                if record.first_event is None:
-                    record.first_event = time.perf_counter() - self._begun_at
+        events = batches(opened.in_style(opened.client), request)
+        try:
+            async for batch in events:
+                begun = record.first_event is not None
+                outgoing, finished = self._relayed(batch, turn, joins=joins)
+                if not begun and record.first_event is not None:
                     parts.routes.worked(deployment)
                     writer.begin()
-                if kind is Finished:
-                    await self._finish(cast(Finished, event), turn)
-                    continue
-                if kind is TextDelta or kind is ThinkingDelta:
-                    meter.written += len(cast(TextDelta, event).text)
-                elif kind is ToolCallDelta:
-                    meter.written += len(cast(ToolCallDelta, event).arguments)
-                outgoing = turn.outgoing(event)
-                if joins and kind is TextEnded and cast(TextEnded, event).text is None:
-                    # Gemini's signed last words would be a block of their own, which clients
-                    # take for the whole answer.
-                    outgoing = outgoing[:-1]
-                for ours in outgoing:
-                    writer.feed(ours)
+                if outgoing:
+                    writer.feed(outgoing, last=begun and finished is not None)
+                if finished is not None:
+                    await self._finish(finished, turn)
                 if out.full:
                     await out.drained()
+        finally:
+            await events.aclose()
+
+    def _relayed(
+        self, batch: Sequence[ModelEvent], turn: TurnMemory, *, joins: bool
+    ) -> tuple[list[ModelEvent], Finished | None]:
+        """The events as the client gets them, and the end if it is among them."""
+        record, written, count = self._record, 0, 0
+        outgoing: list[ModelEvent] = []
+        finished: Finished | None = None
+        for event in batch:
+            kind = type(event)
+            if kind is Notice:
+                self._noticed(cast(Notice, event))
+                continue
+            count += 1
+            if kind is Finished:
+                finished = cast(Finished, event)
+                continue
+            if kind is TextDelta or kind is ThinkingDelta:
+                written += len(cast(TextDelta, event).text)
+            elif kind is ToolCallDelta:
+                written += len(cast(ToolCallDelta, event).arguments)
+            outgoing += turn.outgoing(event)
+            if joins and kind is TextEnded and cast(TextEnded, event).text is None:
+                # Gemini's signed last words would be a block of their own, which clients
+                # take for the whole answer.
+                outgoing.pop()
+        self._meter.written += written
+        if count:
+            record.events += count
+            if record.first_event is None:
+                record.first_event = time.perf_counter() - self._begun_at
+        return outgoing, finished
 
     def _noticed(self, notice: Notice) -> None:
         self._record.losses += notice.loss is not None
@@ -309,8 +330,9 @@ class ModelCall:
         record.upstream_id, record.upstream_model = finished.response_id, finished.model
         self._meter.count(finished)
         ours = msgspec.structs.replace(finished, response_id="", model="")
-        for before in turn.outgoing(ours)[:-1]:
-            writer.feed(before)
+        before = turn.outgoing(ours)[:-1]
+        if before:
+            writer.feed(before, last=True)
         record.losses += await turn.finish() is not None
         writer.end(ours)
         record.status = 200

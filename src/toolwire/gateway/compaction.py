@@ -143,9 +143,9 @@ class CompactionAnswer:
         """Begins the answer, so that it beats while the summary is written."""
         self._inner.begin()
 
-    def feed(self, event: ModelEvent) -> None:
+    def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
         """Collects."""
-        self._collector.add(event)
+        self._collector.add_all(events)
 
     def body(self) -> bytes:
         """The complete answer."""
@@ -159,7 +159,7 @@ class CompactionAnswer:
         """Writes the item."""
         item = compaction_item(_summary(self._collector, finished), self._new_id("cmp_"))
         block = ServerBlock(origin=Origin(_RESPONSES), kind="compaction", data=dump(item))
-        self._inner.feed(ServerBlockAdded(block))
+        self._inner.feed((ServerBlockAdded(block),))
         self._inner.end(msgspec.structs.replace(finished, reason=StopReason.END))
 
     async def send(self) -> None:

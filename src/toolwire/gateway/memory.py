@@ -248,9 +248,12 @@ class Capture:
     def outgoing(self, event: ModelEvent) -> tuple[ModelEvent, ...]:
         """The event as the client gets it, after the end of open thinking if it needs a handle."""
         self._received.add(event)
-        if self._thinking and type(event) is not ThinkingDelta:
+        kind = type(event)
+        if kind is TextDelta and not self._thinking:
+            return (event,)
+        if self._thinking and kind is not ThinkingDelta:
             self._thinking = False
-            if type(event) is not ThinkingEnded and type(event) is not Notice:
+            if kind is not ThinkingEnded and kind is not Notice:
                 # Gemini's thinking has no end of its own.
                 return (ThinkingEnded(self._handle()), self._outgoing(event))
         return (self._outgoing(event),)

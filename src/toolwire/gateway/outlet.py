@@ -67,8 +67,8 @@ class AnswerWriter(Protocol):
         """Called at the first event."""
         ...
 
-    def feed(self, event: ModelEvent) -> None:
-        """One event but the end."""
+    def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
+        """Events that arrived together, but not the end; it follows soon after the `last`."""
         ...
 
     def body(self) -> bytes:
@@ -141,11 +141,12 @@ class StreamedAnswer:
             self._timer.cancel()
             self._timer = self._loop.call_later(self._pace.heartbeat_seconds, self._due)
 
-    def feed(self, event: ModelEvent) -> None:
-        """Sends the frames of one event."""
+    def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
+        """Sends the frames of the events as one piece; the last ones go out with the end."""
         if self._collector is not None:
-            self._collector.add(event)
-        self._put(self._encoder.feed(event))
+            self._collector.add_all(events)
+        encode = self._encoder.feed
+        self._put([frame for event in events for frame in encode(event)], held=last)
 
     def body(self) -> bytes:
         """The response object of the last frame."""
@@ -182,17 +183,17 @@ class StreamedAnswer:
         """Stops the heartbeats."""
         self._timer.cancel()
 
-    def _put(self, frames: Sequence[Frame]) -> None:
+    def _put(self, frames: Sequence[Frame], *, held: bool = False) -> None:
         if frames:
             self._written_at = self._loop.time()
-            self._out.put(self._bytes(frames))
+            self._out.put(self._bytes(frames), held=held)
 
     def _bytes(self, frames: Sequence[Frame]) -> bytes:
         if not self._array:
             encode = self._sse.encode
             if len(frames) == 1:
                 return encode(frames[0])
-            return b"".join([encode(frame) for frame in frames])
+            return b"".join(map(encode, frames))
         data = b",\r\n".join([frame.data for frame in frames])
         opening, self._first = (b"[" if self._first else b",\r\n" if frames else b""), False
         return opening + data
@@ -229,9 +230,9 @@ class OneBody:
     def begin(self) -> None:
         """Nothing is sent before the end."""
 
-    def feed(self, event: ModelEvent) -> None:
-        """Adds one event."""
-        self._collector.add(event)
+    def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
+        """Adds events."""
+        self._collector.add_all(events)
 
     def body(self) -> bytes:
         """The body."""

@@ -89,13 +89,13 @@ class PassedAnswer:
             self._begun = True
             self._out.put_head(200, (*STREAM, *self._headers(), *self._vendors()))
 
-    def feed(self, event: ModelEvent) -> None:
-        """Sends the bytes up to this event."""
+    def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
+        """Sends the bytes up to these events."""
         if not self._passes:
-            self._own.feed(event)
+            self._own.feed(events, last=last)
             return
         if self._collector is not None:
-            self._collector.add(event)
+            self._collector.add_all(events)
         if self._tap.pending:
             self._flush()
 

@@ -267,4 +267,4 @@ class SseEncoder:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
         if frame.event:
             return b"event: %b\ndata: %b\n\n" % (frame.event.encode(), data)
-        return b"data: %b\n\n" % data
+        return b"data: " + data + b"\n\n"

@@ -67,6 +67,11 @@ class HttpAnswer:
             await self._arrival()
         return self._head
 
+    @property
+    def at_end(self) -> bool:
+        """Whether the body was read to its end."""
+        return self._body is not None and self._body.ended and not self._pieces
+
     def __aiter__(self) -> HttpAnswer:
         return self
 

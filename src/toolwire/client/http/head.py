@@ -1,6 +1,7 @@
 """HTTP/1.1 heads: requests without smuggling, strictly parsed answers."""
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -18,7 +19,8 @@ _is_token = re.compile(_TOKEN).fullmatch
 _breaks_line = re.compile(r"[\r\n\0]").search
 _is_half = re.compile(r"[\ud800-\udfff]").search
 _status = re.compile(r"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n\0]*)?\r?\n").match
-_field = re.compile(rf"({_TOKEN}):([^\r\n\0]*)\r?\n").match
+_fields = re.compile(rf"(?:{_TOKEN}:[^\r\n\0]*\r?\n)*").match
+_each_field = re.compile(rf"({_TOKEN}):([^\r\n\0]*)\r?\n").findall
 _end = re.compile(rb"\n\r?\n").search
 _DEFAULTS = {
     "accept": "*/*",
@@ -50,31 +52,44 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 
 def write_request(request: Outgoing, address: Address) -> bytes:
     """The head of the request; raises BadInput if it cannot be sent as it is."""
-    if not _is_token(request.method):
-        raise BadInput(f"{request.method!r} is not an HTTP method")
-    given = [(name.lower(), name, value) for name, value in request.headers]
+    body, method = request.body, request.method
+    start = _start(method, request.url, address, request.headers, typed=not body)
+    if body or method in _WITH_BODY:
+        return b"%bcontent-length: %d\r\n\r\n" % (start, len(body))
+    return start + b"\r\n"
+
+
+@lru_cache(maxsize=64)
+def _start(
+    method: str, url: str, address: Address, headers: tuple[tuple[str, str], ...], *, typed: bool
+) -> bytes:
+    """The head without the length of the body, the only line that differs between requests.
+
+    `typed`: the body needs no type.
+    """
+    if not _is_token(method):
+        raise BadInput(f"{method!r} is not an HTTP method")
+    given = [(name.lower(), name, value) for name, value in headers]
     known = {lower for lower, _, _ in given}
-    lines = [f"{request.method} {address.target} HTTP/1.1"]
+    lines = [f"{method} {address.target} HTTP/1.1"]
     if "host" not in known:
         lines.append(f"host: {address.authority}")
     lines += [f"{name}: {value}" for name, value in _DEFAULTS.items() if name not in known]
     if address.login:
         if "authorization" in known:
             raise BadInput(
-                f"the address {hide_in_url(request.url)} contains a login, and there is a key as "
+                f"the address {hide_in_url(url)} contains a login, and there is a key as "
                 "well; remove one of them"
             )
         lines.append(f"authorization: {address.login}")
     for lower, name, value in given:
         _check(name, value)
-        # The length of the body is set below and only there.
+        # The length of the body is set in one place only.
         if lower not in _FRAMING:
             lines.append(f"{name}: {value}")
-    if request.body and "content-type" not in known:
+    if not typed and "content-type" not in known:
         lines.append("content-type: application/octet-stream")
-    if request.body or request.method in _WITH_BODY:
-        lines.append(f"content-length: {len(request.body)}")
-    lines.append("\r\n")
+    lines.append("")
     return "\r\n".join(lines).encode()
 
 
@@ -110,8 +125,13 @@ def read_head(received: bytes) -> Head:
     codings: list[str] = []
     connection: list[str] = []
     at = line.end()
-    while (found := _field(text, at)) is not None:
-        name, value = found[1].lower(), found[2].strip(" \t")
+    read = _fields(text, at)
+    end = 0 if read is None else read.end()
+    if text[end:] not in ("\r\n", "\n"):
+        # A folded header line is refused here too: parsers differ on its meaning.
+        raise Unreadable(f"a header line cannot be read: {text[end : end + 40]!r}")
+    for name, value in _each_field(text, at):
+        name, value = name.lower(), value.strip(" \t")
         headers[name] = value
         if name == "content-length":
             lengths += _members(value)
@@ -119,10 +139,6 @@ def read_head(received: bytes) -> Head:
             codings += _members(value)
         elif name == "connection":
             connection += _members(value)
-        at = found.end()
-    if text[at:] not in ("\r\n", "\n"):
-        # A folded header line is refused here too: parsers differ on its meaning.
-        raise Unreadable(f"a header line cannot be read: {text[at : at + 40]!r}")
     version, status = line[1], int(line[2])
     keeps = "close" not in connection if version == "1" else "keep-alive" in connection
     return Head(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import BaseEventLoop, get_running_loop, sleep, timeout_at
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from toolwire.client.http.body import Inflater
@@ -35,7 +36,12 @@ def is_exposed(request: Outgoing, address: Address) -> bool:
     """Whether the request would carry a credential unencrypted."""
     if address.scheme != "http" or request.insecure:
         return False
-    return bool(address.login or secrets_of(request.url, request.headers))
+    return bool(address.login) or _has_secrets(request.url, request.headers)
+
+
+@lru_cache(maxsize=64)
+def _has_secrets(url: str, headers: tuple[tuple[str, str], ...]) -> bool:
+    return bool(secrets_of(url, headers))
 
 
 def exposed(host: str) -> BadInput:

@@ -6,8 +6,11 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import msgspec
+
 from toolwire.client.http.exchange import (
     USUAL,
+    Address,
     HttpLimits,
     Incoming,
     Outgoing,
@@ -17,6 +20,9 @@ from toolwire.client.http.exchange import (
 from toolwire.client.http.pool import PlainHttp, exposed, is_exposed
 from toolwire.client.redact import learn_url
 from toolwire.errors import BadInput
+
+_MOST_WAYS = 128
+"""URLs whose address and proxy are remembered."""
 
 
 class Proxies:
@@ -32,6 +38,13 @@ class Proxies:
         if key not in self._known:
             self._known[key] = _find(parts.scheme, parts.hostname or "")
         return self._known[key]
+
+
+class _Way(msgspec.Struct, frozen=True):
+    """How a URL is reached."""
+
+    address: Address
+    proxy: str | None
 
 
 def _find(scheme: str, host: str) -> str | None:
@@ -74,6 +87,7 @@ class HttpTransport:
         self._ca_file = ca_file
         """Certificates to trust besides the system's."""
         self._proxies = Proxies() if env_proxies else None
+        self._ways: dict[str, _Way] = {}
         self._context: SSLContext | None = None
         self._plain = PlainHttp(limits, self._certificates)
         self._proxied: ProxiedHttp | None = None
@@ -86,8 +100,8 @@ class HttpTransport:
 
     def open(self, request: Outgoing) -> AbstractAsyncContextManager[Incoming]:
         """Send; leaving the context before the body's end drops the connection."""
-        address = read_address(request.url)
-        proxy = self._proxies.of(request.url) if self._proxies is not None else None
+        way = self._ways.get(request.url) or self._way(request.url)
+        address, proxy = way.address, way.proxy
         if proxy is None:
             return self._plain.open(request, address)
         if is_exposed(request, address):
@@ -98,6 +112,14 @@ class HttpTransport:
 
             self._proxied = ProxiedHttp(self._limits, self._certificates)
         return self._proxied.open(request, address.shown, proxy)
+
+    def _way(self, url: str) -> _Way:
+        address = read_address(url)
+        if len(self._ways) >= _MOST_WAYS:
+            self._ways.clear()
+        proxy = self._proxies.of(url) if self._proxies is not None else None
+        way = self._ways[url] = _Way(address, proxy)
+        return way
 
     def _certificates(self) -> SSLContext:
         if self._context is None:

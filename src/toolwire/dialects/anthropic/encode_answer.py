@@ -90,7 +90,7 @@ class Encoder:
     def feed(self, event: ModelEvent) -> Sequence[Frame]:
         """The frames of one event."""
         if type(event) is TextDelta and event.text and self._open == "text":
-            return (_delta(self._index, "text_delta", "text", event.text),)
+            return (_delta(_TEXT, self._index, event.text),)
         self._frames = []
         if not self._started:
             self._start()
@@ -172,7 +172,7 @@ class Encoder:
         if not text:
             return
         self._open_text()
-        self._frames.append(_delta(self._index, "text_delta", "text", text))
+        self._frames.append(_delta(_TEXT, self._index, text))
 
     def _open_text(self) -> None:
         if self._open != "text":
@@ -198,7 +198,7 @@ class Encoder:
     def _thinking(self, text: str) -> None:
         if text:
             self._open_thinking()
-            self._frames.append(_delta(self._index, "thinking_delta", "thinking", text))
+            self._frames.append(_delta(_THINKING, self._index, text))
 
     def _end_thinking(self, event: ThinkingEnded) -> None:
         seal = own_seal(event.seal, NAME)
@@ -276,14 +276,23 @@ def message_id(new_id: Callable[[], str]) -> str:
     return f"msg_{new_id().rpartition('_')[2]}"
 
 
-def _delta(index: int, kind: str, member: str, text: str) -> Frame:
-    delta = {"type": kind, member: text}
-    event = {"type": "content_block_delta", "index": index, "delta": delta}
-    return Frame(encode(event), "content_block_delta")
+def _delta_form(kind: str, member: str) -> bytes:
+    """The data of a frame without its index and text: most frames differ in nothing else."""
+    delta = f'{{"type":"{kind}","{member}":%b}}'
+    return f'{{"type":"content_block_delta","index":%d,"delta":{delta}}}'.encode()
+
+
+_TEXT = _delta_form("text_delta", "text")
+_THINKING = _delta_form("thinking_delta", "thinking")
+_INPUT = _delta_form("input_json_delta", "partial_json")
+
+
+def _delta(form: bytes, index: int, text: str) -> Frame:
+    return Frame(form % (index, encode(text)), "content_block_delta")
 
 
 def _input(index: int, text: str) -> Frame:
-    return _delta(index, "input_json_delta", "partial_json", text)
+    return _delta(_INPUT, index, text)
 
 
 def encode_whole(
