@@ -30,6 +30,8 @@ class TerminalText:
 
         JSON stays the same JSON: a character that is escaped here means itself in a JSON string.
         """
+        if not self._return and text.isascii() and text.replace("\n", " ").isprintable():
+            return text
         if self._return and text:
             self._return = False
             text = f"\r{text}"

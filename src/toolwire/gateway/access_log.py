@@ -1,12 +1,13 @@
 """The access log: one line for each request, without anything of its contents."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TextIO, TypeAlias
+from typing import Any, Literal, TextIO, TypeAlias
 
 import msgspec
+from msgspec.structs import astuple
 
 from toolwire.client.redact import without_secrets
 from toolwire.events import Usage
@@ -16,30 +17,45 @@ from toolwire.terminal_text import one_line
 Style: TypeAlias = Literal["json", "text"]
 _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
 """Legal inside JSON, but a line end or worse to a terminal."""
-_encoder = msgspec.json.Encoder()
+_encode = msgspec.json.Encoder().encode
 _MEMBERS = tuple(field.name for field in msgspec.structs.fields(RequestRecord))
 _COUNTS = tuple(field.name for field in msgspec.structs.fields(Usage))
+_ROUNDED = ("duration", "overhead", "waited", "first_event")
 
 
 def json_line(record: RequestRecord) -> str:
     """The record as a JSON object; members without a value are left out."""
-    values = msgspec.structs.astuple(record)
-    members = {name: value for name, value in zip(_MEMBERS, values, strict=True) if value}
-    counts = zip(_COUNTS, msgspec.structs.astuple(record.usage), strict=True)
+    return json_lines((record,))
+
+
+def json_lines(records: Sequence[RequestRecord]) -> str:
+    """A line for each record."""
+    text = b"\n".join([_encode(_members(record)) for record in records]).decode()
+    if not text.isascii() or "\x7f" in text:
+        text = text.translate(_ESCAPED)
+    return without_secrets(text)
+
+
+def _members(record: RequestRecord) -> dict[str, object]:
+    values = zip(_MEMBERS, astuple(record), strict=True)
+    members: dict[str, Any] = {name: value for name, value in values if value}
+    counts = zip(_COUNTS, astuple(record.usage), strict=True)
     members["usage"] = {name: count for name, count in counts if type(count) is int}
     members["time"] = f"{_utc(int(record.time))}.{int(record.time % 1 * 1000):03}Z"
-    for name in ("duration", "overhead", "waited", "first_event"):
+    for name in _ROUNDED:
         if name in members:
             members[name] = round(members[name], 6)
-    line = _encoder.encode(members).decode()
-    if not line.isascii() or "\x7f" in line:
-        line = line.translate(_ESCAPED)
-    return without_secrets(line)
+    return members
 
 
 @lru_cache(maxsize=8)
 def _utc(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+def text_lines(records: Sequence[RequestRecord]) -> str:
+    """A line for each record, for people at a terminal."""
+    return "\n".join(map(text_line, records))
 
 
 def text_line(record: RequestRecord) -> str:
@@ -81,7 +97,7 @@ class AccessLog:
     """Writes a line for each record, to a stream or to a file that can be rotated."""
 
     def __init__(self, style: Style, *, stream: TextIO | None = None, path: Path | None = None):
-        self._line: Callable[[RequestRecord], str] = json_line if style == "json" else text_line
+        self._lines = json_lines if style == "json" else text_lines
         self._path = path
         self._file: TextIO | None = None if path is None else _opened(path)
         self._stream = stream
@@ -89,15 +105,19 @@ class AccessLog:
         """Lines that could not be written."""
 
     def __call__(self, record: RequestRecord) -> None:
-        """Writes the line of a record; a full disk must not end a request."""
+        """Writes the line of a record."""
+        self.write((record,))
+
+    def write(self, records: Sequence[RequestRecord]) -> None:
+        """Writes the lines of records at once; a full disk must not end a request."""
         target = self._file or self._stream
         if target is None:
             return
         try:
-            target.write(self._line(record) + "\n")
+            target.write(self._lines(records) + "\n")
             target.flush()
         except (OSError, ValueError):
-            self.lost += 1
+            self.lost += len(records)
 
     def reopen(self) -> None:
         """Opens the file again, after its name was given to an archive."""

@@ -37,7 +37,7 @@ from toolwire.gateway.lookups import listed_models, one_model
 from toolwire.gateway.metrics import Metrics, Sample, gauges, of_process
 from toolwire.gateway.operations import Operations
 from toolwire.gateway.parts import GatewayParts
-from toolwire.gateway.record import RecordReader
+from toolwire.gateway.record import RecordBatches, RecordReader
 from toolwire.gateway.reload import Reloader
 from toolwire.gateway.routing import GatewayRoutes
 from toolwire.gateway.server import Gateway
@@ -153,20 +153,27 @@ async def open_gateway(
             listed=_listed(settings, options, environ),
         )
         life = Lifecycle(lambda: accounts.store.failure)
-        metrics = Metrics(lambda: _names(gateway.parts), (of_process, lambda: _state(accounts)))
+        metrics = Metrics(_Names(lambda: gateway.parts), (of_process, lambda: _state(accounts)))
         tls = TlsFiles(Path(own.tls_cert), Path(own.tls_key)) if own.tls_cert else None
         guard = _guard(own, options)
         log = _access_log(own, options.log)
         if log is not None:
             stack.callback(log.close)
-        seen = (accounts.read, metrics, *(() if log is None else (log,)), *readers)
+        together = RecordBatches(metrics.count_all, *(() if log is None else (log.write,)))
+        stack.callback(together.flush)
+        seen = (accounts.read, together, *readers)
+
+        async def refresh() -> None:
+            together.flush()
+            await accounts.look()
+
         if settings.telemetry.active:
             spans, traces = _spans(settings, environ)
             stack.callback(lambda: _report(spans.close(), notice))
             seen = (*seen, spans)
             parts = msgspec.structs.replace(parts, traces=traces)
         parts = msgspec.structs.replace(parts, readers=seen)
-        gateway = Gateway(parts, Operations(life, metrics, accounts.look), guard)
+        gateway = Gateway(parts, Operations(life, metrics, refresh), guard)
         limits = HttpLimits(
             connections=_CONNECTIONS, body_bytes=own.body_limit, write_seconds=own.write_seconds
         )
@@ -299,9 +306,21 @@ async def _load_formats() -> None:
             codec.decode_request(b"{}")
 
 
-def _names(parts: GatewayParts) -> frozenset[str]:
-    """Names that may be labels of metrics."""
-    return frozenset(parts.settings.routes) | {entry.model for entry in parts.listed}
+class _Names:
+    """Names that may be labels of metrics; made anew when the settings have changed."""
+
+    def __init__(self, parts: Callable[[], GatewayParts]) -> None:
+        self._parts = parts
+        self._made_of: GatewayParts | None = None
+        self._names: frozenset[str] = frozenset()
+
+    def __call__(self) -> frozenset[str]:
+        parts = self._parts()
+        if parts is not self._made_of:
+            self._made_of = parts
+            names = (entry.model for entry in parts.listed)
+            self._names = frozenset((*parts.settings.routes, *names))
+        return self._names
 
 
 def _state(accounts: Accounts) -> Iterable[Sample]:

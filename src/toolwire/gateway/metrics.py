@@ -4,7 +4,7 @@ import os
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -20,6 +20,13 @@ _MOST_SERIES = 2000
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 Labels: TypeAlias = tuple[tuple[str, str], ...]
+_TOKENS: tuple[Labels, ...] = tuple(
+    (("direction", direction), ("kind", kind))
+    for direction, kind in (
+        *(("input", "plain"), ("input", "cached"), ("input", "cache_write")),
+        *(("output", "plain"), ("output", "reasoning")),
+    )
+)
 
 
 class Sample(NamedTuple):
@@ -89,11 +96,16 @@ class Metrics:
 
     def __call__(self, record: RequestRecord) -> None:
         """Counts a finished request."""
+        self.count_all((record,))
+
+    def count_all(self, records: Sequence[RequestRecord]) -> None:
+        """Counts finished requests."""
         known = self.names()
-        model = record.model if f"{record.provider}/{record.model}" in known else ""
-        model = model or (record.route if record.route in known else _OTHER)
-        # A key's name is set by the operator; a caller without one has none.
-        key = record.key or _OTHER
+        for record in records:
+            model = record.model if f"{record.provider}/{record.model}" in known else ""
+            self._count(record, model or (record.route if record.route in known else _OTHER))
+
+    def _count(self, record: RequestRecord, model: str) -> None:
         formats = (("client", record.client_format), ("upstream", record.upstream_format))
         about = (("provider", record.provider), ("model", model), ("status", str(record.status)))
         self._add("toolwire_requests_total", formats + about, 1)
@@ -103,10 +115,13 @@ class Metrics:
             self._histograms["toolwire_first_event_seconds"].add(record.first_event)
         self._tokens(record)
         if record.cost:
+            # A key's name is set by the operator; a caller without one has none.
+            key = record.key or _OTHER
             self.count("toolwire_cost_dollars_total", record.cost, key=key, model=model)
-        for name, amount in (("losses", record.losses), ("reattached", record.reattached)):
-            if amount:
-                self._add(f"toolwire_{name}_total", formats, amount)
+        if record.losses:
+            self._add("toolwire_losses_total", formats, record.losses)
+        if record.reattached:
+            self._add("toolwire_reattached_total", formats, record.reattached)
         if record.error and record.provider:
             named = {"provider": record.provider, "kind": record.error}
             self.count("toolwire_upstream_errors_total", **named)
@@ -121,15 +136,12 @@ class Metrics:
         usage = record.usage
         cached, written = usage.cached or 0, usage.cache_write or 0
         reasoning = usage.reasoning or 0
-        for direction, kind, amount in (
-            ("input", "plain", usage.total_input - cached - written),
-            ("input", "cached", cached),
-            ("input", "cache_write", written),
-            ("output", "plain", usage.total_output - reasoning),
-            ("output", "reasoning", reasoning),
-        ):
+        amounts = (
+            *(usage.total_input - cached - written, cached, written),
+            *(usage.total_output - reasoning, reasoning),
+        )
+        for labels, amount in zip(_TOKENS, amounts, strict=True):
             if amount > 0:
-                labels = (("direction", direction), ("kind", kind))
                 self._add("toolwire_tokens_total", labels, amount)
 
     def render(self) -> bytes:
