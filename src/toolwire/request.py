@@ -209,12 +209,12 @@ class Source:
     format may write back what it read.
     """
 
-    __slots__ = ("_values", "_wires", "body", "dialect")
+    __slots__ = ("_decoded", "_wires", "body", "dialect")
 
     def __init__(self, dialect: str = "", body: JsonObject | None = None) -> None:
         self.dialect = dialect
         self.body: JsonObject = {} if body is None else body
-        self._values: dict[str, object] = {}
+        self._decoded: ModelRequest | None = None
         # The value is stored too: its id is unique only while it is alive.
         self._wires: dict[int, tuple[object, Any]] = {}
 
@@ -235,19 +235,20 @@ class Source:
         """The same without these members of the body."""
         body = {key: value for key, value in self.body.items() if key not in names}
         found = Source(self.dialect, body)
-        found._values, found._wires = self._values, self._wires
+        found._decoded, found._wires = self._decoded, self._wires
         return found
 
     def record(self, request: "ModelRequest") -> None:
         """Records the members of the request as they were decoded."""
-        values = msgspec.structs.astuple(request)
-        self._values = dict(zip(request.__struct_fields__, values, strict=True))
-        # Itself: a cycle would keep every decoded body until the next garbage collection.
-        self._values.pop("source")
+        # Without itself: a cycle would keep every decoded body until the next garbage collection.
+        self._decoded = msgspec.structs.replace(request, source=NO_SOURCE)
 
     def unchanged(self, request: "ModelRequest", *names: str) -> bool:
         """Whether these members of the request are still the ones that were decoded."""
-        return all(self._values.get(name, self) is getattr(request, name) for name in names)
+        known = self._decoded
+        if known is None:
+            return False
+        return all(getattr(known, name) is getattr(request, name) for name in names)
 
     def __eq__(self, other: object) -> bool:
         """Always equal: the source of a request is not part of its value."""

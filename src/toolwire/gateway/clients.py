@@ -53,7 +53,8 @@ _RESPONSES = "openai-responses"
 
 def family_of(asked: Asked) -> str:
     """The family of the client by its `user-agent`; empty if it is not known."""
-    agent, google = asked.field("user-agent"), asked.field("x-goog-api-client")
+    fields = asked.head.by_name
+    agent, google = fields.get("user-agent", ""), fields.get("x-goog-api-client", "")
     return _family(f"{agent[:_LONGEST_AGENT]} {google[:_LONGEST_AGENT]}")
 
 
@@ -67,14 +68,17 @@ def conversation_of(asked: Asked, request: ModelRequest) -> str:
     """What groups the requests of one conversation: the client's name for it, else a digest of
     its beginning.
     """
+    fields = asked.head.by_name
     for header in _GROUPING:
-        named = asked.field(header)
+        named = fields.get(header)
         if named:
             return named[:_LONGEST_NAME]
-    for member, inside in (("prompt_cache_key", ""), ("metadata", "user_id")):
-        found = _member(request, member, inside)
-        if found:
-            return found[:_LONGEST_NAME]
+    kept = request.kept
+    if kept is not None and kept.fields != "{}":
+        for member, inside in (("prompt_cache_key", ""), ("metadata", "user_id")):
+            found = _member(request, member, inside)
+            if found:
+                return found[:_LONGEST_NAME]
     return _digest(request)
 
 

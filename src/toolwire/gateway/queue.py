@@ -47,9 +47,11 @@ class Turns:
 
     def ask(self, waiter: Waiter) -> bool:
         """Whether its turn is now; else `waiter.granted` is called when it is."""
-        if not self.waiting and self._fits(waiter) is not None:
-            self._grant(waiter)
-            return True
+        if not self.waiting:
+            free = self._fits(waiter)
+            if free is not None:
+                self._grant(waiter, free)
+                return True
         waiter.number = next(self._numbers)
         lines = self._waiting.setdefault(waiter.key, {})
         lines.setdefault(waiter.slots, deque()).append(waiter)
@@ -63,9 +65,11 @@ class Turns:
 
     def leave(self, waiter: Waiter) -> None:
         """Releases everything; a request that still waits leaves the line."""
-        self._unqueue(waiter)
+        if self.waiting:
+            self._unqueue(waiter)
         self._release(waiter)
-        self.pump()
+        if self.waiting:
+            self.pump()
 
     def lend(self, waiter: Waiter) -> None:
         """Releases the deployment and the turn among all, but not the turn of the key."""
@@ -73,7 +77,8 @@ class Turns:
             self.running -= 1
             waiter.counted = False
         self._vacate(waiter)
-        self.pump()
+        if self.waiting:
+            self.pump()
 
     def pump(self) -> None:
         """Grants every turn that is possible."""
@@ -89,7 +94,7 @@ class Turns:
             if chosen.key in self._waiting:
                 # The key has had its turn: the others come first.
                 self._waiting[chosen.key] = self._waiting.pop(chosen.key)
-            self._grant(chosen)
+            self._grant(chosen, self._fits(chosen) or ())
             granted.append(chosen)
             if chosen is not asking:
                 chosen.granted()
@@ -108,13 +113,15 @@ class Turns:
         limit = waiter.key_most
         if not waiter.keyed and limit and self.by_key[waiter.key] >= limit:
             return None
-        free = tuple(
-            one for one in waiter.slots if not one.most or self.by_slot[one.name] < one.most
-        )
-        return None if waiter.slots and not free else free
+        slots = waiter.slots
+        if not slots:
+            return ()
+        if len(slots) == 1 and not slots[0].most:
+            return slots
+        free = tuple(one for one in slots if not one.most or self.by_slot[one.name] < one.most)
+        return free or None
 
-    def _grant(self, waiter: Waiter) -> None:
-        free = self._fits(waiter) or ()
+    def _grant(self, waiter: Waiter, free: tuple[Slot, ...]) -> None:
         if not waiter.counted:
             self.running += 1
             waiter.counted = True

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from toolwire.gateway.console.api import Console
 
 _JSON = ("content-type", "application/json")
+_CREDENTIALS = ("x-api-key", "x-goog-api-key", "api-key")
 _PROJECT = "toolwire"
 _TIER = {"id": "standard-tier", "name": "toolwire", "isDefault": True}
 _log = logging.getLogger(__name__)
@@ -77,13 +78,14 @@ class Gateway:
         """Answers one request, and shows its record to the readers."""
         asked = without_prefix(asked, self.parts.settings.prefix)
         out.added = self.guard.cors(asked.head)
-        preflight = self.guard.preflight(asked.head)
-        if preflight is not None:
-            out.added = ()
-            await out.whole(204, preflight)
-            return
-        if await self.operations.answer(asked, out):
-            return
+        if asked.method != "POST":
+            preflight = self.guard.preflight(asked.head)
+            if preflight is not None:
+                out.added = ()
+                await out.whole(204, preflight)
+                return
+            if await self.operations.answer(asked, out):
+                return
         if self.console is not None and is_for_console(asked):
             out.added = ()
             elsewhere = self._console_address(asked)
@@ -248,15 +250,13 @@ def is_for_console(asked: Asked) -> bool:
 
 def credentials_of(asked: Asked) -> list[str]:
     """Every credential of a request, wherever its client sends one."""
+    fields = asked.head.by_name
     found: list[str] = []
-    scheme, _, bearer = asked.field("authorization").partition(" ")
+    scheme, _, bearer = fields.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer" and bearer.strip():
         found.append(bearer.strip())
-    for header in ("x-api-key", "x-goog-api-key", "api-key"):
-        value = asked.field(header)
-        if value:
-            found.append(value)
-    if "key=" in asked.query:
+    found += [fields[name] for name in _CREDENTIALS if fields.get(name)]
+    if "key=" in asked.head.target:
         found += [value for name, value in parse_qsl(asked.query) if name == "key"]
     return found
 

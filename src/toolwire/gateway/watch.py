@@ -135,6 +135,12 @@ class NotedAttempt(msgspec.Struct, frozen=True, kw_only=True):
 class Capture:
     """What is recorded of one request."""
 
+    # Hundreds stay in memory.
+    __slots__ = (
+        *("_begun", "attempts", "body", "decoded", "failed", "fields", "level", "losses"),
+        *("method", "reattached", "request", "secrets", "sent", "shape", "status", "target"),
+    )
+
     def __init__(self, level: Level, begun: float) -> None:
         self.level: Level = level
         self._begun = begun
@@ -262,6 +268,9 @@ def _part_shape(part: Part) -> PartShape:
 class Watched:
     """One request in memory."""
 
+    # Thousands stay in memory.
+    __slots__ = ("_seen", "begun", "call", "cancelled", "capture", "n", "record", "running")
+
     def __init__(self, record: RequestRecord, call: ModelCall, capture: Capture | None) -> None:
         self.record = record
         self.call: ModelCall | None = call
@@ -387,7 +396,7 @@ class Watch:
         self.n = max(self.n + 1, int(self._clock() * _MICRO))
         watched.n = self.n
         self._changes.append((self.n, watched.record.id))
-        for waiting in tuple(self._waiting):
+        for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
 
