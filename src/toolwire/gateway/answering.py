@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -195,6 +195,7 @@ class ModelCall:
             options,
             headers=self._headers,
             pace=pace,
+            deadlines=self._parts.deadlines,
             array=incoming.array,
         )
 
@@ -285,27 +286,27 @@ class ModelCall:
             await events.aclose()
 
     def _relayed(
-        self, batch: Sequence[ModelEvent], turn: TurnMemory, *, joins: bool
+        self, batch: Sequence[Any], turn: TurnMemory, *, joins: bool
     ) -> tuple[list[ModelEvent], Finished | None]:
         """The events as the client gets them, and the end if it is among them."""
         record, written, count = self._record, 0, 0
         outgoing: list[ModelEvent] = []
         finished: Finished | None = None
         for event in batch:
-            kind = type(event)
+            kind = type(event)  # pyright: ignore[reportUnknownVariableType] - of any kind
             if kind is Notice:
-                self._noticed(cast(Notice, event))
+                self._noticed(event)
                 continue
             count += 1
             if kind is Finished:
-                finished = cast(Finished, event)
+                finished = event
                 continue
             if kind is TextDelta or kind is ThinkingDelta:
-                written += len(cast(TextDelta, event).text)
+                written += len(event.text)
             elif kind is ToolCallDelta:
-                written += len(cast(ToolCallDelta, event).arguments)
+                written += len(event.arguments)
             outgoing += turn.outgoing(event)
-            if joins and kind is TextEnded and cast(TextEnded, event).text is None:
+            if joins and kind is TextEnded and event.text is None:
                 # Gemini's signed last words would be a block of their own, which clients
                 # take for the whole answer.
                 outgoing.pop()

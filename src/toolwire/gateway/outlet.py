@@ -12,6 +12,7 @@ from toolwire.dialects import AnswerOptions, Dialect
 from toolwire.dialects.openai_responses.encode_answer import response_id
 from toolwire.errors import ProviderError
 from toolwire.events import Finished, ModelEvent
+from toolwire.gateway.deadlines import Deadlines
 from toolwire.http_server.exchange import Answering, ClientGone
 from toolwire.ids import new_id
 from toolwire.messages import Message
@@ -112,6 +113,7 @@ class StreamedAnswer:
         *,
         headers: Callable[[], Headers],
         pace: Pace,
+        deadlines: Deadlines,
         array: bool = False,
     ) -> None:
         self._collector = Collector() if options.store else None
@@ -125,7 +127,8 @@ class StreamedAnswer:
         self._written_at = self._loop.time()
         self._first = True
         self._last: Sequence[Frame] = ()
-        self._timer = self._loop.call_later(pace.hold_seconds, self._due)
+        self._deadlines = deadlines
+        deadlines.set(self, pace.hold_seconds, self._due)
         self.begun = False
 
     @property
@@ -138,8 +141,7 @@ class StreamedAnswer:
         if not self.begun:
             self.begun = True
             self._out.put_head(200, (*(JSON if self._array else STREAM), *self._headers()))
-            self._timer.cancel()
-            self._timer = self._loop.call_later(self._pace.heartbeat_seconds, self._due)
+            self._deadlines.set(self, self._pace.heartbeat_seconds, self._due)
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
         """Sends the frames of the events as one piece; the last ones go out with the end."""
@@ -158,7 +160,7 @@ class StreamedAnswer:
 
     def end(self, finished: Finished) -> None:
         """Prepares the last frames."""
-        self._timer.cancel()
+        self._deadlines.remove(self)
         self._last = (*self._encoder.feed(finished), *self._encoder.close())
 
     async def send(self) -> None:
@@ -170,7 +172,7 @@ class StreamedAnswer:
 
     def fail(self, error: ProviderError) -> None:
         """Sends the error and cuts the connection: nothing may look like an end."""
-        self._timer.cancel()
+        self._deadlines.remove(self)
         self._put(self._encoder.fail(error))
         self._out.cut()
 
@@ -181,7 +183,7 @@ class StreamedAnswer:
 
     def close(self) -> None:
         """Stops the heartbeats."""
-        self._timer.cancel()
+        self._deadlines.remove(self)
 
     def _put(self, frames: Sequence[Frame], *, held: bool = False) -> None:
         if frames:
@@ -190,10 +192,7 @@ class StreamedAnswer:
 
     def _bytes(self, frames: Sequence[Frame]) -> bytes:
         if not self._array:
-            encode = self._sse.encode
-            if len(frames) == 1:
-                return encode(frames[0])
-            return b"".join(map(encode, frames))
+            return self._sse.encode_all(frames)
         data = b",\r\n".join([frame.data for frame in frames])
         opening, self._first = (b"[" if self._first else b",\r\n" if frames else b""), False
         return opening + data
@@ -213,7 +212,7 @@ class StreamedAnswer:
                 self._put(self._encoder.beat())
         except ClientGone:
             return
-        self._timer = self._loop.call_later(wait, self._due)
+        self._deadlines.set(self, wait, self._due)
 
 
 class OneBody:
@@ -252,7 +251,7 @@ class OneBody:
 
     async def send(self) -> None:
         """Sends the body."""
-        await self._out.whole(200, (*JSON, *self._headers()), self._body)
+        await self._out.whole(200, (*JSON, *self._headers()), self._body, held=True)
 
     def fail(self, error: ProviderError) -> None:
         """Never called: the head has not gone out."""

@@ -10,6 +10,7 @@ from toolwire.config.gateway import GatewaySettings
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import ModelEvent
 from toolwire.gateway.counting import Calibration
+from toolwire.gateway.deadlines import Deadlines
 from toolwire.gateway.listing import ListedModel
 from toolwire.gateway.memory import Maker
 from toolwire.gateway.record import RecordReader, RequestRecord
@@ -303,3 +304,5 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
     """The trace of a request, for the `traceparent` of its client; None without telemetry."""
     calibration: Calibration = msgspec.field(default_factory=Calibration)
     """What vendors counted for requests before; the same one after a reload."""
+    deadlines: Deadlines = msgspec.field(default_factory=Deadlines)
+    """Of streams that wait or are silent."""

@@ -1,5 +1,6 @@
 """Server-sent events: bytes to frames and back, in any chunking."""
 
+from collections.abc import Sequence
 from typing import NoReturn
 
 import msgspec
@@ -254,8 +255,31 @@ _ODD_LINE_ENDS = (
 )
 
 
+def _has_odd_ends(data: bytes) -> bool:
+    return any(raw in data for raw, _ in _ODD_LINE_ENDS)
+
+
 class SseEncoder:
-    """Encodes frames as bytes that every client reads the same way."""
+    """Encodes the frames of one answer as bytes that every client reads the same way."""
+
+    def __init__(self) -> None:
+        self._starts = {"": b"data: "}
+        """What precedes the data, by the name of the event."""
+
+    def encode_all(self, frames: Sequence[Frame]) -> bytes:
+        """Several frames; most have nothing to escape, which is looked for in all at once."""
+        data = b"".join([frame.data for frame in frames])
+        if b"\n" in data or b"\r" in data or (not data.isascii() and _has_odd_ends(data)):
+            return b"".join(map(self.encode, frames))
+        starts, pieces = self._starts, list[bytes]()
+        for frame in frames:
+            start = starts.get(frame.event)
+            pieces += (start or self._start(frame.event), frame.data, b"\n\n")
+        return b"".join(pieces)
+
+    def _start(self, name: str) -> bytes:
+        start = self._starts[name] = b"event: %b\ndata: " % name.encode()
+        return start
 
     def encode(self, frame: Frame) -> bytes:
         """The frame with its blank line."""
@@ -265,6 +289,4 @@ class SseEncoder:
                 data = data.replace(raw, escaped)
         if b"\n" in data or b"\r" in data:
             data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
-        if frame.event:
-            return b"event: %b\ndata: %b\n\n" % (frame.event.encode(), data)
-        return b"data: " + data + b"\n\n"
+        return (self._starts.get(frame.event) or self._start(frame.event)) + data + b"\n\n"
