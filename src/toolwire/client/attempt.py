@@ -157,7 +157,10 @@ class Attempt:
         """The events of a whole answer, and the error that ends them."""
         pieces, size = [head], len(head)
         try:
-            async for chunk in chunks:
+            while not getattr(chunks, "at_end", False):
+                chunk = await anext(chunks, None)
+                if chunk is None:
+                    break
                 pieces.append(chunk)
                 size += len(chunk)
                 if size > MAX_FRAME:

@@ -2,6 +2,7 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -236,7 +237,6 @@ class Capture:
         self._foreign = family != upstream
         """Whether the upstream's seals mean nothing in the client's format."""
         self._new_id = new_id
-        self._turn_id = new_id(HANDLE)
         self._received = Collector()
         self._renamed: dict[str, str] = {}
         self._handles = 0
@@ -244,6 +244,10 @@ class Capture:
         """Whether thinking is open whose end the client must see."""
         self.renames = True
         """Whether a repeated id reaches the client as a new one."""
+
+    @cached_property
+    def _turn_id(self) -> str:
+        return self._new_id(HANDLE)
 
     def outgoing(self, event: ModelEvent) -> tuple[ModelEvent, ...]:
         """The event as the client gets it, after the end of open thinking if it needs a handle."""

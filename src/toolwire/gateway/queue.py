@@ -80,6 +80,15 @@ class Turns:
         if self.waiting:
             self.pump()
 
+    def moved(self, waiter: Waiter, slot: Slot) -> bool:
+        """Moves a running request to a deployment; False if it may have to wait for that."""
+        if slot.most or self.waiting or not waiter.counted:
+            return False
+        self._vacate(waiter)
+        waiter.slots, waiter.slot = (slot,), slot
+        self.by_slot[slot.name] += 1
+        return True
+
     def pump(self) -> None:
         """Grants every turn that is possible."""
         self._pump(None)
@@ -182,7 +191,10 @@ class QueueTurn:
 
         While it waits, it does not count as one of all requests at once.
         """
-        self._room.turns.lend(self._waiter)
+        turns = self._room.turns
+        if len(slots) == 1 and turns.moved(self._waiter, slots[0]):
+            return slots[0]
+        turns.lend(self._waiter)
         self._waiter.slots = slots
         await self._room.wait(self._waiter)
         return self._waiter.slot or slots[0]

@@ -256,7 +256,11 @@ class GatewayRoutes:
         `style` is a tool style in place of the one of the settings.
         """
         if self._every is not None:
-            return await self._single(self._every(name), style)
+            model = self._every(name)
+            found = self._open.get(model) if not style else None
+            if found is not None and self._clock() < found.reopen_at:
+                return found
+            return await self._single(model, style)
         route = matching(name, self.tables)
         if route is not None:
             return await self._opened(route, self.tables[route], style)

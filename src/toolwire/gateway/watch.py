@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -38,7 +38,6 @@ MOST_BYTES = 64 * 1024 * 1024
 MOST_BODY = 8 * 1024 * 1024
 """Of one recorded body."""
 _MOST_MESSAGES = 200
-_CHANGES = 20_000
 _MICRO = 1_000_000
 
 
@@ -333,8 +332,8 @@ class Watch:
         self._clock = clock
         self._rows: OrderedDict[str, Watched] = OrderedDict()
         self._captures: OrderedDict[str, Watched] = OrderedDict()
-        self._changes: deque[tuple[int, str]] = deque(maxlen=_CHANGES)
-        """Numbers of changes and ids of requests, which may be forgotten since."""
+        self._forgotten = 0
+        """The last change of a request that is no longer in memory."""
         self._running: dict[str, Watched] = {}
         self._bytes = 0
         self._waiting: set[asyncio.Future[None]] = set()
@@ -379,6 +378,7 @@ class Watch:
 
     def _forget(self, watched: Watched) -> None:
         self._rows.pop(watched.record.id, None)
+        self._forgotten = max(self._forgotten, watched.n)
         self._drop(watched)
 
     def _shrink(self) -> None:
@@ -393,9 +393,7 @@ class Watch:
             watched.capture = None
 
     def _change(self, watched: Watched) -> None:
-        self.n = max(self.n + 1, int(self._clock() * _MICRO))
-        watched.n = self.n
-        self._changes.append((self.n, watched.record.id))
+        watched.n = self.n = max(self.n + 1, int(self._clock() * _MICRO))
         for waiting in self._waiting:
             if not waiting.done():
                 waiting.set_result(None)
@@ -421,18 +419,8 @@ class Watch:
 
     def since(self, n: int) -> tuple[list[Watched], bool]:
         """The requests that changed after `n`, each once, and whether some may be missing."""
-        found: dict[str, Watched] = {}
-        changes = self._changes
-        lost = len(changes) == changes.maxlen and changes[0][0] > n + 1
-        for number, request in reversed(changes):
-            if number <= n:
-                break
-            watched = self._rows.get(request)
-            if watched is None:
-                lost = True
-            else:
-                found[request] = watched
-        return sorted(found.values(), key=lambda one: one.n), lost
+        found = [watched for watched in self._rows.values() if watched.n > n]
+        return sorted(found, key=lambda one: one.n), self._forgotten > n
 
     async def change(self, seconds: float) -> None:
         """Waits for the next change, at most so long."""

@@ -124,8 +124,10 @@ class Answering:
         self.tap: Callable[[bytes], object] | None = None
         """Receives the pieces of the body too."""
 
-    async def whole(self, status: int, fields: Fields = (), body: bytes = b"") -> None:
-        """The whole answer at once."""
+    async def whole(
+        self, status: int, fields: Fields = (), body: bytes = b"", *, held: bool = False
+    ) -> None:
+        """The whole answer at once; `held` until the handler returns, if that is soon."""
         sized = () if status in _WITHOUT_BODY else (("content-length", str(len(body))),)
         head = self._written(status, (*fields, *sized))
         self.begun = True
@@ -133,7 +135,7 @@ class Answering:
         self.sent = 0 if silent else len(body)
         if self.tap is not None:
             self.tap(body)
-        self._outlet.put(head if silent else head + body)
+        self._outlet.put(head if silent else head + body, held=held)
         self.ended = True
         if self._outlet.full:
             await self._outlet.drained()

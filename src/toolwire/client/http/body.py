@@ -18,6 +18,10 @@ _BETWEEN = b"\r\n"
 _MAX_LINES = 16384
 """Limit of a chunk's size line, and of the trailers."""
 _MAX_PIECE = 262144
+_LONGEST_KNOWN = 10
+_MOST_KNOWN = 4096
+_sizes: dict[bytes, int] = {}
+"""Sizes of chunks by their line and the line end before it: most chunks have the size of others."""
 _WITHOUT_BODY = frozenset({204, 304})
 
 
@@ -62,7 +66,7 @@ class Chunked:
     """A body in chunked transfer encoding."""
 
     def __init__(self) -> None:
-        self._left = 0
+        self._left: int = 0
         """Missing bytes of the current chunk."""
         # As if a chunk had just ended: then every size is between two line ends.
         self._rest = _BETWEEN
@@ -73,7 +77,7 @@ class Chunked:
 
     def feed(self, data: bytes) -> bytes:
         """The content of the chunks in the data, complete or partial."""
-        left = self._left
+        left: int = self._left
         if left > len(data):
             self._left = left - len(data)
             return data
@@ -98,13 +102,20 @@ class Chunked:
                     break
                 pieces.append(data[at:stop])
                 at, left = stop, 0
+            # The line of a size that was read before needs no match.
+            end = data.find(b"\r\n", at + 2, at + _LONGEST_KNOWN)
+            known = _sizes.get(data[at:end]) if end > 0 else None
+            if known is not None:
+                left, at = known, end + 2
+                continue
             found = _next_chunk(data, at)
             if found is None:
                 self._left = 0
                 self._rest = _unfinished(data[at:])
                 break
-            left = int(found[1], 16)
-            at = found.end()
+            left, at = int(found[1], 16), found.end()
+            if left and end > 0 and len(_sizes) < _MOST_KNOWN and found.end() == end + 2:
+                _sizes[data[found.start() : end]] = left
             if not left:
                 self._left = 0
                 self._last = True

@@ -29,6 +29,7 @@ _CHOICES: dict[object, Literal["auto", "required", "none"]] = {
     "none": "none",
 }
 _DISPLAYS = {"summarized": True, "omitted": False}
+_NOTHING_KEPT = Kept(dialect=NAME, fields="{}")
 _received = ReceivedTools()
 
 
@@ -50,29 +51,34 @@ class _RequestReader:
         self._left = dict(source.body)
 
     def request(self, messages: tuple[Message, ...], model: str) -> ModelRequest:
-        named = text(self._left.get("model"), "model")
+        left = self._left
+        named = text(left.get("model"), "model")
         if named:
-            del self._left["model"]
-        choice, parallel = self._choice()
-        config = self._output_config()
+            del left["model"]
+        # Most members are missing in most requests.
+        choice, parallel = self._choice() if "tool_choice" in left else (None, None)
+        config = self._output_config() if "output_config" in left else {}
         return ModelRequest(
             model=named or model,
             messages=messages,
-            system=self._system(),
-            tools=self._tools(),
+            system=self._system() if "system" in left else (),
+            tools=self._tools() if "tools" in left else (),
             tool_choice=choice,
             parallel_calls=parallel,
             max_output_tokens=integer(self._take("max_tokens"), "max_tokens"),
-            temperature=number(self._take("temperature"), "temperature"),
-            top_p=number(self._take("top_p"), "top_p"),
-            top_k=number(self._take("top_k"), "top_k"),
-            stop=self._stop(),
-            reasoning=self._reasoning(config),
-            output=self._output(config),
+            temperature=self._number("temperature") if "temperature" in left else None,
+            top_p=self._number("top_p") if "top_p" in left else None,
+            top_k=self._number("top_k") if "top_k" in left else None,
+            stop=self._stop() if "stop_sequences" in left else (),
+            reasoning=self._reasoning(config) if config or "thinking" in left else None,
+            output=self._output(config) if config or "output_format" in left else None,
             stream=flag(self._take("stream"), "stream"),
             kept=self._kept(config),
             source=self._source,
         )
+
+    def _number(self, member: str) -> float | None:
+        return number(self._take(member), member)
 
     def _take(self, member: str) -> object:
         """Removes and returns a member; null is not removed."""
@@ -164,7 +170,7 @@ class _RequestReader:
                 self._left["output_config"] = config
             else:
                 del self._left["output_config"]
-        return Kept(dialect=NAME, fields=dump(self._left))
+        return Kept(dialect=NAME, fields=dump(self._left)) if self._left else _NOTHING_KEPT
 
 
 def _thinking(thinking: JsonObject, effort: Effort | None) -> Reasoning:

@@ -214,7 +214,6 @@ def _value(frame: Frame) -> Any:
 
 def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
     """The events of a whole answer."""
-    text = body.decode("utf-8", "replace")
     try:
         events, error = _read(body, options)
     except UNREADABLE as reason:
@@ -222,6 +221,7 @@ def decode_whole(body: bytes, options: DecodeOptions) -> Iterator[ModelEvent]:
         try:
             events, error = _read(whole_characters(body), options)
         except UNREADABLE:
+            text = body.decode("utf-8", "replace")
             raise MalformedStream(f"unreadable answer: {reason}", body=text[:2000]) from reason
     return _broken_off(events, error) if error is not None else iter(events)
 
