@@ -93,9 +93,9 @@ def test_tasks_of_a_lost_node_go_on_on_the_other(tmp_path: Path):
     assert len({line["host"].split("/")[1] for line in lines.values()}) >= 1
     ran = {path.name: path.read_text().count("x") for path in marks.iterdir()}
     assert set(ran.values()) == {1}
-    unknown = sum(line["unknown"] for line in lines.values())
-    assert unknown <= 8
-    assert len(ran) >= TASKS * 4 - unknown
+    # Of the eight sessions under way each had one call at most: unknown, or not started yet.
+    assert sum(line["unknown"] for line in lines.values()) <= 8
+    assert len(ran) >= TASKS * 4 - 8
     for path in out.rglob("*.json"):
         msgspec.json.decode(path.read_bytes())
     assert list((out / "work").iterdir()) == []
