@@ -34,7 +34,7 @@ from toolwire.gateway.guard import Guard, TrustedProxies
 from toolwire.gateway.lifecycle import Lifecycle, LoopLag, State
 from toolwire.gateway.listing import ListedModel
 from toolwire.gateway.lookups import listed_models, one_model
-from toolwire.gateway.metrics import Metrics, Sample, gauges, of_process
+from toolwire.gateway.metrics import LabelNames, Metrics, Sample, gauges, of_process
 from toolwire.gateway.operations import Operations
 from toolwire.gateway.parts import GatewayParts
 from toolwire.gateway.record import RecordBatches, RecordReader
@@ -153,7 +153,7 @@ async def open_gateway(
             listed=_listed(settings, options, environ),
         )
         life = Lifecycle(lambda: accounts.store.failure)
-        metrics = Metrics(_Names(lambda: gateway.parts), (of_process, lambda: _state(accounts)))
+        metrics = Metrics(LabelNames(lambda: gateway.parts), (of_process, lambda: _state(accounts)))
         tls = TlsFiles(Path(own.tls_cert), Path(own.tls_key)) if own.tls_cert else None
         guard = _guard(own, options)
         log = _access_log(own, options.log)
@@ -304,23 +304,6 @@ async def _load_formats() -> None:
         codec.encoder("", new_id)
         with suppress(BadInput):
             codec.decode_request(b"{}")
-
-
-class _Names:
-    """Names that may be labels of metrics; made anew when the settings have changed."""
-
-    def __init__(self, parts: Callable[[], GatewayParts]) -> None:
-        self._parts = parts
-        self._made_of: GatewayParts | None = None
-        self._names: frozenset[str] = frozenset()
-
-    def __call__(self) -> frozenset[str]:
-        parts = self._parts()
-        if parts is not self._made_of:
-            self._made_of = parts
-            names = (entry.model for entry in parts.listed)
-            self._names = frozenset((*parts.settings.routes, *names))
-        return self._names
 
 
 def _state(accounts: Accounts) -> Iterable[Sample]:

@@ -1,5 +1,7 @@
 """Counters of the gateway in Prometheus' text format."""
 
+from __future__ import annotations
+
 import os
 import time
 from bisect import bisect_left
@@ -7,9 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from toolwire.gateway.record import RequestRecord
+
+if TYPE_CHECKING:
+    from toolwire.gateway.parts import GatewayParts
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
@@ -60,6 +65,24 @@ class _Histogram:
             yield f'{name}_bucket{{le="{bound}"}} {total}'
         yield f"{name}_sum {self._sum!r}"
         yield f"{name}_count {total}"
+
+
+class LabelNames:
+    """Names that may be labels of metrics; made anew when the settings have changed."""
+
+    def __init__(self, parts: Callable[[], GatewayParts]) -> None:
+        self._parts = parts
+        self._made_of: GatewayParts | None = None
+        self._names: frozenset[str] = frozenset()
+
+    def __call__(self) -> frozenset[str]:
+        """The models and routes of the settings."""
+        parts = self._parts()
+        if parts is not self._made_of:
+            self._made_of = parts
+            names = (entry.model for entry in parts.listed)
+            self._names = frozenset((*parts.settings.routes, *names))
+        return self._names
 
 
 class Metrics:
