@@ -159,6 +159,8 @@ def test_a_batch_runs_on_a_server_and_goes_on_after_a_kill(tmp_path: Path) -> No
         # On this machine nobody waits for the lease of a process that has ended.
         resumed = bench.batch("resume", str(bench.out), "-q", "--upstream", sim.upstream())
         assert resumed.code == 0, resumed.err
+        shown = bench.batch("show", str(bench.out), "t0", "--session")
+        assert "RUN echo 0" in shown.out, shown.err
     lines = lines_of(bench.out)
     assert sorted(lines) == [task["id"] for task in tasks]
     for line in lines.values():

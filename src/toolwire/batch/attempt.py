@@ -26,16 +26,15 @@ from toolwire.batch.results import (
     encode,
 )
 from toolwire.batch.store import Claim
+from toolwire.batch.stores import SESSION_ID, session_of
 from toolwire.batch.tasks import Check, Task
 from toolwire.batch.watch import Watch
 from toolwire.batch.workspaces import Workplace, remove_tree
-from toolwire.client.redact import redaction
 from toolwire.config import Settings
 from toolwire.errors import BadInput, SessionInUse, ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.policy import Mode
 from toolwire.sessions.replay import replay
-from toolwire.sessions.sqlite import SqliteStore
 from toolwire.sessions.store import SessionStore
 
 _BROKE_OFF = "Your last answer broke off. Go on with the task."
@@ -46,11 +45,8 @@ _LIMITS = (
 _LONGEST_WAIT = 180.0
 """Seconds: longer than any lease."""
 _REFUSALS = (TurnEnd.REFUSAL, TurnEnd.CONTENT_FILTER)
-RESUMED = ("provider", "session", "host")
+RESUMED = ("provider", "session", "host", "sandbox")
 """Where an error happened that leaves workspace and session as they are."""
-
-SESSION_ID = "id"
-"""File with the id of a session on a server."""
 
 
 class TaskAttempt:
@@ -174,7 +170,8 @@ class TaskAttempt:
 
     async def _turn(self) -> TurnEnded:
         """How the agent's turn ended: in an earlier try, or in this one."""
-        store, session = self._stored()
+        url = self._shared.settings.sessions.store
+        store, session = session_of(self._shared.spec, self._folder / "session", url)
         if session:
             contents = await asyncio.to_thread(store.read, session)
             for record in contents.records:
@@ -199,19 +196,6 @@ class TaskAttempt:
                     raise
                 self._stalled += 1.0
                 await asyncio.sleep(1.0)
-
-    def _stored(self) -> tuple[SessionStore, str]:
-        """Returns where sessions are stored, and the session of an earlier try."""
-        folder = self._folder / "session"
-        if self._shared.spec.shared:
-            from toolwire.sessions.postgres.store import PostgresStore  # noqa: PLC0415 - optional
-
-            store = PostgresStore(self._shared.settings.sessions.store, redact=redaction())
-            known = folder / SESSION_ID
-            return store, known.read_text(encoding="utf-8") if known.exists() else ""
-        files = SqliteStore(folder, redact=redaction())
-        found = files.list() if folder.exists() else []
-        return files, found[0].id if found else ""
 
     def _note_session(self, id: str) -> None:
         """Notes the session of a batch on a server, for a later try."""
@@ -372,8 +356,15 @@ class TaskAttempt:
             return
         (self._folder / "result.json").write_bytes(encode(result) + b"\n")
         (self._folder / "stdout").write_text(result.response, encoding="utf-8", errors="replace")
-        if result.error is not None and result.error.where not in RESUMED:
+        if result.error is not None and not self._goes_on_after(result.error.where):
             await asyncio.to_thread(self._shared.workspaces.discard, self.claim.n)
+
+    def _goes_on_after(self, where: str) -> bool:
+        """Whether another try goes on in the same workspace: its calls are not run again."""
+        if where == "sandbox" and self._place is not None and self._place.container:
+            # A container that died took its state along.
+            return False
+        return where in RESUMED
 
     async def remove(self, result: Result) -> None:
         """Removes the workspace if it is no longer needed; only once the result is stored."""

@@ -7,7 +7,13 @@ from toolwire.batch.spec import FILE as SPEC_FILE
 from toolwire.batch.spec import BatchSpec, read_spec
 from toolwire.batch.sqlite import SqliteBatch, already_there
 from toolwire.batch.store import BatchStore
+from toolwire.client.redact import redaction
 from toolwire.errors import BadInput
+from toolwire.sessions.sqlite import SqliteStore
+from toolwire.sessions.store import SessionStore
+
+SESSION_ID = "id"
+"""File with the id of a session on a server."""
 
 
 def open_batch(out: Path, url: str = "") -> BatchStore:
@@ -30,6 +36,22 @@ def create_batch(out: Path, spec: BatchSpec) -> BatchStore:
         raise already_there(out)
     out.mkdir(parents=True, exist_ok=True)
     return PostgresBatch.create(store_url(), spec.id)
+
+
+def session_of(spec: BatchSpec, folder: Path, url: str = "") -> tuple[SessionStore, str]:
+    """Returns where the session of an attempt is stored, and its id; empty before it began.
+
+    `folder` is that of the attempt's session.
+    """
+    if not spec.shared:
+        files = SqliteStore(folder, redact=redaction())
+        found = files.list() if folder.exists() else []
+        return files, found[0].id if found else ""
+    from toolwire.sessions.postgres.store import PostgresStore  # noqa: PLC0415 - optional
+
+    known = folder / SESSION_ID
+    store = PostgresStore(url or store_url(), redact=redaction())
+    return store, known.read_text(encoding="utf-8") if known.exists() else ""
 
 
 def store_url() -> str:

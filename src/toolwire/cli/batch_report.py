@@ -107,15 +107,15 @@ def _show(out: Path, trial: "Trial", state: "State", result: "Result | None") ->
 
 def _show_session(out: Path, trial: "Trial") -> None:
     from toolwire.batch.spec import read_spec
+    from toolwire.batch.stores import session_of
     from toolwire.sessions.export import FORMATS
-    from toolwire.sessions.sqlite import SqliteStore
 
-    folder = read_spec(out).folder_of(out, trial.id, trial.model, trial.attempt)
-    store = SqliteStore(folder / "session")
-    stored = store.list()
-    if not stored:
+    spec = read_spec(out)
+    folder = spec.folder_of(out, trial.id, trial.model, trial.attempt)
+    store, session = session_of(spec, folder / "session")
+    if not session:
         raise BadInput(f'task "{trial.id}" has no session yet')
-    sys.stdout.write(FORMATS["markdown"](store.read(stored[0].id)))
+    sys.stdout.write(FORMATS["markdown"](store.read(session)))
 
 
 @click.command("retry")
