@@ -39,7 +39,7 @@ def measure(rounds: int, *, quick: bool = False) -> Section:
     """Tasks of two requests and one shell call, with and without the batch layer."""
     with tempfile.TemporaryDirectory(prefix="toolwire-bench-") as made:
         root = Path(made).resolve()
-        costs, cost_goals = _costs(root, rounds, 120 if quick else 400)
+        costs, cost_goals = _costs(root, rounds, 240 if quick else 400)
         driver, driver_goals = _driver(root, 5_000 if quick else 100_000)
         stores, store_goals = _stores(root, rounds, 2_000 if quick else 8_000)
     return Section("batch", (costs, driver, stores), (*cost_goals, *driver_goals, *store_goals))
