@@ -56,7 +56,7 @@ def test_a_question_outlives_the_gateway_and_is_asked_again(browser: Any, tmp_pa
         assert stage.prices.read_text().count(GOOD_LINE) == 1
 
 
-def test_a_session_that_the_terminal_took_over_asks_nothing_in_the_browser(
+def test_a_session_that_the_terminal_took_over_asks_there(
     browser: Any, tmp_path: Path, apps: list[Apps]
 ):
     with contextlib.ExitStack() as stack:
@@ -65,12 +65,17 @@ def test_a_session_that_the_terminal_took_over_asks_nothing_in_the_browser(
         stage = stack.enter_context(scene(tmp_path / "other"))
         apps.append(Apps(Place(tmp_path)))
         app = apps[0].start(stage.upstream, "--resume", session)
-        app.wait("not run")
+        app.wait("y yes, once")
         stage = stack.enter_context(scene(tmp_path))
         with opened(browser, stage, f"sessions/{session}") as (page, watch):
-            page.get_by_text(f"answer in the terminal, process {app.process.pid}").wait_for()
+            page.get_by_text(f"answer in the terminal, process {app.process.pid}").first.wait_for()
             watch.expected.append("404")
-            assert (_open(page), _answered(page, old)) == ([], 404)
+            assert [one["here"] for one in _open(page)] == [False]
+            assert _answered(page, old) == 404
+            app.answer("n")
+            page.wait_for_function(
+                "fetch('../api/questions').then(r => r.json()).then(r => !r.questions.length)"
+            )
         assert stage.prices.read_text() == CODE
 
 
