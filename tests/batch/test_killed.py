@@ -1,5 +1,7 @@
 """What the model reads after a driver was killed or stopped while its call ran."""
 
+import os
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -52,4 +54,24 @@ def test_a_call_that_a_host_ended_reads_as_interrupted(
     assert "cancelled by user" not in read
     line = lines_of(bench.out)["t"]
     assert (line["state"], line["unknown"], line["calls"]) == ("finished", 1, 2)
+    assert mark.read_text() == "x\n"
+
+
+def test_calls_are_not_run_again_after_an_error_of_the_patch(sim: Simulated, tmp_path: Path):
+    bench = Bench(tmp_path, sim)
+    (bench.place.home / "config.toml").write_text('[tools]\nsandbox = "off"\n')
+    mark, broken, tools = tmp_path / "mark", tmp_path / "broken", tmp_path / "bin"
+    tools.mkdir()
+    git = shutil.which("git")
+    (tools / "git").write_text(
+        f'#!/bin/sh\nif [ -e {broken} ]; then rm {broken}; exit 3; fi\nexec {git} "$@"\n'
+    )
+    (tools / "git").chmod(0o755)
+    command = f"RUN echo x >> {mark}; echo new > a.txt; touch {broken}"
+    task = {"id": "t", "prompt": command, "workspace": {"files": {"a.txt": "old"}}}
+    done = bench.run([task], PATH=f"{tools}:{os.environ['PATH']}")
+    assert done.code == 0, done.err
+    line = lines_of(bench.out)["t"]
+    assert (line["state"], line["tries"], line["patch"]["files"]) == ("finished", 2, 1)
+    assert not broken.exists()
     assert mark.read_text() == "x\n"

@@ -130,13 +130,11 @@ class TaskAttempt:
         if found is not None:
             return found
         session = self._folder / "session"
-        if spaces.is_discarded(n):
+        if session.exists():
+            left = spaces.left_behind(n)
+            if left is None or not (left.container and spaces.is_discarded(n)):
+                return self._of_session(left)
             await asyncio.to_thread(remove_tree, session)
-        elif session.exists():
-            # Never from the start again: what it did would be done twice.
-            raise AttemptFailed(
-                "workspace_lost", "the workspace of the session is gone", "workspace"
-            )
         task = self._task
         place = await spaces.make(n, task.workspace)
         if task.setup:
@@ -147,6 +145,14 @@ class TaskAttempt:
                 why = "took too long" if ran.timed_out else f"ended with code {ran.code}"
                 raise AttemptFailed("setup", f"setup {why}: {ran.output[-300:]}", "setup")
         return await spaces.begin(n, place, task.workspace, setup=bool(task.setup))
+
+    def _of_session(self, left: Workplace | None) -> Workplace:
+        """The workspace of a session that began: never from the start, which would do it twice."""
+        if left is None:
+            raise AttemptFailed(
+                "workspace_lost", "the workspace of the session is gone", "workspace"
+            )
+        return left
 
     def _within(self, place: Workplace) -> CommandWorkspace:
         return CommandWorkspace(
@@ -202,7 +208,10 @@ class TaskAttempt:
         if self._shared.spec.shared:
             folder = self._folder / "session"
             folder.mkdir(parents=True, exist_ok=True)
-            (folder / SESSION_ID).write_text(id, encoding="utf-8")
+            # Whole or not at all: without it another try would begin a new session.
+            draft = folder / f"{SESSION_ID}.draft"
+            draft.write_text(id, encoding="utf-8")
+            draft.replace(folder / SESSION_ID)
 
     async def _sent(self, store: SessionStore, session: str, limits: Limits) -> TurnEnded:
         shared, task, place = self._shared, self._task, self._place
@@ -351,7 +360,7 @@ class TaskAttempt:
         )
 
     async def _tidy(self, result: Result) -> None:
-        """Writes the attempt's files; another try after an error of its workspace begins anew."""
+        """Writes the attempt's files; a workspace that could not be made is made anew."""
         if result.state is State.STOPPED:
             return
         (self._folder / "result.json").write_bytes(encode(result) + b"\n")
@@ -364,7 +373,7 @@ class TaskAttempt:
         if where == "sandbox" and self._place is not None and self._place.container:
             # A container that died took its state along.
             return False
-        return where in RESUMED
+        return where in RESUMED or (self._folder / "session").exists()
 
     async def remove(self, result: Result) -> None:
         """Removes the workspace if it is no longer needed; only once the result is stored."""

@@ -78,14 +78,16 @@ class Workspaces:
 
     def found(self, n: int) -> Workplace | None:
         """The workspace of an earlier try; None if there is none, or it is not complete."""
+        return None if self.is_discarded(n) else self.left_behind(n)
+
+    def left_behind(self, n: int) -> Workplace | None:
+        """The same, also if a try gave it up."""
         try:
             body = (self.place(n) / "stage.json").read_bytes()
             place = msgspec.json.decode(body, type=Workplace)
         except (OSError, msgspec.MsgspecError):
             return None
-        if self.is_discarded(n) or not Path(place.folder).is_dir():
-            return None
-        return place
+        return place if Path(place.folder).is_dir() else None
 
     def is_discarded(self, n: int) -> bool:
         """Whether an earlier try gave the workspace up, with its session."""
