@@ -98,6 +98,8 @@ def test_attempts_of_a_driver_that_died_wait_again(batches: Batches):
     assert later.recover() == 1
     assert not later.finish(claim, Result(id="t1", state=State.PASSED))
     assert len(later.waiting(0, 9)) == 3
+    # Its workspace stays, though its first try does not count.
+    assert 2 in later.unfinished()
 
 
 def test_a_second_driver_is_refused_and_the_first_is_named(tmp_path: Path):

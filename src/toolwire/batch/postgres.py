@@ -295,7 +295,7 @@ class PostgresBatch:
     def unfinished(self) -> Iterator[int]:
         """The numbers of attempts that are to go on, in the states `waiting` to `stopped`."""
         rows = self._rows(
-            "SELECT n FROM runs WHERE batch = %(batch)s AND tries > 0 "
+            "SELECT n FROM runs WHERE batch = %(batch)s "
             "AND state IN ('waiting', 'running', 'stopped')"
         )
         return (n for (n,) in rows)

@@ -302,7 +302,7 @@ class SqliteBatch:
     def unfinished(self) -> Iterator[int]:
         """The numbers of attempts that are to go on, in the states `waiting` to `stopped`."""
         rows = self._connection.execute(
-            "SELECT n FROM runs WHERE tries > 0 AND state IN ('waiting', 'running', 'stopped')"
+            "SELECT n FROM runs WHERE state IN ('waiting', 'running', 'stopped')"
         )
         return (n for (n,) in rows)
 
