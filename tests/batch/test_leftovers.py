@@ -19,7 +19,7 @@ SLEEP = f"31{os.getpid()}"
 """Seconds that no other program sleeps: what names our commands in the table of processes."""
 
 
-def until(test: Callable[[], object], seconds: float = 60.0) -> None:
+def until(test: Callable[[], object], seconds: float = 180.0) -> None:
     end = time.monotonic() + seconds
     while not test():
         assert time.monotonic() < end

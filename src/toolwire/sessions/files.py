@@ -82,10 +82,11 @@ def _create(path: Path, meta: Mapping[str, str]) -> None:
     """Write the file of a session without records."""
     # SQLite gives its side files the same mode.
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb", buffering=0) as file:
+    with os.fdopen(handle, "wb") as file:
         if _SERIALIZES:
             # One write instead of a log and its syncs.
             file.write(_image(meta))
+            file.flush()
             os.fsync(handle)
     if not _SERIALIZES:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:

@@ -69,7 +69,11 @@ class SqliteStore:
         folder = Path(project)
         path = self._root / project_key(folder) / f"{self._new_id('')}{_FILE}"
         create(path, self._meta(path, str(folder.resolve())))
-        return self._open(path)
+        try:
+            return self._open(path)
+        except BaseException:
+            remove_files(path)
+            raise
 
     def open(self, name: str, *, take: bool = False) -> SqliteJournal:
         """Open a session for writing; refused while another process has it, salvaged if damaged.

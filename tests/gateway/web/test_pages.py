@@ -114,7 +114,7 @@ def test_a_question_is_answered_by_keyboard_alone(browser: Any, stage: Scene, an
             assert stage.prices.read_text() == CODE
         else:
             page.keyboard.press("e")
-            page.get_by_label("New text").wait_for()
+            page.locator("textarea:focus").wait_for()
             page.keyboard.press("Control+a")
             page.keyboard.type("# changed by hand\n")
             page.keyboard.press("Control+Enter")
