@@ -25,7 +25,7 @@ def test_hundreds_of_kills_lose_nothing(tmp_path: Path, counted: Callable[[str],
     counted(f"batches under SIGKILL: {tally}")
 
 
-@pytest.mark.sweep
+@pytest.mark.long
 def test_nothing_is_lost_or_done_twice_on_ray(
     tmp_path: Path, counted: Callable[[str], None]
 ) -> None:
@@ -38,7 +38,7 @@ def test_nothing_is_lost_or_done_twice_on_ray(
     assert tally.points >= 14
 
 
-@pytest.mark.sweep
+@pytest.mark.long
 def test_hosts_that_a_server_does_not_answer_do_nothing_twice(
     tmp_path: Path, counted: Callable[[str], None]
 ) -> None:

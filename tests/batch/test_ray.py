@@ -17,7 +17,7 @@ from tests.fakes.postgres import postgres_url
 from tests.fakes.simulated import LONGEST, Place, Simulated
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
-pytestmark = pytest.mark.sweep
+pytestmark = pytest.mark.long
 
 TASKS = 16
 LEASE = 10.0
