@@ -155,9 +155,11 @@ def start_session(page: Any, prompt: str) -> None:
     page.keyboard.press("Control+k")
     page.keyboard.type("new session")
     page.keyboard.press("Enter")
-    page.get_by_role("dialog", name="New session").wait_for()
+    dialog = page.get_by_role("dialog", name="New session")
+    dialog.wait_for()
     page.keyboard.type(prompt)
     page.keyboard.press("Control+Enter")
+    dialog.wait_for(state="detached")
 
 
 def question(page: Any) -> Any:

@@ -1,9 +1,10 @@
-// Keys: one listener; the newest layer that knows a key takes it.
-import { useEffect, useRef } from "./html.js";
+// Keys: one listener; the innermost layer that knows a key takes it.
+import { useLayoutEffect, useRef } from "./html.js";
 
 /** @typedef {Record<string, (event: KeyboardEvent) => void>} Keys */
-/** @type {{current: Keys}[]} */
+/** @type {{current: Keys, depth: number}[]} */
 const layers = [];
+let depth = 0;
 let leader = -Infinity;
 
 /** @param {EventTarget | null} target */
@@ -45,10 +46,15 @@ addEventListener("keydown", (event) => {
 
 /** Keys of a component, for as long as it is shown. @param {Keys} keys */
 export function useKeys(keys) {
-  const held = useRef(keys);
-  held.current = keys;
-  useEffect(() => {
-    layers.push(held);
-    return () => { layers.splice(layers.indexOf(held), 1); };
+  // A parent is drawn before its children, so a later number is further in.
+  const held = useRef(/** @type {{current: Keys, depth: number} | null} */ (null));
+  held.current ??= { current: keys, depth: ++depth };
+  held.current.current = keys;
+  // Before the paint: a key pressed on what one sees must not reach what was there before.
+  useLayoutEffect(() => {
+    const layer = /** @type {{current: Keys, depth: number}} */ (held.current);
+    layers.push(layer);
+    layers.sort((a, b) => a.depth - b.depth);
+    return () => { layers.splice(layers.indexOf(layer), 1); };
   }, []);
 }

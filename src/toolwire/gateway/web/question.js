@@ -1,5 +1,5 @@
 // A question whether a call may run: what it would do, why it is asked, and the answers.
-import { html, useEffect, useMemo, useRef, useState } from "./html.js";
+import { html, useLayoutEffect, useMemo, useRef, useState } from "./html.js";
 import { api, connected, say } from "./api.js";
 import { marked as wordMarks, unified } from "./diff.js";
 import { questions } from "./feed.js";
@@ -94,7 +94,8 @@ export function Question({ question, active, titled }) {
     y: () => attempt(once), a: () => { if (can("session")) attempt(() => answer({ choice: "session" })); }, n: () => setDialog("deny"), A: () => setDialog("always"),
     ...(editable ? { e: () => setEditing(true) } : {}), d: flip,
   } : {});
-  useEffect(() => { if (editing) box.current?.querySelector("textarea")?.focus(); }, [editing]);
+  // Before the paint, as the next key is meant for it.
+  useLayoutEffect(() => { if (editing) box.current?.querySelector("textarea")?.focus(); }, [editing]);
   return html`<article class=${active ? "question active" : "question"} aria-label=${`Question: ${topic(question)}`} ref=${box}>
     <header><span class="pulse ask"></span><b class="grow cut">${topic(question)}</b>${question.again ? html`<span class="chip" title="asked before the gateway was restarted">asked again</span>` : null}
       ${titled ? html`<a class="cut" href=${`#/sessions/${encodeURIComponent(question.session)}`}>${question.session_title || question.session}</a>` : null}<span class="dim">${ago(question.asked)}</span></header>
