@@ -50,7 +50,8 @@ AT_ONCE = """() => new Promise((found) => {
     if (document.querySelectorAll("article").length < 2) return;
     seen.disconnect();
     dispatchEvent(new KeyboardEvent("keydown", { key: "j" }));
-    setTimeout(() => found([location.hash, document.querySelectorAll("article")[1]?.className]), 200);
+    const second = () => document.querySelectorAll("article")[1]?.className;
+    setTimeout(() => found([location.hash, second()]), 200);
   };
   const seen = new MutationObserver(look);
   seen.observe(document.body, { childList: true, subtree: true });
