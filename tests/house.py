@@ -19,6 +19,7 @@ LATER = (
     *("toolwire.sessions.ordered_writes.", "toolwire.library.loop_thread."),
     *("toolwire.cli.session_follow.", "toolwire.wire.nesting.", "toolwire.context.imports."),
     *("toolwire.platform.", "toolwire.tools.shell.job_processes.", "toolwire.tools.shell.limits."),
+    *("toolwire.config.merging.", "toolwire.history.pairing."),
     *("toolwire.cli.completion", "toolwire.settings_import.", "toolwire.cli.import_settings."),
     "toolwire.extensions.",
     *("toolwire.tui.", "toolwire.gateway.", "toolwire.cli.serve.", "toolwire.cli.keys."),

@@ -30,8 +30,8 @@ from toolwire.agent.events import (
 )
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
-from toolwire.app.options import SessionOptions
-from toolwire.app.session import AS_OPENED, AgentSession
+from toolwire.app.options import AS_OPENED, SessionOptions
+from toolwire.app.session import AgentSession
 from toolwire.app.user_input import expand_command, read_input
 from toolwire.client.http.transport import Transport
 from toolwire.config import Settings

@@ -1,10 +1,11 @@
-"""Options of a session."""
+"""Options of a session, and of one turn."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from toolwire.agent.questions import Approver
 from toolwire.agent.structured import OutputSchema
 from toolwire.agent.usage import Limits
 from toolwire.app.model_stack import Opened
@@ -15,8 +16,12 @@ from toolwire.policy import Mode
 from toolwire.prompted import StyleChoice, ToolStyle
 from toolwire.providers._spec import NoAuth, Provider
 from toolwire.providers.custom import Upstream
+from toolwire.request import ModelSettings
 from toolwire.tools.registry import Registry
 from toolwire.tools.spec import EditorFiles, Restricts
+
+if TYPE_CHECKING:
+    from toolwire.extensions.tool_limits import OnlyTools
 
 
 class SessionOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,3 +102,22 @@ def opened(ask: Model) -> Opened:
     provider = Provider(name=NAME, title="Host model", dialect="", base_url="", auth=NoAuth())
     style = StyleChoice(style=ToolStyle.NATIVE, reason="the host program supplies the model")
     return Opened(client=ask, provider=provider, model=name, style=style, origin="", reask=False)
+
+
+class TurnOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What one turn does differently; the session's own apply where nothing is set."""
+
+    limits: Limits | None = None
+    model_settings: ModelSettings | None = None
+    approver: Approver | None = None
+    output: OutputSchema | None = None
+    """What its final answer has to fit."""
+    deps: Any = None
+    """For its tools."""
+    model: str = ""
+    """`provider/model`, or a short name; the session's own is used again afterwards."""
+    only: "OnlyTools | None" = None
+    """The only tools of the turn."""
+
+
+AS_OPENED = TurnOptions()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,53 +27,25 @@ from toolwire.app.checkpoints import Checkpoints
 from toolwire.app.equipment import Equip, Equipment, enforced
 from toolwire.app.event_sink import EventSink, LossWatch
 from toolwire.app.model_stack import Opened
+from toolwire.app.options import AS_OPENED, TurnOptions
+from toolwire.app.system_prompt import MODE_CHANGED
 from toolwire.app.toolbox import Toolbox
 from toolwire.errors import BadInput, ErrorKind, SessionError, ToolwireError, nearest_name
 from toolwire.messages import Message, Text
 from toolwire.policy import Mode
 from toolwire.providers import catalogue
-from toolwire.request import Effort, ModelRequest, ModelSettings, Reasoning, ToolSpec
+from toolwire.request import Effort, ModelRequest, Reasoning, ToolSpec
 
 if TYPE_CHECKING:
     from toolwire.app.subagents.tool import Subagents
     from toolwire.extensions.tool_limits import OnlyTools
 
 _DAY = 86_400
-_MODE_CHANGED = {
-    mode: f"The user changed the approval mode to {mode}: {meaning} Go on with the task."
-    for mode, meaning in {
-        Mode.DEFAULT: "changes and commands are confirmed by the user.",
-        Mode.AUTO_EDIT: "edits of files in the workspace run without confirmation.",
-        Mode.PLAN: "only reading is allowed; do not change files and run nothing that does.",
-        Mode.YOLO: "every call runs without confirmation.",
-    }.items()
-}
-
-
 _REFUSED = "UserPromptSubmit operation blocked by hook:"
 
 
 class PromptRefused(BadInput):
     """A hook refused the user's prompt."""
-
-
-class TurnOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What one turn does differently; the session's own apply where nothing is set."""
-
-    limits: Limits | None = None
-    model_settings: ModelSettings | None = None
-    approver: Approver | None = None
-    output: OutputSchema | None = None
-    """What its final answer has to fit."""
-    deps: Any = None
-    """For its tools."""
-    model: str = ""
-    """`provider/model`, or a short name; the session's own is used again afterwards."""
-    only: "OnlyTools | None" = None
-    """The only tools of the turn."""
-
-
-AS_OPENED = TurnOptions()
 
 
 class AgentSession:
@@ -171,7 +143,7 @@ class AgentSession:
         await self._sink(self._opening)
         self._equipment = msgspec.structs.replace(self._equipment, mode=mode)
         self.toolbox.policy.set_mode(mode)
-        self.inform(_MODE_CHANGED[mode])
+        self.inform(MODE_CHANGED[mode])
 
     def change_effort(self, effort: Effort | None) -> None:
         """Requests another reasoning effort from the next turn on; None leaves it to the model."""

@@ -18,6 +18,16 @@ from toolwire.tools.search.ignore import repository_of
 
 SayNotice = Callable[[str], None]
 _MOST_NAMED = 10
+MODE_CHANGED = {
+    mode: f"The user changed the approval mode to {mode}: {meaning} Go on with the task."
+    for mode, meaning in {
+        Mode.DEFAULT: "changes and commands are confirmed by the user.",
+        Mode.AUTO_EDIT: "edits of files in the workspace run without confirmation.",
+        Mode.PLAN: "only reading is allowed; do not change files and run nothing that does.",
+        Mode.YOLO: "every call runs without confirmation.",
+    }.items()
+}
+"""What the model is given when the mode changes in a session."""
 
 
 def system_text(

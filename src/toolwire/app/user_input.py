@@ -14,7 +14,8 @@ import msgspec
 
 from toolwire.agent.events import AgentEvent, ToolFinished
 from toolwire.agent.questions import Approver
-from toolwire.app.session import AgentSession, TurnOptions
+from toolwire.app.options import TurnOptions
+from toolwire.app.session import AgentSession
 from toolwire.app.toolbox import Toolbox
 from toolwire.config import Settings
 from toolwire.context.mentions import Mentioned, mentions, user_message

@@ -17,9 +17,9 @@ from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.questions import Approver
 from toolwire.agent.usage import Stats
 from toolwire.app.builder import open_session
-from toolwire.app.options import SessionOptions
+from toolwire.app.options import AS_OPENED, SessionOptions, TurnOptions
 from toolwire.app.servers import server_command
-from toolwire.app.session import AS_OPENED, AgentSession, TurnOptions
+from toolwire.app.session import AgentSession
 from toolwire.app.stored_sessions import stored_sessions
 from toolwire.app.user_input import named_command, names_prompt, read_input
 from toolwire.cli import output, redraws

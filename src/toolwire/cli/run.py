@@ -16,7 +16,8 @@ import msgspec
 from toolwire.agent.events import AgentEvent, Emit, Noticed, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.structured import OutputSchema
 from toolwire.app.builder import open_session
-from toolwire.app.session import AS_OPENED, AgentSession, PromptRefused
+from toolwire.app.options import AS_OPENED
+from toolwire.app.session import AgentSession, PromptRefused
 from toolwire.app.stored_sessions import stored_sessions
 from toolwire.app.user_input import named_command, read_input
 from toolwire.cli import output as exits

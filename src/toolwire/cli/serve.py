@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from toolwire.client.redact import Secret
     from toolwire.config import Settings
-    from toolwire.config.layers import Resolved
+    from toolwire.config.merging import Resolved
     from toolwire.gateway.host import RunningGateway, ServeOptions
     from toolwire.gateway.workers import ParentLine
 

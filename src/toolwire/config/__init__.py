@@ -1,6 +1,7 @@
 """Settings: defaults, TOML files, the environment and flags, read into one value."""
 
-from toolwire.config.layers import FILE, PROJECT_FILE, Resolved, current_folder, load, resolve
+from toolwire.config.layers import FILE, PROJECT_FILE, current_folder, load, resolve
+from toolwire.config.merging import Resolved
 from toolwire.config.settings import Sessions, Settings
 
 __all__ = [

@@ -9,7 +9,8 @@ import msgspec
 from toolwire.client.redact import HIDDEN, hide_in_url, is_secret_name
 from toolwire.config import trust
 from toolwire.config.edit import split_path
-from toolwire.config.layers import Resolved, config_files, has_project_file
+from toolwire.config.layers import config_files, has_project_file
+from toolwire.config.merging import Resolved
 from toolwire.config.schema import dotted, rendered
 
 _NOT_SECRET = frozenset({"key_env", "key_header", "key_prefix"})

@@ -18,7 +18,7 @@ from toolwire import dialects
 from toolwire.client.redact import Secret
 from toolwire.config import Settings
 from toolwire.config.gateway import GatewaySettings
-from toolwire.config.layers import Resolved
+from toolwire.config.merging import Resolved
 from toolwire.errors import BadInput, ModelMissing
 from toolwire.gateway.access_log import AccessLog, Style
 from toolwire.gateway.accounts import (

@@ -20,8 +20,8 @@ from toolwire.agent.questions import Choice, Confirmation, UserAnswer
 from toolwire.agent.structured import OutputSchema
 from toolwire.agent.usage import Limits
 from toolwire.app.builder import open_session
-from toolwire.app.options import HostOverrides, SessionOptions
-from toolwire.app.session import AgentSession, TurnOptions
+from toolwire.app.options import HostOverrides, SessionOptions, TurnOptions
+from toolwire.app.session import AgentSession
 from toolwire.config import Settings
 from toolwire.errors import BadInput
 from toolwire.events import TextDelta

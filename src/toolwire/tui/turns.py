@@ -15,7 +15,8 @@ from toolwire.agent.events import (
     TurnEnded,
 )
 from toolwire.agent.usage import Stats
-from toolwire.app.session import AS_OPENED, AgentSession, TurnOptions
+from toolwire.app.options import AS_OPENED, TurnOptions
+from toolwire.app.session import AgentSession
 from toolwire.app.stored_sessions import stored_sessions
 from toolwire.app.user_input import agent_names, read_input
 from toolwire.compaction.summary import media_name

@@ -31,7 +31,8 @@ from toolwire.agent.usage import Limits, tightest
 from toolwire.app.equipment import Equipment
 from toolwire.app.event_sink import EventSink
 from toolwire.app.model_stack import Opened
-from toolwire.app.session import AgentSession, TurnOptions
+from toolwire.app.options import TurnOptions
+from toolwire.app.session import AgentSession
 from toolwire.app.subagents.catalog import tools_of
 from toolwire.app.toolbox import Toolbox
 from toolwire.config import Settings

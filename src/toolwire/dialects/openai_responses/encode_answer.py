@@ -9,12 +9,14 @@ from toolwire.dialects import USUAL_ANSWER, AnswerOptions
 from toolwire.dialects.openai_responses.ends import response_body
 from toolwire.dialects.openai_responses.errors import error_body
 from toolwire.dialects.openai_responses.items import (
+    answered_call,
+    answered_item,
+    answered_message,
+    answered_part,
     call_item,
-    content_part,
     image_item,
     is_more,
     message_groups,
-    message_item,
     reasoning_item,
 )
 from toolwire.dialects.openai_responses.media import annotation
@@ -42,7 +44,6 @@ from toolwire.messages import (
     Media,
     MediaKind,
     Message,
-    Part,
     Refusal,
     ServerBlock,
     Text,
@@ -287,7 +288,7 @@ class AnswerEncoder:
         item.text.clear()
         item.citations.clear()
         if not is_more(event.kept):
-            self._item_done(item.index, {**_message(item.parts), "id": item.item_id})
+            self._item_done(item.index, {**answered_message(item.parts), "id": item.item_id})
             self._open = None
 
     def _end_part(self, item: _OpenItem, part: Text | Refusal) -> None:
@@ -296,7 +297,7 @@ class AnswerEncoder:
         else:
             body: JsonObject = {"text": part.text, "logprobs": []}
             self._send("response.output_text.done", {**_within(item), **body})
-        self._send("response.content_part.done", {**_within(item), "part": _complete_part(part)})
+        self._send("response.content_part.done", {**_within(item), "part": answered_part(part)})
 
     def _reasoning_delta(self, text: str) -> None:
         item = self._opened("reasoning")
@@ -345,7 +346,7 @@ class AnswerEncoder:
         freeform = part.kind is CallKind.FREEFORM
         text = {"input" if freeform else "arguments": part.arguments}
         self._send(f"response.{_member(call)}.done", {**where, **text})
-        self._item_done(call.index, {**_call(part), "id": call.item_id})
+        self._item_done(call.index, {**answered_call(part), "id": call.item_id})
 
     def _add_media(self, media: Media) -> None:
         if media.kind is not MediaKind.IMAGE or not media.base64:
@@ -376,20 +377,6 @@ class AnswerEncoder:
         status = response["status"]
         ended = status if status in ("completed", "failed") else "incomplete"
         self._send(f"response.{ended}", {"response": response})
-
-
-def _complete_part(part: Text | Refusal) -> JsonObject:
-    body = content_part(part)
-    return {"logprobs": [], **body} if isinstance(part, Text) else body
-
-
-def _message(parts: list[Text | Refusal]) -> JsonObject:
-    return message_item(parts, [_complete_part(part) for part in parts])
-
-
-def _call(part: ToolCall) -> JsonObject:
-    item = call_item(part, part.name, part.arguments)
-    return {**item, "status": "completed" if part.complete else "incomplete"}
 
 
 def _within(item: _OpenItem) -> JsonObject:
@@ -433,25 +420,11 @@ def whole_answer(
         tail = f"{name.removeprefix('resp_')}_{len(output)}"
         if isinstance(group, list):
             refused = refused or any(isinstance(part, Refusal) for part in group)
-            output.append({"id": f"msg_{tail}", **_message(group)})
+            output.append({"id": f"msg_{tail}", **answered_message(group)})
             continue
-        found = _whole_item(group, tail)
+        found = answered_item(group, tail)
         if found is not None:
             output.append(found)
     end = replace(finished, model=finished.model or model)
     body = response_body(finished.response_id or name, end.model, output, end, refused=refused)
     return encode(body | _requested(options))
-
-
-def _whole_item(part: Part, tail: str) -> object | None:
-    match part:
-        case Thinking():
-            return {"id": f"rs_{tail}", **reasoning_item(part)}
-        case ToolCall():
-            return {"id": f"fc_{tail}", **_call(part)}
-        case Media() if part.kind is MediaKind.IMAGE and part.base64:
-            return {"id": f"ig_{tail}", **image_item(part)}
-        case ServerBlock() if part.origin.dialect == NAME:
-            return msgspec.Raw(part.data.encode())
-        case _:
-            return None

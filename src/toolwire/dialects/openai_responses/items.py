@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import cast
 
+import msgspec
 from msgspec.structs import replace
 
 from toolwire.dialects.losses import own_seal, restore
@@ -284,6 +285,38 @@ def image_item(part: Media) -> JsonObject:
         "status": "completed",
     }
     return with_extra(item, part.kept)
+
+
+def answered_part(part: Text | Refusal) -> JsonObject:
+    """A part of a message as a server answers with it."""
+    body = content_part(part)
+    return {"logprobs": [], **body} if isinstance(part, Text) else body
+
+
+def answered_message(parts: list[Text | Refusal]) -> JsonObject:
+    """A message as a server answers with it."""
+    return message_item(parts, [answered_part(part) for part in parts])
+
+
+def answered_call(part: ToolCall) -> JsonObject:
+    """A call as a server answers with it."""
+    item = call_item(part, part.name, part.arguments)
+    return {**item, "status": "completed" if part.complete else "incomplete"}
+
+
+def answered_item(part: Part, tail: str) -> object | None:
+    """Any other part as a server answers with it; `tail` ends its id."""
+    match part:
+        case Thinking():
+            return {"id": f"rs_{tail}", **reasoning_item(part)}
+        case ToolCall():
+            return {"id": f"fc_{tail}", **answered_call(part)}
+        case Media() if part.kind is MediaKind.IMAGE and part.base64:
+            return {"id": f"ig_{tail}", **image_item(part)}
+        case ServerBlock() if part.origin.dialect == NAME:
+            return msgspec.Raw(part.data.encode())
+        case _:
+            return None
 
 
 def has_our_id(item: JsonObject) -> bool:

@@ -1,9 +1,12 @@
 """Programs and tests of a project: which file is one, how it is run, what it tests."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from shlex import quote
 from shutil import which
+
+from toolwire.embedded.small.about import mentions
+from toolwire.embedded.small.tools import KnownFiles
 
 CODE = (".py", ".js", ".mjs", ".cjs", ".sh")
 """Endings of files that can be run."""
@@ -85,3 +88,37 @@ def imports_one(text: str, paths: Iterable[str]) -> bool:
         for stem in stems
         if stem
     )
+
+
+def trial_command(words: str, read: Collection[str], project: KnownFiles) -> str:
+    """The command that shows the fault which the request speaks of; empty without one."""
+    if not fails(words):
+        return ""
+    named = [it.path for it in mentions(words, project)[0]]
+    others = [path for path in read if path not in named]
+    for file in (*named, *others, *project.files):
+        text = project.text(file) or ""
+        if is_check(file, text) and (file in named or imports_one(text, read)):
+            return running(file, text)
+    for file in named:
+        if is_program(file, project.text(file) or ""):
+            return running(file, project.text(file) or "")
+    return ""
+
+
+def test_command(words: str, changed: Collection[str], project: KnownFiles) -> str:
+    """The command that tests changed code; empty without one."""
+    named = [it.path for it in mentions(words, project)[0]]
+    for path in changed:
+        for file in (*named, *project.files):
+            text = project.text(file) or "" if file.endswith(CODE) else ""
+            by_name = is_test_of(file, path)
+            checks = file in named and is_check(file, text) and imports_one(text, [path])
+            if file not in changed and (by_name or checks):
+                return running(file, text)
+    for file in (*named, *changed):
+        text = project.text(file) or ""
+        concerns = file in changed or imports_one(text, changed)
+        if changed and concerns and is_program(file, text) and ends_by_itself(text):
+            return running(file, text)
+    return ""

@@ -14,13 +14,9 @@ from toolwire.embedded.small.plan import checked
 from toolwire.embedded.small.programs import (
     CODE,
     LIMITED,
-    ends_by_itself,
-    fails,
-    imports_one,
     is_check,
-    is_program,
-    is_test_of,
-    running,
+    test_command,
+    trial_command,
 )
 from toolwire.embedded.small.report import deeds, undone
 from toolwire.embedded.small.steps import PlanStep, StepKind, command_for, plan_schema, read_plan
@@ -172,7 +168,7 @@ class Change:
             unread = [path for path in to_read(self.words, project) if project.text(path)]
             if unread:
                 return self._reading(unread, project)
-        if not self._trial and (command := self._trial_command(project)):
+        if not self._trial and (command := trial_command(self.words, self._read, project)):
             self._trial = command
             return self._call("try", "run_shell_command", {"command": command})
         words = f"\n\nPlan for: {self.words}"
@@ -356,40 +352,12 @@ class Change:
         kinds = (StepKind.EDIT, StepKind.SUBSTITUTE, StepKind.CREATE)
         return [*dict.fromkeys(step.path for step, _ in self._done if step.do in kinds)]
 
-    def _trial_command(self, project: KnownFiles) -> str:
-        """The command that shows the fault which the request speaks of; empty without one."""
-        if not fails(self.words):
-            return ""
-        named = [it.path for it in mentions(self.words, project)[0]]
-        read = [path for path in self._read if path not in named]
-        for file in (*named, *read, *project.files):
-            text = project.text(file) or ""
-            if is_check(file, text) and (file in named or imports_one(text, self._read)):
-                return running(file, text)
-        for file in named:
-            if is_program(file, project.text(file) or ""):
-                return running(file, project.text(file) or "")
-        return ""
-
     def _check_command(self, project: KnownFiles) -> str:
         """The command that checks changed code: the one that failed, or its test; may be empty."""
         changed = [path for path in self._changed() if path.endswith(CODE)]
-        if self._trial and changed:
-            return self._trial
-        named = [it.path for it in mentions(self.words, project)[0]]
-        for path in changed:
-            for file in (*named, *project.files):
-                text = project.text(file) or "" if file.endswith(CODE) else ""
-                by_name = is_test_of(file, path)
-                checks = file in named and is_check(file, text) and imports_one(text, [path])
-                if file not in changed and (by_name or checks):
-                    return running(file, text)
-        for file in (*named, *changed):
-            text = project.text(file) or ""
-            concerns = file in changed or imports_one(text, changed)
-            if changed and concerns and is_program(file, text) and ends_by_itself(text):
-                return running(file, text)
-        return ""
+        return (
+            self._trial if self._trial and changed else test_command(self.words, changed, project)
+        )
 
     def _repair(self, failed: Ran) -> None:
         """Plan another edit after a failed check."""

@@ -10,7 +10,8 @@ import msgspec
 from toolwire import config
 from toolwire.config import edit, trust
 from toolwire.config.display import Row, file_states, rows
-from toolwire.config.layers import Resolved, config_files
+from toolwire.config.layers import config_files
+from toolwire.config.merging import Resolved
 from toolwire.config.schema import keys, rendered
 from toolwire.gateway.console.calls import ApiError, ApiRoute, Call, Query
 from toolwire.gateway.console.style import StyleReport, report_of

@@ -22,7 +22,7 @@ from toolwire.request import ModelRequest, ToolSpec
 
 if TYPE_CHECKING:
     from toolwire.config import Settings
-    from toolwire.config.layers import Resolved
+    from toolwire.config.merging import Resolved
     from toolwire.gateway.console.api import Console
     from toolwire.providers._spec import Provider
 
