@@ -273,6 +273,14 @@ LONG = says(" ".join(map(str, range(4000))))
 SUMMARY = says("<state_snapshot>short</state_snapshot>")
 
 
+def test_a_hook_gets_the_words_of_a_compaction(place: Place):
+    text = hook("PreCompact", f"cat > {place.root}/noted.json")
+    prompts, replies = ("one", "two", "three"), (LONG, LONG, LONG, SUMMARY)
+    held(place, *replies, text=text, prompts=prompts, then=lambda one: one.compress("the names"))
+    noted = json.loads((place.root / "noted.json").read_text())
+    assert (noted["trigger"], noted["custom_instructions"]) == ("manual", "the names")
+
+
 def test_a_hook_refuses_a_compaction(place: Place):
     text = hook("PreCompact", "echo 'not now' >&2; exit 2", matcher="manual")
     prompts = ("one", "two", "three")

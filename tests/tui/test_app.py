@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.screen import ScreenTerminal
 from tests.fakes.simulated import Place, Simulated
-from tests.tui.apps import Apps, replaces, says, shell
+from tests.tui.apps import Apps, answered, replaces, says, shell
 from toolwire.simulator import Reply
 from toolwire.simulator.script import Call, Fault
 
@@ -129,6 +129,23 @@ def test_ctrl_c_clears_what_is_written_before_it_leaves(apps: Apps):
         app.wait("press Ctrl-C again to leave")
         app.press("\x03")
         assert app.end() == 0
+
+
+def test_hooks_learn_that_nothing_was_written_for_a_while(apps: Apps, place: Place):
+    noted = place.root / "noted.json"
+    (place.home / "config.toml").write_text(
+        "[hooks]\nidle_seconds = 1\n[[hooks.Notification]]\n"
+        f'matcher = "idle_prompt"\ncommand = "cat > {noted}.part; mv {noted}.part {noted}"\n'
+    )
+    with Simulated([says("done")]) as sim:
+        app = apps.start(sim)
+        app.press("hello\r")
+        answered(app, "done")
+        while not noted.exists():
+            app.settle(0.1)
+        app.press("\x04")
+        assert app.end() == 0
+    assert "waits for your input" in noted.read_text()
 
 
 def test_a_question_mark_shows_the_keys(apps: Apps):

@@ -123,6 +123,8 @@ class PreCompact(msgspec.Struct, frozen=True):
 
     trigger: str
     """`manual` or `auto`."""
+    words: str = ""
+    """What the user wants the summary to contain."""
 
 
 class PostCompact(msgspec.Struct, frozen=True):
@@ -136,7 +138,7 @@ class Notification(msgspec.Struct, frozen=True):
 
     message: str
     type: str
-    """`permission_prompt`: an answer is needed."""
+    """`permission_prompt`: an answer is needed; `idle_prompt`: the next message is."""
     call: HookedCall | None = None
     """The call that waits for an answer."""
 

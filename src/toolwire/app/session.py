@@ -11,6 +11,7 @@ import msgspec
 from toolwire.agent.events import Emit, HistoryReplaced, Noticed, SessionOpened, TurnEnd, TurnEnded
 from toolwire.agent.hook_chain import NO_HOOKS, HookChain
 from toolwire.agent.hooks import (
+    Notification,
     PostCompact,
     PreCompact,
     SessionEnd,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from toolwire.extensions.tool_limits import OnlyTools
 
 _DAY = 86_400
+_NO_ROOM = PreCompact("auto")
+"""Why a conversation is shortened unasked."""
 _REFUSED = "UserPromptSubmit operation blocked by hook:"
 
 
@@ -84,7 +87,7 @@ class AgentSession:
         self._context: list[Message] = []
         """Messages of toolwire for the next request of the running turn."""
         self._running = False
-        self._trigger = "auto"
+        self._cause = _NO_ROOM
         """Why the conversation is shortened: `manual` or `auto`."""
         self.leaving = "other"
         """Why the session ends: `clear`, `prompt_input_exit` or `other`."""
@@ -245,11 +248,11 @@ class AgentSession:
 
         `keep` are words about what the summary has to contain.
         """
-        self._trigger = "manual"
+        self._cause = PreCompact("manual", keep)
         try:
             replaced = await self._shortened(self.request, force=True, keep=keep)
         finally:
-            self._trigger = "auto"
+            self._cause = _NO_ROOM
         if replaced is not None:
             self._changed(replaced.messages)
             await self._sink(replaced)
@@ -264,6 +267,11 @@ class AgentSession:
         """Reports the end of the session to hooks."""
         if self._hooks:
             await self._hooks.on(SessionEnd(self.leaving))
+
+    async def waited(self) -> None:
+        """Reports to hooks that the user has not written for a while."""
+        if self._hooks:
+            await self._hooks.on(Notification("toolwire waits for your input", "idle_prompt"))
 
     async def note(self, kind: str, message: str) -> None:
         """Emits a notice about the session."""
@@ -330,12 +338,12 @@ class AgentSession:
         """Shortens the conversation, unless a hook objects, and reports it."""
         replaced = await self._equipment.shorten(request, force=force, keep=keep, emit=emit)
         if replaced is not None and self._hooks:
-            await self._hooks.on(PostCompact(self._trigger))
+            await self._hooks.on(PostCompact(self._cause.trigger))
             self._add_context((await self._hooks.on(SessionStart("compact"))).context)
         return replaced
 
     async def _may_shorten(self) -> bool:
-        found = await self._hooks.on(PreCompact(self._trigger))
+        found = await self._hooks.on(self._cause)
         if found.blocked is not None:
             await self.note("hook", f"the conversation is not shortened: {found.blocked}")
         return found.blocked is None

@@ -30,6 +30,12 @@ class HookSettings(msgspec.Struct, frozen=True, kw_only=True):
     stop_limit: Annotated[
         Count, setting("How often in a row Stop hooks may refuse the end of a turn.")
     ] = 8
+    idle_seconds: Annotated[
+        Count,
+        setting(
+            "Seconds after a turn, with nothing written, before Notification hooks run; 0: never."
+        ),
+    ] = 60
     tables: tuple[HookTable, ...] = ()
     """What `[[hooks.EVENT]]` define, lowest precedence first."""
 

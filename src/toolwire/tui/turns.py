@@ -63,6 +63,8 @@ class Turns(Front):
         self._ide: IdeConnection | None = None
         """The IDE whose terminal this is."""
         self._turn: asyncio.Task[TurnEnded] | None = None
+        self._idle: asyncio.Task[None] | None = None
+        """Waits for the user's next message."""
         self._lines = LineQueue()
         self._spoken = False
         """Whether the model said something in this turn."""
@@ -153,6 +155,8 @@ class Turns(Front):
         began = time.monotonic()
         self._spoken = False
         self._lines.release()
+        if self._idle is not None:
+            self._idle.cancel()
         self._title("working")
         self._turn = asyncio.create_task(session.send(message, options))
         try:
@@ -171,7 +175,15 @@ class Turns(Front):
                 self._announce("the turn has ended")
             self._branch = branch(self.start.cwd)
             self._run_status()
+            self._idle = self.screen.app.create_background_task(self._await_user(session))
             self.screen.change()
+
+    async def _await_user(self, session: AgentSession) -> None:
+        seconds = self.start.settings.hooks.idle_seconds
+        if seconds and self.start.settings.hooks.any:
+            await asyncio.sleep(seconds)
+            if session is self._session and not self.composer.text:
+                await session.waited()
 
     async def _look_for_changes(self) -> None:
         await asyncio.sleep(_AFTER_DRAWING)

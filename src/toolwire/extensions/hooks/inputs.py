@@ -113,7 +113,7 @@ def _members(hook: Definition, subject: Subject) -> JsonObject:
         case StopFailure():
             return {"error": subject.error}
         case PreCompact():
-            return {"trigger": subject.trigger, "custom_instructions": ""}
+            return {"trigger": subject.trigger, "custom_instructions": subject.words}
         case PostCompact():
             return {"trigger": subject.trigger}
         case Notification():
