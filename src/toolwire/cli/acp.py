@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolwire.cli.output import CANCELLED
+from toolwire.cli.session_options import FILE
 from toolwire.cli.terminal import (
     end_soon,
     ending_at_once,
@@ -25,9 +27,6 @@ if TYPE_CHECKING:
 
     from toolwire.app.options import SessionOptions
     from toolwire.client.http.transport import Transport
-
-CANCELLED = 130
-FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("acp")

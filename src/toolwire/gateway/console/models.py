@@ -19,6 +19,7 @@ from toolwire.errors import ToolwireError
 from toolwire.events import Notice
 from toolwire.gateway.accounts import ReadyProviders
 from toolwire.gateway.console.calls import ApiError, ApiRoute, Call
+from toolwire.gateway.console.probe import WEATHER
 from toolwire.gateway.console.style import default_model, split
 from toolwire.gateway.deployments import OpenDeployment, deployment_name
 from toolwire.gateway.routing import GatewayRoutes
@@ -29,7 +30,7 @@ from toolwire.prompted import StyleChoice, choose
 from toolwire.providers import catalogue
 from toolwire.providers._spec import ApiKey, ModelInfo, NoAuth
 from toolwire.providers.addresses import address
-from toolwire.request import ModelRequest, ToolSpec
+from toolwire.request import ModelRequest
 from toolwire.storage.paths import state_paths
 
 if TYPE_CHECKING:
@@ -40,16 +41,6 @@ if TYPE_CHECKING:
 _TEST_SECONDS = 60.0
 _LATENCY_DAYS = 7
 """Days whose requests the latencies of a model are taken from."""
-_TOOL = ToolSpec(
-    name="get_weather",
-    description="Returns the weather in a city.",
-    parameters={
-        "type": "object",
-        "properties": {"city": {"type": "string"}},
-        "required": ["city"],
-        "additionalProperties": False,
-    },
-)
 
 
 class RouteRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -351,7 +342,7 @@ async def _tested(opened: Opened, began: float) -> TestResult:
     request = ModelRequest(
         model=opened.model,
         messages=(Message(role="user", parts=(Text(words),)),),
-        tools=(_TOOL,),
+        tools=(WEATHER,),
         max_output_tokens=256,
         stream=True,
     )

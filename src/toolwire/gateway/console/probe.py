@@ -24,13 +24,14 @@ if TYPE_CHECKING:
 
 _SECONDS = 90.0
 _SHOWN = 20_000
-_WEATHER = ToolSpec(
+WEATHER = ToolSpec(
     name="get_weather",
     description="Returns the weather in a city.",
     parameters={
         "type": "object",
         "properties": {"city": {"type": "string"}},
         "required": ["city"],
+        "additionalProperties": False,
     },
 )
 _NESTED = ToolSpec(
@@ -192,7 +193,7 @@ def _with_result(before: Message | None) -> ModelRequest | None:
         before,
         Message(role="user", parts=results),
     )
-    return msgspec.structs.replace(_asking("", _WEATHER), messages=messages)
+    return msgspec.structs.replace(_asking("", WEATHER), messages=messages)
 
 
 CHECKS = (
@@ -219,7 +220,7 @@ CHECKS = (
         name="forced_call",
         title="A call that is required",
         request=lambda _: _asking(
-            "What is the weather in Paris?", _WEATHER, tool_choice=ToolChoice(mode="required")
+            "What is the weather in Paris?", WEATHER, tool_choice=ToolChoice(mode="required")
         ),
         judge=_one_call,
         quirk='tool_choices = ["auto", "none"]',
@@ -227,13 +228,13 @@ CHECKS = (
     _Check(
         name="parallel_calls",
         title="Parallel calls",
-        request=lambda _: _asking(_TWO, _WEATHER),
+        request=lambda _: _asking(_TWO, WEATHER),
         judge=_parallel,
     ),
     _Check(
         name="call_ids",
         title="Ids of calls",
-        request=lambda _: _asking(_TWO, _WEATHER),
+        request=lambda _: _asking(_TWO, WEATHER),
         judge=_ids,
     ),
     _Check(
@@ -251,7 +252,7 @@ CHECKS = (
     _Check(
         name="one_call_only",
         title="Parallel calls switched off",
-        request=lambda _: _asking(_TWO, _WEATHER, parallel_calls=False),
+        request=lambda _: _asking(_TWO, WEATHER, parallel_calls=False),
         judge=lambda answer: _one_call(answer),
         quirk="parallel_flag = false",
     ),
@@ -259,7 +260,7 @@ CHECKS = (
         name="no_call",
         title="Calls forbidden",
         request=lambda _: _asking(
-            "What is the weather in Paris?", _WEATHER, tool_choice=ToolChoice(mode="none")
+            "What is the weather in Paris?", WEATHER, tool_choice=ToolChoice(mode="none")
         ),
         judge=_no_call,
         quirk='tool_choices = ["auto", "required"]',
@@ -278,12 +279,7 @@ CHECKS = (
             output=OutputFormat(
                 kind="json_schema",
                 name="city",
-                schema={
-                    "type": "object",
-                    "properties": {"city": {"type": "string"}},
-                    "required": ["city"],
-                    "additionalProperties": False,
-                },
+                schema=WEATHER.parameters,
             ),
         ),
         judge=_json_answer,
