@@ -80,6 +80,7 @@ def test_lines_that_are_not_messages_are_answered_and_survived(place: Place):
     assert done.code == 0
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("busy", ["command", "model"])
 def test_when_the_input_ends_everything_ends(busy: str, place: Place, model: Model, sim: Simulated):
     mark = f"sleep 91{abs(hash(str(place.root))) % 10**8}.5"
@@ -101,6 +102,7 @@ def test_when_the_input_ends_everything_ends(busy: str, place: Place, model: Mod
     assert stored
 
 
+@pytest.mark.sweep
 def test_a_cancel_at_any_moment_leaves_a_whole_history_and_no_process(
     place: Place, model: Model, sim: Simulated
 ):

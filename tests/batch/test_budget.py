@@ -52,6 +52,7 @@ def each(sim: Simulated, tmp_path_factory: pytest.TempPathFactory) -> float:
     return line["cost"]
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("tasks", [3.5, 5.0])
 def test_a_budget_in_dollars_stops_within_one_task(
     sim: Simulated, tmp_path: Path, each: float, tasks: float

@@ -13,6 +13,8 @@ import pytest
 from tests.batch.batches import Bench, answer, lines_of, write_tasks
 from tests.fakes.simulated import Simulated
 
+pytestmark = pytest.mark.sweep
+
 
 @pytest.fixture(scope="module")
 def sim() -> Iterator[Simulated]:

@@ -15,6 +15,8 @@ from tests.batch.batches import Bench, answer, lines_of, processes_with, write_t
 from tests.fakes.simulated import Simulated
 from toolwire.tools.shell.sandbox import detect
 
+pytestmark = pytest.mark.sweep
+
 SLEEP = f"31{os.getpid()}"
 """Seconds that no other program sleeps: what names our commands in the table of processes."""
 

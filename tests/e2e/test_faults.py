@@ -15,6 +15,7 @@ from toolwire.simulator import Question, Reply
 from toolwire.simulator.script import Call, Fault, Say, Think
 
 pytestmark = [
+    pytest.mark.sweep,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform == "win32", reason="limits and closed streams are POSIX's"),
 ]

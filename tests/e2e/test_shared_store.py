@@ -6,10 +6,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.fakes.postgres import postgres_url
 from tests.fakes.simulated import Place, Simulated
 from toolwire.simulator import Reply
 from toolwire.simulator.script import Call, Say
+
+pytestmark = pytest.mark.sweep
 
 REMOTE = "https://git.example.org/team/app.git"
 

@@ -4,10 +4,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from evals.__main__ import SEED
 from evals.families import FAMILIES
 from tests.fakes.simulated import Simulated
 from toolwire.simulator import reply
+
+pytestmark = pytest.mark.sweep
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.mcp import conformance
 
+pytestmark = pytest.mark.sweep
+
 
 @pytest.fixture(scope="module", autouse=True)
 def installed() -> None:

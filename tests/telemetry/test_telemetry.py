@@ -354,6 +354,7 @@ def test_variables_of_opentelemetry_hold(place: Place) -> None:
     assert resource["service.name"] == "toolwire"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("trouble", ["nothing there", "slow", "error"])
 def test_a_server_in_trouble_changes_nothing_of_the_run(place: Place, trouble: str) -> None:
     status, wait = (500, 0.0) if trouble == "error" else (200, 60.0)

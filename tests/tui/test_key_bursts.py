@@ -14,6 +14,8 @@ from toolwire.simulator import Question, Reply
 from toolwire.simulator.script import Call, Fault
 from toolwire.tui.questions import QUIET
 
+pytestmark = pytest.mark.sweep
+
 TESTS, APPS, BURSTS = 4, 3, 84
 """1,008 bursts. Most of the time of each is that in which a question takes no key."""
 MARGIN = 0.1

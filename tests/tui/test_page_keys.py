@@ -5,9 +5,13 @@ import re
 import signal
 import time
 
+import pytest
+
 from tests.fakes.screen import ScreenTerminal
 from tests.fakes.simulated import Simulated
 from tests.tui.apps import Apps, answered, says, shell
+
+pytestmark = pytest.mark.sweep
 
 ROUNDS = 8
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.fakes.simulated import Place, Simulated
 from tests.tui.apps import Apps, answered, says
 from toolwire.messages import Media, MediaKind
@@ -9,6 +11,8 @@ from toolwire.sessions.sqlite import SqliteStore
 from toolwire.simulator import Reply
 from toolwire.simulator.script import Say, Show
 from toolwire.storage.paths import state_paths
+
+pytestmark = pytest.mark.sweep
 
 
 def stored(place: Place) -> SqliteStore:

@@ -13,7 +13,10 @@ from tests.fakes.simulated import Place, Simulated, command
 from toolwire.simulator import Reply
 from toolwire.simulator.script import Fault, Say
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+pytestmark = [
+    pytest.mark.sweep,
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
+]
 PATIENCE = 90.0
 
 

@@ -14,6 +14,8 @@ from tests.fakes.simulated import Place, Simulated
 from tests.tui.apps import Apps, answered, says, shell
 from toolwire.simulator.script import Fault
 
+pytestmark = pytest.mark.sweep
+
 ON = (b"\x1b[?2004h", b"\x1b[?1004h", b"\x1b[>1u")
 OFF = (b"\x1b[?2004l", b"\x1b[?1004l", b"\x1b[<u")
 RAISE = """

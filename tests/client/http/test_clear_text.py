@@ -174,6 +174,7 @@ def test_every_way_to_an_address_is_refused(tmp_path, args: list[str], environ: 
     assert "secret" not in done.err
 
 
+@pytest.mark.sweep
 def test_the_user_can_allow_it(tmp_path) -> None:
     host = own_address()
     if not host:
