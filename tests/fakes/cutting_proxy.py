@@ -30,6 +30,7 @@ class CuttingProxy:
         self.address = f"postgresql://{who}@/{known.get('dbname', '')}?{more}"
         """The same for settings."""
         self._left: dict[Way, int] | None = None
+        self._hush: dict[Way, int] = {}
         self.silent = False
         self.cuts = 0
         self.passed: dict[Way, int] = {"asked": 0, "answered": 0}
@@ -38,6 +39,10 @@ class CuttingProxy:
     def cut_after(self, way: Way, count: int) -> None:
         """Cuts the connection once so many more bytes have passed in this direction."""
         self._left = {way: count}
+
+    def hush_after(self, way: Way, count: int) -> None:
+        """Goes silent once so many more bytes have passed in this direction."""
+        self._hush = {way: count}
 
     def count(self) -> dict[Way, int]:
         """Returns the bytes since the last count."""
@@ -69,6 +74,10 @@ class CuttingProxy:
     def _pass(self, way: Way, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
+                if way in self._hush:
+                    self._hush[way] -= len(data)
+                    if self._hush[way] < 0:
+                        self._hush, self.silent = {}, True
                 if self.silent:
                     continue
                 self.passed[way] += len(data)

@@ -104,6 +104,52 @@ def test_a_silent_holder_is_given_up_and_learns_of_it(tmp_path: Path) -> None:
     assert len(PostgresStore(url).read(journal.session).records) == 2
 
 
+def test_a_session_closed_in_a_silence_is_free_after_it(tmp_path: Path) -> None:
+    url = postgres_url()
+    proxy = CuttingProxy(url, tmp_path)
+    store = another_process(proxy.url, lease=2.0)
+    ended, other = store.create("p"), store.create("p")
+    append(ended, opened())
+    append(other, opened())
+    proxy.silent = True
+    asyncio.run(ended.close())
+    proxy.silent = False
+    # The heartbeat for the other session goes on, and with it the life of this worker.
+    taken = opened_when_free(another_process(url, lease=2.0), ended.session)
+    append(taken, said("goes on"))
+    for journal in (taken, other):
+        asyncio.run(journal.close())
+
+
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_statement_ends_on_a_silent_server_also_before_a_session_is_held(
+    request: pytest.FixtureRequest, tmp_path: Path, connected: bool
+) -> None:
+    url = postgres_url()
+    PostgresStore(url).list()
+    proxy = CuttingProxy(url, tmp_path)
+    store = another_process(proxy.url, lease=2.0)
+    if connected:
+        store.list()
+        proxy.silent = True
+    else:
+        request.addfinalizer(psycopg.connect(proxy.url, application_name="toolwire").close)
+        # Silent from the first question on a new connection.
+        proxy.hush_after("asked", proxy.count()["asked"])
+    refused: list[SessionError] = []
+
+    def listed() -> None:
+        with pytest.raises(SessionError, match="cannot reach the session store") as error:
+            store.list()
+        refused.append(error.value)
+
+    asking = threading.Thread(target=listed, daemon=True)
+    asking.start()
+    asking.join(60)
+    assert refused
+    assert proxy.silent
+
+
 def test_no_effect_starts_without_a_fresh_heartbeat(tmp_path: Path) -> None:
     url = postgres_url()
     proxy = CuttingProxy(url, tmp_path)

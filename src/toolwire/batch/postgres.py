@@ -84,7 +84,7 @@ class PostgresBatch:
                 )
                 return len(runs)
 
-        return self._link.patiently(lambda: self._link.run(add), 0.0)
+        return self._link.patiently(lambda: self._link.run(add, endless=True), 0.0)
 
     def publish(self) -> None:
         """Nothing to do: a batch is found by its folder's specification."""
@@ -322,11 +322,13 @@ class PostgresBatch:
         if not self._epoch:
             return
         epoch, self._epoch = self._epoch, 0
-        self._rows(
-            "UPDATE batches SET holder = NULL WHERE id = %(batch)s AND epoch = %(epoch)s",
-            {"epoch": epoch},
-        )
-        self._worker.release(self.id)
+        try:
+            self._rows(
+                "UPDATE batches SET holder = NULL WHERE id = %(batch)s AND epoch = %(epoch)s",
+                {"epoch": epoch},
+            )
+        finally:
+            self._worker.release(self.id)
 
     def _lose(self, why: str) -> None:
         del why

@@ -135,12 +135,13 @@ class PostgresJournal:
         def release(connection: Connection) -> None:
             connection.execute(_EMPTY if not self._last else _RELEASE, values)
 
+        owed = self.epoch
         try:
-            # Without an answer the lease ends by itself.
             with suppress(ConnectionBroken, SessionError):
                 self._worker.records.run(release)
+                owed = 0
         finally:
-            self._worker.release(self.session)
+            self._worker.release(self.session, owed=owed)
 
     def _write(self, event: AgentEvent) -> int:
         self._check_held()

@@ -43,8 +43,10 @@ class ConnectionBroken(Exception):
 class Link:
     """One connection, used by one thread at a time."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, connected: Callable[[], None] = lambda: None) -> None:
+        """`connected` is called with each new connection."""
         self.url = url
+        self._connected = connected
         self._lock = threading.RLock()
         self._connection: Connection | None = None
         self._busy_since: float | None = None
@@ -58,15 +60,19 @@ class Link:
             return "of sessions.store"
         return f"{known.get('host') or 'localhost'}/{known.get('dbname') or ''}"
 
-    def run(self, work: Callable[[Connection], T]) -> T:
-        """Returns what the work returns; raises `ConnectionBroken` if the connection broke."""
+    def run(self, work: Callable[[Connection], T], *, endless: bool = False) -> T:
+        """Returns what the work returns; raises `ConnectionBroken` if the connection broke.
+
+        `endless` work is not taken for a silent server, however long it takes.
+        """
         with self._lock:
-            connection = self._opened()
-            self._busy_since = time.monotonic()
             try:
+                connection = self._opened()
+                self._busy_since = None if endless else time.monotonic()
                 return work(connection)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
-                if not connection.closed and not connection.broken:
+                held = self._connection
+                if held is not None and not held.closed and not held.broken:
                     raise self._failed(error) from error
                 self._drop()
                 raise ConnectionBroken(_words(error)) from error
@@ -129,6 +135,9 @@ class Link:
                 raise ConnectionBroken(_words(error)) from error
             except psycopg.Error as error:
                 raise self._failed(error) from error
+            # A server may go silent here, too.
+            self._busy_since = time.monotonic()
+            self._connected()
             try:
                 migrate(self._connection)
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:

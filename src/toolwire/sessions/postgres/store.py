@@ -306,7 +306,7 @@ class PostgresStore:
                 with connection.cursor() as cursor:
                     cursor.executemany(_INSERT, [_values(id, row) for row in rows])
 
-        self._link.patiently(lambda: self._link.run(put), 0.0)
+        self._link.patiently(lambda: self._link.run(put, endless=True), 0.0)
 
     def _add(self, id: str, rows: tuple[Row, ...], epoch: int) -> int:
         def add(connection: Connection) -> None:

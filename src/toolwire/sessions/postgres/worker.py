@@ -33,6 +33,10 @@ _HELD = (
     "SELECT id, epoch FROM sessions WHERE id = ANY(%(ids)s) "
     "UNION ALL SELECT id, epoch FROM batches WHERE id = ANY(%(ids)s)"
 )
+_RELEASE = (
+    "UPDATE sessions SET holder = NULL, claim = '' "
+    "WHERE id = %(session)s AND epoch = %(epoch)s AND holder = %(id)s"
+)
 _COMMANDS = "DELETE FROM commands WHERE session = ANY(%(ids)s) RETURNING session, kind"
 _COMMANDS_EVERY = 1.0
 """Seconds; polled, since poolers that share connections deliver no notifications."""
@@ -50,15 +54,18 @@ class Held(msgspec.Struct, frozen=True):
 
 
 class StoreWorker:
-    """Keeps the leases of this process; its threads run while it holds a session."""
+    """Keeps the leases of this process; it has a heartbeat while it holds a session."""
 
     def __init__(self, url: str, lease: float) -> None:
         self.id = new_id("w")
         self.lease = lease
-        self.records = Link(url)
+        self.records = Link(url, self._guard)
         """For records and questions."""
-        self._beats = Link(url)
+        self._beats = Link(url, self._guard)
         self._held: dict[str, Held] = {}
+        self._owed: dict[str, int] = {}
+        """Sessions that ended without an answer of the server, by their epoch."""
+        self._guarded = threading.Lock()
         self._lock = threading.Lock()
         self._beating = threading.Lock()
         self._claims = 0
@@ -90,13 +97,19 @@ class StoreWorker:
             self._held[session] = held
             if self._stop is None:
                 self._stop = threading.Event()
-                for work in (self._keep_beating, self._watch, self._listen):
+                for work in (self._keep_beating, self._listen):
                     threading.Thread(target=work, args=(self._stop,), daemon=True).start()
 
-    def release(self, session: str) -> None:
-        """Ends the lease of a session; the last one ends the heartbeat."""
+    def release(self, session: str, *, owed: int = 0) -> None:
+        """Ends the lease of a session; the last one ends the heartbeat.
+
+        `owed` is the epoch of one that the server may still show as held: the heartbeat goes on
+        for other sessions, so the next one that is answered releases it.
+        """
         with self._lock:
             self._held.pop(session, None)
+            if owed:
+                self._owed[session] = owed
         self._rest()
 
     def _rest(self) -> None:
@@ -115,7 +128,7 @@ class StoreWorker:
     def beat(self) -> None:
         """Renews the lease; raises `ConnectionBroken` if that is not known to have worked."""
         with self._lock:
-            held = dict(self._held)
+            held, owed = dict(self._held), dict(self._owed)
         values = {
             "id": self.id,
             "host": socket.gethostname(),
@@ -126,6 +139,9 @@ class StoreWorker:
         }
 
         def beat(connection: Connection) -> dict[str, int]:
+            for session, epoch in owed.items():
+                named = {"session": session, "epoch": epoch, "id": self.id}
+                connection.execute(_RELEASE, named)
             connection.execute(_BEAT, values)
             if not held:
                 return {}
@@ -136,6 +152,10 @@ class StoreWorker:
             began = time.monotonic()
             epochs = self._beats.run(beat)
             self._last_good = began
+        with self._lock:
+            for session, epoch in owed.items():
+                if self._owed.get(session) == epoch:
+                    del self._owed[session]
         for session, one in held.items():
             if epochs.get(session) != one.epoch:
                 one.lose("another process has taken it over")
@@ -156,14 +176,20 @@ class StoreWorker:
                 for session, kind in self._beats.ask(_COMMANDS, {"ids": list(held)}):
                     held[session](kind)
 
-    def _watch(self, stop: threading.Event) -> None:
+    def _guard(self) -> None:
+        """Starts to watch the connections; once, also before anything is held."""
+        if self._guarded.acquire(blocking=False):
+            threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
         """Cuts statements that get no answer, and gives sessions up whose lease is over."""
-        while not stop.wait(self.lease / 60):
+        while True:
+            time.sleep(self.lease / 60)
+            # Without the lock: a statement that waits for an answer may have it.
+            held = tuple(self._held.values())
             for link in (self.records, self._beats):
-                link.cut_if_silent(self.lease / _BEATS)
-            if time.monotonic() - self._last_good > self.lease:
-                with self._lock:
-                    held = tuple(self._held.values())
+                link.cut_if_silent(self.lease / _BEATS if held else self.lease)
+            if held and time.monotonic() - self._last_good > self.lease:
                 for one in held:
                     one.lose(f"the session store did not answer for {self.lease:.0f} s")
 
