@@ -86,10 +86,15 @@ class Host:
                     stack.callback(lock.release)
                     await self._ended(claim)
         except asyncio.CancelledError:
-            self._store.finish(claim, Result(id=claim.id, state=State.STOPPED))
+            self._note(claim, Result(id=claim.id, state=State.STOPPED))
         except Exception as error:  # the outermost edge of an attempt: our bug is its error
-            self._store.finish(claim, self._broken(claim, error))
+            self._note(claim, self._broken(claim, error))
         self._done(claim)
+
+    def _note(self, claim: Claim, result: Result) -> None:
+        """Stores a result if the store can; without one the driver gives it to another host."""
+        with suppress(Exception):  # the same edge: the end is reported whatever the store says
+            self._store.finish(claim, result)
 
     async def _ended(self, claim: Claim) -> None:
         """Runs an attempt and stores its result; only then its workspace may go."""
