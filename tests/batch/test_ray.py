@@ -158,3 +158,14 @@ def test_the_example_on_ray_with_a_node_killed_ends_as_on_one_machine(tmp_path: 
             out, err = process.communicate(timeout=LONGEST)
     assert (process.returncode, out.decode()) == (0, local.out), err
     assert figures(tmp_path / "out") == figures(tmp_path / "local")
+
+
+def test_without_an_address_no_cluster_of_others_is_joined(tmp_path: Path):
+    place, out = Place(tmp_path), tmp_path / "out"
+    with cluster(place) as nodes, Simulated(slow) as sim:
+        theirs = {node.node_id[:8] for node in nodes.list_all_nodes()}
+        given = ("--upstream", sim.upstream(), "-j", "2", "-q", "--executor", "ray")
+        done = place.toolwire("batch", "run", EXAMPLE, "-o", str(out), *given, env=ENVIRON)
+    assert done.code == 0, done.err
+    assert theirs
+    assert theirs.isdisjoint(line["host"].split("/")[1] for line in lines_of(out).values())

@@ -124,7 +124,7 @@ class RayExecutor:
         self.slots = slots
         self._out = out
         self._batch = batch
-        self._address = address
+        self._address = address or os.environ.get("RAY_ADDRESS", "")
         self._upstream = upstream
         self._shared = shared
         self._ray = load_ray()
@@ -141,7 +141,8 @@ class RayExecutor:
         """Joins the cluster and starts the actors."""
         # Ray prints events of nodes to the standard output, which is that of the report.
         self._stack.enter_context(redirect_stdout(sys.stderr))
-        options: dict[str, Any] = {"address": self._address} if self._address else {}
+        # Without an address Ray would join whichever cluster was started last on this machine.
+        options: dict[str, Any] = {"address": self._address or "local"}
         if not self._address:
             options["include_dashboard"] = False
         try:
@@ -228,7 +229,9 @@ class RayExecutor:
         """Replaces actors on nodes that are there, and uses nodes that join."""
         while not self._closing:
             await asyncio.sleep(_WATCH_EVERY)
-            self._fill(await asyncio.to_thread(self._nodes))
+            # A head that does not answer in time is asked again: hosts must be replaced then, too.
+            with suppress(Exception):
+                self._fill(await asyncio.to_thread(self._nodes))
 
     async def submit(self, claim: Claim, avoid: str = "") -> None:
         """Runs an attempt on the host with the fewest."""
