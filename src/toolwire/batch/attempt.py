@@ -2,11 +2,12 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
-from toolwire.agent.events import TurnEnd, TurnEnded, reader_of
+from toolwire.agent.events import AgentEvent, TurnEnd, TurnEnded, reader_of
 from toolwire.agent.usage import Limits
 from toolwire.app.builder import open_session
 from toolwire.app.options import SessionOptions
@@ -25,13 +26,13 @@ from toolwire.batch.results import (
     State,
     encode,
 )
-from toolwire.batch.store import Claim
-from toolwire.batch.stores import SESSION_ID, session_of
-from toolwire.batch.tasks import Check, Task
+from toolwire.batch.store import Claim, ClaimLost
+from toolwire.batch.stores import note_session, session_of
+from toolwire.batch.tasks import Check, Task, text_of
 from toolwire.batch.watch import Watch
 from toolwire.batch.workspaces import Workplace, remove_tree
 from toolwire.config import Settings
-from toolwire.errors import BadInput, SessionInUse, ToolwireError
+from toolwire.errors import SessionInUse, ToolwireError
 from toolwire.messages import Message, Text
 from toolwire.policy import Mode
 from toolwire.sessions.replay import replay
@@ -52,11 +53,18 @@ RESUMED = ("provider", "session", "host", "sandbox")
 class TaskAttempt:
     """One try of an attempt."""
 
-    def __init__(self, shared: AttemptSettings, claim: Claim, task: Task) -> None:
+    def __init__(
+        self, shared: AttemptSettings, claim: Claim, task: Task, begin: Callable[[str], bool]
+    ) -> None:
+        """`begin` notes the session in the store; False if another host has the attempt."""
         self.claim = claim
         self.watch = Watch(self._probe)
         self._shared = shared
         self._task = task
+        self._begin = begin
+        self._known = claim.session
+        self._seen = 0
+        """Records of the session that are counted."""
         self._place: Workplace | None = None
         spec = shared.spec
         self._folder = spec.folder_of(shared.out, claim.id, claim.model, claim.attempt)
@@ -130,11 +138,16 @@ class TaskAttempt:
         if found is not None:
             return found
         session = self._folder / "session"
-        if session.exists():
+        if self._known or session.exists():
             left = spaces.left_behind(n)
-            if left is None or not (left.container and spaces.is_discarded(n)):
-                return self._of_session(left)
+            if left is None:
+                why = "the workspace of the session is gone"
+                raise AttemptFailed("workspace_lost", why, "workspace")
+            if not (left.container and spaces.is_discarded(n)):
+                # Never from the start: calls that its session made would run twice.
+                return left
             await asyncio.to_thread(remove_tree, session)
+            self._known = ""
         task = self._task
         place = await spaces.make(n, task.workspace)
         if task.setup:
@@ -145,14 +158,6 @@ class TaskAttempt:
                 why = "took too long" if ran.timed_out else f"ended with code {ran.code}"
                 raise AttemptFailed("setup", f"setup {why}: {ran.output[-300:]}", "setup")
         return await spaces.begin(n, place, task.workspace, setup=bool(task.setup))
-
-    def _of_session(self, left: Workplace | None) -> Workplace:
-        """The workspace of a session that began: never from the start, which would do it twice."""
-        if left is None:
-            raise AttemptFailed(
-                "workspace_lost", "the workspace of the session is gone", "workspace"
-            )
-        return left
 
     def _within(self, place: Workplace) -> CommandWorkspace:
         return CommandWorkspace(
@@ -178,22 +183,13 @@ class TaskAttempt:
         """How the agent's turn ended: in an earlier try, or in this one."""
         url = self._shared.settings.sessions.store
         store, session = session_of(self._shared.spec, self._folder / "session", url)
-        if session:
-            contents = await asyncio.to_thread(store.read, session)
-            for record in contents.records:
-                self.watch.add(record.event)
-            if contents.records:
-                self._spent = contents.records[-1].at - contents.records[0].at
-            self.watch.session = session
-            ended = replay(contents.events).ended
-            if ended is not None and ended.reason not in (TurnEnd.FAILED, TurnEnd.CANCELLED):
-                return ended
-            if ended is None and self.watch.finished:
-                return TurnEnded(reason=TurnEnd.DONE)
-        limits = self._limits()
-        if limits is None:
-            return TurnEnded(reason=TurnEnd.TURN_LIMIT)
+        session = self._known or session
         while True:
+            if session and (ended := await self._ended_before(store, session)) is not None:
+                return ended
+            limits = self._limits()
+            if limits is None:
+                return TurnEnded(reason=TurnEnd.TURN_LIMIT)
             try:
                 return await self._sent(store, session, limits)
             except SessionInUse as error:
@@ -203,15 +199,35 @@ class TaskAttempt:
                 self._stalled += 1.0
                 await asyncio.sleep(1.0)
 
+    async def _ended_before(self, store: SessionStore, session: str) -> TurnEnded | None:
+        """Counts what is stored of the session; returns how its turn ended, if it did."""
+        contents = await asyncio.to_thread(store.read, session)
+        for record in contents.records[self._seen :]:
+            self.watch.add(record.event)
+        self._seen = len(contents.records)
+        if contents.records:
+            self._spent = contents.records[-1].at - contents.records[0].at
+        self.watch.session = session
+        ended = replay(contents.events).ended
+        if ended is not None and ended.reason not in (TurnEnd.FAILED, TurnEnd.CANCELLED):
+            return ended
+        if ended is None and self.watch.finished:
+            return TurnEnded(reason=TurnEnd.DONE)
+        return None
+
+    def _opened_as_read(self, events: list[AgentEvent]) -> None:
+        """Raises if its last host stored more between the reading and the opening of a session."""
+        if len(events) > self._seen:
+            raise SessionInUse(self.watch.session, "its last host", until=time.time())
+
     def _note_session(self, id: str) -> None:
-        """Notes the session of a batch on a server, for a later try."""
-        if self._shared.spec.shared:
-            folder = self._folder / "session"
-            folder.mkdir(parents=True, exist_ok=True)
-            # Whole or not at all: without it another try would begin a new session.
-            draft = folder / f"{SESSION_ID}.draft"
-            draft.write_text(id, encoding="utf-8")
-            draft.replace(folder / SESSION_ID)
+        """Notes the session of a batch on a server, for a later try: before it does anything."""
+        if not self._shared.spec.shared or id == self._known:
+            return
+        if not self._begin(id):
+            raise ClaimLost(self.claim.id)
+        self._known = id
+        note_session(self._folder / "session", id)
 
     async def _sent(self, store: SessionStore, session: str, limits: Limits) -> TurnEnded:
         shared, task, place = self._shared, self._task, self._place
@@ -228,6 +244,7 @@ class TaskAttempt:
             readers=(reader_of(self.watch.receive),),
             transport=shared.transport,
             store=store,
+            replayed=self._opened_as_read,
         ) as opened:
             self._session = opened
             self.watch.session = opened.id
@@ -239,7 +256,7 @@ class TaskAttempt:
 
     async def _prompt(self, opened: AgentSession, settings: Settings) -> Message:
         task = self._task
-        text = task.prompt or await asyncio.to_thread(_text_of, task.prompt_file)
+        text = task.prompt or await asyncio.to_thread(text_of, task.prompt_file)
         if not task.attachments and not task.mcp and "@" not in text:
             return Message(role="user", parts=(Text(text),))
         prompt = await read_input(
@@ -373,17 +390,10 @@ class TaskAttempt:
         if where == "sandbox" and self._place is not None and self._place.container:
             # A container that died took its state along.
             return False
-        return where in RESUMED or (self._folder / "session").exists()
+        return where in RESUMED or bool(self._known) or (self._folder / "session").exists()
 
     async def remove(self, result: Result) -> None:
         """Removes the workspace if it is no longer needed; only once the result is stored."""
         goes_on = result.state in (State.STOPPED, State.ERROR)
         if not goes_on and not self._shared.spec.keep:
             await self._shared.workspaces.remove(self.claim.n)
-
-
-def _text_of(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeError) as error:
-        raise BadInput(f"cannot read {path}: {error}") from error

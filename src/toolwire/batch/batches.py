@@ -20,7 +20,7 @@ from toolwire.batch.progress import Snapshot
 from toolwire.batch.report import Report
 from toolwire.batch.results import LASTING_TYPES, State
 from toolwire.batch.spec import BatchSpec, digest_of, read_spec, write_spec
-from toolwire.batch.store import BatchStore
+from toolwire.batch.store import BatchLost, BatchStore
 from toolwire.batch.stores import create_batch, open_batch
 from toolwire.batch.tasks import Task, read_tasks
 from toolwire.batch.workspaces import Workspaces
@@ -231,17 +231,27 @@ async def run_batch(
     """Runs a batch that is taken; returns why it ended. Nothing of it is left running."""
     driver = Driver(out, spec, store, executor, show=show, notice=notice)
     started(driver)
+    ours = True
     try:
         return await driver.run()
+    except BatchLost:
+        # What is there now belongs to the driver that took over.
+        ours = False
+        raise
     finally:
         await executor.close(15.0)
-        reaper.end_hosts(out, spec.id)
-        reaper.remove_containers(spec.id)
-        if not spec.keep:
-            spaces = Workspaces(out, spec.id)
-            # Attempts that can be resumed keep their workspaces.
-            waiting = {spaces.token(n) for n in store.unfinished()}
-            reaper.remove_leftovers(out, waiting)
+        if ours:
+            _clean(out, spec, store)
+
+
+def _clean(out: Path, spec: BatchSpec, store: BatchStore) -> None:
+    """Ends and removes what a batch leaves, except workspaces of attempts that can be resumed."""
+    reaper.end_hosts(out, spec.id)
+    reaper.remove_containers(spec.id)
+    if not spec.keep:
+        spaces = Workspaces(out, spec.id)
+        waiting = {spaces.token(n) for n in store.unfinished()}
+        reaper.remove_leftovers(out, waiting)
 
 
 def report_of(out: Path, against: Path | None = None) -> Report:

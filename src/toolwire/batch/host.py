@@ -4,6 +4,7 @@ import asyncio
 import gc
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,7 +17,7 @@ from toolwire.batch.failures import failure_of
 from toolwire.batch.limits import LimitedTransport, SharedLimits, SqliteLimits
 from toolwire.batch.results import Result, State
 from toolwire.batch.spec import BatchSpec, read_spec
-from toolwire.batch.store import BatchStore, Claim
+from toolwire.batch.store import BatchStore, Claim, ClaimLost
 from toolwire.batch.stores import open_batch
 from toolwire.batch.workspaces import MIRRORS, STARTS, WORK, Workspaces
 from toolwire.client.http.transport import HttpTransport
@@ -87,6 +88,8 @@ class Host:
                     await self._ended(claim)
         except asyncio.CancelledError:
             self._note(claim, Result(id=claim.id, state=State.STOPPED))
+        except ClaimLost:
+            pass
         except Exception as error:  # the outermost edge of an attempt: our bug is its error
             self._note(claim, self._broken(claim, error))
         self._done(claim)
@@ -98,7 +101,8 @@ class Host:
 
     async def _ended(self, claim: Claim) -> None:
         """Runs an attempt and stores its result; only then its workspace may go."""
-        attempt = TaskAttempt(self._shared, claim, self._store.task(claim.id))
+        begin = partial(self._store.begin, claim)
+        attempt = TaskAttempt(self._shared, claim, self._store.task(claim.id), begin)
         attempt.watch.stopping = self._stopping
         self._attempts[claim] = attempt
         try:

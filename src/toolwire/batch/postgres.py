@@ -23,7 +23,7 @@ _BODIES = """
 SELECT n, result FROM runs WHERE batch = %(batch)s AND result IS NOT NULL
 AND state NOT IN ('waiting', 'running', 'stopped') AND n > %(after)s ORDER BY n LIMIT %(most)s"""
 _AGAIN = """
-UPDATE runs SET state = 'waiting', tries = 0, epoch = epoch + 1
+UPDATE runs SET state = 'waiting', tries = 0, epoch = epoch + 1, session = NULL
 WHERE batch = %(batch)s AND (id = ANY(%(ids)s) OR state = ANY(%(states)s))
 AND state NOT IN ('waiting', 'running') RETURNING n, id, model, attempt"""
 _AT_ONCE = 1_000
@@ -171,12 +171,15 @@ class PostgresBatch:
         [row] = self._own(
             "UPDATE runs SET state = 'running', tries = tries + 1, epoch = epoch + 1, "
             "host = %(host)s WHERE batch = %(batch)s AND n = %(n)s "
-            "RETURNING epoch, id, model, attempt, tries",
+            "RETURNING epoch, id, model, attempt, tries, coalesce(session, '')",
             {"n": n, "host": host},
         ) or [None]
         if row is None:
             raise ToolwireError(f'batch "{self.id}" has no attempt {n}')
-        return Claim(n=n, epoch=row[0], id=row[1], model=row[2], attempt=row[3], tries=row[4])
+        epoch, id, model, attempt, tries, session = row
+        return Claim(
+            n=n, epoch=epoch, id=id, model=model, attempt=attempt, tries=tries, session=session
+        )
 
     def holds(self, claim: Claim) -> bool:
         """Whether the claim is still current."""
@@ -185,6 +188,23 @@ class PostgresBatch:
                 "SELECT 1 FROM runs WHERE batch = %(batch)s AND n = %(n)s AND epoch = %(epoch)s "
                 "AND state = 'running'",
                 {"n": claim.n, "epoch": claim.epoch},
+            )
+        )
+
+    def begin(self, claim: Claim, session: str) -> bool:
+        """Notes the session of an attempt before it does anything.
+
+        False if the claim is over, or another host with the same claim began one.
+        """
+        return bool(
+            self._rows(
+                "UPDATE runs SET session = %(session)s WHERE batch = %(batch)s AND n = %(n)s "
+                "AND epoch = %(epoch)s AND state = 'running' "
+                "AND coalesce(session, '') IN (%(before)s, %(session)s) RETURNING n",
+                {
+                    **{"n": claim.n, "epoch": claim.epoch},
+                    **{"session": session, "before": claim.session},
+                },
             )
         )
 

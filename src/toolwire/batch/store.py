@@ -17,6 +17,10 @@ class BatchLost(ToolwireError):
     kind = "batch_lost"
 
 
+class ClaimLost(Exception):
+    """The attempt was given to another host: this one does nothing more, and stores nothing."""
+
+
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt that a host may run, as long as the epoch is current."""
 
@@ -26,6 +30,8 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     attempt: int
     tries: int
+    session: str = ""
+    """The session that an earlier host began, if the batch is on a server."""
 
 
 class Totals(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +96,13 @@ class BatchStore(Protocol):
 
     def holds(self, claim: Claim) -> bool:
         """Whether the claim is still current."""
+        ...
+
+    def begin(self, claim: Claim, session: str) -> bool:
+        """Notes the session of an attempt before it does anything.
+
+        False if the claim is over, or another host with the same claim began one.
+        """
         ...
 
     def task(self, id: str) -> Task:

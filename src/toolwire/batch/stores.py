@@ -54,6 +54,14 @@ def session_of(spec: BatchSpec, folder: Path, url: str = "") -> tuple[SessionSto
     return store, known.read_text(encoding="utf-8") if known.exists() else ""
 
 
+def note_session(folder: Path, session: str) -> None:
+    """Notes the id of a session on a server in the attempt's folder, for those who read it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draft = folder / f"{SESSION_ID}.draft"
+    draft.write_text(session, encoding="utf-8")
+    draft.replace(folder / SESSION_ID)
+
+
 def store_url() -> str:
     """Returns the server of the user's settings; its address is never stored with a batch."""
     from toolwire import config  # noqa: PLC0415 - start-up time

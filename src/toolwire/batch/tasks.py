@@ -295,3 +295,11 @@ def folder_name(id: str) -> str:
         return id
     digest = hashlib.sha256(id.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{name.lstrip('.')[: _LONGEST_NAME - 9]}-{digest}"
+
+
+def text_of(path: str) -> str:
+    """The prompt in a file."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        raise BadInput(f"cannot read {path}: {error}") from error
