@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -137,10 +137,13 @@ class Host:
                     return None
                 await asyncio.sleep(_LOCK_EVERY)
                 continue
-            if self._store.holds(claim):
+            with ExitStack() as stack:
+                # Also if the store does not answer: another host would wait for it without end.
+                stack.callback(lock.release)
+                if not self._store.holds(claim):
+                    return None
+                stack.pop_all()
                 return lock
-            lock.release()
-            return None
 
 
 def host_settings(spec: BatchSpec, environ: Mapping[str, str]) -> Settings:
