@@ -65,6 +65,8 @@ class Chaos:
 
     executor: tuple[str, ...] = ()
     environ: Mapping[str, str] = {}
+    gated = False
+    """Whether tasks wait for all kills: then there is always something to kill."""
 
     def __init__(
         self, root: Path, upstream: str, seed: int, tally: Tally, tasks: int = 6, url: str = ""
@@ -73,6 +75,8 @@ class Chaos:
         self.out = root / "out"
         self.marks = root / "marks"
         self.marks.mkdir()
+        self.go = root / "go"
+        """Made when all kills are done."""
         self.upstream = upstream
         self.chance = random.Random(seed)
         self.tally = tally
@@ -95,6 +99,7 @@ class Chaos:
                 driver = self._resumed()
             self._wait(driver)
             left -= self._kill(driver)
+        self.go.touch()
         while True:
             _, err = driver.communicate(timeout=LONGEST)
             if driver.returncode != -signal.SIGKILL:
@@ -110,6 +115,8 @@ class Chaos:
             f"; sleep {self.chance.choice((0, 0.02, 0.2))}"
             for call in range(CALLS)
         ]
+        if self.gated:
+            commands[-1] += f"; while [ ! -e {self.go} ]; do sleep 0.1; done"
         task: dict[str, Any] = {
             "id": f"t{n}",
             "prompt": "\n".join(commands),

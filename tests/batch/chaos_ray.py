@@ -10,13 +10,16 @@ from typing import Any
 
 from ray.cluster_utils import Cluster  # pyright: ignore
 
-from tests.batch.chaos import Chaos, Tally
+from tests.batch.chaos import CALLS, LONGEST, Chaos, Tally
 from tests.fakes.cutting_proxy import CuttingProxy
 from tests.fakes.postgres import kill_and_restart
 
 ENVIRON = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
 _HEAD_IS_MISSED = 150.0
 """Seconds in which a driver notices that the head is gone; Ray itself waits for a minute."""
+
+
+_KINDS = (("host", 0.4), ("node", 0.6), ("server", 0.75), ("driver", 0.92), ("head", 1.0))
 
 
 class RayChaos(Chaos):
@@ -63,29 +66,36 @@ class RayChaos(Chaos):
         return found
 
     def _kill(self, driver: Any) -> int:
-        hosts, chance = self._hosts(), self.chance.random()
+        kind = self._next()
+        hosts = self._hosts() if kind == "host" else []
         tally = self.tally
-        if chance < 0.4 and hosts:
-            with suppress(ProcessLookupError):
-                os.kill(self.chance.choice(hosts), signal.SIGKILL)
-            tally.hosts += 1
-        elif chance < 0.6:
-            lost = self._nodes.pop(self.chance.randrange(len(self._nodes)))
-            self._cluster.remove_node(lost, allow_graceful=False)
-            self._nodes.append(self._cluster.add_node(num_cpus=2))
-            tally.nodes += 1
-        elif chance < 0.75:
-            kill_and_restart()
-            tally.servers += 1
-        elif chance < 0.92:
-            driver.kill()
-            driver.wait()
-            tally.drivers += 1
-        else:
-            self._lose_head(driver)
-            tally.heads += 1
+        match kind:
+            case "host" if hosts:
+                with suppress(ProcessLookupError):
+                    os.kill(self.chance.choice(hosts), signal.SIGKILL)
+                tally.hosts += 1
+            case "host" | "node":
+                lost = self._nodes.pop(self.chance.randrange(len(self._nodes)))
+                self._cluster.remove_node(lost, allow_graceful=False)
+                self._nodes.append(self._cluster.add_node(num_cpus=2))
+                tally.nodes += 1
+            case "server":
+                kill_and_restart()
+                tally.servers += 1
+            case "driver":
+                driver.kill()
+                driver.wait()
+                tally.drivers += 1
+            case _:
+                self._lose_head(driver)
+                tally.heads += 1
         tally.points += 1
         return 1
+
+    def _next(self) -> str:
+        """What is killed next."""
+        chance = self.chance.random()
+        return next(kind for kind, below in _KINDS if chance < below)
 
     def _lose_head(self, driver: Any) -> None:
         """Kills the head with all that depends on it, and starts another cluster."""
@@ -101,6 +111,27 @@ class RayChaos(Chaos):
         # However it ended, it is resumed as one that was killed.
         driver.returncode = -signal.SIGKILL
         self._start()
+
+
+class ShortRayChaos(RayChaos):
+    """One kill of each kind that needs no minute to be noticed."""
+
+    KINDS = ("host", "node", "driver", "server")
+    gated = True
+
+    def _next(self) -> str:
+        return self.KINDS[self.tally.points % len(self.KINDS)]
+
+    def _wait(self, driver: Any) -> None:
+        """Until a further call waits for the end of the kills: there is one to interrupt."""
+        before = self._gated()
+        # After a kill that hit none, all of them may wait already.
+        end = time.monotonic() + (10.0 if before else LONGEST)
+        while self._gated() <= before and driver.poll() is None and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def _gated(self) -> int:
+        return len(list(self.marks.glob(f"*.{CALLS - 1}")))
 
 
 class SilentChaos(RayChaos):

@@ -25,7 +25,26 @@ def test_hundreds_of_kills_lose_nothing(tmp_path: Path, counted: Callable[[str],
     counted(f"batches under SIGKILL: {tally}")
 
 
+@pytest.mark.sweep
+@pytest.mark.usefixtures("alone_on_ray")
+def test_a_kill_of_each_kind_on_ray_loses_nothing(
+    tmp_path: Path, counted: Callable[[str], None]
+) -> None:
+    pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
+    from tests.batch.chaos_ray import ShortRayChaos
+
+    tally = run_chaos(
+        tmp_path, batches=1, points=4, seed=5, tasks=12, server=True, kind=ShortRayChaos
+    )
+    counted(f"a kill of each kind on Ray: {tally}")
+    judged(tally)
+    assert tally.points == 4
+    assert tally.drivers == 1
+    assert tally.unknown, "calls wait for the end of the kills, so some were interrupted"
+
+
 @pytest.mark.long
+@pytest.mark.usefixtures("alone_on_ray")
 def test_nothing_is_lost_or_done_twice_on_ray(
     tmp_path: Path, counted: Callable[[str], None]
 ) -> None:
@@ -38,7 +57,8 @@ def test_nothing_is_lost_or_done_twice_on_ray(
     assert tally.points >= 14
 
 
-@pytest.mark.long
+@pytest.mark.sweep
+@pytest.mark.usefixtures("alone_on_ray")
 def test_hosts_that_a_server_does_not_answer_do_nothing_twice(
     tmp_path: Path, counted: Callable[[str], None]
 ) -> None:

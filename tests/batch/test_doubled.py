@@ -107,7 +107,8 @@ def test_an_attempt_on_two_local_hosts_runs_once(
     run_twice(tmp_path, sim, monkeypatch, "local")
 
 
-@pytest.mark.long
+@pytest.mark.sweep
+@pytest.mark.usefixtures("alone_on_ray")
 def test_an_attempt_on_two_actors_runs_once(
     tmp_path: Path, sim: Simulated, monkeypatch: pytest.MonkeyPatch
 ):

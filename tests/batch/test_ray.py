@@ -14,12 +14,13 @@ from tests.batch.batches import answer, lines_of, write_tasks
 from tests.batch.test_examples import TASKS as EXAMPLE
 from tests.batch.test_examples import figures, slow
 from tests.fakes.postgres import postgres_url
-from tests.fakes.simulated import LONGEST, Place, Simulated
+from tests.fakes.simulated import Place, Simulated
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install ray")
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.usefixtures("alone_on_ray")
 
 TASKS = 16
+LONGEST = 300.0
 LEASE = 10.0
 ENVIRON = {
     "RAY_AUTH_MODE": "disabled",
@@ -77,6 +78,7 @@ def tasks_of(marks: Path, calls: int, count: int = TASKS) -> list[dict[str, Any]
     ]
 
 
+@pytest.mark.sweep
 def test_tasks_of_a_lost_node_go_on_on_the_other(tmp_path: Path):
     place, out, marks = Place(tmp_path), tmp_path / "out", tmp_path / "marks"
     marks.mkdir()
@@ -101,6 +103,7 @@ def test_tasks_of_a_lost_node_go_on_on_the_other(tmp_path: Path):
     assert list((out / "work").iterdir()) == []
 
 
+@pytest.mark.long
 def test_tasks_of_a_lost_node_are_back_within_the_lease(
     tmp_path: Path, counted: Callable[[str], None]
 ):
@@ -142,6 +145,7 @@ def test_tasks_of_a_lost_node_are_back_within_the_lease(
     assert {path.read_text() for path in marks.iterdir()} == {"x\n"}
 
 
+@pytest.mark.sweep
 def test_the_example_on_ray_with_a_node_killed_ends_as_on_one_machine(tmp_path: Path):
     alone, place = Place(tmp_path / "alone"), Place(tmp_path / "ray")
     alone.root.mkdir()
@@ -160,6 +164,7 @@ def test_the_example_on_ray_with_a_node_killed_ends_as_on_one_machine(tmp_path: 
     assert figures(tmp_path / "out") == figures(tmp_path / "local")
 
 
+@pytest.mark.sweep
 def test_without_an_address_no_cluster_of_others_is_joined(tmp_path: Path):
     place, out = Place(tmp_path), tmp_path / "out"
     with cluster(place) as nodes, Simulated(slow) as sim:
