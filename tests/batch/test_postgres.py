@@ -14,12 +14,14 @@ from toolwire.batch.results import Result, State
 from toolwire.batch.store import BatchLost
 from toolwire.batch.tasks import Task
 from toolwire.errors import BadInput
+from toolwire.sessions.sqlite import SqliteStore
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 
 from tests.fakes.cutting_proxy import CuttingProxy  # noqa: E402
 from toolwire.batch.postgres import PostgresBatch  # noqa: E402
 from toolwire.batch.postgres_limits import PostgresLimits  # noqa: E402
+from toolwire.sessions.postgres.store import PostgresStore  # noqa: E402
 from toolwire.sessions.postgres.worker import StoreWorker  # noqa: E402
 
 
@@ -170,6 +172,11 @@ def test_a_batch_runs_on_a_server_and_goes_on_after_a_kill(tmp_path: Path) -> No
             word in line["response"] for word in ("not run", "interrupted")
         )
         assert line["state"] == "passed" or (line["state"] == "failed" and lost), line
+        # Beside its id the session is exported, as it is on the server.
+        copy = SqliteStore(bench.out / "tasks" / line["id"] / "session").export_rows(
+            line["session"]
+        )
+        assert copy.rows == PostgresStore(url).export_rows(line["session"]).rows
     assert not (bench.out / "batch.sqlite").exists()
     with psycopg.connect(url, autocommit=True) as connection:
         sessions = connection.execute("SELECT id FROM sessions").fetchall()

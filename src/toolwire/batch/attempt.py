@@ -18,16 +18,9 @@ from toolwire.batch.attempt_settings import AttemptSettings
 from toolwire.batch.check import keep_artefacts, run_check
 from toolwire.batch.commands import CommandWorkspace, SandboxDied
 from toolwire.batch.failures import AttemptFailed, failure_of
-from toolwire.batch.results import (
-    CheckOutcome,
-    Failure,
-    PatchInfo,
-    Result,
-    State,
-    encode,
-)
+from toolwire.batch.results import CheckOutcome, Failure, PatchInfo, Result, State, encode
 from toolwire.batch.store import Claim, ClaimLost
-from toolwire.batch.stores import note_session, session_of
+from toolwire.batch.stores import export_session, note_session, session_of
 from toolwire.batch.tasks import Check, Task, text_of
 from toolwire.batch.watch import Watch
 from toolwire.batch.workspaces import Workplace, remove_tree
@@ -382,6 +375,9 @@ class TaskAttempt:
             return
         (self._folder / "result.json").write_bytes(encode(result) + b"\n")
         (self._folder / "stdout").write_text(result.response, encoding="utf-8", errors="replace")
+        if self._known and self._shared.spec.shared:
+            url = self._shared.settings.sessions.store
+            await asyncio.to_thread(export_session, url, self._known, self._folder / "session")
         if result.error is not None and not self._goes_on_after(result.error.where):
             await asyncio.to_thread(self._shared.workspaces.discard, self.claim.n)
 

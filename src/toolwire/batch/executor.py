@@ -1,11 +1,13 @@
 """What an executor is: places attempts on hosts, and reports what came back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Protocol, TypeAlias
 
 import msgspec
 
 from toolwire.batch.store import Claim
+from toolwire.errors import ToolwireError
 
 
 class AttemptDone(msgspec.Struct, frozen=True, tag="done"):
@@ -30,6 +32,16 @@ class HostReady(msgspec.Struct, frozen=True, tag="ready"):
 
 
 ExecutorEvent: TypeAlias = AttemptDone | HostLost | HostReady
+EventQueue: TypeAlias = "asyncio.Queue[ExecutorEvent | ToolwireError | None]"
+"""Events of an executor: an error ends it, None closes it."""
+
+
+async def events_of(queue: EventQueue) -> AsyncIterator[ExecutorEvent]:
+    """The events of a queue, until it is closed; raises its error."""
+    while (event := await queue.get()) is not None:
+        if isinstance(event, ToolwireError):
+            raise event
+        yield event
 
 
 class Executor(Protocol):

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import msgspec
 
-from toolwire.batch.executor import AttemptDone, ExecutorEvent, HostLost, HostReady
+from toolwire.batch.executor import (
+    AttemptDone,
+    EventQueue,
+    ExecutorEvent,
+    HostLost,
+    HostReady,
+    events_of,
+)
 from toolwire.batch.host_line import Cancel, Greet, Order, Start, StopAll, ends
 from toolwire.batch.store import Claim
 from toolwire.errors import ToolwireError
@@ -49,7 +56,7 @@ class LocalExecutor:
         self._upstream = upstream
         self._count = min(hosts, slots)
         self._hosts: dict[str, _LocalHost] = {}
-        self._events: asyncio.Queue[ExecutorEvent | ToolwireError | None] = asyncio.Queue()
+        self._events: EventQueue = asyncio.Queue()
         self._keeping: set[asyncio.Task[None]] = set()
         self._pending: list[Claim] = []
         """Attempts that wait for a host to be started."""
@@ -154,12 +161,9 @@ class LocalExecutor:
         host.running[claim.n] = claim
         host.send(Start(claim))
 
-    async def events(self) -> AsyncIterator[ExecutorEvent]:
+    def events(self) -> AsyncIterator[ExecutorEvent]:
         """What happens, until it is closed."""
-        while (event := await self._events.get()) is not None:
-            if isinstance(event, ToolwireError):
-                raise event
-            yield event
+        return events_of(self._events)
 
     async def cancel(self, n: int) -> None:
         """Ends an attempt."""

@@ -11,7 +11,14 @@ from typing import Any
 
 import msgspec
 
-from toolwire.batch.executor import AttemptDone, ExecutorEvent, HostLost, HostReady
+from toolwire.batch.executor import (
+    AttemptDone,
+    EventQueue,
+    ExecutorEvent,
+    HostLost,
+    HostReady,
+    events_of,
+)
 from toolwire.batch.store import Claim
 from toolwire.errors import BadInput, ToolwireError
 
@@ -130,7 +137,7 @@ class RayExecutor:
         self._ray = load_ray()
         self._hosts: dict[str, _RayHost] = {}
         self._pending: list[Claim] = []
-        self._events: asyncio.Queue[ExecutorEvent | ToolwireError | None] = asyncio.Queue()
+        self._events: EventQueue = asyncio.Queue()
         self._tasks: set[asyncio.Task[None]] = set()
         self._number = 0
         self._closing = False
@@ -262,12 +269,9 @@ class RayExecutor:
         lost = tuple(sorted(host.running))
         self._events.put_nowait(HostLost(host.name, lost, type(error).__name__))
 
-    async def events(self) -> AsyncIterator[ExecutorEvent]:
+    def events(self) -> AsyncIterator[ExecutorEvent]:
         """What happens, until it is closed."""
-        while (event := await self._events.get()) is not None:
-            if isinstance(event, ToolwireError):
-                raise event
-            yield event
+        return events_of(self._events)
 
     async def cancel(self, n: int) -> None:
         """Ends an attempt."""

@@ -1,6 +1,7 @@
 """Where a batch is stored: in a file of its folder, or on the server of `sessions.store`."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from toolwire.batch.spec import FILE as SPEC_FILE
@@ -8,7 +9,7 @@ from toolwire.batch.spec import BatchSpec, read_spec
 from toolwire.batch.sqlite import SqliteBatch, already_there
 from toolwire.batch.store import BatchStore
 from toolwire.client.redact import redaction
-from toolwire.errors import BadInput
+from toolwire.errors import BadInput, ToolwireError
 from toolwire.sessions.sqlite import SqliteStore
 from toolwire.sessions.store import SessionStore
 
@@ -60,6 +61,15 @@ def note_session(folder: Path, session: str) -> None:
     draft = folder / f"{SESSION_ID}.draft"
     draft.write_text(session, encoding="utf-8")
     draft.replace(folder / SESSION_ID)
+
+
+def export_session(url: str, session: str, folder: Path) -> None:
+    """Copies a session of a server to a file in the attempt's folder, as far as it can be read."""
+    from toolwire.sessions.postgres.store import PostgresStore  # noqa: PLC0415 - optional
+
+    # The session itself is on the server: an attempt does not fail for want of its copy.
+    with suppress(ToolwireError, OSError):
+        SqliteStore(folder).import_rows(PostgresStore(url).export_rows(session))
 
 
 def store_url() -> str:
