@@ -26,7 +26,12 @@ _AGAIN = """
 UPDATE runs SET state = 'waiting', tries = 0, epoch = epoch + 1, session = NULL
 WHERE batch = %(batch)s AND (id = ANY(%(ids)s) OR state = ANY(%(states)s))
 AND state NOT IN ('waiting', 'running') RETURNING n, id, model, attempt"""
+_SESSIONS_OF = """
+DELETE FROM sessions WHERE id IN (
+    SELECT s.id FROM runs r JOIN sessions s ON s.id = r.session
+    WHERE r.batch = %(batch)s LIMIT %(most)s) RETURNING id"""
 _AT_ONCE = 1_000
+_DELETED_AT_ONCE = 500
 
 
 class PostgresBatch:
@@ -336,6 +341,12 @@ class PostgresBatch:
             cost=sum(cost for _, _, cost, _ in rows),
             tokens=sum(tokens for _, _, _, tokens in rows),
         )
+
+    def delete(self) -> None:
+        """Removes the batch and its sessions, in chunks."""
+        while self._rows(_SESSIONS_OF, {"most": _DELETED_AT_ONCE}):
+            pass
+        self._rows("DELETE FROM batches WHERE id = %(batch)s")
 
     def close(self) -> None:
         """Releases the batch."""

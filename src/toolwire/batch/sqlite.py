@@ -326,6 +326,9 @@ class SqliteBatch:
             tokens=sum(tokens for _, _, _, tokens in rows),
         )
 
+    def delete(self) -> None:
+        """Nothing to remove: all of it is in the batch's folder."""
+
     def close(self) -> None:
         """Releases the batch."""
         with suppress(sqlite3.Error):

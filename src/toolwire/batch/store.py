@@ -157,6 +157,10 @@ class BatchStore(Protocol):
         """Counts of states, cost and tokens."""
         ...
 
+    def delete(self) -> None:
+        """Removes what is stored outside of the batch's folder: rows and sessions on a server."""
+        ...
+
     def close(self) -> None:
         """Releases the batch."""
         ...

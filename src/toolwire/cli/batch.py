@@ -16,6 +16,7 @@ from toolwire.cli.batch_progress import Interrupts, ProgressLine
 from toolwire.cli.batch_report import (
     again_command,
     import_tasks_command,
+    prune_command,
     report_command,
     show_command,
 )
@@ -194,7 +195,10 @@ def stop(out: Path, now: bool) -> None:
     _ending(stopped)
 
 
-for _command in (report_command, show_command, again_command, import_tasks_command):
+for _command in (
+    *(report_command, show_command, again_command, prune_command),
+    import_tasks_command,
+):
     batch_command.add_command(_command)
 
 
@@ -216,11 +220,23 @@ async def _run(spec: "BatchSpec", out: Path, options: Mapping[str, Any]) -> int:
     spec = await _with_models(spec, options)
     spec = msgspec.structs.replace(spec, about=await batches.about(Path(spec.folder)))
     store = batches.create(out, spec)
+    _retain(spec, out)
     if not options["quiet"]:
         click.echo(f"toolwire: {store.totals().all:,} attempts in {out}", err=True)
     store.close()
     spec, store = batches.resume(out, "keep")
     return await _going_on(out, spec, store, options)
+
+
+def _retain(spec: "BatchSpec", out: Path) -> None:
+    """Notes a batch, and removes those that batch.keep_days makes old."""
+    from toolwire import config
+    from toolwire.batch import retention
+
+    retention.note_batch(os.environ, spec.id, out)
+    if days := config.load(os.environ, Path(spec.folder)).batch.keep_days:
+        for gone in retention.forget_batches(os.environ, days, time.time()):
+            click.echo(f"toolwire: deleted {gone}: unused for {days} days", err=True)
 
 
 def _spec_of(tasks: Path, options: Mapping[str, Any]) -> "BatchSpec":

@@ -1,6 +1,8 @@
-"""`toolwire batch report`, `show`, `retry` and `import`: results of a batch, tasks for one."""
+"""`toolwire batch report`, `show`, `retry`, `prune` and `import`: what is around a batch."""
 
+import os
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -141,6 +143,25 @@ def again_command(out: Path, ids: tuple[str, ...], failed: bool, errors: bool) -
         click.echo(
             f"{count:,} attempts wait again; run them: toolwire batch resume {out}", err=True
         )
+    except ToolwireError as error:
+        _fail(error)
+
+
+@click.command("prune")
+@click.option("--days", type=click.IntRange(min=1), help="Instead of the setting batch.keep_days.")
+@click.option("--dry-run", is_flag=True, help="Only list what would be deleted.")
+def prune_command(days: int | None, dry_run: bool) -> None:
+    """Delete the batches that have not been used for a while, except those that run."""
+    try:
+        from toolwire import config
+        from toolwire.batch.retention import forget_batches, old_batches
+
+        keep = days or config.resolve(os.environ, config.current_folder()).settings.batch.keep_days
+        if not keep:
+            raise click.UsageError("batch.keep_days is 0: everything is kept; use --days N")
+        found = (old_batches if dry_run else forget_batches)(os.environ, keep, time.time())
+        for out in found:
+            click.echo(str(out) if dry_run else f"deleted {out}", err=not dry_run)
     except ToolwireError as error:
         _fail(error)
 

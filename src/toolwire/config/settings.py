@@ -45,6 +45,18 @@ class Sessions(msgspec.Struct, frozen=True, kw_only=True):
     keep_days: Annotated[Count, setting("Days an unused session is kept; 0 means forever.")] = 0
 
 
+class BatchSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Many tasks at once."""
+
+    keep_days: Annotated[
+        Count,
+        setting(
+            "Days an unused batch is kept, with its results and its rows and sessions on a server; "
+            "0 means forever."
+        ),
+    ] = 0
+
+
 KeyNames: TypeAlias = tuple[
     Annotated[
         str,
@@ -185,6 +197,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     compression: CompressionRules = CompressionRules()
     context: MemorySettings = MemorySettings()
     sessions: Sessions = Sessions()
+    batch: BatchSettings = BatchSettings()
     checkpoints: CheckpointSettings = CheckpointSettings()
     agents: AgentSettings = AgentSettings()
     ui: Ui = Ui()
