@@ -269,7 +269,8 @@ class KeyAdmission:
         self._booked.add(record.id)
         try:
             # A copy: what follows the end mark still changes the record.
-            await self.store.book(Entry(msgspec.structs.replace(record), caller.id))
+            copy = msgspec.structs.replace(record)
+            await self.store.book(Entry(copy, caller.id, reserved=_stored(caller) is not None))
         except LedgerFailed:
             self._booked.discard(record.id)
 

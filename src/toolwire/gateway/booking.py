@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from operator import add
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from toolwire.gateway.ledger_rows import COLUMNS
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
 Group: TypeAlias = tuple[str, str, str, str]
 """Day, key, route and model of a sum."""
 _WINDOWS: tuple[Window, ...] = ("hour", "day", "month", "total")
-_SIZES = (16, 8, 4, 2, 1)
-"""Rows of one statement: few different numbers, because each is compiled on its own."""
-_ROW = f"({', '.join('?' * len(COLUMNS))})"
+_MOST_ROWS = 16
+"""Of one statement. Each number of rows is compiled on its own, and then stays in memory."""
 _INSERT = f"INSERT INTO requests ({', '.join(COLUMNS)}) VALUES "  # noqa: S608 - constants
 _ADD_SUM = """
 INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -112,17 +113,17 @@ def _settle(future: asyncio.Future[None], error: Exception | None) -> None:
 def book_entries(base: SqlConnection, entries: Sequence[Entry]) -> int:
     """Books requests at their end; returns how many were not booked before."""
     new = {entry.record.id: entry for entry in entries}
+    for ids in _parts([entry.record.id for entry in entries if entry.reserved]):
+        base.execute(f"DELETE FROM reservations WHERE id IN {_marks(len(ids))}", ids)  # noqa: S608 - marks
     for ids in _parts([*new]):
-        marks = ", ".join("?" * len(ids))
-        base.execute(f"DELETE FROM reservations WHERE id IN ({marks})", ids)  # noqa: S608 - marks
-        known = f"SELECT id FROM requests WHERE id IN ({marks})"  # noqa: S608 - marks
+        known = f"SELECT id FROM requests WHERE id IN {_marks(len(ids))}"  # noqa: S608 - marks
         for (request,) in base.execute(known, ids).fetchall():
             del new[request]
     for part in _parts([*new.values()]):
         values: list[object] = []
         for entry in part:
             values += _values(entry.record, entry.key)
-        base.execute(_INSERT + ", ".join((_ROW,) * len(part)), values)
+        base.execute(_insert(len(part)), values)
     if new:
         _add(base, [*new.values()])
     return len(new)
@@ -143,11 +144,17 @@ def book_interrupted(
 
 def _parts(items: list[Any]) -> Iterator[list[Any]]:
     """The items in as few parts as the sizes of statements allow."""
-    at = 0
-    while at < len(items):
-        size = next(size for size in _SIZES if size <= len(items) - at)
-        yield items[at : at + size]
-        at += size
+    for at in range(0, len(items), _MOST_ROWS):
+        yield items[at : at + _MOST_ROWS]
+
+
+@lru_cache(maxsize=_MOST_ROWS)
+def _insert(rows: int) -> str:
+    return _INSERT + ", ".join((_marks(len(COLUMNS)),) * rows)
+
+
+def _marks(count: int) -> str:
+    return f"({', '.join('?' * count)})"
 
 
 def _values(record: RequestRecord, key: str) -> tuple[object, ...]:
@@ -170,7 +177,7 @@ class _Sums:
 
     def __init__(self) -> None:
         self.names: dict[Group, str] = {}
-        self.totals: dict[Group, list[int]] = defaultdict(lambda: [0] * 9)
+        self.totals: dict[Group, tuple[int, ...]] = {}
         self.latency: dict[tuple[str, str, str], Latency] = defaultdict(Latency)
         self.spent: dict[tuple[str, str], int] = defaultdict(int)
         self.used: dict[str, float] = {}
@@ -184,13 +191,12 @@ class _Sums:
         model = f"{record.provider}/{record.model}" if record.provider else record.model
         group = (day, key, record.route, model)
         self.names[group] = record.key
-        totals = self.totals[group]
         added = (
             *(1, bool(record.error), read, written, usage.cached or 0, usage.cache_write or 0),
             *(usage.reasoning or 0, cost, bool(record.cost is None and (read or written))),
         )
-        for at_column, amount in enumerate(added):
-            totals[at_column] += amount
+        before = self.totals.get(group)
+        self.totals[group] = added if before is None else tuple(map(add, before, added))
         self.latency[day, key, model].add(record)
         if cost:
             for window in _WINDOWS:

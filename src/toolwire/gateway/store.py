@@ -162,6 +162,8 @@ class Entry(msgspec.Struct, frozen=True):
 
     record: RequestRecord
     key: str
+    reserved: bool = True
+    """Whether a part of a budget may be reserved for it."""
 
 
 class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
