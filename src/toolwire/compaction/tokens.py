@@ -50,8 +50,10 @@ def of_part(part: Part) -> int:
     """Tokens of one part, its vendor state included."""
     match part:
         case Text():
-            cited = sum(of_text(citation.data) for citation in part.citations)
-            tokens = of_text(part.text) + cited + _carried(part.seal, part.kept)
+            tokens = of_text(part.text)
+            if part.citations or part.seal is not None or part.kept is not None:
+                tokens += sum(of_text(citation.data) for citation in part.citations)
+                tokens += _carried(part.seal, part.kept)
         case Thinking() | Refusal():
             tokens = of_text(part.text) + _carried(part.seal, part.kept)
         case Media():

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from toolwire.messages import Kept, Part, Seal, ServerBlock, ToolResult
+from toolwire.messages import Kept, Part, Seal, ServerBlock, Text, ToolResult
 from toolwire.request import JsonObject, Loss, ModelRequest, ServerTool
 from toolwire.wire.json_access import dump, parse_object
 
@@ -38,6 +38,8 @@ _SHARED = {
 
 def keep(dialect: str, source: JsonObject, known: frozenset[str]) -> Kept | None:
     """The members of `source` that are not `known`; None without any."""
+    if source.keys() <= known:
+        return None
     rest = {key: value for key, value in source.items() if key not in known}
     return Kept(dialect=dialect, fields=dump(rest)) if rest else None
 
@@ -152,7 +154,8 @@ def _walk(request: ModelRequest) -> Iterator[tuple[str, Kept | Seal | ServerBloc
         if message.kept:
             yield path, message.kept
         for inner, part in enumerate(message.parts):
-            yield from _walk_part(f"{path}.parts[{inner}]", part)
+            if type(part) is not Text or part.kept:
+                yield from _walk_part(f"{path}.parts[{inner}]", part)
     for number, tool in enumerate(request.tools):
         if isinstance(tool, ServerTool):
             yield f"tools[{number}]", tool

@@ -219,6 +219,8 @@ class ReceivedTools:
         """The members of a body, parsed and raw, with half surrogate pairs repaired."""
         try:
             raws = _members.decode(body)
+            if "tools" not in raws:
+                return parse_object(body, what), raws
             found = {
                 key: self.value(bytes(raw), _parsed) if key == "tools" else _parsed(bytes(raw))
                 for key, raw in raws.items()

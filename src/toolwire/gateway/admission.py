@@ -31,6 +31,7 @@ from toolwire.gateway.store import (
 T = TypeVar("T")
 ADMIN = "admin"
 ANONYMOUS = "anonymous"
+_OWNER = Caller(key=ADMIN, id=ADMIN, tenant=ADMIN, admin=True)
 _KNOWN = 4_096
 _FIRST_LOOK = 0.02
 _LAST_LOOK = 0.25
@@ -69,6 +70,8 @@ class AdmittedRequest:
 
     async def move(self, deployments: Sequence[Deployment]) -> Deployment:
         """Takes the first deployment with room for a request; waits for one if none has."""
+        if len(deployments) == 1 and self._turn.moved(deployments[0].slot):
+            return deployments[0]
         began = self._admission.monotonic()
         try:
             slot = await self._turn.move(tuple(one.slot for one in deployments))
@@ -124,8 +127,16 @@ class KeyAdmission:
         now = self._clock()
         wait = self._failures.blocked(address, now)
         for credential in dict.fromkeys(credentials):
-            caller = await self._caller(credential, address, now, blocked=wait > 0)
+            split = split_key(credential)
+            name = ADMIN if split is None else split[0]
+            if wait > 0 and (address, name) not in self._seen:
+                continue
+            caller = self._admin(credential) if split is None else await self._by_key(*split, now)
             if caller is not None:
+                self._seen[(address, name)] = None
+                self._seen.move_to_end((address, name))
+                if len(self._seen) > _KNOWN:
+                    self._seen.popitem(last=False)
                 return caller
         if self._open:
             return Caller(key=ANONYMOUS, id=ANONYMOUS, tenant=ANONYMOUS)
@@ -141,39 +152,24 @@ class KeyAdmission:
         self._failures.add(address, now)
         raise _unauthorised("the API key is not valid")
 
-    async def _caller(
-        self, credential: str, address: str, now: float, *, blocked: bool
-    ) -> Caller | None:
-        split = split_key(credential)
-        name = ADMIN if split is None else split[0]
-        if blocked and (address, name) not in self._seen:
+    def _admin(self, credential: str) -> Caller | None:
+        """The owner of the gateway, if this is its token."""
+        if self._token is None or not hmac.compare_digest(self._token, digest_of(credential)):
             return None
-        caller = await self._matched(credential, split, now)
-        if caller is not None:
-            self._seen[(address, name)] = None
-            self._seen.move_to_end((address, name))
-            if len(self._seen) > _KNOWN:
-                self._seen.popitem(last=False)
-        return caller
+        return _OWNER
 
-    async def _matched(
-        self, credential: str, split: tuple[str, str] | None, now: float
-    ) -> Caller | None:
-        if split is not None:
-            stored = await self.store.key(split[0])
-            if not opens(stored, split[1], now) or stored is None:
-                return None
-            scopes = frozenset(stored.rules.scopes)
-            return KeyCaller(
-                key=stored.name,
-                id=stored.id,
-                tenant=f"key:{stored.id}",
-                scopes=scopes,
-                stored=stored,
-            )
-        if self._token is not None and hmac.compare_digest(self._token, digest_of(credential)):
-            return Caller(key=ADMIN, id=ADMIN, tenant=ADMIN, admin=True)
-        return None
+    async def _by_key(self, key: str, secret: str, now: float) -> Caller | None:
+        """The caller of a virtual key, if it is valid."""
+        stored = await self.store.key(key)
+        if not opens(stored, secret, now) or stored is None:
+            return None
+        return KeyCaller(
+            key=stored.name,
+            id=stored.id,
+            tenant=f"key:{stored.id}",
+            scopes=frozenset(stored.rules.scopes),
+            stored=stored,
+        )
 
     async def admit(
         self, caller: Caller, record: RequestRecord, estimate: Estimate, route: Route

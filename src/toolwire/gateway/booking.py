@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 Group: TypeAlias = tuple[str, str, str, str]
 """Day, key, route and model of a sum."""
 _WINDOWS: tuple[Window, ...] = ("hour", "day", "month", "total")
+_MANY = 4
+"""Requests of one batch after which the next one waits for more."""
+_GATHERED = 0.005
+"""Seconds from the start of such a batch to that of the next."""
 _MOST_ROWS = 16
 """Of one statement. Each number of rows is compiled on its own, and then stays in memory."""
 _INSERT = f"INSERT INTO requests ({', '.join(COLUMNS)}) VALUES "  # noqa: S608 - constants
@@ -54,6 +58,8 @@ class Bookings:
         self._database = database
         self._waiting: list[tuple[Entry, asyncio.Future[None]]] = []
         self._writing = False
+        self._next = 0.0
+        """When the next batch may begin, by the loop's clock."""
 
     async def add(self, entry: Entry) -> None:
         """Books a request; returns once that is committed, even if others fail."""
@@ -63,8 +69,14 @@ class Bookings:
         if not self._writing:
             # Not at once: others end in the same turn of the loop.
             self._writing = True
-            loop.call_soon(self._write)
+            self._write_soon(loop)
         await future
+
+    def _write_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._next > loop.time():
+            loop.call_at(self._next, self._write)
+        else:
+            loop.call_soon(self._write)
 
     def close(self) -> None:
         """Hands over everything that still waits."""
@@ -79,11 +91,14 @@ class Bookings:
             self._writing = False
             return
         entries = [entry for entry, _ in batch]
+        loop = asyncio.get_running_loop()
+        if len(batch) >= _MANY:
+            self._next = loop.time() + _GATHERED
 
         def done(result: object, error: Exception | None) -> None:
             self._writing = bool(self._waiting)
             if self._waiting:
-                self._write()
+                self._write_soon(loop)
             if error is not None and len(batch) > 1:
                 # One of them may be at fault, which must not be the others' loss.
                 for one in batch:

@@ -9,7 +9,6 @@ from toolwire.dialects.losses import kept_member
 from toolwire.errors import ErrorKind
 from toolwire.gateway.parts import GatewayRefusal
 from toolwire.http_server.exchange import Asked
-from toolwire.messages import Message
 from toolwire.request import Loss, ModelRequest, Reasoning
 
 _FAMILIES = (
@@ -91,14 +90,12 @@ def _member(request: ModelRequest, member: str, inside: str) -> str:
 
 
 def _digest(request: ModelRequest) -> str:
-    seen = hashlib.sha256()
-    for part in request.system:
-        if not part.text.startswith(_BILLING):
-            seen.update(part.text.encode("utf-8", "surrogatepass"))
-    first: Message | None = next((one for one in request.messages if one.role == "user"), None)
-    if first is not None:
-        seen.update(b"\0" + first.text.encode("utf-8", "surrogatepass"))
-    return seen.hexdigest()[:32]
+    seen = [one.text for one in request.system if not one.text.startswith(_BILLING)]
+    for message in request.messages:
+        if message.role == "user":
+            seen += ("\0", message.text)
+            break
+    return hashlib.sha256("".join(seen).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def without_notes(

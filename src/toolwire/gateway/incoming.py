@@ -54,10 +54,11 @@ def decoded(codec: Dialect, address: Destination, asked: Asked, body: bytes) -> 
         request, losses = with_smaller_budget(request)
     gemini = codec.family == "gemini"
     streamed = address.does == "stream" if gemini else request.stream is True
+    betas = asked.field("anthropic-beta")
+    if betas or request.stream is not streamed:
+        request = msgspec.structs.replace(request, stream=streamed, betas=_listed(betas))
     return ClientRequest(
-        request=msgspec.structs.replace(
-            request, stream=streamed, betas=_listed(asked.field("anthropic-beta"))
-        ),
+        request=request,
         sent=request.messages,
         losses=losses,
         previous=request.previous_response_id,

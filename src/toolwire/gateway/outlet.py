@@ -280,7 +280,8 @@ class WholeAnswer(OneBody):
         self._options = options
 
     def _encoded(self, finished: Finished) -> bytes:
-        finished = msgspec.structs.replace(finished, response_id=self.response_id)
+        if self.response_id:
+            finished = msgspec.structs.replace(finished, response_id=self.response_id)
         return self._dialect.encode_whole(
             self.message(), finished, self._model, new_id, self._options
         )

@@ -186,15 +186,16 @@ class QueueTurn:
         """The deployment it runs at."""
         return self._waiter.slot
 
+    def moved(self, slot: Slot) -> bool:
+        """Moves to a slot; False if it may have to wait for it."""
+        return self._room.turns.moved(self._waiter, slot)
+
     async def move(self, slots: tuple[Slot, ...]) -> Slot:
         """Moves to the first of the slots that is free; waits for one if none is.
 
         While it waits, it does not count as one of all requests at once.
         """
-        turns = self._room.turns
-        if len(slots) == 1 and turns.moved(self._waiter, slots[0]):
-            return slots[0]
-        turns.lend(self._waiter)
+        self._room.turns.lend(self._waiter)
         self._waiter.slots = slots
         await self._room.wait(self._waiter)
         return self._waiter.slot or slots[0]

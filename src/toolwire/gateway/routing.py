@@ -40,7 +40,8 @@ class CoolDowns:
 
     def ready(self, name: str) -> bool:
         """Whether a deployment may be asked."""
-        return self.of(name).ready(self._clock())
+        state = self._states.get(name)
+        return state is None or state.ready(self._clock())
 
     def of(self, name: str) -> Cooling:
         """Returns the state of a deployment."""

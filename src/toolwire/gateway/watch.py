@@ -165,6 +165,8 @@ class Capture:
     @property
     def size(self) -> int:
         """Bytes that are kept for it."""
+        if self.level != "full":
+            return 0
         size = len(self.body) + self.sent.size
         for one in self.attempts:
             size += len(one.outgoing.body) + one.answer.size

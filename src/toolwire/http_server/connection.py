@@ -49,7 +49,8 @@ class Connection(asyncio.Protocol):
         self._deadline = 0.0
         self._joined: list[bytes] = []
         self._joined_size = 0
-        self._flushing = False
+        self._flushes = False
+        """Whether it is written to at the end of this turn of the loop."""
         self._writable = asyncio.Event()
         self._writable.set()
         self._refused = False
@@ -211,13 +212,14 @@ class Connection(asyncio.Protocol):
     def _next(self, answering: Answering) -> None:
         if self._transport is None:
             return
-        self._flush()
         if answering.is_cut or (answering.ended and not self._keeps(answering)):
             self._close()
         elif not answering.ended:
             # The client must not take a cut answer for a whole one.
+            self._flush()
             self._transport.abort()
         else:
+            self._flush_soon()
             self._looked_at = 0
             self._transport.resume_reading()
             self._wait(self._limits.idle_seconds)
@@ -238,9 +240,8 @@ class Connection(asyncio.Protocol):
         self._joined_size += len(data)
         if self._joined_size >= _MOST_JOINED:
             self._flush()
-        elif not self._flushing and not held:
-            self._flushing = True
-            self._loop.call_soon(self._flush_later)
+        elif not held:
+            self._flush_soon()
 
     async def drained(self) -> None:
         """Waits while the client reads slowly."""
@@ -253,8 +254,14 @@ class Connection(asyncio.Protocol):
         if self not in self._listener.open:
             raise ClientGone
 
-    def _flush_later(self) -> None:
-        self._flushing = False
+    def _flush_soon(self) -> None:
+        if not self._flushes and self._joined:
+            self._flushes = True
+            self._listener.flush_soon(self.flush)
+
+    def flush(self) -> None:
+        """Writes what was put off to the end of this turn of the loop."""
+        self._flushes = False
         self._flush()
 
     def _flush(self) -> None:
@@ -268,6 +275,7 @@ class Connection(asyncio.Protocol):
 
     def _write(self, data: bytes) -> None:
         if self._transport is not None:
+            self._flush()
             self._transport.write(data)
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -291,6 +299,7 @@ class Connection(asyncio.Protocol):
         """Closes it once the client has read what was written, for which it has a limited time."""
         if self._transport is not None:
             self._refused = True
+            self._flush()
             self._transport.close()
             self._wait(self._limits.write_seconds)
 

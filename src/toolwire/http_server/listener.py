@@ -69,6 +69,7 @@ class HttpListener:
         self.draining = False
         self._servers: list[asyncio.Server] = []
         self._settled = asyncio.Event()
+        self._flushing: list[Callable[[], None]] = []
 
     async def start(
         self, host: str, port: int, *, tls: SSLContext | None = None, shared: bool = False
@@ -123,6 +124,20 @@ class HttpListener:
             server.close()
         for one in tuple(self.open):
             one.close_idle()
+
+    def flush_soon(self, flush: Callable[[], None]) -> None:
+        """Writes at the end of this turn of the loop, after the work of all connections.
+
+        Each write may wake a process that then takes this one's core and cache.
+        """
+        self._flushing.append(flush)
+        if len(self._flushing) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        flushing, self._flushing = self._flushing, []
+        for flush in flushing:
+            flush()
 
     def settled(self) -> None:
         """Called by a connection whose answer has ended."""

@@ -75,11 +75,18 @@ def end_of_head(received: bytearray, looked_at: int) -> int:
     """Offset of the body; 0 while the head is incomplete, refused if it never can be complete."""
     end = received.find(b"\r\n\r\n", max(0, looked_at - 3))
     stop = end + 4 if end >= 0 else len(received)
-    if _bare(received, max(0, looked_at - 1), stop):
-        raise RefusedRequest(400, "a line of the head does not end in CR LF")
+    ends = received.count(b"\r\n", 0, stop)
+    # Counting is faster than the search, which finds no CR that may still get its LF.
+    if ends != received.count(b"\n", 0, stop) or ends != received.count(b"\r", 0, stop):
+        _check_ends(received, looked_at, stop)
     if stop > MAX_HEAD:
         raise RefusedRequest(431, f"the head is longer than {MAX_HEAD} bytes")
     return stop if end >= 0 else 0
+
+
+def _check_ends(received: bytearray, looked_at: int, stop: int) -> None:
+    if _bare(received, max(0, looked_at - 1), stop):
+        raise RefusedRequest(400, "a line of the head does not end in CR LF")
 
 
 def read_head(received: bytes) -> RequestHead:

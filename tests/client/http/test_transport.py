@@ -357,7 +357,14 @@ def test_other_event_loops_can_be_used(host: str) -> None:
 
 def test_the_buffer_of_a_connection_has_the_requested_size() -> None:
     limits = HttpLimits(read_bytes=16384)
-    assert len(Connection("host", limits, lambda connection: None).get_buffer(-1)) == 16384
+    assert (
+        len(
+            Connection(
+                "host", limits, lambda connection: None, lambda connection, data: None
+            ).get_buffer(-1)
+        )
+        == 16384
+    )
 
     async def work() -> None:
         data = bytes(range(256)) * 500

@@ -230,10 +230,17 @@ class Connection(BufferedProtocol):
     of reading a live stream.
     """
 
-    def __init__(self, host: str, limits: HttpLimits, gone: Callable[[Connection], None]) -> None:
+    def __init__(
+        self,
+        host: str,
+        limits: HttpLimits,
+        gone: Callable[[Connection], None],
+        send_soon: Callable[[Connection, bytes], None],
+    ) -> None:
         self._host = host
         self._limits = limits
         self._gone = gone
+        self._send_soon = send_soon
         self._lost = False
         self._answer: HttpAnswer | None = None
         self._expires = 0.0
@@ -281,10 +288,10 @@ class Connection(BufferedProtocol):
             self._answer.end(exc)
 
     def send(self, method: str, head: bytes, body: bytes, begun: float) -> HttpAnswer:
-        """Send a request; returns its pending answer."""
+        """Send a request, soon if it is short; returns its pending answer."""
         wire = self._wire
         if len(body) <= _JOINED:
-            wire.write(head + body if body else head)
+            self._send_soon(self, head + body if body else head)
         else:
             wire.write(head)
             wire.write(body)
@@ -294,6 +301,11 @@ class Connection(BufferedProtocol):
         elif self._timer is None:
             self._set_timer(answer)
         return answer
+
+    def write(self, data: bytes) -> None:
+        """Send what was put off, unless the request was given up meanwhile."""
+        if not self._wire.is_closing():
+            self._wire.write(data)
 
     def _set_timer(self, answer: HttpAnswer) -> None:
         """One timer for all answers: one for each, or for each chunk, costs more than reading."""

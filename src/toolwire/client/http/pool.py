@@ -101,6 +101,7 @@ class PlainHttp:
         self._open: set[Connection] = set()
         self._idle: dict[tuple[str, str, int], list[Connection]] = {}
         self._sweeping: TimerHandle | None = None
+        self._unsent: list[tuple[Connection, bytes]] = []
 
     def open(self, request: Outgoing, address: Address) -> _Exchange:
         """Send; leaving the context before the body's end drops the connection."""
@@ -165,9 +166,23 @@ class PlainHttp:
             raise
         return answer
 
+    def _send_soon(self, connection: Connection, data: bytes) -> None:
+        """Sends at the end of this turn of the loop, after the work on other requests.
+
+        Each write may wake a process that then takes this one's core and cache.
+        """
+        self._unsent.append((connection, data))
+        if len(self._unsent) == 1:
+            get_running_loop().call_soon(self._send_all)
+
+    def _send_all(self) -> None:
+        unsent, self._unsent = self._unsent, []
+        for connection, data in unsent:
+            connection.write(data)
+
     async def _connect(self, loop: AbstractEventLoop, address: Address, begun: float) -> Connection:
         limits = self._limits
-        made = Connection(address.shown, limits, self._open.discard)
+        made = Connection(address.shown, limits, self._open.discard, self._send_soon)
         self._open.add(made)
         within = [limit for limit in (limits.connect, limits.total) if limit]
         patience = timeout_at(begun + min(within) if within else None)
@@ -217,7 +232,7 @@ class PlainHttp:
         loop = get_running_loop()
         if self._loop is not loop:
             # Connections of a closed event loop cannot be closed.
-            self._loop, self._sweeping = loop, None
+            self._loop, self._sweeping, self._unsent = loop, None, []
             self._open, self._idle = set(), {}
         return loop
 

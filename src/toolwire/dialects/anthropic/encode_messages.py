@@ -184,6 +184,8 @@ class BlockWriter:
 def text_block(part: Text, path: str, losses: Losses) -> JsonObject:
     """A text block with the citations of this format."""
     block: JsonObject = {"type": "text", "text": part.text}
+    if not part.citations:
+        return restore(block, part.kept, NAME)
     citations = citation_objects(part.citations)
     if citations:
         block["citations"] = citations

@@ -37,6 +37,8 @@ _CACHED = (
     "num_cached_tokens",
 )
 """Spellings of DeepSeek, Moonshot, LiteLLM and Mistral."""
+_PLAIN = frozenset({"prompt_tokens", "completion_tokens", "total_tokens"})
+"""Counts of a server without a cache and without reasoning."""
 _WORDS = {
     StopReason.END: "stop",
     StopReason.TOOL_CALLS: "tool_calls",
@@ -79,6 +81,9 @@ def read_usage(usage: JsonObject | None) -> Usage:
     """The token counts, in any of the spellings that servers use."""
     if not usage:
         return Usage()
+    if usage.keys() <= _PLAIN:
+        output = _first(usage, "completion_tokens")
+        return Usage(input=_first(usage, "prompt_tokens"), output=output)
     prompt = object_or_empty(usage.get("prompt_tokens_details"))
     completion = object_or_empty(usage.get("completion_tokens_details"))
     return Usage(
