@@ -292,7 +292,7 @@ class AttemptMeter:
 class AnswerTap:
     """Collects the bytes of an answer as its server sends them, beside its events."""
 
-    __slots__ = ("decoded", "ending", "headers", "pending", "renamed", "stopped")
+    __slots__ = ("decoded", "ending", "headers", "joined", "pending", "renamed", "stopped")
 
     def __init__(self) -> None:
         self.decoded: Callable[[], None] | None = None
@@ -305,6 +305,8 @@ class AnswerTap:
         self.pending: list[bytes] = []
         self.ending = False
         """Whether what is pending contains the end of the answer."""
+        self.joined = 0
+        """Text events that were joined to the ones before them."""
 
     def begin(self, headers: Mapping[str, str]) -> None:
         """Starts a new attempt; what a failed one sent is dropped."""

@@ -260,6 +260,8 @@ def _collect_rarely() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
+    # Readers close their generators: the loop need not list them for its end.
+    sys.set_asyncgen_hooks(firstiter=None)
 
 
 async def _until_gone(parent: "ParentLine", stop: "Callable[[], None]") -> None:

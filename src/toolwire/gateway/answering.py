@@ -268,7 +268,7 @@ class ModelCall:
         joins = dialects.get(opened.provider.dialect).family != self._codec.family
         record.overhead = time.perf_counter() - self._begun_at - record.waited
         out = self._out
-        events = batches(opened.in_style(opened.client), request)
+        events = batches(deployment.ask, request)
         try:
             async for batch in events:
                 begun = record.first_event is not None

@@ -50,6 +50,7 @@ class OpenDeployment:
         self.opened = opened
         self.weight = target.weight
         self.slot = Slot(self.name, target.concurrent)
+        self.ask = opened.in_style(opened.client)
 
     def made(self, origin: Origin) -> bool:
         """Whether a seal of this origin may have been made here."""

@@ -3,12 +3,13 @@
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from toolwire.collect import Collector
-from toolwire.dialects import AnswerOptions, Dialect
+from toolwire.dialects import AnswerOptions, Dialect, Encoder
 from toolwire.dialects.openai_responses.encode_answer import response_id
 from toolwire.errors import ProviderError
 from toolwire.events import Finished, ModelEvent
@@ -118,7 +119,8 @@ class StreamedAnswer:
     ) -> None:
         self._collector = Collector() if options.store else None
         self._out = out
-        self._encoder = dialect.encoder(model, new_id, options)
+        self._new_encoder = partial(dialect.encoder, model, new_id, options)
+        self._made: Encoder | None = None
         self._headers = headers
         self._pace = pace
         self._array = array
@@ -135,6 +137,13 @@ class StreamedAnswer:
     def response_id(self) -> str:
         """The id of the answer."""
         return self._encoder.response_id
+
+    @property
+    def _encoder(self) -> Encoder:
+        """Made when it is first needed: bytes that pass need none."""
+        if self._made is None:
+            self._made = self._new_encoder()
+        return self._made
 
     def begin(self) -> None:
         """Sends the head, unless it has gone out."""

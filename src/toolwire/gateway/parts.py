@@ -15,6 +15,7 @@ from toolwire.gateway.listing import ListedModel
 from toolwire.gateway.memory import Maker
 from toolwire.gateway.record import RecordReader, RequestRecord
 from toolwire.messages import Message, Origin
+from toolwire.model import Model
 from toolwire.request import Loss, ModelRequest
 
 
@@ -125,6 +126,11 @@ class Deployment(Protocol):
     @property
     def opened(self) -> Opened:
         """The model, ready for use."""
+        ...
+
+    @property
+    def ask(self) -> Model:
+        """The model in its tool style."""
         ...
 
     @property

@@ -96,7 +96,10 @@ class PassedAnswer:
             return
         if self._collector is not None:
             self._collector.add_all(events)
-        if self._tap.pending:
+        tap = self._tap
+        self._record.events += tap.joined
+        tap.joined = 0
+        if tap.pending:
             self._flush()
 
     def body(self) -> bytes:
