@@ -139,9 +139,9 @@ class CompactionAnswer:
         """The id of the answer."""
         return self._inner.response_id
 
-    def begin(self) -> None:
+    def begin(self, *, last: bool = False) -> None:
         """Begins the answer, so that it beats while the summary is written."""
-        self._inner.begin()
+        self._inner.begin(last=last)
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
         """Collects."""

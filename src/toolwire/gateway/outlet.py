@@ -65,8 +65,8 @@ class AnswerWriter(Protocol):
         """The id of the answer."""
         ...
 
-    def begin(self) -> None:
-        """Called at the first event."""
+    def begin(self, *, last: bool = False) -> None:
+        """Called at the first event, which is one of the `last` if the end arrived with it."""
         ...
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
@@ -145,11 +145,12 @@ class StreamedAnswer:
             self._made = self._new_encoder()
         return self._made
 
-    def begin(self) -> None:
-        """Sends the head, unless it has gone out."""
+    def begin(self, *, last: bool = False) -> None:
+        """Sends the head, unless it has gone out; with the end if that follows soon."""
         if not self.begun:
             self.begun = True
-            self._out.put_head(200, (*(JSON if self._array else STREAM), *self._headers()))
+            fields = (*(JSON if self._array else STREAM), *self._headers())
+            self._out.put_head(200, fields, held=last)
             self._deadlines.set(self, self._pace.heartbeat_seconds, self._due)
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
@@ -235,7 +236,7 @@ class OneBody:
         self.begun = False
         self.response_id = response_id
 
-    def begin(self) -> None:
+    def begin(self, *, last: bool = False) -> None:
         """Nothing is sent before the end."""
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:

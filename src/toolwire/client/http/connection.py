@@ -226,8 +226,8 @@ class HttpAnswer:
 class Connection(BufferedProtocol):
     """A connection: one request at a time, the next after a complete answer.
 
-    It reads into its own buffer: asyncio would allocate 256 KB for every chunk, a third of the cost
-    of reading a live stream.
+    It reads into a buffer that stays: asyncio would allocate 256 KB for every chunk, a third of the
+    cost of reading a live stream.
     """
 
     def __init__(
@@ -236,7 +236,9 @@ class Connection(BufferedProtocol):
         limits: HttpLimits,
         gone: Callable[[Connection], None],
         send_soon: Callable[[Connection, bytes], None],
+        room: memoryview | None = None,
     ) -> None:
+        """`room`: a buffer that other connections of the event loop read into as well."""
         self._host = host
         self._limits = limits
         self._gone = gone
@@ -244,7 +246,7 @@ class Connection(BufferedProtocol):
         self._lost = False
         self._answer: HttpAnswer | None = None
         self._expires = 0.0
-        self._room = memoryview(bytearray(limits.read_bytes))
+        self._room = memoryview(bytearray(limits.read_bytes)) if room is None else room
         self._timer: TimerHandle | None = None
         self.unanswered = False
         """The server closed it without answering the last request."""

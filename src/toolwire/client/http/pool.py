@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from asyncio import BaseEventLoop, get_running_loop, sleep, timeout_at
+from asyncio import BaseEventLoop, SelectorEventLoop, get_running_loop, sleep, timeout_at
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, TimerHandle
     from ssl import SSLContext
 
+_ROOM = 65536
 KEEP_IDLE = 30.0
 _NEXT_ADDRESS = 0.25
 """Delay before the next address of a name is tried in parallel."""
@@ -102,6 +103,8 @@ class PlainHttp:
         self._idle: dict[tuple[str, str, int], list[Connection]] = {}
         self._sweeping: TimerHandle | None = None
         self._unsent: list[tuple[Connection, bytes]] = []
+        self._room: memoryview | None = None
+        """What all connections read into, one after the other; None if each has its own."""
 
     def open(self, request: Outgoing, address: Address) -> _Exchange:
         """Send; leaving the context before the body's end drops the connection."""
@@ -182,7 +185,8 @@ class PlainHttp:
 
     async def _connect(self, loop: AbstractEventLoop, address: Address, begun: float) -> Connection:
         limits = self._limits
-        made = Connection(address.shown, limits, self._open.discard, self._send_soon)
+        gone = self._open.discard
+        made = Connection(address.shown, limits, gone, self._send_soon, self._room)
         self._open.add(made)
         within = [limit for limit in (limits.connect, limits.total) if limit]
         patience = timeout_at(begun + min(within) if within else None)
@@ -233,6 +237,9 @@ class PlainHttp:
         if self._loop is not loop:
             # Connections of a closed event loop cannot be closed.
             self._loop, self._sweeping, self._unsent = loop, None, []
+            # Other kinds of loops may wait for bytes of several connections with a buffer for each.
+            shares = isinstance(loop, SelectorEventLoop)
+            self._room = memoryview(bytearray(_ROOM)) if shares else None
             self._open, self._idle = set(), {}
         return loop
 
