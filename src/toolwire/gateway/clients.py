@@ -44,6 +44,8 @@ _GROUPING = (
 """Headers in which clients name the conversation."""
 _LONGEST_NAME = 128
 _LONGEST_AGENT = 500
+_BEGINNING = 65536
+"""Characters of a conversation's first message that tell it from others."""
 _BILLING = "x-anthropic-billing-header:"
 _LEAST_BUDGET = 1024
 """Thinking tokens that Anthropic requires at least."""
@@ -93,7 +95,7 @@ def _digest(request: ModelRequest) -> str:
     seen = [one.text for one in request.system if not one.text.startswith(_BILLING)]
     for message in request.messages:
         if message.role == "user":
-            seen += ("\0", message.text)
+            seen += ("\0", message.text[:_BEGINNING])
             break
     return hashlib.sha256("".join(seen).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 

@@ -204,8 +204,8 @@ class ReceivedBody:
     def feed(self, data: bytes | bytearray) -> bytes:
         """Takes more of the connection; returns what follows the end of the body."""
         if not self._chunked:
-            self._content += data[: self._left]
             surplus = bytes(data[self._left :])
+            self._content += data[: self._left] if surplus else data
             self._left = max(0, self._left - len(data))
             self.ended = not self._left
             return surplus

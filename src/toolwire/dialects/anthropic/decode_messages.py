@@ -164,7 +164,7 @@ def messages_of(
         return ()
     reader = BlockReader()
     messages: list[Message] = []
-    raw = raw_items(bytes(messages_raw))
+    raw = raw_items(messages_raw)
     for at, member in enumerate(members):
         path = f"messages[{at}]"
         message = _message(reader, obj(member, path), raw[at], path)

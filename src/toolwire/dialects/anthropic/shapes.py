@@ -105,7 +105,7 @@ def raw_members(text: bytes | str) -> dict[str, msgspec.Raw]:
     return _members.decode(text)
 
 
-def raw_items(text: bytes | str) -> list[bytes]:
+def raw_items(text: bytes | str | msgspec.Raw) -> list[bytes]:
     """The items of a list as raw JSON; the text must be a list."""
     return [bytes(item) for item in _items.decode(text)]
 
