@@ -91,6 +91,8 @@ def test_a_session_goes_on_without_its_note(sim: Simulated, tmp_path: Path):
     assert (line["calls"], line["unknown"]) == (2, 1)
     assert sessions_on(url) == [line["session"]]
     assert (tmp_path / "mark").read_text() == "x\ny\n"
+    shown = bench.batch("show", str(bench.out), "t", "--session")
+    assert "echo y" in shown.out, shown.err
 
 
 def test_a_host_that_waits_for_another_counts_what_that_one_did(sim: Simulated, tmp_path: Path):

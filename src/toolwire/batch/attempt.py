@@ -215,11 +215,12 @@ class TaskAttempt:
 
     def _note_session(self, id: str) -> None:
         """Notes the session of a batch on a server, for a later try: before it does anything."""
-        if not self._shared.spec.shared or id == self._known:
+        if not self._shared.spec.shared:
             return
-        if not self._begin(id):
+        if id != self._known and not self._begin(id):
             raise ClaimLost(self.claim.id)
         self._known = id
+        # Also of one that is known: its host may have been killed between the two.
         note_session(self._folder / "session", id)
 
     async def _sent(self, store: SessionStore, session: str, limits: Limits) -> TurnEnded:

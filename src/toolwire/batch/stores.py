@@ -57,10 +57,13 @@ def session_of(spec: BatchSpec, folder: Path, url: str = "") -> tuple[SessionSto
 
 def note_session(folder: Path, session: str) -> None:
     """Notes the id of a session on a server in the attempt's folder, for those who read it."""
+    known = folder / SESSION_ID
+    if known.exists() and known.read_text(encoding="utf-8") == session:
+        return
     folder.mkdir(parents=True, exist_ok=True)
     draft = folder / f"{SESSION_ID}.draft"
     draft.write_text(session, encoding="utf-8")
-    draft.replace(folder / SESSION_ID)
+    draft.replace(known)
 
 
 def export_session(url: str, session: str, folder: Path) -> None:
