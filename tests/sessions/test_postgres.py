@@ -162,6 +162,27 @@ def test_no_effect_starts_without_a_fresh_heartbeat(tmp_path: Path) -> None:
     asyncio.run(journal.close())
 
 
+def test_a_call_does_not_run_without_a_heartbeat_though_its_start_is_stored() -> None:
+    url = postgres_url()
+    journal = another_process(url).create("p")
+    append(journal, opened())
+    worker = journal._worker  # pyright: ignore[reportPrivateUsage]
+    # As if frozen for so long, and then without a way to renew the lease.
+    worker._last_good -= 50  # pyright: ignore[reportPrivateUsage]
+    worker._beats.close()  # pyright: ignore[reportPrivateUsage]
+    worker._beats.url = "postgresql:///x?host=/nowhere"  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(SessionLost, match="cannot be reached"):
+        append(journal, started(a_call("a"), Effect.WRITE))
+    with pytest.raises(SessionLost):
+        append(journal, said("nothing more is written"))
+    # What the next holder reads: started without an end, so its outcome is unknown.
+    assert PostgresStore(url).read(journal.session).events == [
+        opened(),
+        started(a_call("a"), Effect.WRITE),
+    ]
+    asyncio.run(journal.close())
+
+
 @pytest.mark.parametrize("way", ["asked", "answered"])
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.sweep), 61])
 def test_an_append_cut_at_any_byte_is_written_once(tmp_path: Path, way: Way, step: int) -> None:
