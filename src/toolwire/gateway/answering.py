@@ -21,6 +21,7 @@ from toolwire.events import (
     ThinkingDelta,
     ToolCallDelta,
 )
+from toolwire.gateway.capture import capturing
 from toolwire.gateway.clients import conversation_of, without_notes
 from toolwire.gateway.compaction import (
     CompactedAnswer,
@@ -38,7 +39,6 @@ from toolwire.gateway.parts import StoredAnswer
 from toolwire.gateway.raw import compacts_itself, forward_compaction
 from toolwire.gateway.record import answer_headers
 from toolwire.gateway.transparent import PassedAnswer, passes
-from toolwire.gateway.watch import capturing
 from toolwire.ids import new_id
 from toolwire.messages import Origin
 from toolwire.model import batches

@@ -16,8 +16,8 @@ from toolwire.config.gateway import RouteTable, RouteTarget
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 from toolwire.events import ModelEvent, Notice
 from toolwire.gateway.answer_cache import AnswerCache, cached
+from toolwire.gateway.capture import WatchedTransport
 from toolwire.gateway.parts import Slot
-from toolwire.gateway.watch import WatchedTransport
 from toolwire.messages import Origin
 from toolwire.model import Model, reading
 from toolwire.providers._spec import Provider

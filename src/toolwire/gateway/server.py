@@ -14,6 +14,7 @@ import msgspec
 from toolwire import __version__, dialects
 from toolwire.errors import ErrorKind, ToolwireError
 from toolwire.gateway.answering import ModelCall
+from toolwire.gateway.capture import Level
 from toolwire.gateway.clients import family_of
 from toolwire.gateway.failures import failed_answer
 from toolwire.gateway.guard import Guard, TrustedProxies
@@ -24,7 +25,7 @@ from toolwire.gateway.paths import Destination, NoSuchAddress, find_address
 from toolwire.gateway.raw import forward, forward_to
 from toolwire.gateway.record import RequestRecord, answer_headers
 from toolwire.gateway.responses import stored_body
-from toolwire.gateway.watch import Level, Watch
+from toolwire.gateway.watch import Watch
 from toolwire.http_server.exchange import Answering, Asked, ClientGone, Ends, Refusal
 from toolwire.ids import new_id
 from toolwire.wire.http1 import RefusedRequest, RequestHead

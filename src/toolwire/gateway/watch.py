@@ -5,265 +5,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Literal, TypeAlias
-
-import msgspec
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from toolwire.client.redact import secrets_of
-from toolwire.errors import ConnectionFailed, ErrorKind, ToolwireError
+from toolwire.errors import ErrorKind
+from toolwire.gateway.capture import Capture, Level, set_capture
 from toolwire.gateway.parts import GatewayRefusal
-from toolwire.messages import Text, Thinking, ToolCall, ToolResult
-from toolwire.request import Loss, ServerTool
 
 if TYPE_CHECKING:
-    from toolwire.client.http.exchange import Incoming, Outgoing, Transport
-    from toolwire.events import Notice
     from toolwire.gateway.answering import ModelCall
-    from toolwire.gateway.parts import Recalled
     from toolwire.gateway.record import RequestRecord
     from toolwire.http_server.exchange import Asked
-    from toolwire.messages import Message, Part
-    from toolwire.request import ModelRequest
 
-Level: TypeAlias = Literal["off", "meta", "full"]
 ROWS = 2_000
 """Requests in memory; older ones are read from the ledger."""
 SHAPES = 500
 """Of them, those whose shape or bytes are kept."""
 MOST_BYTES = 64 * 1024 * 1024
 """Of all recorded bodies together."""
-MOST_BODY = 8 * 1024 * 1024
-"""Of one recorded body."""
-_MOST_MESSAGES = 200
 _MICRO = 1_000_000
-
-
-class PartShape(msgspec.Struct, frozen=True, gc=False):
-    """A part without its words."""
-
-    kind: str
-    size: int
-
-
-class MessageShape(msgspec.Struct, frozen=True, gc=False):
-    """A message without its words."""
-
-    role: str
-    parts: tuple[PartShape, ...]
-
-
-class ToolShape(msgspec.Struct, frozen=True, gc=False):
-    """A tool by its name."""
-
-    name: str
-    size: int
-
-
-class RequestShape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What may be shown of a request whose words are not recorded."""
-
-    size: int = 0
-    system: int = 0
-    tools: tuple[ToolShape, ...] = ()
-    messages: tuple[MessageShape, ...] = ()
-
-
-class NotedLoss(msgspec.Struct, frozen=True):
-    """A loss, and which step of the gateway it happened in."""
-
-    path: str
-    what: str
-    why: str
-    where: str
-
-
-class Tape:
-    """Pieces of a body with the times of their arrival."""
-
-    def __init__(self, begun: float) -> None:
-        self._begun = begun
-        self.pieces: list[tuple[float, bytes]] = []
-        self.size = 0
-        self.cut = False
-        """Whether the rest was not recorded."""
-
-    def add(self, data: bytes) -> None:
-        """Adds a piece, unless the body is too long."""
-        if self.size + len(data) > MOST_BODY:
-            self.cut = True
-            return
-        self.size += len(data)
-        self.pieces.append((time.perf_counter() - self._begun, data))
-
-    @property
-    def data(self) -> bytes:
-        """Everything so far."""
-        return b"".join([data for _, data in self.pieces])
-
-
-_NO_TAPE = Tape(0.0)
-"""Of requests whose bytes are not recorded."""
-
-
-class UpstreamAttempt:
-    """One request to an upstream, and its answer."""
-
-    def __init__(self, outgoing: Outgoing, begun: float) -> None:
-        self.outgoing = outgoing
-        self.at = time.perf_counter() - begun
-        self.seconds = 0.0
-        self.status = 0
-        self.fields: tuple[tuple[str, str], ...] = ()
-        self.answer = Tape(begun)
-        self.ended = ""
-        """`complete`, `closed` by the reader, `broken` or `timeout`."""
-        self.error = ""
-
-
-class NotedAttempt(msgspec.Struct, frozen=True, kw_only=True):
-    """An attempt as far as it is known without its bytes."""
-
-    deployment: str
-    status: int | None = None
-    error: str = ""
-
-
-class Capture:
-    """What is recorded of one request."""
-
-    # Hundreds stay in memory.
-    __slots__ = (
-        *("_begun", "attempts", "body", "decoded", "failed", "fields", "level", "losses"),
-        *("method", "reattached", "request", "secrets", "sent", "shape", "status", "target"),
-    )
-
-    def __init__(self, level: Level, begun: float) -> None:
-        self.level: Level = level
-        self._begun = begun
-        self.method = ""
-        self.target = ""
-        self.fields: tuple[tuple[str, str], ...] = ()
-        self.body = b""
-        self.secrets: tuple[str, ...] = ()
-        self.shape: RequestShape | None = None
-        self.decoded: ModelRequest | None = None
-        """As the client sent it."""
-        self.request: ModelRequest | None = None
-        """As the upstream was asked."""
-        # Tuples: most requests leave these empty, and the last ones of all stay in memory.
-        self.losses: tuple[NotedLoss, ...] = ()
-        self.attempts: tuple[UpstreamAttempt, ...] = ()
-        self.failed: tuple[NotedAttempt, ...] = ()
-        self.sent = Tape(begun) if level == "full" else _NO_TAPE
-        """The client's answer."""
-        self.status = 0
-        self.reattached = 0
-
-    @property
-    def size(self) -> int:
-        """Bytes that are kept for it."""
-        if self.level != "full":
-            return 0
-        size = len(self.body) + self.sent.size
-        for one in self.attempts:
-            size += len(one.outgoing.body) + one.answer.size
-        return size
-
-    def decoding(self, request: ModelRequest, size: int) -> None:
-        """Takes note of the client's request."""
-        self.shape = shape_of(request, size)
-        if self.level == "full":
-            self.decoded = request
-
-    def asking(self, request: ModelRequest, recalled: Recalled, notes: tuple[Loss, ...]) -> None:
-        """Takes note of the request that goes to an upstream."""
-        self.reattached = recalled.reattached
-        self.losses = (
-            *(_noted(loss, "memory") for loss in recalled.losses),
-            *(_noted(loss, "client_note") for loss in notes),
-        )
-        if self.level == "full":
-            self.request = request
-
-    def noticed(self, notice: Notice, deployment: str) -> None:
-        """Takes note of a loss or a retry."""
-        if notice.loss is not None:
-            self.losses = (*self.losses, _noted(notice.loss, "conversion"))
-        if notice.retry is not None:
-            failed = NotedAttempt(
-                deployment=deployment, status=notice.retry.status, error=notice.message
-            )
-            self.failed = (*self.failed, failed)
-
-    def failing(self, deployment: str, error: ToolwireError) -> None:
-        """Takes note of a deployment that did not answer."""
-        status = getattr(error, "status", None)
-        failed = NotedAttempt(deployment=deployment, status=status, error=str(error))
-        self.failed = (*self.failed, failed)
-
-    def attempt(self, outgoing: Outgoing) -> UpstreamAttempt:
-        """Begins to record an attempt."""
-        found = UpstreamAttempt(outgoing, self._begun)
-        self.attempts = (*self.attempts, found)
-        self.secrets = (*self.secrets, *secrets_of(outgoing.url, outgoing.headers))
-        return found
-
-
-_capture: ContextVar[Capture | None] = ContextVar("capture", default=None)
-
-
-def capturing() -> Capture | None:
-    """Where the request of this task is recorded."""
-    return _capture.get()
-
-
-@contextmanager
-def capture_here(capture: Capture) -> Generator[None]:
-    """Records the requests of this task, which no client sent."""
-    before = _capture.set(capture)
-    try:
-        yield
-    finally:
-        _capture.reset(before)
-
-
-def _noted(loss: Loss, where: str) -> NotedLoss:
-    return NotedLoss(loss.path, loss.what, loss.why, where)
-
-
-def shape_of(request: ModelRequest, size: int) -> RequestShape:
-    """The names, kinds and sizes of a request."""
-    return RequestShape(
-        size=size,
-        system=sum(len(text.text) for text in request.system),
-        tools=tuple(
-            ToolShape(tool.kind, len(tool.data))
-            if isinstance(tool, ServerTool)
-            else ToolShape(tool.name, len(tool.description))
-            for tool in request.tools[:_MOST_MESSAGES]
-        ),
-        messages=tuple(map(_message_shape, request.messages[-_MOST_MESSAGES:])),
-    )
-
-
-def _message_shape(message: Message) -> MessageShape:
-    return MessageShape(message.role, tuple(map(_part_shape, message.parts)))
-
-
-def _part_shape(part: Part) -> PartShape:
-    if isinstance(part, Text | Thinking):
-        return PartShape(str(part.__struct_config__.tag), len(part.text))
-    if isinstance(part, ToolCall):
-        return PartShape("tool_call", len(part.arguments))
-    if isinstance(part, ToolResult):
-        parts = part.parts
-        return PartShape(
-            "tool_result", sum(len(one.text) for one in parts if isinstance(one, Text))
-        )
-    return PartShape(str(part.__struct_config__.tag), 0)
 
 
 class Watched:
@@ -327,6 +88,31 @@ class Watched:
         return True
 
 
+class Changes:
+    """Who waits for a change."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def notify(self) -> None:
+        """Wakes all that wait."""
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+
+    async def wait(self, seconds: float) -> None:
+        """Waits for the next change, at most so long."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiting)
+        try:
+            async with asyncio.timeout(seconds):
+                await waiting
+        except TimeoutError:
+            pass
+        finally:
+            self._waiting.discard(waiting)
+
+
 class Watch:
     """The last requests, and who waits for changes of them."""
 
@@ -338,7 +124,7 @@ class Watch:
         """The last change of a request that is no longer in memory."""
         self._running: dict[str, Watched] = {}
         self._bytes = 0
-        self._waiting: set[asyncio.Future[None]] = set()
+        self.changes = Changes()
         self.seen = 0
         """Requests since the start."""
         self.n = int(clock() * _MICRO)
@@ -357,7 +143,7 @@ class Watch:
                 capture.body = body
                 capture.secrets = secrets_of(f"http://x{asked.head.target}", asked.head.fields)
             self._captures[record.id] = watched
-        _capture.set(watched.capture)
+        set_capture(watched.capture)
         self.seen += 1
         self._rows[record.id] = self._running[record.id] = watched
         self._change(watched)
@@ -371,7 +157,7 @@ class Watch:
         if watched is None:
             return
         watched.running, watched.call = False, None
-        _capture.set(None)
+        set_capture(None)
         if watched.capture is not None:
             watched.capture.status = record.status
             self._bytes += watched.capture.size
@@ -396,9 +182,7 @@ class Watch:
 
     def _change(self, watched: Watched) -> None:
         watched.n = self.n = max(self.n + 1, int(self._clock() * _MICRO))
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
+        self.changes.notify()
 
     def find(self, request: str) -> Watched | None:
         """A request in memory."""
@@ -423,59 +207,3 @@ class Watch:
         """The requests that changed after `n`, each once, and whether some may be missing."""
         found = [watched for watched in self._rows.values() if watched.n > n]
         return sorted(found, key=lambda one: one.n), self._forgotten > n
-
-    async def change(self, seconds: float) -> None:
-        """Waits for the next change, at most so long."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiting)
-        try:
-            async with asyncio.timeout(seconds):
-                await waiting
-        except TimeoutError:
-            pass
-        finally:
-            self._waiting.discard(waiting)
-
-
-class WatchedTransport:
-    """Records the exchanges of requests that are recorded in full."""
-
-    def __init__(self, inner: Transport) -> None:
-        self._inner = inner
-
-    def open(self, request: Outgoing) -> AbstractAsyncContextManager[Incoming]:
-        """Sends the request."""
-        capture = _capture.get()
-        if capture is None or capture.level != "full":
-            return self._inner.open(request)
-        return self._recorded(request, capture)
-
-    @asynccontextmanager
-    async def _recorded(self, request: Outgoing, capture: Capture) -> AsyncGenerator[Incoming]:
-        attempt = capture.attempt(request)
-        begun = time.perf_counter()
-        try:
-            async with self._inner.open(request) as incoming:
-                attempt.status = incoming.status
-                attempt.fields = tuple(incoming.headers.items())
-                yield msgspec.structs.replace(incoming, chunks=_taped(incoming.chunks, attempt))
-        except ConnectionFailed as error:
-            attempt.ended = "timeout" if error.kind == "timeout" else "broken"
-            attempt.error = str(error)
-            raise
-        finally:
-            attempt.ended = attempt.ended or "closed"
-            attempt.seconds = time.perf_counter() - begun
-
-    async def aclose(self) -> None:
-        """Closes the connections."""
-        close = getattr(self._inner, "aclose", None)
-        if close is not None:
-            await close()
-
-
-async def _taped(chunks: AsyncIterator[bytes], attempt: UpstreamAttempt) -> AsyncGenerator[bytes]:
-    async for chunk in chunks:
-        attempt.answer.add(chunk)
-        yield chunk
-    attempt.ended = "complete"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from toolwire.client.redact import hide_in_url
+from toolwire.gateway.capture import Capture, NotedLoss
 from toolwire.gateway.console.frames import ReadStream
 from toolwire.gateway.console.parts import (
     FoundPart,
@@ -19,7 +20,7 @@ from toolwire.gateway.console.parts import (
 from toolwire.gateway.console.rows import RequestRow
 from toolwire.gateway.console.stages import NAMES, answer_of, redactor_of, streams_of, why_not
 from toolwire.gateway.memory import seal_of
-from toolwire.gateway.watch import Capture, NotedLoss, Watched
+from toolwire.gateway.watch import Watched
 from toolwire.messages import Part, Seal, Text, Thinking, ToolCall
 
 

@@ -24,7 +24,7 @@ from toolwire.events import (
     ToolCallEnded,
     ToolCallStarted,
 )
-from toolwire.gateway.watch import Tape
+from toolwire.gateway.capture import Tape
 from toolwire.ids import new_id
 from toolwire.messages import Message, Origin
 

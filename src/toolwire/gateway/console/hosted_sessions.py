@@ -13,6 +13,7 @@ from toolwire.errors import SessionError, ToolwireError
 from toolwire.gateway.console.calls import ApiError
 from toolwire.gateway.console.journals import Journals, SessionRow
 from toolwire.gateway.console.questions import OpenQuestions, ShownQuestion
+from toolwire.gateway.watch import Changes
 from toolwire.policy import Mode
 from toolwire.storage.private_files import read_private, write_private
 
@@ -55,7 +56,7 @@ class HostedSessions:
         self._file = host.state / "console-sessions.json"
         self._hosted: dict[str, HostedSession] = {}
         self._stored: dict[str, StoredOptions] = self._load()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self.changes = Changes()
         self._resuming: asyncio.Task[None] | None = None
         self.version = 0
         """Grows with each change of a session."""
@@ -177,21 +178,7 @@ class HostedSessions:
                 del self._hosted[hosted.id]
         elif hosted.id:
             self._hosted[hosted.id] = hosted
-        for waiting in tuple(self._waiting):
-            if not waiting.done():
-                waiting.set_result(None)
-
-    async def change(self, seconds: float) -> None:
-        """Waits for the next change, at most so long."""
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.add(waiting)
-        try:
-            async with asyncio.timeout(seconds):
-                await waiting
-        except TimeoutError:
-            pass
-        finally:
-            self._waiting.discard(waiting)
+        self.changes.notify()
 
     def here(self) -> dict[str, HostedSession]:
         """Those that run here."""

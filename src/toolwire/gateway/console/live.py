@@ -52,7 +52,7 @@ async def stream(console: Console, call: Call) -> None:
         await events.beat()
         await asyncio.sleep(GAP_SECONDS)
         if watch.n <= last or "requests" not in topics:
-            await watch.change(_POLL_SECONDS)
+            await watch.changes.wait(_POLL_SECONDS)
     await events.end()
 
 

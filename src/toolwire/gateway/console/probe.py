@@ -12,8 +12,8 @@ import msgspec
 from toolwire.collect import Collector
 from toolwire.errors import ErrorKind, ProviderError, ToolwireError
 from toolwire.events import Notice, StopReason
+from toolwire.gateway.capture import Capture, capture_here
 from toolwire.gateway.console.stages import redactor_of
-from toolwire.gateway.watch import Capture, capture_here
 from toolwire.ids import new_id
 from toolwire.messages import Message, Text, ToolResult
 from toolwire.model import reading

@@ -81,7 +81,7 @@ async def _stream(console: Console, call: Call, session: str, after: int) -> Non
         await stream.beat()
         await asyncio.sleep(GAP_SECONDS)
         if hosted is None or hosted.live.n == n:
-            await sessions.change(_POLL_SECONDS if hosted is None else 2.0)
+            await sessions.changes.wait(_POLL_SECONDS if hosted is None else 2.0)
     await stream.end()
 
 

@@ -14,11 +14,12 @@ from toolwire.client.record import (
     RecordedResponse,
 )
 from toolwire.client.redact import Redactor, hide_headers, hide_in_url, known_secrets
+from toolwire.gateway.capture import Capture, RequestShape, Tape, UpstreamAttempt
 from toolwire.gateway.console.frames import ReadStream, ShownFrame, read_stream, read_whole
 from toolwire.gateway.console.parts import (
     document_of,
 )
-from toolwire.gateway.watch import Capture, RequestShape, Tape, UpstreamAttempt, Watched
+from toolwire.gateway.watch import Watched
 from toolwire.messages import Message
 from toolwire.request import ModelRequest
 from toolwire.wire.json_access import encode, is_list, is_object
