@@ -275,9 +275,9 @@ class ModelCall:
                 outgoing, finished = self._relayed(batch, turn, joins=joins)
                 if not begun and record.first_event is not None:
                     parts.routes.worked(deployment)
-                    writer.begin(last=finished is not None)
+                    writer.begin()
                 if outgoing:
-                    writer.feed(outgoing, last=finished is not None)
+                    writer.feed(outgoing, last=begun and finished is not None)
                 if finished is not None:
                     await self._finish(finished, turn)
                 if out.full:

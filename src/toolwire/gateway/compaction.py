@@ -139,9 +139,9 @@ class CompactionAnswer:
         """The id of the answer."""
         return self._inner.response_id
 
-    def begin(self, *, last: bool = False) -> None:
+    def begin(self) -> None:
         """Begins the answer, so that it beats while the summary is written."""
-        self._inner.begin(last=last)
+        self._inner.begin()
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
         """Collects."""

@@ -65,8 +65,8 @@ class AnswerWriter(Protocol):
         """The id of the answer."""
         ...
 
-    def begin(self, *, last: bool = False) -> None:
-        """Called at the first event, which is one of the `last` if the end arrived with it."""
+    def begin(self) -> None:
+        """Called at the first event."""
         ...
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
@@ -145,12 +145,11 @@ class StreamedAnswer:
             self._made = self._new_encoder()
         return self._made
 
-    def begin(self, *, last: bool = False) -> None:
-        """Sends the head, unless it has gone out; with the end if that follows soon."""
+    def begin(self) -> None:
+        """Sends the head, unless it has gone out."""
         if not self.begun:
             self.begun = True
-            fields = (*(JSON if self._array else STREAM), *self._headers())
-            self._out.put_head(200, fields, held=last)
+            self._out.put_head(200, (*(JSON if self._array else STREAM), *self._headers()))
             self._deadlines.set(self, self._pace.heartbeat_seconds, self._due)
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
@@ -236,7 +235,7 @@ class OneBody:
         self.begun = False
         self.response_id = response_id
 
-    def begin(self, *, last: bool = False) -> None:
+    def begin(self) -> None:
         """Nothing is sent before the end."""
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:

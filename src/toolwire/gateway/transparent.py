@@ -74,21 +74,20 @@ class PassedAnswer:
         """The id of the answer: the upstream's."""
         return self._record.upstream_id if self._passes else self._own.response_id
 
-    def begin(self, *, last: bool = False) -> None:
+    def begin(self) -> None:
         """Decides whether the bytes pass; sends the head of a stream."""
         tap = self._tap
         kind = tap.headers.get("content-type", "").partition(";")[0].strip().lower()
         expected = "text/event-stream" if self._streamed else "application/json"
         if self._own.begun or tap.renamed or kind != expected:
             tap.stop()
-            self._own.begin(last=last)
+            self._own.begin()
             return
         self._own.close()
         self._passes = True
         if self._streamed:
             self._begun = True
-            fields = (*STREAM, *self._headers(), *self._vendors())
-            self._out.put_head(200, fields, held=last)
+            self._out.put_head(200, (*STREAM, *self._headers(), *self._vendors()))
 
     def feed(self, events: Sequence[ModelEvent], *, last: bool = False) -> None:
         """Sends the bytes up to these events."""

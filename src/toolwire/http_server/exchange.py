@@ -159,14 +159,14 @@ class Answering:
         if self._outlet.full:
             await self._outlet.drained()
 
-    def put_head(self, status: int, fields: Fields = (), *, held: bool = False) -> None:
-        """The same without waiting; a head that is `held` goes out with the first piece."""
+    def put_head(self, status: int, fields: Fields = ()) -> None:
+        """The same without waiting."""
         # A client of HTTP/1.0 knows no chunks: the end of the connection ends the body.
         self._chunked = self._head.minor == 1
         self.keeps = self.keeps and self._chunked
         coding = (("transfer-encoding", "chunked"),) if self._chunked else ()
         self.begun = True
-        self._outlet.put(self._written(status, (*fields, *coding)), held=held)
+        self._outlet.put(self._written(status, (*fields, *coding)))
 
     async def send(self, data: bytes) -> None:
         """A piece of the body."""
