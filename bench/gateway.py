@@ -313,7 +313,8 @@ def _sizes(quick: bool, folder: Path, upstream: str) -> tuple[Table, tuple[Goal,
     with ours_running(folder / "sizes", *_flag(upstream)) as gateway:
         for _ in range(1 if quick else 5):
             for size in _SIZES:
-                times = max(20, min(400, 16_000_000 // size))
+                # The system counts CPU in steps of 10 ms: some tenths of a second of each size.
+                times = max(100, min(400, 160_000_000 // size))
                 settings = Load(
                     origin=gateway.origin,
                     stream=False,
