@@ -5,6 +5,7 @@ import codecs
 import contextlib
 import ctypes
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -79,7 +80,7 @@ class Canaries:
         found += [f"read: {path}" for path in sorted(self._reads())]
         if self.contacts:
             found.append("network: 127.0.0.1")
-        if self._neighbour.poll() is not None:
+        if _is_ended(self._neighbour):
             found.append("kill: another process")
             self._neighbour = _neighbour()
         after = _snapshot()
@@ -143,6 +144,16 @@ class Canaries:
 def _neighbour() -> subprocess.Popen[bytes]:
     environ = {"NEIGHBOUR_KEY": NEIGHBOUR}
     return subprocess.Popen(["/bin/sleep", "100000"], env=environ, stdin=subprocess.DEVNULL)
+
+
+def _is_ended(sleeper: subprocess.Popen[bytes]) -> bool:
+    """Whether it was killed, also if it has not gone yet: then it no longer sleeps."""
+    status = Path(f"/proc/{sleeper.pid}/status").read_text()
+    pending = re.findall(r"^(?:Sig|Shd)Pnd:\s*(\w+)", status, re.MULTILINE)
+    if "State:\tS" not in status or any(int(mask, 16) for mask in pending):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            sleeper.wait(5)
+    return sleeper.poll() is not None
 
 
 def leaked(output: str) -> list[str]:
