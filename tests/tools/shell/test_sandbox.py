@@ -419,3 +419,16 @@ def test_nothing_is_loaded_without_a_sandbox() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_program_below_the_temporary_folder_is_seen_in_bubblewrap(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(session, "_PROGRAM", ("/usr", "/tmp/clone/.venv"))
+    folders = {"scratch": ["/tmp"], "state": list[str](), "writable": list[str]()}
+    plan = {"network": True, "open": False, **folders}
+    arguments = session.bubblewrap_arguments("bwrap", plan, (), ())
+    at = arguments.index("/tmp/clone/.venv")
+    assert arguments[at - 1 : at + 2] == ["--ro-bind", "/tmp/clone/.venv", "/tmp/clone/.venv"]
+    assert arguments.index("--tmpfs") < at
+    assert "/usr" not in arguments

@@ -3,9 +3,11 @@
 import os
 import re
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
@@ -108,6 +110,8 @@ def _names_any(line: str, paths: tuple[str, ...], directory: str) -> bool:
 
 
 PROGRAM = "bwrap"
+_PROGRAM = tuple(dict.fromkeys((sys.base_prefix, sys.prefix, str(Path(__file__).parents[4]))))
+"""Folders of the interpreter and of this package, which the fork server inside needs."""
 
 
 def bubblewrap_arguments(
@@ -119,9 +123,12 @@ def bubblewrap_arguments(
         arguments.append("--unshare-net")
     arguments += ["--bind" if plan["open"] else "--ro-bind", "/", "/"]
     arguments += ["--proc", "/proc", "--dev", "/dev"]
-    for path in plan["scratch"]:
-        if path.startswith(("/tmp", "/var/tmp")):  # noqa: S108 - replaced by an empty one
-            arguments += ["--tmpfs", path]
+    scratch = [path for path in plan["scratch"] if path.startswith(("/tmp", "/var/tmp"))]  # noqa: S108 - replaced by an empty one
+    for path in scratch:
+        arguments += ["--tmpfs", path]
+    for path in _PROGRAM:
+        if path.startswith(tuple(f"{one}/" for one in scratch)):
+            arguments += ["--ro-bind", path, path]
     for path in plan["state"]:
         arguments += ["--tmpfs", path]
     for path in plan["writable"]:
