@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +11,10 @@ import msgspec
 
 from toolwire.errors import SessionError, SessionInUse
 from toolwire.platform import lock_file
+
+_PASSING = 2.0
+"""Seconds for which a lock may outlive its holder: a child that it had just started has it, too,
+until that runs a program of its own."""
 
 
 class _Holder(msgspec.Struct, frozen=True):
@@ -66,6 +71,7 @@ def _runs(pid: int) -> bool:
 
 
 def _locked(path: Path, session: str) -> int:
+    until = time.monotonic() + _PASSING
     while True:
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -76,7 +82,11 @@ def _locked(path: Path, session: str) -> int:
         if not lock_file(handle):
             holder = _holder(handle)
             os.close(handle)
-            raise SessionInUse(session, holder)
+            if holder is not None and not _is_here(holder) and time.monotonic() < until:
+                time.sleep(0.02)
+                continue
+            words = f"process {holder.pid} on {holder.host}" if holder else "another process"
+            raise SessionInUse(session, words)
         if _still_named(handle, path):
             return handle
         # The holder unlinked the lock file while we waited; try again on the new one.
@@ -90,10 +100,14 @@ def _still_named(handle: int, path: Path) -> bool:
         return False
 
 
-def _holder(handle: int) -> str:
+def _holder(handle: int) -> _Holder | None:
     try:
         os.lseek(handle, 0, os.SEEK_SET)
-        holder = msgspec.json.decode(os.read(handle, 1_000), type=_Holder)
+        return msgspec.json.decode(os.read(handle, 1_000), type=_Holder)
     except (OSError, msgspec.MsgspecError):
-        return "another process"
-    return f"process {holder.pid} on {holder.host}"
+        return None
+
+
+def _is_here(holder: _Holder) -> bool:
+    """Whether it may run: on this machine it does, or it is on another one."""
+    return holder.host != socket.gethostname() or holder.pid <= 0 or _runs(holder.pid)
