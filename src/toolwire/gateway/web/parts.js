@@ -89,7 +89,8 @@ export function Reply({ text }) {
   useEffect(() => {
     if (plain) return;
     markdown ??= import("./markdown.js");
-    markdown.then(setReady, () => undefined);
+    // Not loaded while the server was restarted: the next reply asks again.
+    markdown.then(setReady, () => { markdown = null; });
   }, [plain]);
   useLayoutEffect(() => { if (ready && !plain && box.current) ready.show(box.current, visible(text)); }, [ready, text, plain]);
   return plain || !ready ? html`<${Said} text=${text} />` : html`<div class="md" dir="auto" ref=${box} key="md"></div>`;
