@@ -29,9 +29,8 @@ _PATIENCE = 2
 """Signals after which the process ends without anything else."""
 _COLLECT_EVERY = 10_000
 """Objects between two looks for cycles."""
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Numbers of glibc's mallopt."""
 _KEPT_BYTES = 16 * 1024 * 1024
+"""Of memory that large bodies took, for the next ones."""
 
 
 @click.command("serve")
@@ -224,12 +223,12 @@ async def _answer(
     """Answers requests until a signal, or until the parent of this worker has gone."""
     from toolwire.gateway.host import open_gateway
     from toolwire.gateway.sockets import notify
-    from toolwire.platform import handle_signals
+    from toolwire.platform import handle_signals, keep_freed_memory
 
     loop = asyncio.get_running_loop()
     async with open_gateway(settings, options, environ=os.environ, notice=_notice) as running:
         _collect_rarely()
-        _reuse_memory()
+        keep_freed_memory(_KEPT_BYTES)
         life, signals = running.life, 0
 
         def stop() -> None:
@@ -266,18 +265,6 @@ def _collect_rarely() -> None:
     gc.set_threshold(_COLLECT_EVERY, *gc.get_threshold()[1:])
     # Readers close their generators: the loop need not list them for its end.
     sys.set_asyncgen_hooks(firstiter=None)
-
-
-def _reuse_memory() -> None:
-    """Keeps memory that large bodies took, up to a limit, for the next ones."""
-    import ctypes
-
-    adjust = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if adjust is not None:
-        # Given back after every request it is fetched anew page by page, which costs more than
-        # reading the body.
-        adjust(_MMAP_THRESHOLD, _KEPT_BYTES)
-        adjust(_TRIM_THRESHOLD, _KEPT_BYTES)
 
 
 async def _until_gone(parent: "ParentLine", stop: "Callable[[], None]") -> None:

@@ -26,6 +26,9 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 """Flags that open what is not a link."""
 
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Numbers of glibc's mallopt."""
+
 # Names below an open directory, `dir_fd`.
 open_at = os.open
 stat_at = os.stat
@@ -193,6 +196,19 @@ def raw_keys(descriptor: int) -> Callable[[], None]:
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
     return undo
+
+
+def keep_freed_memory(most: int) -> None:
+    """Keep up to so many freed bytes for the next large objects, where the C library allows it.
+
+    Given back each time, memory is fetched anew page by page, which costs more than filling it.
+    """
+    import ctypes  # noqa: PLC0415 - start-up time
+
+    adjust = getattr(ctypes.CDLL(None), "mallopt", None)
+    if adjust is not None:
+        adjust(_MMAP_THRESHOLD, most)
+        adjust(_TRIM_THRESHOLD, most)
 
 
 def account_home() -> str:

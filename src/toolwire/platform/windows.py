@@ -367,6 +367,11 @@ def raw_keys(descriptor: int) -> Callable[[], None]:
     return lambda: None
 
 
+def keep_freed_memory(most: int) -> None:
+    """Nothing to do: the system decides."""
+    del most
+
+
 def account_home() -> str:
     """The user's profile directory."""
     return os.environ.get("USERPROFILE", "")
