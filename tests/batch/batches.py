@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +74,11 @@ class Bench:
 
     def batch(self, *args: str, env: dict[str, str] | None = None) -> Done:
         return self.place.toolwire("batch", *args, env=env)
+
+
+def until(test: Callable[[], object], seconds: float = 180.0) -> None:
+    """Waits until the test holds."""
+    end = time.monotonic() + seconds
+    while not test():
+        assert time.monotonic() < end
+        time.sleep(0.02)

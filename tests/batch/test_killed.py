@@ -4,13 +4,13 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from tests.batch.batches import Bench, answer, lines_of, write_tasks
+from tests.batch.batches import Bench, answer, lines_of, until, write_tasks
 from tests.fakes.simulated import Simulated
 
 pytestmark = pytest.mark.sweep
@@ -20,13 +20,6 @@ pytestmark = pytest.mark.sweep
 def sim() -> Iterator[Simulated]:
     with Simulated(answer) as running:
         yield running
-
-
-def until(test: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not test():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGKILL,), (signal.SIGINT, signal.SIGINT)])

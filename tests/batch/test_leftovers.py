@@ -3,15 +3,13 @@
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.batch.batches import Bench, answer, lines_of, processes_with, write_tasks
+from tests.batch.batches import Bench, answer, lines_of, processes_with, until, write_tasks
 from tests.fakes.simulated import Simulated
 from toolwire.tools.shell.sandbox import detect
 
@@ -19,13 +17,6 @@ pytestmark = pytest.mark.sweep
 
 SLEEP = f"31{os.getpid()}"
 """Seconds that no other program sleeps: what names our commands in the table of processes."""
-
-
-def until(test: Callable[[], object], seconds: float = 180.0) -> None:
-    end = time.monotonic() + seconds
-    while not test():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def git(folder: Path, *words: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.batch.batches import Bench, answer, lines_of, write_tasks
+from tests.batch.batches import Bench, answer, lines_of, until, write_tasks
 from tests.fakes.simulated import Done, Simulated
 from toolwire.batch.results import State
 from toolwire.batch.spec import read_spec
@@ -273,13 +273,6 @@ def waits(out: Path, count: int) -> dict[str, Any]:
         f"while [ ! -e {out.parent}/marks/go ]; do sleep 0.05; done\nRUN echo end",
         "check": {"command": "true"},
     }
-
-
-def until(test: Any, seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not test():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def test_ctrl_c_twice_stops_and_a_resume_goes_on(sim: Simulated, tmp_path: Path):

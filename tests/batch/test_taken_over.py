@@ -5,15 +5,14 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.batch.batches import Bench, answer, lines_of, write_tasks
+from tests.batch.batches import Bench, answer, lines_of, until, write_tasks
 from tests.fakes.postgres import postgres_url
 from tests.fakes.simulated import Place, Simulated
 from toolwire.batch.host import open_host
@@ -29,13 +28,6 @@ from toolwire.batch.workspaces import Workspaces
 def sim() -> Iterator[Simulated]:
     with Simulated(answer) as running:
         yield running
-
-
-def until(test: Callable[[], bool], seconds: float = 60.0) -> None:
-    end = time.monotonic() + seconds
-    while not test():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def sessions_on(url: str) -> list[str]:
