@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fakes.postgres import postgres_url
+from tests.fakes.postgres import kill_and_restart, postgres_url
 from tests.sessions.sample_events import a_session, kept, opened, said, started
 from tests.sessions.sample_events import call as a_call
 from toolwire.agent.events import AgentEvent
@@ -204,6 +204,49 @@ def test_an_append_cut_at_any_byte_is_written_once(tmp_path: Path, way: Way, ste
     assert contents.events == written
     assert [record.seq for record in contents.records] == list(range(1, len(written) + 1))
     assert proxy.cuts >= size // step
+    asyncio.run(journal.close())
+
+
+@pytest.mark.parametrize("forgotten", [1, 2, 3])
+def test_records_that_a_crashed_server_forgot_are_written_again(forgotten: int) -> None:
+    url = postgres_url()
+    journal = PostgresStore(url).create("p")
+    events = [opened(), said("one"), *(started(a_call(name), Effect.READ) for name in "abc")]
+    append(journal, *events)
+    # As after a crash: what nobody waited for is gone.
+    last = len(events) - forgotten
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DELETE FROM records WHERE seq > %s", (last,))
+        connection.execute("UPDATE sessions SET last_seq = %s", (last,))
+    assert append(journal, said("two")) == [len(events) + 1]
+    assert PostgresStore(url).read(journal.session).events == [*events, said("two")]
+    asyncio.run(journal.close())
+
+
+def test_a_record_that_was_waited_for_and_is_gone_is_a_lost_session() -> None:
+    url = postgres_url()
+    journal = PostgresStore(url).create("p")
+    append(journal, opened(), said("one"), started(a_call("a"), Effect.READ))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DELETE FROM records WHERE seq > 1")
+        connection.execute("UPDATE sessions SET last_seq = 1")
+    with pytest.raises(SessionLost):
+        append(journal, said("two"))
+
+
+@pytest.mark.sweep
+def test_a_session_goes_on_after_a_crash_of_the_server() -> None:
+    url = postgres_url()
+    journal = PostgresStore(url).create("p")
+    events: list[AgentEvent] = [opened(), said("one")]
+    append(journal, *events)
+    for crash in range(8):
+        soon = [started(a_call(f"{crash}.{n}"), Effect.READ) for n in range(crash + 1)]
+        append(journal, *soon)
+        kill_and_restart()
+        events += [*soon, said(f"after crash {crash}")]
+        append(journal, events[-1])
+    assert PostgresStore(url).read(journal.session).events == events
     asyncio.run(journal.close())
 
 

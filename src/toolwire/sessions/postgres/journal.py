@@ -39,6 +39,7 @@ APPEND_SOON = (
 _BODY = 5
 _FORMATS = [0] * _BODY + [1] + [0] * 4
 """Which values are sent as they are: the body."""
+_LAST = b"SELECT last_seq FROM sessions WHERE id = %(session)s AND epoch = %(epoch)s"
 _WRITTEN = b"SELECT epoch, crc FROM records WHERE session = %(session)s AND seq = %(seq)s"
 _ROWS = (
     b"SELECT seq, at, kind, body, crc FROM records WHERE session = %(session)s AND seq > %(after)s "
@@ -74,6 +75,8 @@ class PostgresJournal:
         self._redact = redact
         self._clock = clock
         self._last = last
+        self._soon: list[list[bytes]] = []
+        """Records that a server that crashes may forget: all since one was waited for."""
         self._closed = False
         self._lost: Future[str] = Future()
         self._writes = OrderedWrites(self._writer)
@@ -155,6 +158,11 @@ class PostgresJournal:
         matters = records.matters(event)
         self._insert(APPEND if matters else APPEND_SOON, values, seq, crc)
         self._last = seq
+        if matters:
+            # The server's log is in order: what came before is on its disk as well.
+            self._soon.clear()
+        else:
+            self._soon.append(values)
         if matters and isinstance(event, ToolStarted):
             self._check_lease()
         return seq
@@ -169,6 +177,8 @@ class PostgresJournal:
                 found = self._worker.records.run(
                     lambda one: one.execute(_WRITTEN, named).fetchone()
                 )
+                if found is None and self._repeated():
+                    continue
             except ConnectionBroken as error:
                 self._check_held()
                 if wait is None:
@@ -182,6 +192,18 @@ class PostgresJournal:
                 return
             self._lose("another process has taken it over")
             self._check_held()
+
+    def _repeated(self) -> bool:
+        """Writes the records again that the server forgot in a crash; False if there are none."""
+        named = {"session": self.session, "epoch": self.epoch}
+        found = self._worker.records.run(lambda one: one.execute(_LAST, named).fetchone())
+        missing = 0 if found is None else self._last - found[0]
+        if not 0 < missing <= len(self._soon):
+            return False
+        return all(
+            self._worker.records.run(lambda one, row=values: returned(one, APPEND, row, _FORMATS))
+            for values in self._soon[-missing:]
+        )
 
     def _check_held(self) -> None:
         if self._lost.done():
