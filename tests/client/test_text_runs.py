@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolwire import dialects
-from toolwire.client.attempt import TextRuns
+from toolwire.client.text_runs import TextRuns
 from toolwire.collect import Collector
 from toolwire.dialects import DecodeOptions
 from toolwire.errors import ToolwireError
