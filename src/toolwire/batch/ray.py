@@ -26,7 +26,9 @@ _WATCH_EVERY = 2.0
 _CPUS = 0.5
 """Of a core, for each actor: most of the time it waits for models and tools."""
 _GATHER = 0.02
-"""Seconds in which ends and starts are gathered: a call of Ray costs more than an end does."""
+"""Seconds in which ends are gathered: a call of Ray costs more than an end does."""
+_FOLLOW = 0.005
+"""Seconds in which the driver starts others in their place: these go with the next call."""
 _claims: msgspec.json.Decoder[list[Claim]] = msgspec.json.Decoder(list[Claim])
 
 
@@ -78,8 +80,9 @@ class HostActor:
         for claim in _claims.decode(body):
             self._host.start(claim)
 
-    async def ends(self) -> list[int]:
-        """Waits for attempts to end; returns the numbers of those that did."""
+    async def exchange(self, body: bytes) -> list[int]:
+        """Starts attempts, and waits for some to end; returns the numbers of those that did."""
+        await self.start(body)
         await self._any_ended.wait()
         await asyncio.sleep(_GATHER)
         ended, self._ended = self._ended, []
@@ -110,6 +113,8 @@ class _RayHost:
         self.running: set[int] = set()
         self.starting: list[Claim] = []
         """Attempts of the next call."""
+        self.waited_for = False
+        """Whether a call waits for ends: what is to be started meanwhile needs one of its own."""
         self.ready = False
         self.out = False
 
@@ -223,14 +228,18 @@ class RayExecutor:
     async def _listen(self, host: _RayHost) -> None:
         """Reports the ends of a host's attempts until it is lost."""
         while not self._closing:
+            claims, host.starting = host.starting, []
+            host.waited_for = True
             try:
-                ended = await host.actor.ends.remote()
+                ended = await host.actor.exchange.remote(msgspec.json.encode(claims))
             except Exception as error:  # Ray's errors share no base that is exported
                 self._lost(host, error)
                 return
+            host.waited_for = False
             for n in ended:
                 host.running.discard(n)
                 self._events.put_nowait(AttemptDone(n, host.name))
+            await asyncio.sleep(_FOLLOW)
 
     async def _watched(self) -> None:
         """Replaces actors on nodes that are there, and uses nodes that join."""
@@ -249,13 +258,16 @@ class RayExecutor:
             return
         host = min(others, key=lambda one: (not one.ready, len(one.running)))
         host.running.add(claim.n)
-        if not host.starting:
+        if host.waited_for and not host.starting:
             asyncio.get_running_loop().call_soon(self._send, host)
         host.starting.append(claim)
 
     def _send(self, host: _RayHost) -> None:
         """Starts what was submitted at once in one call; a host that is lost reports itself."""
         claims, host.starting = host.starting, []
+        if not claims:
+            # They went with the next call that waits for ends.
+            return
         with suppress(Exception):
             host.actor.start.options(num_returns=0).remote(msgspec.json.encode(claims))
 
