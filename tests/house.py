@@ -31,6 +31,8 @@ LATER = (
     *("toolwire.telemetry.", "toolwire.config.telemetry."),
     *("toolwire.acp.", "toolwire.cli.acp.", "toolwire.config.acp.", "toolwire.ide."),
     *("toolwire.batch.", "toolwire.cli.batch", "toolwire.sessions.postgres"),
+    # Containers are those of batches, and only the gateway passes bytes.
+    *("toolwire.tools.shell.docker.", "toolwire.client.text_runs."),
     *("toolwire.cli.hooks.", "toolwire.cli.skills.", "toolwire.cli.custom_commands."),
     *("toolwire.cli.agents.", "toolwire.cli.checkpoints.", "toolwire.config.extensions."),
     *("toolwire.app.extensions.", "toolwire.app.subagents.", "toolwire.app.checkpoints."),

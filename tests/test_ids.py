@@ -1,9 +1,10 @@
 import os
 import re
+import time
 
 import pytest
 
-from toolwire.ids import new_id
+from toolwire.ids import new_id, time_of
 
 
 def test_an_id_is_one_word_that_every_reader_takes():
@@ -16,6 +17,18 @@ def test_an_id_begins_as_requested():
 
 def test_ids_differ():
     assert len({new_id() for _ in range(1000)}) == 1000
+
+
+def test_an_id_tells_when_it_was_made():
+    before = time.time()
+    made = time_of(new_id("req_"), "req_")
+    assert made is not None
+    assert before - 0.001 <= made <= time.time()
+
+
+@pytest.mark.parametrize("other", ["", "req_", "req_zzzzzzzzzzzz", "call_é"])
+def test_an_id_of_others_tells_no_time(other: str):
+    assert time_of(other, "req_") is None
 
 
 def test_ids_sort_by_time():

@@ -66,6 +66,11 @@ class Collector:
             same: Any = event
             self._text.append(same.text)
             return
+        if type(event) is Finished:
+            # Every answer has one: last in the match, it would be compared with all others.
+            self._close_text()
+            self.finished = event
+            return
         match event:
             case TextDelta() | ThinkingDelta() | RefusalDelta():
                 self._close_text()
@@ -100,8 +105,7 @@ class Collector:
             case Notice():
                 self.notices.append(event)
             case Finished():
-                self._close_text()
-                self.finished = event
+                raise AssertionError(event)
 
     def add_all(self, events: Iterable[ModelEvent]) -> None:
         """Adds several events."""

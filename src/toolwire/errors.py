@@ -71,7 +71,7 @@ class UnknownName(ToolwireError):
         known = tuple(known)
         name = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
         near = nearest_name(name, known)
-        hint = f'did you mean "{near}"?' if near else f"known: {', '.join(known)}"
+        hint = f'did you mean "{near}"?' if near else f"known: {', '.join(known) or 'none'}"
         super().__init__(f'unknown {what} "{name}"; {hint}')
 
 

@@ -6,6 +6,8 @@ from time import time_ns
 _ALPHABET = b"0123456789abcdefghijklmnopqrstuvwxyz"
 _LETTERS = bytes(_ALPHABET[byte % 36] for byte in range(256))
 _LENGTH = 13
+_TIME = 11
+"""Hexadecimal digits of the milliseconds."""
 _ELEVEN_DIGITS = 1 << 44
 """Added to keep the leading zeros of eleven hexadecimal digits."""
 _DRAWN_AT_ONCE = 64
@@ -24,6 +26,14 @@ def new_id(prefix: str = "call_") -> str:
         chance = _draw()
     # String formatting is slower, especially with cold caches.
     return prefix + hex(_ELEVEN_DIGITS + time_ns() // 1_000_000)[3:] + chance
+
+
+def time_of(made: str, prefix: str) -> float | None:
+    """Returns the Unix time at which an id was made; None if it is not one of ours."""
+    try:
+        return int(made.removeprefix(prefix)[:_TIME], 16) / 1000
+    except ValueError:
+        return None
 
 
 def _draw() -> str:

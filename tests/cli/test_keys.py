@@ -99,7 +99,7 @@ WRONG = [
     (("create", "ci", "--expires", "2000-01-01"), "would have expired already"),
     (("create", "ci", "--scope", "rwa"), 'unknown scope "rwa"; did you mean "raw"?'),
     (("show", "nope"), 'toolwire: unknown key "nope"'),
-    (("revoke", "nope"), 'toolwire: unknown key "nope"'),
+    (("revoke", "nope"), 'toolwire: unknown key "nope"; known: none'),
 ]
 
 

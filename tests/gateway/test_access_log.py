@@ -34,6 +34,12 @@ def test_a_line_is_a_json_object_with_what_is_known():
     assert "retries" not in line
 
 
+def test_a_line_of_an_empty_record_has_only_what_each_has():
+    assert json_line(
+        RequestRecord(id="x", cost=0.0, duration=float("1e-9"), waited=float("0"))
+    ) == ('{"id":"x","time":"1970-01-01T00:00:00.000Z","method":"POST","usage":{},"duration":0.0}')
+
+
 def test_a_line_for_people_is_short():
     line = text_line(RECORD).partition(" ")[2]
     wanted = "claude-code → google/gemini-3-pro  200  2.1 s  1,204+88 tok  $0.004  2 losses"

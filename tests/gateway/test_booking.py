@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gateway.test_ledger import STORES, record
+from tests.gateway.test_ledger import AT, STORES, record
 from toolwire.events import Usage
 from toolwire.gateway.booking import Bookings
 from toolwire.gateway.database import SqlConnection, SqliteDatabase
@@ -71,6 +71,69 @@ def test_one_that_cannot_be_booked_does_not_stop_the_others(tmp_path: Path):
         done = await asyncio.gather(*map(store.book, entries), return_exceptions=True)
         assert [type(one) for one in done] == [LedgerFailed, *[type(None)] * 8]
         assert len(await store.requests()) == 8
+
+    asyncio.run(work())
+    store.close()
+
+
+def test_requests_that_were_booked_before_do_not_stop_the_others_of_their_batch(tmp_path: Path):
+    store = SqliteLedger(tmp_path / "l.sqlite")
+
+    async def book(*numbers: int) -> None:
+        entries = [Entry(record(number, cost=1e-6), "k1") for number in numbers]
+        await asyncio.gather(*map(store.book, entries))
+
+    async def work() -> None:
+        await book(1, 2)
+        await book(0, 1, 2, 3, 4)
+        assert sorted(str(row["id"]) for row in await store.requests()) == [
+            *("r0", "r1", "r2", "r3", "r4")
+        ]
+        (day,) = await store.usage("day")
+        assert (day.requests, day.cost) == (5, 5e-6)
+        assert not store.failure
+
+    asyncio.run(work())
+    store.close()
+
+
+def test_many_keys_and_models_of_one_batch_each_get_their_sums(tmp_path: Path):
+    store = SqliteLedger(tmp_path / "l.sqlite")
+
+    async def work() -> None:
+        for round in range(2):
+            entries = [
+                Entry(record(1000 * round + number, model=f"m{number}", duration=0.1), f"k{number}")
+                for number in range(100)
+            ]
+            await asyncio.gather(*map(store.book, entries))
+        rows = await store.usage_rows(("model",), "", "~")
+        assert [(row.requests, row.p50) for row in rows] == [(2, 0.1076)] * 100
+        assert len(rows) == 100
+
+    asyncio.run(work())
+    store.close()
+
+
+def test_an_older_ledger_is_upgraded_with_its_requests(tmp_path: Path):
+    path = tmp_path / "l.sqlite"
+    older = SqliteDatabase(path, SCHEMA, 3, UPGRADES[:2])
+    row = "INSERT INTO requests (id, time, key, key_name, route, output) VALUES (?, ?, ?, ?, ?, ?)"
+
+    async def fill() -> None:
+        rows = [(f"r{n}", AT + n % 2, "k1", "ci", "fast", n) for n in range(4)]
+        await older.write(lambda base: base.executemany(row, rows))
+
+    asyncio.run(fill())
+    older.close()
+    store = SqliteLedger(path)
+
+    async def work() -> None:
+        await store.book(Entry(record(0), "k1"))
+        assert await store.usage("day") == []
+        await store.book(Entry(record(4, time=AT + 2), "k1"))
+        found = [(row["id"], row["output"]) for row in await store.find_requests("", (), 10)]
+        assert found == [("r4", 0), ("r3", 3), ("r1", 1), ("r2", 2), ("r0", 0)]
 
     asyncio.run(work())
     store.close()

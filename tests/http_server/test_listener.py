@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -55,6 +56,38 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str], byt
 def post(body: bytes, *lines: bytes) -> bytes:
     more = b"".join(line + b"\r\n" for line in lines)
     return b"POST /a HTTP/1.1\r\n%bContent-Length: %d\r\n%b\r\n%b" % (HOST, len(body), more, body)
+
+
+def test_what_must_come_first_is_done_before_anything_goes_out() -> None:
+    clients: list[socket.socket] = []
+    seen: list[int] = []
+
+    async def handle(asked: Asked, answering: Answering) -> None:
+        await answering.begin(200)
+        await answering.send(b"x" * 100_000)
+        await answering.send(b"y")
+        await answering.end()
+
+    def received() -> int:
+        try:
+            return len(clients[0].recv(1 << 20, socket.MSG_PEEK))
+        except BlockingIOError:
+            return 0
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        client = writer.get_extra_info("socket").dup()
+        client.setblocking(False)
+        clients.append(client)
+        writer.write(post(b"x"))
+        answer = b""
+        while not answer.endswith(b"0\r\n\r\n"):
+            answer += await reader.read(65536)
+        client.close()
+        assert len(answer) > 100_000
+
+    talked(talk, handle, before_write=lambda: seen.append(received()))
+    assert seen[0] == 0
+    assert len(seen) == 2
 
 
 def test_one_connection_carries_many_requests_also_sent_ahead():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from toolwire.wire.http1 import (
     LAST_CHUNK,
     MAX_HEAD,
+    HeadReader,
     ReceivedBody,
     RefusedRequest,
     end_of_head,
@@ -217,6 +218,37 @@ def test_a_head_that_is_accepted_is_accepted_by_aiohttp(lines: list[bytes]):
 def test_any_bytes_are_read_or_refused(data: bytes):
     with suppress(RefusedRequest, EOFError):
         read(POST + data)
+
+
+AROUND = st.sampled_from(
+    [
+        (b"content-length: ", b"\r\n"),
+        (b"Content-Length:", b"\r\nx-a: 1\r\n"),
+        (b"content-length: 5\r\nContent-Length: ", b"\r\n"),
+        (b"x: content-length: 3\r\ncontent-length: ", b" \r\n"),
+        (b"transfer-encoding: chunked\r\nx-n: ", b"\r\n"),
+        (b"x-content-length: ", b"\r\n"),
+        (b"x-long: " + b"a" * 5000 + b"\r\ncontent-length: ", b"\r\n"),
+    ]
+)
+LENGTHS = st.sampled_from([b"0", b"5", b"12", b"007", b"9" * 15, b"9" * 16, b"", b"-1", b"5, 5"])
+
+
+@given(st.lists(st.tuples(AROUND, LENGTHS), min_size=2, max_size=6))
+def test_a_connection_reads_each_head_like_the_first(
+    heads: list[tuple[tuple[bytes, bytes], bytes]],
+):
+    reader = HeadReader()
+    for (before, after), length in heads:
+        data = POST + before + length + after + b"\r\n"
+        wanted: object = None
+        with suppress(RefusedRequest):
+            wanted = read_head(data)
+        if wanted is None:
+            with pytest.raises(RefusedRequest):
+                reader.read(data)
+        else:
+            assert reader.read(data) == wanted
 
 
 def test_a_head_in_single_bytes_costs_no_more_than_it_should():

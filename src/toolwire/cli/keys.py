@@ -297,6 +297,8 @@ def usage_command(by: "UsageBy", since: str, until: str, as_csv: bool, as_json: 
         _check_day(name, day)
 
     async def work(store: "Ledger") -> "list[UsageSum]":
+        # What a killed gateway had not booked.
+        await store.sweep()
         return await store.usage(by, since, until)
 
     found = _done(work)

@@ -62,9 +62,9 @@ def without_members(
     request: ModelRequest, names: frozenset[str]
 ) -> tuple[ModelRequest, tuple[Loss, ...]]:
     """The request without these members of its body, which only the format's maker knows."""
-    dropped = sorted(names & request.source.body.keys())
-    if not dropped:
+    if names.isdisjoint(request.source.body):
         return request, ()
+    dropped = sorted(names & request.source.body.keys())
     kept = request.kept
     if kept is not None and kept.fields != "{}":
         members = parse_object(kept.fields, "kept members")

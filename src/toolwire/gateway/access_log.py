@@ -10,17 +10,39 @@ import msgspec
 from msgspec.structs import astuple
 
 from toolwire.client.redact import without_secrets
-from toolwire.events import Usage
 from toolwire.gateway.record import RequestRecord
 from toolwire.terminal_text import one_line
 
 Style: TypeAlias = Literal["json", "text"]
 _ESCAPED = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
 """Legal inside JSON, but a line end or worse to a terminal."""
-_encode = msgspec.json.Encoder().encode
-_MEMBERS = tuple(field.name for field in msgspec.structs.fields(RequestRecord))
-_COUNTS = tuple(field.name for field in msgspec.structs.fields(Usage))
-_ROUNDED = ("duration", "overhead", "waited", "first_event")
+_encode = msgspec.json.Encoder().encode_lines
+_FIELDS = msgspec.structs.fields(RequestRecord)
+_SHOWN = {"id": "", "method": "", "usage": None}
+"""Defaults of members that are not left out where they have the record's default."""
+_Line = msgspec.defstruct(
+    "_Line",
+    [(field.name, Any, _SHOWN.get(field.name, field.default)) for field in _FIELDS],
+    omit_defaults=True,
+)
+"""A record with the time, the usage and the seconds as the log shows them."""
+_AT = {field.name: at for at, field in enumerate(_FIELDS)}
+_TIME, _USAGE, _COST = _AT["time"], _AT["usage"], _AT["cost"]
+_SECONDS = tuple(
+    (_AT[name], field.default)
+    for name in ("duration", "overhead", "waited", "first_event")
+    for field in (_FIELDS[_AT[name]],)
+)
+
+
+class _Counts(msgspec.Struct, omit_defaults=True):
+    """Tokens as the vendor counts them."""
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
 
 
 def json_line(record: RequestRecord) -> str:
@@ -30,22 +52,25 @@ def json_line(record: RequestRecord) -> str:
 
 def json_lines(records: Sequence[RequestRecord]) -> str:
     """A line for each record."""
-    text = b"\n".join([_encode(_members(record)) for record in records]).decode()
+    text = _encode([_line(record) for record in records])[:-1].decode()
     if not text.isascii() or "\x7f" in text:
         text = text.translate(_ESCAPED)
     return without_secrets(text)
 
 
-def _members(record: RequestRecord) -> dict[str, object]:
-    values = zip(_MEMBERS, astuple(record), strict=True)
-    members: dict[str, Any] = {name: value for name, value in values if value}
-    counts = zip(_COUNTS, astuple(record.usage), strict=True)
-    members["usage"] = {name: count for name, count in counts if type(count) is int}
-    members["time"] = f"{_utc(int(record.time))}.{int(record.time % 1 * 1000):03}Z"
-    for name in _ROUNDED:
-        if name in members:
-            members[name] = round(members[name], 6)
-    return members
+def _line(record: RequestRecord) -> object:
+    values = [*astuple(record)]
+    usage, at = record.usage, record.time
+    values[_TIME] = f"{_utc(int(at))}.{int(at % 1 * 1000):03}Z"
+    values[_USAGE] = _Counts(
+        usage.input, usage.output, usage.cached, usage.cache_write, usage.reasoning
+    )
+    values[_COST] = record.cost or None
+    for member, absent in _SECONDS:
+        seconds = values[member]
+        # The default itself is left out, not whatever equals it.
+        values[member] = round(seconds, 6) if seconds else absent
+    return _Line(*values)
 
 
 @lru_cache(maxsize=8)

@@ -19,6 +19,8 @@ from toolwire.gateway.parts import Caller, Deployment, Estimate, GatewayRefusal,
 from toolwire.gateway.queue import QueueTurn, WaitingRoom, busy
 from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.store import (
+    ADMIN,
+    ANONYMOUS,
     NANO,
     Claim,
     Entry,
@@ -29,8 +31,6 @@ from toolwire.gateway.store import (
 )
 
 T = TypeVar("T")
-ADMIN = "admin"
-ANONYMOUS = "anonymous"
 _OWNER = Caller(key=ADMIN, id=ADMIN, tenant=ADMIN, admin=True)
 _KNOWN = 4_096
 _FIRST_LOOK = 0.02
@@ -176,8 +176,12 @@ class KeyAdmission:
     ) -> AdmittedRequest:
         """Waits for a turn; GatewayRefusal if the route, rate, queue or budget forbids it."""
         stored = _stored(caller)
-        claim = None if stored is None else claim_of(stored, record, estimate, route)
         tokens = estimate.input
+        if stored is None:
+            entered = self.room.enter_now(caller.id)
+            if entered is not None:
+                return AdmittedRequest(self, caller, entered, record, tokens)
+        claim = None if stored is None else claim_of(stored, record, estimate, route)
         turn = await self._enter(caller, record, tokens)
         if claim is not None and stored is not None:
             try:
@@ -264,9 +268,9 @@ class KeyAdmission:
             return
         self._booked.add(record.id)
         try:
-            # A copy: what follows the end mark still changes the record.
-            copy = msgspec.structs.replace(record)
-            await self.store.book(Entry(copy, caller.id, reserved=_stored(caller) is not None))
+            stored = _stored(caller)
+            reserved = stored is not None and bool(stored.rules.budgets)
+            await self.store.book(Entry(record, caller.id, reserved=reserved))
         except LedgerFailed:
             self._booked.discard(record.id)
 

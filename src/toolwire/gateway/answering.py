@@ -143,8 +143,10 @@ class ModelCall:
         capture = capturing()
         if capture is not None:
             capture.decoding(incoming.request, len(body))
-        earlier = await with_earlier(incoming, parts.stored, self._caller.tenant)
-        request = msgspec.structs.replace(with_summaries(earlier), meter=self._meter.attempts)
+        request = incoming.request
+        if incoming.previous:
+            request = await with_earlier(incoming, parts.stored, self._caller.tenant)
+        request = msgspec.structs.replace(with_summaries(request), meter=self._meter.attempts)
         compacts = self._address.does == "compact" or is_triggered(request)
         name = (self._address.route or request.model).removeprefix(_VIA)
         record.requested_model = request.model or name

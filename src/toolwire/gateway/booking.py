@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from operator import add
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
-from toolwire.gateway.ledger_rows import COLUMNS
+from toolwire.gateway.database import insert_rows, parts
+from toolwire.gateway.ledger_rows import COLUMNS, KEYLESS
 from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.store import NANO, Entry, Window, nano, window_name
 from toolwire.gateway.usage import Latency, add_latency
@@ -24,11 +23,8 @@ _MANY = 4
 """Requests of one batch after which the next one waits for more."""
 _GATHERED = 0.005
 """Seconds from the start of such a batch to that of the next."""
-_MOST_ROWS = 16
-"""Of one statement. Each number of rows is compiled on its own, and then stays in memory."""
-_INSERT = f"INSERT INTO requests ({', '.join(COLUMNS)}) VALUES "  # noqa: S608 - constants
+_ADD_REQUEST = f"INSERT INTO requests ({', '.join(COLUMNS)})"
 _ADD_SUM = """
-INSERT INTO sums VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (day, key, route, model) DO UPDATE SET
     key_name = excluded.key_name, requests = sums.requests + excluded.requests,
     errors = sums.errors + excluded.errors, input = sums.input + excluded.input,
@@ -38,13 +34,15 @@ ON CONFLICT (day, key, route, model) DO UPDATE SET
     unpriced = sums.unpriced + excluded.unpriced
 """
 _ADD_SPENDING = """
-INSERT INTO spending VALUES (?, ?, ?)
 ON CONFLICT (key, time_window) DO UPDATE SET spent = spending.spent + excluded.spent
 """
 _USED = """
-INSERT INTO last_used VALUES (?, ?)
 ON CONFLICT (key) DO UPDATE SET at = excluded.at WHERE excluded.at > last_used.at
 """
+
+
+class BookedBefore(Exception):
+    """A request of a batch was booked before: each must be booked by itself."""
 
 
 class Bookings:
@@ -82,8 +80,8 @@ class Bookings:
         """Hands over everything that still waits."""
         entries = [entry for entry, _ in self._waiting]
         self._waiting = []
-        if entries:
-            self._database.write_soon(lambda base: book_entries(base, entries))
+        for entry in entries:
+            self._database.write_soon(lambda base, one=entry: book_entries(base, (one,)))
 
     def _write(self) -> None:
         batch, self._waiting = self._waiting, []
@@ -125,23 +123,22 @@ def _settle(future: asyncio.Future[None], error: Exception | None) -> None:
         future.set_exception(error)
 
 
-def book_entries(base: SqlConnection, entries: Sequence[Entry]) -> int:
-    """Books requests at their end; returns how many were not booked before."""
-    new = {entry.record.id: entry for entry in entries}
-    for ids in _parts([entry.record.id for entry in entries if entry.reserved]):
-        base.execute(f"DELETE FROM reservations WHERE id IN {_marks(len(ids))}", ids)  # noqa: S608 - marks
-    for ids in _parts([*new]):
-        known = f"SELECT id FROM requests WHERE id IN {_marks(len(ids))}"  # noqa: S608 - marks
-        for (request,) in base.execute(known, ids).fetchall():
-            del new[request]
-    for part in _parts([*new.values()]):
-        values: list[object] = []
-        for entry in part:
-            values += _values(entry.record, entry.key)
-        base.execute(_insert(len(part)), values)
-    if new:
-        _add(base, [*new.values()])
-    return len(new)
+def book_entries(base: SqlConnection, entries: Sequence[Entry]) -> None:
+    """Books requests at their end; one that was booked before is not counted again.
+
+    Several fail together if one of them was booked before: that is rare, and cheaper than to ask.
+    """
+    new = [*{entry.record.id: entry for entry in entries}.values()]
+    reserved = [entry.record.id for entry in new if entry.reserved]
+    for ids in parts(reserved):
+        marks = ", ".join("?" * len(ids))
+        base.execute(f"DELETE FROM reservations WHERE id IN ({marks})", ids)  # noqa: S608 - marks
+    rows = [_values(entry.record, entry.key) for entry in new]
+    booked = insert_rows(base, _ADD_REQUEST, rows, "ON CONFLICT (time, id) DO NOTHING")
+    if booked == len(rows):
+        _add(base, new)
+    elif len(rows) > 1:
+        raise BookedBefore
 
 
 def book_interrupted(
@@ -155,21 +152,6 @@ def book_interrupted(
     if hard:
         record.cost, record.cost_source = amount / NANO, "estimate"
     book_entries(base, (Entry(record, key),))
-
-
-def _parts(items: list[Any]) -> Iterator[list[Any]]:
-    """The items in as few parts as the sizes of statements allow."""
-    for at in range(0, len(items), _MOST_ROWS):
-        yield items[at : at + _MOST_ROWS]
-
-
-@lru_cache(maxsize=_MOST_ROWS)
-def _insert(rows: int) -> str:
-    return _INSERT + ", ".join((_marks(len(COLUMNS)),) * rows)
-
-
-def _marks(count: int) -> str:
-    return f"({', '.join('?' * count)})"
 
 
 def _values(record: RequestRecord, key: str) -> tuple[object, ...]:
@@ -187,48 +169,57 @@ def _values(record: RequestRecord, key: str) -> tuple[object, ...]:
     )
 
 
-class _Sums:
-    """What the requests of one batch add."""
-
-    def __init__(self) -> None:
-        self.names: dict[Group, str] = {}
-        self.totals: dict[Group, tuple[int, ...]] = {}
-        self.latency: dict[tuple[str, str, str], Latency] = defaultdict(Latency)
-        self.spent: dict[tuple[str, str], int] = defaultdict(int)
-        self.used: dict[str, float] = {}
-
-    def add(self, record: RequestRecord, key: str) -> None:
-        """Adds one request."""
-        usage, at = record.usage, record.time
-        cost = 0 if record.cost is None else nano(record.cost)
-        read, written = usage.total_input, usage.total_output
-        day = window_name("day", at)
-        model = f"{record.provider}/{record.model}" if record.provider else record.model
-        group = (day, key, record.route, model)
-        self.names[group] = record.key
-        added = (
-            *(1, bool(record.error), read, written, usage.cached or 0, usage.cache_write or 0),
-            *(usage.reasoning or 0, cost, bool(record.cost is None and (read or written))),
-        )
-        before = self.totals.get(group)
-        self.totals[group] = added if before is None else tuple(map(add, before, added))
-        self.latency[day, key, model].add(record)
-        if cost:
-            for window in _WINDOWS:
-                self.spent[key, window_name(window, at)] += cost
-        self.used[key] = max(at, self.used.get(key, at))
-
-
 def _add(base: SqlConnection, entries: Sequence[Entry]) -> None:
-    sums = _Sums()
+    """Adds requests to all sums."""
+    groups: dict[Group, list[RequestRecord]] = defaultdict(list)
     for entry in entries:
-        sums.add(entry.record, entry.key)
-    for group, totals in sums.totals.items():
-        base.execute(_ADD_SUM, (*group, sums.names[group], *totals))
-    for place, latency in sums.latency.items():
-        add_latency(base, place, latency)
-    if sums.spent:
-        rows = [(*place, cost) for place, cost in sums.spent.items()]
-        base.executemany(_ADD_SPENDING, rows)
-    for key, at in sums.used.items():
-        base.execute(_USED, (key, at))
+        record = entry.record
+        model = f"{record.provider}/{record.model}" if record.provider else record.model
+        groups[window_name("day", record.time), entry.key, record.route, model].append(record)
+    latency: dict[tuple[str, str, str], Latency] = defaultdict(Latency)
+    spent: dict[tuple[str, str], int] = defaultdict(int)
+    used: dict[str, float] = {}
+    rows: list[tuple[object, ...]] = []
+    for group, records in groups.items():
+        day, key, _, model = group
+        rows.append((*group, records[-1].key, *_totals(records)))
+        latency[day, key, model].add(records)
+        _spend(spent, key, records)
+        if key not in KEYLESS:
+            used[key] = max(used.get(key, 0.0), max([record.time for record in records]))
+    insert_rows(base, "INSERT INTO sums", rows, _ADD_SUM)
+    add_latency(base, latency)
+    insert_rows(
+        base, "INSERT INTO spending", [(*at, cost) for at, cost in spent.items()], _ADD_SPENDING
+    )
+    insert_rows(base, "INSERT INTO last_used", [*used.items()], _USED)
+
+
+def _totals(records: Sequence[RequestRecord]) -> tuple[int, ...]:
+    """The sums of requests, in the order of the columns."""
+    errors = read = written = cached = cache_write = reasoning = cost = unpriced = 0
+    for record in records:
+        usage = record.usage
+        before = read + written
+        read += usage.total_input
+        written += usage.total_output
+        cached += usage.cached or 0
+        cache_write += usage.cache_write or 0
+        reasoning += usage.reasoning or 0
+        errors += bool(record.error)
+        if record.cost is not None:
+            cost += nano(record.cost)
+        elif read + written > before:
+            unpriced += 1
+    return len(records), errors, read, written, cached, cache_write, reasoning, cost, unpriced
+
+
+def _spend(spent: dict[tuple[str, str], int], key: str, records: Sequence[RequestRecord]) -> None:
+    """Adds what requests of a key cost to what was spent in each window."""
+    hours: dict[int, int] = defaultdict(int)
+    for record in records:
+        if record.cost:
+            hours[int(record.time // 3600)] += nano(record.cost)
+    for hour, cost in hours.items():
+        for window in _WINDOWS:
+            spent[key, window_name(window, hour * 3600)] += cost

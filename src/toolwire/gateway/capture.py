@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from toolwire.events import Notice
     from toolwire.gateway.parts import Recalled
     from toolwire.messages import Message, Part
-    from toolwire.request import ModelRequest
+    from toolwire.request import AnyTool, ModelRequest
 
 Level: TypeAlias = Literal["off", "meta", "full"]
 MOST_BODY = 8 * 1024 * 1024
@@ -56,6 +56,10 @@ class RequestShape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     system: int = 0
     tools: tuple[ToolShape, ...] = ()
     messages: tuple[MessageShape, ...] = ()
+
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(RequestShape).decode
 
 
 class NotedLoss(msgspec.Struct, frozen=True):
@@ -123,8 +127,9 @@ class Capture:
 
     # Hundreds stay in memory.
     __slots__ = (
-        *("_begun", "attempts", "body", "decoded", "failed", "fields", "level", "losses"),
-        *("method", "reattached", "request", "secrets", "sent", "shape", "status", "target"),
+        *("_begun", "_packed", "_shape", "attempts", "body", "decoded", "failed", "fields"),
+        *("level", "losses", "method", "reattached", "request", "secrets", "sent", "status"),
+        "target",
     )
 
     def __init__(self, level: Level, begun: float) -> None:
@@ -135,7 +140,9 @@ class Capture:
         self.fields: tuple[tuple[str, str], ...] = ()
         self.body = b""
         self.secrets: tuple[str, ...] = ()
-        self.shape: RequestShape | None = None
+        self._shape: RequestShape | None = None
+        self._packed = b""
+        """The shape of a request that has ended."""
         self.decoded: ModelRequest | None = None
         """As the client sent it."""
         self.request: ModelRequest | None = None
@@ -150,6 +157,17 @@ class Capture:
         self.reattached = 0
 
     @property
+    def shape(self) -> RequestShape | None:
+        """Names, kinds and sizes of the client's request."""
+        return _unpack(self._packed) if self._packed else self._shape
+
+    def end(self, status: int) -> None:
+        """The request has ended with this status."""
+        self.status = status
+        if self._shape is not None:
+            self._packed, self._shape = _pack(self._shape), None
+
+    @property
     def size(self) -> int:
         """Bytes that are kept for it."""
         if self.level != "full":
@@ -161,7 +179,7 @@ class Capture:
 
     def decoding(self, request: ModelRequest, size: int) -> None:
         """Takes note of the client's request."""
-        self.shape = shape_of(request, size)
+        self._shape = shape_of(request, size)
         if self.level == "full":
             self.decoded = request
 
@@ -230,15 +248,16 @@ def shape_of(request: ModelRequest, size: int) -> RequestShape:
     """The names, kinds and sizes of a request."""
     return RequestShape(
         size=size,
-        system=sum(len(text.text) for text in request.system),
-        tools=tuple(
-            ToolShape(tool.kind, len(tool.data))
-            if isinstance(tool, ServerTool)
-            else ToolShape(tool.name, len(tool.description))
-            for tool in request.tools[:_MOST_MESSAGES]
-        ),
+        system=sum([len(text.text) for text in request.system]),
+        tools=tuple(map(_tool_shape, request.tools[:_MOST_MESSAGES])),
         messages=tuple(map(_message_shape, request.messages[-_MOST_MESSAGES:])),
     )
+
+
+def _tool_shape(tool: AnyTool) -> ToolShape:
+    if isinstance(tool, ServerTool):
+        return ToolShape(tool.kind, len(tool.data))
+    return ToolShape(tool.name, len(tool.description))
 
 
 def _message_shape(message: Message) -> MessageShape:
@@ -246,15 +265,16 @@ def _message_shape(message: Message) -> MessageShape:
 
 
 def _part_shape(part: Part) -> PartShape:
-    if isinstance(part, Text | Thinking):
-        return PartShape(str(part.__struct_config__.tag), len(part.text))
+    # Text first, and no union type, which is slow to look into: a request may have hundreds.
+    if isinstance(part, Text):
+        return PartShape("text", len(part.text))
     if isinstance(part, ToolCall):
         return PartShape("tool_call", len(part.arguments))
     if isinstance(part, ToolResult):
-        parts = part.parts
-        return PartShape(
-            "tool_result", sum(len(one.text) for one in parts if isinstance(one, Text))
-        )
+        size = sum([len(one.text) for one in part.parts if isinstance(one, Text)])
+        return PartShape("tool_result", size)
+    if isinstance(part, Thinking):
+        return PartShape("thinking", len(part.text))
     return PartShape(str(part.__struct_config__.tag), 0)
 
 

@@ -7,6 +7,8 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -18,6 +20,8 @@ T = TypeVar("T")
 _JOINED = 256
 """Most jobs in one transaction."""
 _BUSY_SECONDS = 10.0
+_MOST_ROWS = 24
+"""Of one statement. Each number of rows is compiled on its own, and then stays in memory."""
 
 
 class DatabaseFailed(Exception):
@@ -57,6 +61,32 @@ class SqlConnection(Protocol):
     def executemany(self, sql: str, parameters: Sequence[Sequence[Any]], /) -> object:
         """Carries out a statement for each of several rows of values."""
         ...
+
+
+def parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The items in as few parts as the sizes of statements allow."""
+    for at in range(0, len(items), _MOST_ROWS):
+        yield items[at : at + _MOST_ROWS]
+
+
+def insert_rows(
+    base: SqlConnection, into: str, rows: Sequence[Sequence[object]], conflict: str = ""
+) -> int:
+    """Inserts rows by few statements; returns how many were inserted or changed.
+
+    The interpreter may change to another thread at each statement: one for each row costs more.
+    """
+    done = 0
+    for part in parts(rows):
+        sql = _insert_sql(into, len(part[0]), len(part), conflict)
+        done += base.execute(sql, [*chain.from_iterable(part)]).rowcount
+    return done
+
+
+@lru_cache(maxsize=8 * _MOST_ROWS)
+def _insert_sql(into: str, columns: int, rows: int, conflict: str) -> str:
+    row = f"({', '.join('?' * columns)})"
+    return f"{into} VALUES {', '.join([row] * rows)} {conflict}"
 
 
 class _Job(Generic[T]):

@@ -179,7 +179,12 @@ async def open_gateway(
         )
         uncounted = TrustedProxies((*_OWN_ADDRESSES, *own.trusted_proxies))
         listener = HttpListener(
-            gateway.handle, limits, check=gateway.check, cancels=True, proxies=uncounted
+            gateway.handle,
+            limits,
+            check=gateway.check,
+            cancels=True,
+            proxies=uncounted,
+            before_write=accounts.store.write,
         )
         stack.push_async_callback(listener.aclose)
         metrics.add_source(lambda: gauges("toolwire_memory_", kept.memory.figures()))

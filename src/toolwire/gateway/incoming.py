@@ -72,8 +72,6 @@ def decoded(codec: Dialect, address: Destination, asked: Asked, body: bytes) -> 
 async def with_earlier(incoming: ClientRequest, stored: Stored, tenant: str) -> ModelRequest:
     """The request with the conversation that `previous_response_id` stands for."""
     request = incoming.request
-    if not incoming.previous:
-        return request
     chain = await stored.chain(tenant, incoming.previous)
     if chain is None:
         raise previous_not_found(incoming.previous)

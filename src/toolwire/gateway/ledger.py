@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from toolwire.errors import BadInput
 from toolwire.gateway.booking import Bookings, book_entries, book_interrupted
 from toolwire.gateway.database import (
@@ -19,6 +21,7 @@ from toolwire.gateway.ledger_rows import (
     KEY_COLUMNS,
     KEYS,
     SCHEMA,
+    SORTED,
     TURNS,
     USAGE,
     USAGE_BY,
@@ -32,6 +35,7 @@ from toolwire.gateway.ledger_rows import (
 )
 from toolwire.gateway.limits import Rates
 from toolwire.gateway.owners import FileOwners, Owners
+from toolwire.gateway.request_journal import LeftJournals, RequestJournal
 from toolwire.gateway.store import (
     NANO,
     Claim,
@@ -49,8 +53,8 @@ from toolwire.ids import new_id
 from toolwire.request import JsonObject
 
 FILE = "ledger.sqlite"
-VERSION = 3
-UPGRADES = (UPGRADE, TURNS)
+VERSION = 4
+UPGRADES = (UPGRADE, TURNS, SORTED)
 T = TypeVar("T")
 
 
@@ -66,6 +70,8 @@ class Ledger:
         self._owner = owner
         self._clock = clock
         self._bookings = Bookings(database)
+        self._journal: RequestJournal | None = None
+        """Of requests without a reservation; None to book each before its end."""
 
     @property
     def failure(self) -> str:
@@ -75,7 +81,11 @@ class Ledger:
     def close(self) -> None:
         """Finishes all writes."""
         self._bookings.close()
+        if self._journal is not None:
+            self._journal.close()
         self._database.close()
+        if self._journal is not None:
+            self._journal.remove(booked=not self._database.failure)
         self._owners.close()
 
     async def add_key(self, key: VirtualKey) -> None:
@@ -96,6 +106,7 @@ class Ledger:
 
     async def keys(self) -> list[VirtualKey]:
         """Returns all keys, the newest last."""
+        await self._settled()
         rows = await self._database.fetch(f"{KEYS} ORDER BY created, id")
         return [read_key_row(row) for row in rows]
 
@@ -149,10 +160,25 @@ class Ledger:
             lambda base: base.execute("DELETE FROM turns WHERE id = ?", (request,))
         )
 
+    def write(self) -> None:
+        """Writes what was booked in this turn of the event loop; called before answers go out."""
+        if self._journal is not None:
+            self._journal.write()
+
     async def book(self, entry: Entry) -> None:
         """Stores a request with its sums and drops its reservation, once for each id."""
+        if self._journal is not None and not entry.reserved:
+            try:
+                self._journal.add(entry)
+            except OSError:
+                # The ledger itself says what is wrong.
+                pass
+            else:
+                return
         try:
-            await self._bookings.add(entry)
+            # A copy: what follows the end mark still changes the record.
+            copy = msgspec.structs.replace(entry.record)
+            await self._bookings.add(Entry(copy, entry.key, entry.reserved))
         except DatabaseFailed as error:
             raise self._failed(error) from error
 
@@ -185,6 +211,7 @@ class Ledger:
 
     async def spending(self, key: VirtualKey, at: float) -> list[Spending]:
         """Returns the state of each budget of a key."""
+        await self._settled()
         return await self._database.write(
             lambda base: list(spending_of(base, key.id, key.rules.budgets, at))
         )
@@ -198,6 +225,7 @@ class Ledger:
 
     async def usage(self, by: UsageBy, since: str = "", until: str = "") -> list[UsageSum]:
         """Returns sums, of the days from `since` to `until` (`2026-11-16`)."""
+        await self._settled()
         name, group, order = USAGE_BY[by]
         sql = USAGE.format(by=name, group=group, order=order)
         rows = await self._database.fetch(sql, (since, until or "~"))
@@ -214,6 +242,7 @@ class Ledger:
         latency: bool = True,
     ) -> list[UsageRow]:
         """Returns sums by `day`, `key` and `model`, or any of them, with the times they took."""
+        await self._settled()
         sql, values = sums_sql(by, key, model)
         sums = await self._database.fetch_apart(sql, (since, until, *values))
         times: list[tuple[Any, ...]] = []
@@ -224,6 +253,7 @@ class Ledger:
 
     async def usage_names(self, since: str, until: str) -> tuple[list[str], list[str]]:
         """Returns the names of keys and models of those days."""
+        await self._settled()
         found: list[list[str]] = []
         for column in ("key_name", "model"):
             sql = (
@@ -237,11 +267,13 @@ class Ledger:
 
     async def requests_by_key(self, day: str) -> dict[str, int]:
         """Returns how many requests each key had on a day."""
+        await self._settled()
         sql = "SELECT key, sum(requests) FROM sums WHERE day = ? GROUP BY key"
         return dict(await self._database.fetch(sql, (day,)))
 
     async def requests(self, limit: int = 100, before: float | None = None) -> list[JsonObject]:
         """Returns the last requests, the newest first."""
+        await self._settled()
         sql = (
             f"SELECT {', '.join(COLUMNS)} FROM requests "  # noqa: S608 - constants
             "WHERE time < ? ORDER BY time DESC LIMIT ?"
@@ -257,6 +289,7 @@ class Ledger:
         before: tuple[float, str] | None = None,
     ) -> list[JsonObject]:
         """Returns requests that meet conditions of SQL, the newest first."""
+        await self._settled()
         time, request = before or (float("inf"), "")
         sql = (
             f"SELECT {', '.join(COLUMNS)} FROM requests "  # noqa: S608 - constants
@@ -300,6 +333,11 @@ class Ledger:
             lambda base: set_buckets(base, key, buckets_of(base, key, rates, now).less(0, tokens))
         )
 
+    async def _settled(self) -> None:
+        """Waits until what has ended can be read."""
+        if self._journal is not None:
+            await self._journal.settle()
+
     async def _write(self, work: Callable[[SqlConnection], T]) -> T:
         try:
             return await self._database.write(work)
@@ -320,3 +358,16 @@ class SqliteLedger(Ledger):
         database = SqliteDatabase(path, SCHEMA, VERSION, UPGRADES)
         owners = FileOwners(path.with_name(f"{path.name}.owners"), owner)
         super().__init__(database, owners, owner, clock)
+        folder = path.with_name(f"{path.name}.journals")
+        self._journal = RequestJournal(folder, owner, database)
+        self._left = LeftJournals(folder, owner)
+
+    async def sweep(self) -> int:
+        """Books what ended processes left in their journals too."""
+        booked = False
+        try:
+            await self._database.write(self._left.book)
+            booked = True
+        finally:
+            self._left.remove(booked=booked)
+        return await super().sweep()

@@ -2,14 +2,17 @@
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import msgspec
 
 from toolwire.collect import Collector
 from toolwire.events import (
+    CitationAdded,
+    Finished,
     ModelEvent,
     Notice,
+    RefusalDelta,
     TextDelta,
     ThinkingDelta,
     ThinkingEnded,
@@ -43,6 +46,8 @@ _OPAQUE = {
 """Where each format has room for a handle."""
 _MARKED = ("signature", "data", "encrypted_content", "thoughtSignature")
 _STANDARD = str.maketrans("-_", "+/")
+_CARRIED = frozenset({TextDelta, RefusalDelta, CitationAdded, Notice, Finished})
+"""Events of which every format can carry everything."""
 
 
 class Maker(msgspec.Struct, frozen=True):
@@ -94,6 +99,7 @@ def seal_of(part: Part) -> Seal | None:
     return None if isinstance(part, ToolResult | ServerBlock) else part.seal
 
 
+@lru_cache(maxsize=64)
 def tenant_key(tenant: str) -> bytes:
     """What all keys of a tenant begin with."""
     return digest(text_bytes(tenant))
@@ -240,6 +246,8 @@ class Capture:
         self._received = Collector()
         self._renamed: dict[str, str] = {}
         self._handles = 0
+        self._carried = True
+        """Whether every client can carry all of it."""
         self._thinking = False
         """Whether thinking is open whose end the client must see."""
         self.renames = True
@@ -253,6 +261,8 @@ class Capture:
         """The event as the client gets it, after the end of open thinking if it needs a handle."""
         self._received.add(event)
         kind = type(event)
+        if kind not in _CARRIED:
+            self._carried = False
         if kind is TextDelta and not self._thinking:
             return (event,)
         if self._thinking and kind is not ThinkingDelta:
@@ -284,6 +294,8 @@ class Capture:
 
     def turn(self, maker: Maker, *, plain: bool = False) -> StoredTurn | None:
         """The finished turn; None if the client can carry all of it, unless `plain`."""
+        if self._carried and not plain:
+            return None
         parts = self._received.message().parts
         if not plain and not any(map(_is_stored, parts)):
             return None

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -53,9 +54,11 @@ class _Histogram:
         self._counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
-    def add(self, value: float) -> None:
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
+    def add(self, values: Sequence[float]) -> None:
+        counts, bounds = self._counts, self._bounds
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+        self._sum += sum(values)
 
     def lines(self, name: str) -> Iterable[str]:
         yield f"# TYPE {name} histogram"
@@ -124,45 +127,60 @@ class Metrics:
     def count_all(self, records: Sequence[RequestRecord]) -> None:
         """Counts finished requests."""
         known = self.names()
+        groups: dict[tuple[str, str, str, str, int], int] = {}
         for record in records:
             model = record.model if f"{record.provider}/{record.model}" in known else ""
-            self._count(record, model or (record.route if record.route in known else _OTHER))
+            model = model or (record.route if record.route in known else _OTHER)
+            group = (record.client_format, record.upstream_format, record.provider, model)
+            group = (*group, record.status)
+            groups[group] = groups.get(group, 0) + 1
+            if record.cost:
+                # A key's name is set by the operator; a caller without one has none.
+                key = record.key or _OTHER
+                self.count("toolwire_cost_dollars_total", record.cost, key=key, model=model)
+            if record.retries or record.losses or record.reattached:
+                self._count_repairs(record)
+            if record.error or record.fallback or record.disconnected:
+                self._count_faults(record)
+        for group, count in groups.items():
+            self._add("toolwire_requests_total", _group_labels(*group), count)
+        first = [one.first_event for one in records if one.first_event is not None]
+        self._histograms["toolwire_request_seconds"].add([one.duration for one in records])
+        self._histograms["toolwire_overhead_seconds"].add([one.overhead for one in records])
+        self._histograms["toolwire_first_event_seconds"].add(first)
+        self._count_tokens(records)
 
-    def _count(self, record: RequestRecord, model: str) -> None:
+    def _count_repairs(self, record: RequestRecord) -> None:
         formats = (("client", record.client_format), ("upstream", record.upstream_format))
-        about = (("provider", record.provider), ("model", model), ("status", str(record.status)))
-        self._add("toolwire_requests_total", formats + about, 1)
-        self._histograms["toolwire_request_seconds"].add(record.duration)
-        self._histograms["toolwire_overhead_seconds"].add(record.overhead)
-        if record.first_event is not None:
-            self._histograms["toolwire_first_event_seconds"].add(record.first_event)
-        self._tokens(record)
-        if record.cost:
-            # A key's name is set by the operator; a caller without one has none.
-            key = record.key or _OTHER
-            self.count("toolwire_cost_dollars_total", record.cost, key=key, model=model)
         if record.losses:
             self._add("toolwire_losses_total", formats, record.losses)
         if record.reattached:
             self._add("toolwire_reattached_total", formats, record.reattached)
+        if record.retries:
+            self.count("toolwire_retries_total", record.retries)
+
+    def _count_faults(self, record: RequestRecord) -> None:
         if record.error and record.provider:
             named = {"provider": record.provider, "kind": record.error}
             self.count("toolwire_upstream_errors_total", **named)
-        if record.retries:
-            self.count("toolwire_retries_total", record.retries)
         if record.fallback:
             self.count("toolwire_fallbacks_total")
         if record.disconnected:
             self.count("toolwire_disconnects_total", when=record.disconnected)
 
-    def _tokens(self, record: RequestRecord) -> None:
-        usage = record.usage
-        cached, written = usage.cached or 0, usage.cache_write or 0
-        reasoning = usage.reasoning or 0
-        amounts = (
-            *(usage.total_input - cached - written, cached, written),
-            *(usage.total_output - reasoning, reasoning),
-        )
+    def _count_tokens(self, records: Sequence[RequestRecord]) -> None:
+        plain = cached = written = output = reasoning = 0
+        for record in records:
+            usage = record.usage
+            from_cache, to_cache = usage.cached or 0, usage.cache_write or 0
+            thought = usage.reasoning or 0
+            cached += from_cache
+            written += to_cache
+            reasoning += thought
+            # Some vendors count more cached tokens than tokens.
+            plain += max(0, usage.total_input - from_cache - to_cache)
+            output += max(0, usage.total_output - thought)
+        amounts = (plain, cached, written, output, reasoning)
         for labels, amount in zip(_TOKENS, amounts, strict=True):
             if amount > 0:
                 self._add("toolwire_tokens_total", labels, amount)
@@ -183,6 +201,12 @@ class Metrics:
                 lines.append(f"# TYPE {sample.name} {sample.kind}")
             lines.append(_line(sample.name, sample.labels, sample.value))
         return ("\n".join(lines) + "\n").encode()
+
+
+@lru_cache(maxsize=64)
+def _group_labels(client: str, upstream: str, provider: str, model: str, status: int) -> Labels:
+    formats = (("client", client), ("upstream", upstream))
+    return (*formats, ("provider", provider), ("model", model), ("status", str(status)))
 
 
 def _line(name: str, labels: Labels, value: float) -> str:

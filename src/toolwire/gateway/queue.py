@@ -47,16 +47,21 @@ class Turns:
 
     def ask(self, waiter: Waiter) -> bool:
         """Whether its turn is now; else `waiter.granted` is called when it is."""
-        if not self.waiting:
-            free = self._fits(waiter)
-            if free is not None:
-                self._grant(waiter, free)
-                return True
+        if self.take(waiter):
+            return True
         waiter.number = next(self._numbers)
         lines = self._waiting.setdefault(waiter.key, {})
         lines.setdefault(waiter.slots, deque()).append(waiter)
         self.waiting += 1
         return waiter in self._pump(waiter)
+
+    def take(self, waiter: Waiter) -> bool:
+        """Grants the turn if it is free and no request waits."""
+        free = None if self.waiting else self._fits(waiter)
+        if free is None:
+            return False
+        self._grant(waiter, free)
+        return True
 
     def is_free(self, waiter: Waiter) -> bool:
         """Whether a turn could be granted at once."""
@@ -218,6 +223,11 @@ class WaitingRoom:
         """Applies new limits; requests that wait may get their turn at once."""
         self.turns.most, self._queue, self.seconds = most, queue, seconds
         self.turns.pump()
+
+    def enter_now(self, key: str) -> QueueTurn | None:
+        """Returns the turn of a key without a limit; None if it would have to wait."""
+        waiter = Waiter(key, 0)
+        return QueueTurn(self, waiter) if self.turns.take(waiter) else None
 
     async def enter(self, key: str, key_most: int = 0) -> QueueTurn:
         """Waits for the turn among all requests and those of the key."""

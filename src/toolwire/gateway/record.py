@@ -88,20 +88,30 @@ RecordReader: TypeAlias = Callable[[RequestRecord], None]
 """Sees each record once, at the end of its request; must not raise or wait."""
 
 
+_GATHERED = 0.05
+"""Seconds from a record to the moment when the readers of several see it."""
+_MOST_GATHERED = 64
+
+
 class RecordBatches:
-    """A reader for others that need not see each record at once: those of one turn of the event
-    loop together cost less.
-    """
+    """A reader for others that need not see each record at once: several together cost less."""
 
     def __init__(self, *readers: Callable[[Sequence[RequestRecord]], None]) -> None:
         self._readers = readers
         self._records: list[RequestRecord] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, record: RequestRecord) -> None:
         """Takes a record."""
         self._records.append(record)
-        if len(self._records) == 1:
-            asyncio.get_running_loop().call_soon(self.flush)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_GATHERED, self._late)
+        elif len(self._records) >= _MOST_GATHERED:
+            self.flush()
+
+    def _late(self) -> None:
+        self._timer = None
+        self.flush()
 
     def flush(self) -> None:
         """Shows what was taken so far."""

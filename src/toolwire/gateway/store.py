@@ -15,6 +15,9 @@ from toolwire.request import JsonObject
 
 NANO = 1_000_000_000
 """Money is counted in whole billionths of a dollar: sums are exact."""
+ADMIN = "admin"
+ANONYMOUS = "anonymous"
+"""Ids of callers without a stored key: they have no budget."""
 Window: TypeAlias = Literal["hour", "day", "month", "total"]
 UsageBy: TypeAlias = Literal["key", "model", "day"]
 _USUAL_OUTPUT = 2_000
@@ -218,7 +221,14 @@ class GatewayStore(RateLimiter, Protocol):
         ...
 
     async def book(self, entry: Entry) -> None:
-        """Stores a request with its sums and drops its reservation, once for each id."""
+        """Stores a request with its sums and drops its reservation, once for each id.
+
+        It may be on disk only after `write`, which comes before its answer goes out.
+        """
+        ...
+
+    def write(self) -> None:
+        """Writes what was booked in this turn of the event loop."""
         ...
 
     def book_soon(self, entry: Entry) -> None:

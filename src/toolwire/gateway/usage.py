@@ -1,16 +1,15 @@
 """Sums of the ledger for reports: what was used, and how long it took."""
 
-import math
 import struct
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Sequence
-from itertools import accumulate
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import msgspec
 
-from toolwire.gateway.database import SqlConnection
+from toolwire.gateway.database import SqlConnection, insert_rows, parts
 from toolwire.gateway.record import RequestRecord
 from toolwire.gateway.store import NANO
 
@@ -25,7 +24,6 @@ CREATE TABLE latency (
 number with 32 bits for each: the sum of two such numbers has the sums of all steps.
 """
 _ADD = """
-INSERT INTO latency VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (day, key, model) DO UPDATE SET
     key_name = excluded.key_name, seconds = latency.seconds + excluded.seconds,
     first = latency.first + excluded.first, firsts = latency.firsts + excluded.firsts,
@@ -35,6 +33,8 @@ _STEPS = 4
 _MOST_STEPS = 96
 _BITS = 32
 _LEAST = 0.001
+_LONGEST = [_LEAST * 2 ** (step / _STEPS) for step in range(_MOST_STEPS)]
+"""The longest duration of each step."""
 _unpack = struct.Struct(f"<{_MOST_STEPS}I").unpack
 _GROUPS = {"day": "day", "key": "key_name", "model": "model"}
 _SUMS = (
@@ -67,13 +67,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def bucket_of(seconds: float) -> int:
     """The step that a duration belongs to."""
-    step = math.ceil(math.log2(max(seconds, _LEAST) / _LEAST) * _STEPS)
-    return min(max(0, step), _MOST_STEPS - 1)
-
-
-def _seconds(bucket: int) -> float:
-    """The longest duration of a step."""
-    return _LEAST * 2 ** (bucket / _STEPS)
+    return bisect_left(_LONGEST, seconds, hi=_MOST_STEPS - 1)
 
 
 class Latency:
@@ -86,24 +80,35 @@ class Latency:
         self.firsts = 0
         self.steps = 0
 
-    def add(self, record: RequestRecord) -> None:
-        """Counts a request."""
-        self.key_name = record.key
-        self.seconds += record.duration
-        self.steps += 1 << (_BITS * bucket_of(record.duration))
-        if record.first_event is not None:
-            self.first += record.first_event
-            self.firsts += 1
+    def add(self, records: Sequence[RequestRecord]) -> None:
+        """Counts requests."""
+        self.key_name = records[-1].key
+        for record in records:
+            self.seconds += record.duration
+            self.steps += 1 << (_BITS * bucket_of(record.duration))
+            if record.first_event is not None:
+                self.first += record.first_event
+                self.firsts += 1
 
 
-def add_latency(base: SqlConnection, place: tuple[str, str, str], took: Latency) -> None:
-    """Adds durations to those of a day, key and model."""
-    found = base.execute(
-        "SELECT steps FROM latency WHERE day = ? AND key = ? AND model = ?", place
-    ).fetchone()
-    steps = took.steps + (int.from_bytes(found[0], "little") if found else 0)
-    data = steps.to_bytes(_MOST_STEPS * _BITS // 8, "little").rstrip(b"\0")
-    base.execute(_ADD, (*place, took.key_name, took.seconds, took.first, took.firsts, data))
+def add_latency(base: SqlConnection, latency: Mapping[tuple[str, str, str], Latency]) -> None:
+    """Adds durations to those of each day, key and model."""
+    steps: dict[tuple[str, str, str], int] = {}
+    for part in parts([*latency]):
+        # Not `IN`: SQLite would read all rows.
+        places = " OR ".join(["(day = ? AND key = ? AND model = ?)"] * len(part))
+        stored = base.execute(
+            f"SELECT day, key, model, steps FROM latency WHERE {places}",  # noqa: S608 - marks
+            [*chain.from_iterable(part)],
+        )
+        for day, key, model, data in stored.fetchall():
+            steps[day, key, model] = int.from_bytes(data, "little")
+    rows: list[tuple[object, ...]] = []
+    for place, took in latency.items():
+        counts = took.steps + steps.get(place, 0)
+        data = counts.to_bytes(_MOST_STEPS * _BITS // 8, "little").rstrip(b"\0")
+        rows.append((*place, took.key_name, took.seconds, took.first, took.firsts, data))
+    insert_rows(base, "INSERT INTO latency", rows, _ADD)
 
 
 def _where(key: str, model: str) -> tuple[str, list[object]]:
@@ -186,4 +191,4 @@ def _percentile(counts: list[int], share: float) -> float | None:
     """The duration that this share of the requests did not exceed; `counts` are running sums."""
     if not counts[-1]:
         return None
-    return round(_seconds(bisect_left(counts, max(1, counts[-1] * share))), 4)
+    return round(_LONGEST[bisect_left(counts, max(1, counts[-1] * share))], 4)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from toolwire.client.redact import secrets_of
 from toolwire.errors import ErrorKind
 from toolwire.gateway.capture import Capture, Level, set_capture
 from toolwire.gateway.parts import GatewayRefusal
+from toolwire.gateway.record import RequestRecord
 
 if TYPE_CHECKING:
     from toolwire.gateway.answering import ModelCall
-    from toolwire.gateway.record import RequestRecord
     from toolwire.http_server.exchange import Asked
 
 ROWS = 2_000
@@ -25,16 +27,24 @@ SHAPES = 500
 MOST_BYTES = 64 * 1024 * 1024
 """Of all recorded bodies together."""
 _MICRO = 1_000_000
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(RequestRecord).decode
 
 
 class Watched:
     """One request in memory."""
 
-    # Thousands stay in memory.
-    __slots__ = ("_seen", "begun", "call", "cancelled", "capture", "n", "record", "running")
+    # Thousands stay in memory, where dozens of values each would push out what is in use.
+    __slots__ = (
+        *("_packed", "_record", "_seen", "begun", "call", "cancelled", "capture", "id", "n"),
+        "running",
+    )
 
     def __init__(self, record: RequestRecord, call: ModelCall, capture: Capture | None) -> None:
-        self.record = record
+        self.id = record.id
+        self._record: RequestRecord | None = record
+        self._packed = b""
+        """The record of a request that has ended."""
         self.call: ModelCall | None = call
         self.capture = capture
         self.begun = time.perf_counter()
@@ -43,6 +53,16 @@ class Watched:
         self.running = True
         self.cancelled = False
         self._seen: tuple[object, ...] = ()
+
+    @property
+    def record(self) -> RequestRecord:
+        """What is known of it."""
+        return self._record or _unpack(self._packed)
+
+    def end(self, record: RequestRecord) -> None:
+        """Takes its record at its end."""
+        self.running, self.call = False, None
+        self._packed, self._record, self._seen = _pack(record), None, ()
 
     @property
     def level(self) -> Level:
@@ -118,8 +138,11 @@ class Watch:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._rows: OrderedDict[str, Watched] = OrderedDict()
-        self._captures: OrderedDict[str, Watched] = OrderedDict()
+        self._rows: dict[str, Watched] = {}
+        self._order: deque[Watched] = deque()
+        """The same, the oldest first."""
+        self._captured: deque[Watched] = deque()
+        """Those of which more than the record is kept."""
         self._forgotten = 0
         """The last change of a request that is no longer in memory."""
         self._running: dict[str, Watched] = {}
@@ -142,13 +165,18 @@ class Watch:
                 capture.target, capture.fields = asked.head.target, tuple(asked.head.fields)
                 capture.body = body
                 capture.secrets = secrets_of(f"http://x{asked.head.target}", asked.head.fields)
-            self._captures[record.id] = watched
+            self._captured.append(watched)
         set_capture(watched.capture)
         self.seen += 1
-        self._rows[record.id] = self._running[record.id] = watched
+        self._rows[watched.id] = self._running[watched.id] = watched
+        self._order.append(watched)
         self._change(watched)
-        while len(self._rows) > ROWS:
-            self._forget(next(iter(self._rows.values())))
+        if len(self._order) > ROWS:
+            oldest = self._order.popleft()
+            del self._rows[oldest.id]
+            self._forgotten = max(self._forgotten, oldest.n)
+            if self._captured and self._captured[0] is oldest:
+                self._free(self._captured.popleft())
         return watched
 
     def ended(self, record: RequestRecord) -> None:
@@ -156,32 +184,26 @@ class Watch:
         watched = self._running.pop(record.id, None)
         if watched is None:
             return
-        watched.running, watched.call = False, None
+        watched.end(record)
         set_capture(None)
-        if watched.capture is not None:
-            watched.capture.status = record.status
-            self._bytes += watched.capture.size
-            self._shrink()
+        capture = watched.capture
+        if capture is not None:
+            capture.end(record.status)
+            if capture.level == "full":
+                self._bytes += capture.size
+        while len(self._captured) > SHAPES or (self._bytes > MOST_BYTES and self._captured):
+            self._free(self._captured.popleft())
         self._change(watched)
 
-    def _forget(self, watched: Watched) -> None:
-        self._rows.pop(watched.record.id, None)
-        self._forgotten = max(self._forgotten, watched.n)
-        self._drop(watched)
-
-    def _shrink(self) -> None:
-        while self._captures and (self._bytes > MOST_BYTES or len(self._captures) > SHAPES):
-            self._drop(next(iter(self._captures.values())))
-
-    def _drop(self, watched: Watched) -> None:
+    def _free(self, watched: Watched) -> None:
         """Frees what was recorded of a request."""
-        if self._captures.pop(watched.record.id, None) is not None and watched.capture is not None:
-            if not watched.running:
-                self._bytes -= watched.capture.size
-            watched.capture = None
+        capture, watched.capture = watched.capture, None
+        if capture is not None and capture.level == "full" and not watched.running:
+            self._bytes -= capture.size
 
     def _change(self, watched: Watched) -> None:
-        watched.n = self.n = max(self.n + 1, int(self._clock() * _MICRO))
+        now = int(self._clock() * _MICRO)
+        watched.n = self.n = now if now > self.n else self.n + 1
         self.changes.notify()
 
     def find(self, request: str) -> Watched | None:
@@ -195,7 +217,7 @@ class Watch:
 
     def newest(self) -> Iterator[Watched]:
         """All in memory, the newest first."""
-        return reversed(self._rows.values())
+        return reversed(self._order)
 
     def poll(self) -> None:
         """Takes note of what has changed in running requests."""
@@ -205,5 +227,5 @@ class Watch:
 
     def since(self, n: int) -> tuple[list[Watched], bool]:
         """The requests that changed after `n`, each once, and whether some may be missing."""
-        found = [watched for watched in self._rows.values() if watched.n > n]
+        found = [watched for watched in self._order if watched.n > n]
         return sorted(found, key=lambda one: one.n), self._forgotten > n

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, cast
 
 from toolwire.http_server.exchange import Answering, Asked, ClientGone, Ends, Refusal, plain_refusal
 from toolwire.wire.http1 import (
+    HeadReader,
     ReceivedBody,
     RefusedRequest,
     RequestHead,
     end_of_head,
-    read_head,
     write_head,
 )
 
@@ -39,6 +39,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._received = bytearray()
         self._looked_at = 0
+        self._heads = HeadReader()
         self._head: RequestHead | None = None
         self._body: ReceivedBody | None = None
         self._pending = 0
@@ -154,7 +155,7 @@ class Connection(asyncio.Protocol):
             self._looked_at = len(received)
             return True
         self._looked_at = len(received)
-        head = self._head = read_head(bytes(received[:end]))
+        head = self._head = self._heads.read(bytes(received[:end]))
         refusal = self._listener.check(head, self._ends)
         if refusal is not None:
             self._refuse(refusal)
@@ -269,6 +270,7 @@ class Connection(asyncio.Protocol):
         if not joined:
             return
         if self._transport is not None:
+            self._listener.before_write()
             self._transport.write(joined[0] if len(joined) == 1 else b"".join(joined))
         joined.clear()
         self._joined_size = 0

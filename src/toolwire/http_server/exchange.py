@@ -56,7 +56,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def path(self) -> str:
         """The target without its query."""
-        return self.head.target.partition("?")[0]
+        target = self.head.target
+        return target.partition("?")[0] if "?" in target else target
 
     @property
     def query(self) -> str:

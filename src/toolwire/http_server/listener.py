@@ -43,6 +43,10 @@ def no_check(head: RequestHead, ends: Ends) -> Refusal | None:
     return None
 
 
+def _nothing() -> None:
+    pass
+
+
 class HttpListener:
     """Accepts connections until it is closed."""
 
@@ -54,6 +58,7 @@ class HttpListener:
         check: Check = no_check,
         cancels: bool = False,
         proxies: Container[str] = frozenset[str](),
+        before_write: Callable[[], None] = _nothing,
     ) -> None:
         self.handle = handle
         self.limits = limits or HttpLimits()
@@ -62,6 +67,8 @@ class HttpListener:
         """Whether a handler is cancelled when its client has gone."""
         self.proxies = proxies
         """Addresses that many clients share, which the limit per address does not count."""
+        self.before_write = before_write
+        """Called before anything goes out that handlers have written."""
         self.open: set[Connection] = set()
         self.by_address: Counter[str] = Counter()
         self.pending = 0

@@ -2,6 +2,7 @@
 
 import os
 import select
+import struct
 import sys
 
 if sys.platform == "win32":
@@ -91,6 +92,20 @@ def lock_file(handle: int, *, wait: bool = False) -> bool:
     return True
 
 
+PART_LOCKS = sys.platform == "linux"
+"""Whether `lock_part` can be used."""
+
+
+def lock_part(handle: int, part: int) -> bool:
+    """Lock one byte of a file, for this opening of it alone; False if another one has it."""
+    wanted = struct.pack("hhqqi0q", fcntl.F_WRLCK, os.SEEK_SET, part, 1, 0)
+    try:
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, wanted)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
 def bytes_waiting(pipe: int) -> int:
     """How many bytes can be read from a pipe without waiting."""
     from termios import FIONREAD  # noqa: PLC0415 - commands only
@@ -98,9 +113,12 @@ def bytes_waiting(pipe: int) -> int:
     return int.from_bytes(fcntl.ioctl(pipe, FIONREAD, bytes(4)), sys.byteorder)
 
 
-def has_input(socket: int) -> bool:
-    """Whether a socket has bytes to read, or was closed by its peer."""
-    return wait_for_bytes(socket, 0)
+def input_check(socket: int) -> Callable[[], bool]:
+    """Returns what looks whether a socket has bytes to read, or was closed by its peer."""
+    poll = select.poll()
+    poll.register(socket, select.POLLIN)
+    look = poll.poll
+    return lambda: bool(look(0))
 
 
 def wait_for_bytes(pipe: int, timeout: float) -> bool:

@@ -244,6 +244,14 @@ def lock_file(handle: int, *, wait: bool = False) -> bool:
             return True
 
 
+PART_LOCKS = False
+
+
+def lock_part(handle: int, part: int) -> bool:
+    """Not used here: the lock of a file is that of its byte far behind the end."""
+    raise NotImplementedError(f"part {part} of file {handle}")
+
+
 def bytes_waiting(pipe: int) -> int:
     """How many bytes can be read from a pipe without waiting; -1 at its end."""
     try:
@@ -252,9 +260,9 @@ def bytes_waiting(pipe: int) -> int:
         return -1
 
 
-def has_input(socket: int) -> bool:
-    """Whether a socket has bytes to read, or was closed by its peer."""
-    return bool(select.select([socket], [], [], 0)[0])
+def input_check(socket: int) -> Callable[[], bool]:
+    """Returns what looks whether a socket has bytes to read, or was closed by its peer."""
+    return lambda: bool(select.select([socket], [], [], 0)[0])
 
 
 def wait_for_bytes(pipe: int, timeout: float) -> bool:

@@ -31,9 +31,9 @@ class SessionLock:
         holder = msgspec.json.encode(_Holder(os.getpid(), socket.gethostname()))
         # The holder is only shown to users: a full disk must not stop the session here.
         with suppress(OSError):
-            os.truncate(self._handle, 0)
-            os.lseek(self._handle, 0, os.SEEK_SET)
             os.write(self._handle, holder)
+            # What follows a truncation to nothing, ext4 writes to the disk when it is closed.
+            os.truncate(self._handle, len(holder))
 
     def release(self) -> None:
         """Release the lock; remove the file where it can be removed while locked."""

@@ -9,9 +9,10 @@ from http import HTTPStatus
 import msgspec
 
 MAX_HEAD = 65536
+_MOST_KNOWN = 4096
+"""Bytes of a head that is kept for the next one of its connection."""
 _MAX_FIELDS = 100
 _MAX_TARGET = 8192
-_FRAMING = frozenset({"host", "content-length", "transfer-encoding", "connection", "expect"})
 _MAX_LINE = 4096
 """Bytes of a chunk's size line, and of all trailers."""
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]"
@@ -19,6 +20,7 @@ _request_line = re.compile(rb"(" + _TOKEN + rb"{1,32}) ([\x21-\x7e]+) HTTP/1\.([
 _FIELD = _TOKEN + rb"{1,256}+:[^\x00-\x08\x0a-\x1f\x7f]*+\r\n"
 _field = re.compile(_FIELD).match
 _fields = re.compile(rb"(?:" + _FIELD + rb")*+").match
+_length_line = re.compile(rb"\r\ncontent-length: *([0-9]+)\r\n", re.IGNORECASE).search
 _bare = re.compile(rb"(?<!\r)\n|\r(?!\n)(?=.)", re.DOTALL).search
 _size = re.compile(rb"([0-9a-fA-F]{1,15})(?:;[^\x00-\x08\x0a-\x1f\x7f]*)?").fullmatch
 _breaks_line = re.compile(r"[\r\n\0]").search
@@ -100,23 +102,23 @@ def read_head(received: bytes) -> RequestHead:
         raise RefusedRequest(400, "a header line cannot be read")
     fields: list[tuple[str, str]] = []
     by_name: dict[str, str] = {}
-    framing: dict[str, list[str]] = {}
     # Latin-1 keeps every byte, and no value contains a line end.
     for one in read[0].decode("latin-1").split("\r\n")[:-1]:
         name, _, value = one.partition(":")
         name, value = name.lower(), value.strip(" \t")
         fields.append((name, value))
-        by_name[name] = f"{by_name[name]}, {value}" if name in by_name else value
-        if name in _FRAMING:
-            framing.setdefault(name, []).append(value)
+        if name not in by_name:
+            by_name[name] = value
+        else:
+            by_name[name] += f", {value}"
     if len(fields) > _MAX_FIELDS:
         raise RefusedRequest(431, f"the head has more than {_MAX_FIELDS} fields")
     if len(line[2]) > _MAX_TARGET:
         raise RefusedRequest(414, f"the target is longer than {_MAX_TARGET} bytes")
     minor = int(line[3])
-    target, host = _addressed(line[2].decode("ascii"), framing.get("host", []), minor)
-    connection = _members(framing["connection"]) if "connection" in framing else ()
-    expected = _members(framing["expect"]) if "expect" in framing else ()
+    target, host = _addressed(line[2].decode("ascii"), by_name.get("host"), minor)
+    connection = _members(by_name["connection"]) if "connection" in by_name else ()
+    expected = _members(by_name["expect"]) if "expect" in by_name else ()
     if expected and any(each != "100-continue" for each in expected):
         raise RefusedRequest(417, "only the expectation 100-continue is known")
     return RequestHead(
@@ -124,7 +126,7 @@ def read_head(received: bytes) -> RequestHead:
         target=target,
         host=host,
         fields=tuple(fields),
-        length=_length(framing, minor),
+        length=_length(by_name, minor),
         keeps="close" not in connection if minor else "keep-alive" in connection,
         minor=minor,
         waits=minor == 1 and bool(expected),
@@ -132,16 +134,63 @@ def read_head(received: bytes) -> RequestHead:
     )
 
 
-def _addressed(target: str, hosts: list[str], minor: int) -> tuple[str, str]:
-    """The target in origin form, and the host; a whole address names the host itself."""
-    if len(hosts) > 1 or (minor and not hosts):
+class HeadReader:
+    """Reads the heads of one connection.
+
+    A client's next head mostly is the last one again, or differs in the length of the body alone.
+    """
+
+    def __init__(self) -> None:
+        self._received = self._before = self._after = b""
+        self._head: RequestHead | None = None
+
+    def read(self, received: bytes) -> RequestHead:
+        """Parses a whole head, its blank line included."""
+        head = self._head
+        if head is not None:
+            if received == self._received:
+                return head
+            if self._before and received.startswith(self._before):
+                end = received.find(b"\r", len(self._before))
+                length = received[len(self._before) : end]
+                if length.isdigit() and received[end:] == self._after:
+                    return self._with_length(head, received, length.decode())
+        head = read_head(received)
+        if len(received) > _MOST_KNOWN:
+            self._head = None
+            return head
+        line = _length_line(received)
+        self._before = received[: line.start(1)] if line else b""
+        self._after = received[line.end(1) :] if line else b""
+        self._received, self._head = received, head
+        return head
+
+    def _with_length(self, head: RequestHead, received: bytes, length: str) -> RequestHead:
+        by_name = {**head.by_name, "content-length": length}
+        fields = [
+            (name, length if name == "content-length" else value) for name, value in head.fields
+        ]
+        size = _length(by_name, head.minor)
+        self._received = received
+        self._head = msgspec.structs.replace(
+            head, length=size, fields=tuple(fields), by_name=by_name
+        )
+        return self._head
+
+
+def _addressed(target: str, given: str | None, minor: int) -> tuple[str, str]:
+    """The target in origin form, and the host; a whole address names the host itself.
+
+    Several `given` are joined by commas, which none contains.
+    """
+    if (given is None and minor) or (given is not None and "," in given):
         raise RefusedRequest(400, "the request needs exactly one Host")
-    host = hosts[0] if hosts else ""
+    host = given or ""
     if not target.startswith("/") and target != "*":
         whole = _origin(target)
         if whole is None:
             raise RefusedRequest(400, "the target of the request cannot be read")
-        if hosts and host.lower() != whole[1].lower():
+        if given is not None and host.lower() != whole[1].lower():
             # A proxy that goes by one of them would check another host than is used here.
             raise RefusedRequest(400, "the target and the Host name two servers")
         host, target = whole[1], whole[2] or "/"
@@ -152,26 +201,25 @@ def _addressed(target: str, hosts: list[str], minor: int) -> tuple[str, str]:
     return target, host
 
 
-def _length(framing: dict[str, list[str]], minor: int) -> int | None:
-    lengths = framing.get("content-length", [])
-    codings = framing.get("transfer-encoding", [])
-    if codings:
+def _length(by_name: dict[str, str], minor: int) -> int | None:
+    """The bytes of the body; several lengths are joined by commas, which no number contains."""
+    length, coding = by_name.get("content-length"), by_name.get("transfer-encoding")
+    if coding is not None:
         # Two readers that disagree on the end of a body see different requests.
-        if lengths or not minor:
+        if length is not None or not minor:
             raise RefusedRequest(400, "a chunked body must not have a length")
-        if [each.strip(" \t").lower() for each in codings] != ["chunked"]:
+        if coding.lower() != "chunked":
             raise RefusedRequest(501, "only the transfer encoding chunked is known")
         return None
-    if not lengths:
+    if length is None:
         return 0
-    [length, *more] = lengths
-    if more or not (length.isascii() and length.isdigit()) or len(length) > 15:
+    if not (length.isascii() and length.isdigit()) or len(length) > 15:
         raise RefusedRequest(400, "the Content-Length cannot be read")
     return int(length)
 
 
-def _members(values: Sequence[str]) -> list[str]:
-    return [each.strip(" \t").lower() for value in values for each in value.split(",")]
+def _members(value: str) -> list[str]:
+    return [each.strip(" \t").lower() for each in value.split(",")]
 
 
 class ReceivedBody:
@@ -263,7 +311,7 @@ def inflated(head: RequestHead, body: bytes, most: int) -> bytes:
     coding = head.field("content-encoding")
     if not coding:
         return body
-    codings = [each for each in _members((coding,)) if each]
+    codings = [each for each in _members(coding) if each]
     if not codings or codings == ["identity"]:
         return body
     bits = _CODINGS.get(codings[0]) if len(codings) == 1 else None

@@ -74,6 +74,22 @@ def test_every_page_opens_by_keys_and_everything_on_it_has_a_name(browser: Any, 
         page.get_by_role("dialog").wait_for(state="detached")
 
 
+def test_a_key_pressed_in_the_frame_in_which_a_dialog_closes_is_not_typed_into_it(
+    browser: Any, stage: Scene
+):
+    with opened(browser, stage) as (page, _):
+        page.keyboard.press("Control+k")
+        page.get_by_role("combobox", name="Command").wait_for()
+        page.evaluate(
+            """() => {
+                const field = document.querySelector("dialog input");
+                field.closest("dialog").close();
+                field.dispatchEvent(new KeyboardEvent("keydown", { key: "?", bubbles: true }));
+            }"""
+        )
+        page.get_by_role("dialog", name="Keys").wait_for()
+
+
 @pytest.mark.sweep
 def test_a_running_request_is_cancelled(browser: Any, stage: Scene):
     with opened(browser, stage, "playground") as (page, watch):

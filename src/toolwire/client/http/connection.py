@@ -17,10 +17,10 @@ from toolwire.client.http.head import (
     end_of_head,
     read_head,
 )
-from toolwire.platform import has_input
+from toolwire.platform import input_check
 
 if TYPE_CHECKING:
-    from asyncio import BaseTransport, Future, TimerHandle, Transport
+    from asyncio import AbstractEventLoop, BaseTransport, Future, TimerHandle, Transport
 
     from toolwire.errors import ConnectionFailed
 
@@ -34,14 +34,20 @@ class HttpAnswer:
     """The answer to one request, read by iterating; aborted when the server is idle too long."""
 
     def __init__(
-        self, wire: Transport, method: str, host: str, limits: HttpLimits, begun: float
+        self,
+        wire: Transport,
+        method: str,
+        host: str,
+        limits: HttpLimits,
+        begun: float,
+        loop: AbstractEventLoop,
     ) -> None:
         self._wire = wire
         self._method = method
         self._host = host
         self._limits = limits
         self._begun = begun
-        self._loop = get_running_loop()
+        self._loop = loop
         self._received = bytearray()
         """The head received so far."""
         self._before_body = 0
@@ -248,6 +254,7 @@ class Connection(BufferedProtocol):
         self._expires = 0.0
         self._room = memoryview(bytearray(limits.read_bytes)) if room is None else room
         self._timer: TimerHandle | None = None
+        self._has_input: Callable[[], bool] | None = None
         self.unanswered = False
         """The server closed it without answering the last request."""
 
@@ -255,6 +262,8 @@ class Connection(BufferedProtocol):
         """Store the transport."""
         # Not by its class: those of other event loops, such as uvloop's, are not asyncio's.
         self._wire = cast("Transport", transport)
+        # Not looked up for each answer: that asks the system for the process every time.
+        self._loop = get_running_loop()
 
     @property
     def peer(self) -> str:
@@ -297,7 +306,9 @@ class Connection(BufferedProtocol):
         else:
             wire.write(head)
             wire.write(body)
-        answer = self._answer = HttpAnswer(wire, method, self._host, self._limits, begun)
+        answer = self._answer = HttpAnswer(
+            wire, method, self._host, self._limits, begun, self._loop
+        )
         if self._lost:
             answer.end()
         elif self._timer is None:
@@ -313,7 +324,7 @@ class Connection(BufferedProtocol):
         """One timer for all answers: one for each, or for each chunk, costs more than reading."""
         due = answer.due()
         if due is not None:
-            self._timer = get_running_loop().call_at(due, self._check)
+            self._timer = self._loop.call_at(due, self._check)
 
     def _check(self) -> None:
         self._timer = None
@@ -321,7 +332,7 @@ class Connection(BufferedProtocol):
         if answer is None:
             return
         due = answer.due()
-        if due is not None and due <= get_running_loop().time():
+        if due is not None and due <= self._loop.time():
             answer.check()
         self._set_timer(answer)
 
@@ -331,7 +342,7 @@ class Connection(BufferedProtocol):
         if answer is not None:
             idle = answer.idle_time(most)
             if answer.is_over() and idle > 0 and self._is_idle():
-                self._expires = get_running_loop().time() + idle
+                self._expires = self._loop.time() + idle
                 return True
             self.unanswered = answer.lost and answer.untouched
             answer.end()
@@ -343,7 +354,9 @@ class Connection(BufferedProtocol):
         if now >= self._expires or not self._is_idle():
             return False
         # The close may not have reached the event loop yet.
-        return not has_input(self._wire.get_extra_info("socket").fileno())
+        if self._has_input is None:
+            self._has_input = input_check(self._wire.get_extra_info("socket").fileno())
+        return not self._has_input()
 
     def drop(self) -> None:
         """Close at once."""

@@ -22,7 +22,7 @@ from toolwire.client.http.exchange import (
     unreachable,
     untrusted,
 )
-from toolwire.client.http.head import Unreadable, write_request
+from toolwire.client.http.head import Head, Unreadable, write_request
 from toolwire.client.redact import secrets_of
 from toolwire.errors import BadInput, ConnectionFailed, ToolwireError
 
@@ -124,8 +124,10 @@ class PlainHttp:
         # Sockets are closed in the next iteration of the event loop.
         await sleep(0)
 
-    async def send(self, request: Outgoing, address: Address) -> tuple[Connection, HttpAnswer]:
-        """The connection and the answer, once its head is received."""
+    async def send(
+        self, request: Outgoing, address: Address
+    ) -> tuple[Connection, HttpAnswer, Head]:
+        """The connection, the answer and its head, once that is received."""
         loop = self._bind_loop()
         begun = loop.time()
         head = write_request(request, address)
@@ -138,7 +140,7 @@ class PlainHttp:
             resting = None
         if resting is not None:
             try:
-                return resting, await self._ask(resting, request, head, begun)
+                return resting, *await self._ask(resting, request, head, begun)
             except ConnectionFailed:
                 # The server may or may not have received the request. A second one may cost
                 # twice, so the caller decides and reports it.
@@ -149,7 +151,7 @@ class PlainHttp:
         if guarded and not is_this_machine(connection.peer):
             connection.drop()
             raise exposed(address.shown)
-        return connection, await self._ask(connection, request, head, begun)
+        return connection, *await self._ask(connection, request, head, begun)
 
     def put_back(self, connection: Connection, address: Address) -> None:
         """Return a connection to the pool, or close it in the middle of an answer."""
@@ -160,14 +162,13 @@ class PlainHttp:
 
     async def _ask(
         self, connection: Connection, request: Outgoing, head: bytes, begun: float
-    ) -> HttpAnswer:
+    ) -> tuple[HttpAnswer, Head]:
         answer = connection.send(request.method, head, request.body, begun)
         try:
-            await answer.head()
+            return answer, await answer.head()
         except BaseException:
             connection.release(0)
             raise
-        return answer
 
     def _send_soon(self, connection: Connection, data: bytes) -> None:
         """Sends at the end of this turn of the loop, after the work on other requests.
@@ -254,8 +255,7 @@ class _Exchange:
         self._connection: Connection | None = None
 
     async def __aenter__(self) -> Incoming:
-        self._connection, answer = await self._http.send(self._request, self._address)
-        head = await answer.head()
+        self._connection, answer, head = await self._http.send(self._request, self._address)
         chunks = decompressed(answer, head.headers, self._address.shown)
         return Incoming(status=head.status, headers=head.headers, chunks=chunks)
 

@@ -144,7 +144,7 @@ class AnswerDeltas:
         self._thoughts = _Thoughts(options.origin, whole=whole)
         tag = options.quirks.think_tag
         self._tags = _TagSplitter(tag) if tag else None
-        self._audio = SpokenAudio()
+        self._audio: SpokenAudio | None = None
         self._extra: dict[str, Any] | None = None
         self.refused = False
         self._received = False
@@ -195,6 +195,7 @@ class AnswerDeltas:
             self._flush(events)
             events.extend(self._calls.fragment(_LEGACY_CALL, None, call.name, call.arguments))
         if delta.audio:
+            self._audio = self._audio or SpokenAudio()
             self._audio.add(delta.audio)
         if events:
             self._received = True
@@ -202,7 +203,7 @@ class AnswerDeltas:
     def settle(self, events: list[ModelEvent]) -> None:
         """Flushes at a finish reason, of which some servers send one with each delta."""
         self._flush(events)
-        spoken = self._audio.take()
+        spoken = self._audio.take() if self._audio is not None else None
         if spoken is not None:
             events.append(MediaAdded(spoken))
         if events:

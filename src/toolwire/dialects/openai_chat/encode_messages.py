@@ -118,7 +118,18 @@ def _message(message: Message, path: str, to: Target) -> list[JsonObject]:
             found = _write_assistant(message, path, to)
             return [] if found is None else [found]
         case "user":
-            return _user(message, path, to)
+            plain = _plain_text(message)
+            return _user(message, path, to) if plain is None else [plain]
+
+
+def _plain_text(message: Message) -> JsonObject | None:
+    """A message that is nothing but text, as most are."""
+    if len(message.parts) != 1 or message.kept is not None:
+        return None
+    [part] = message.parts
+    if type(part) is not Text or part.citations or part.cache is not None or part.kept is not None:
+        return None
+    return {"role": message.role, "content": part.text}
 
 
 def _whole(kept: Kept | None, role: str, content: object) -> JsonObject:

@@ -26,12 +26,16 @@ from toolwire.gateway.console.stages import (
     upstream_body,
 )
 from toolwire.gateway.watch import Watched
+from toolwire.ids import time_of
+from toolwire.request import JsonObject
 
 if TYPE_CHECKING:
     from toolwire.gateway.console.api import Console
 
 _DAY = 86_400.0
 """How far the request before another one of its conversation is looked for."""
+_NEAR = 60.0
+"""Seconds around the time in an id in which its request arrived."""
 
 
 class RequestList(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +122,13 @@ async def _row(console: Console, request: str) -> RequestRow:
     if watched is not None:
         return row_of(watched)
     store = console.host.accounts.store
-    found = await store.find_requests(" AND id = ?", [request], 1)
+    made = time_of(request, "req_")
+    found: list[JsonObject] = []
+    if made is not None:
+        # Requests are sorted by time: a look-up by the id alone reads all of them.
+        bounds = [made - _NEAR, made + _NEAR, request]
+        found = await store.find_requests(" AND time > ? AND time < ? AND id = ?", bounds, 1)
+    found = found or await store.find_requests(" AND id = ?", [request], 1)
     if not found:
         raise ApiError(404, f'no request "{request[:100]}"', "requests are stored for a time only")
     return row_of_ledger(found[0])

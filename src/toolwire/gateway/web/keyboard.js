@@ -7,8 +7,9 @@ const layers = [];
 let depth = 0;
 let leader = -Infinity;
 
+// The field of a dialog keeps the focus after that has closed, until the next frame is drawn.
 /** @param {EventTarget | null} target */
-const typing = (target) => target instanceof HTMLElement
+const typing = (target) => target instanceof HTMLElement && !target.closest("dialog:not([open])")
   && (target.isContentEditable || /^(TEXTAREA|SELECT)$/.test(target.tagName)
     || (target instanceof HTMLInputElement && !/^(checkbox|radio|button)$/.test(target.type)));
 
